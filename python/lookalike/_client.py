@@ -81,7 +81,10 @@ class Client:
     # Collections
 
     def create(self, collection: str, **options: Any) -> dict[str, Any]:
-        """Create a collection; ``radius``, ``ttl_seconds``, ``scheme``, and ``keep`` (of texts, signatures, paragraphs)."""
+        """Create a collection; ``radius``, ``ttl_seconds``, ``scheme``, and ``keep`` (of texts, signatures, paragraphs).
+
+        The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
+        """
         body = {name: value for name, value in options.items() if value is not None}
         if "scheme" in body:
             body["scheme"] = str(body["scheme"])
@@ -104,11 +107,18 @@ class Client:
     # Documents
 
     def check(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Tell which documents were seen before: verdicts only."""
+        """Tell which documents were seen before: verdicts only.
+
+        ``exact``: a document has the same text. ``same-fingerprint``: one has the same fingerprint, but no known text is the same.
+        ``near``: one is within the radius. ``new``: none is.
+        """
         return self._documents(collection, "check", documents, options)
 
     def query(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Tell which documents were seen before, with their neighbours; ``radius``, ``limit``, ``verify``, ``diff``."""
+        """Tell which documents were seen before, with their neighbours; ``radius``, ``limit``, ``verify``, ``diff``.
+
+        Neighbours beyond the limit: ask for the same document with ``after``, the ``next`` of the answer.
+        """
         return self._documents(collection, "query", documents, options)
 
     def insert(self, collection: str, documents: Any, **options: Any) -> Any:
@@ -116,7 +126,10 @@ class Client:
         return self._documents(collection, "insert", documents, options)
 
     def check_and_insert(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Give the verdict and insert what is new, in one step; ``insert`` is ``new``, ``not-exact`` or ``always``."""
+        """Give the verdict and insert, in one step.
+
+        ``insert`` is ``new`` (the default), ``not-same-fingerprint``, ``not-exact`` (no document has the same text) or ``always``.
+        """
         return self._documents(collection, "check-and-insert", documents, options)
 
     def paragraphs(self, collection: str, documents: Any, **options: Any) -> Any:

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lookalike::scheme::BoilerplateScope;
 use lookalike_corpus::{
     BoilerplateLines, InputOptions, Inputs, Parser, Record, RecordChunk, RemovedBoilerplate,
-    line_keys, site_key,
+    line_keys, site_key, text_hash,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,6 @@ use crate::dedup::class_id::ClassId;
 use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 use crate::dedup::seen_texts::SeenTexts;
 use crate::error::BatchError;
-use crate::kernel::placed_text::content_hash;
 use crate::observer::{JobObserver, JobStage};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
@@ -214,7 +213,7 @@ impl BoilerplateLearner<'_> {
         let format = self.inputs.sources[record.source as usize].format;
         let site = site_key(self.scope, record, format)?;
         let spread = u128::from(site) << 64 | u128::from(site);
-        Some((site, content_hash(learned_from(record)) ^ spread))
+        Some((site, text_hash(learned_from(record)) ^ spread))
     }
 
     /// Reads everything and learns the lines.

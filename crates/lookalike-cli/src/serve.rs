@@ -95,8 +95,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_KEYS")]
     keys: Option<PathBuf>,
 
-    /// Make a key with the role read, write or admin: print it once, and append its hash to the file of --keys
-    #[arg(long, value_name = "ROLE:NAME", requires = "keys")]
+    /// Make a key with the role read, write or admin: print it once, and append its hash to --keys
+    ///
+    /// It is for all collections, or for those that are named.
+    #[arg(long, value_name = "ROLE:NAME[:COLLECTION,...]", requires = "keys")]
     make_key: Option<String>,
 
     /// TLS certificate chain in PEM, the certificate of the service first

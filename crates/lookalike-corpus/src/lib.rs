@@ -80,6 +80,7 @@ mod sniff;
 mod source;
 mod surrogate;
 mod table;
+mod text_hash;
 mod tree;
 
 pub use atomic::{
@@ -108,6 +109,7 @@ pub use results::{OutputFolder, PROGRAM, STATE_FOLDER, SUMMARY_FILE, holds_resul
 pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow};
+pub use text_hash::{seen_text_hash, text_hash};
 pub use tree::{FileTree, Transfer, TransferError, transfer_file};
 
 /// The example of the README, as a test.

@@ -1,7 +1,7 @@
 //! API keys and their roles.
 //!
 //! A key is 32 bytes of chance, so its plain BLAKE3 hash can be stored: nothing can be guessed from it. The file has one key a
-//! line, `ROLE NAME HASH`; `#` begins a comment.
+//! line, `ROLE NAME HASH`, and after that the collections that the key is for, if it is not for all; `#` begins a comment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,8 +28,13 @@ pub enum KeyError {
     /// A name that would not fit a line.
     #[error("{0:?} is not a valid name of a key: use 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
     Name(String),
+    /// A name that no collection can have.
+    #[error(
+        "{0:?} is not a valid name of a collection: use 1 to 64 characters of a-z, 0-9, - and _"
+    )]
+    Collection(String),
     /// A line of the file that says something else.
-    #[error("line {line}: {what}; each line is ROLE NAME HASH")]
+    #[error("line {line}: {what}; each line is ROLE NAME HASH [COLLECTION...]")]
     Line {
         /// Number of the line, from 1.
         line: usize,
@@ -45,6 +50,25 @@ pub struct ApiKey {
     /// Name of the holder in the log.
     pub(crate) name: Arc<str>,
     hash: blake3::Hash,
+    pub(crate) scope: KeyScope,
+}
+
+/// Collections that a key is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum KeyScope {
+    #[default]
+    All,
+    Named(Arc<[String]>),
+}
+
+impl KeyScope {
+    /// Tells whether it includes a collection.
+    pub(crate) fn includes(&self, collection: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(names) => names.iter().any(|name| name == collection),
+        }
+    }
 }
 
 /// All keys. The default asks for none; a file without a key lets nobody in.
@@ -98,18 +122,38 @@ fn check_name(name: &str) -> Result<(), KeyError> {
     Err(KeyError::Name(name.to_owned()))
 }
 
+/// The scope of some names of collections: all, if there are none.
+fn scope(names: &[&str]) -> Result<KeyScope, KeyError> {
+    let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+    let is_name = |name: &&&str| (1..=64).contains(&name.len()) && name.bytes().all(allowed);
+    match names.iter().find(|name| !is_name(name)) {
+        Some(name) => Err(KeyError::Collection((*name).to_owned())),
+        None if names.is_empty() => Ok(KeyScope::All),
+        None => Ok(KeyScope::Named(
+            names.iter().map(|&name| name.to_owned()).collect(),
+        )),
+    }
+}
+
 impl NewKey {
-    /// A key of a role, of 32 bytes that nobody can guess.
+    /// A key of a role for some collections, or for all if none is named, of 32 bytes that nobody can guess.
     ///
     /// # Errors
-    /// [`KeyError::Name`].
-    pub fn make(role: KeyRole, name: &str, chance: [u8; 32]) -> Result<Self, KeyError> {
+    /// [`KeyError::Name`], [`KeyError::Collection`].
+    pub fn make(
+        role: KeyRole,
+        name: &str,
+        collections: &[&str],
+        chance: [u8; 32],
+    ) -> Result<Self, KeyError> {
         check_name(name)?;
+        scope(collections)?;
+        let named: String = collections.iter().map(|name| format!(" {name}")).collect();
         let digits: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
         let secret = format!("lk_{digits}");
         let hash = blake3::hash(secret.as_bytes());
         Ok(Self {
-            line: format!("{role} {name} {hash}\n"),
+            line: format!("{role} {name} {hash}{named}\n"),
             secret,
         })
     }
@@ -129,7 +173,7 @@ impl FromStr for ApiKeys {
             };
             match words[..] {
                 [] => {}
-                [role, name, hash] => keys.push(ApiKey {
+                [role, name, hash, ref collections @ ..] => keys.push(ApiKey {
                     role: role
                         .parse()
                         .map_err(|error: KeyError| wrong(error.to_string()))?,
@@ -137,8 +181,9 @@ impl FromStr for ApiKeys {
                     hash: hash
                         .parse()
                         .map_err(|_| wrong("the hash is not 64 hexadecimal digits".to_owned()))?,
+                    scope: scope(collections).map_err(|error| wrong(error.to_string()))?,
                 }),
-                _ => return Err(wrong(format!("{} words instead of three", words.len()))),
+                _ => return Err(wrong(format!("{} words, fewer than three", words.len()))),
             }
         }
         Ok(Self { keys: Some(keys) })
@@ -165,14 +210,15 @@ impl ApiKeys {
         self.keys.as_deref().unwrap_or_default()
     }
 
-    /// The key of a secret, that of the highest role if it stands on several lines. Takes as long whichever key it is, and whether
-    /// it is one.
-    pub(crate) fn find(&self, secret: &str) -> Option<&ApiKey> {
+    /// The key of a secret. If it stands on several lines, one that allows what is asked for, then that of the highest role. Takes as
+    /// long whichever key it is, and whether it is one.
+    pub(crate) fn find(&self, secret: &str, allows: impl Fn(&ApiKey) -> bool) -> Option<&ApiKey> {
         let hash = blake3::hash(secret.as_bytes());
+        let rank = |key: &ApiKey| (allows(key), key.role);
         let mut found: Option<&ApiKey> = None;
         for key in self.all() {
             // Equality of hashes takes constant time.
-            if key.hash == hash && found.is_none_or(|known| known.role < key.role) {
+            if key.hash == hash && found.is_none_or(|known| rank(known) < rank(key)) {
                 found = Some(key);
             }
         }
@@ -186,21 +232,38 @@ mod tests {
 
     #[test]
     fn a_key_opens_what_its_line_says() {
-        let made = NewKey::make(KeyRole::Write, "crawler", [7; 32]).expect("a name");
+        let made = NewKey::make(KeyRole::Write, "crawler", &[], [7; 32]).expect("a name");
         assert!(
             !made.line.contains(&made.secret[3..]),
             "the file holds the hash only"
         );
         let file = format!("# keys\n\n{}", made.line);
         let keys: ApiKeys = file.parse().expect("a file of keys");
-        let found = keys.find(&made.secret).expect("the key");
+        let found = keys.find(&made.secret, |_| true).expect("the key");
         assert_eq!(
             (keys.len(), found.role, &*found.name),
             (1, KeyRole::Write, "crawler")
         );
-        assert!(keys.find(&made.secret[1..]).is_none());
-        assert!(keys.find("").is_none());
+        assert!(keys.find(&made.secret[1..], |_| true).is_none());
+        assert!(keys.find("", |_| true).is_none());
         assert!(KeyRole::Admin > KeyRole::Write && KeyRole::Write > KeyRole::Read);
+    }
+
+    #[test]
+    fn a_key_of_several_lines_is_what_any_of_them_allows() {
+        let [all, pages] = [
+            NewKey::make(KeyRole::Read, "all", &[], [1; 32]),
+            NewKey::make(KeyRole::Write, "some", &["pages", "news"], [1; 32]),
+        ]
+        .map(|key| key.expect("a name"));
+        let keys: ApiKeys = (all.line + &pages.line).parse().expect("a file of keys");
+        let find = |role, collection| {
+            let allows = |key: &ApiKey| key.role >= role && key.scope.includes(collection);
+            keys.find(&pages.secret, allows).expect("the key").clone()
+        };
+        assert_eq!(&*find(KeyRole::Write, "news").name, "some");
+        assert_eq!(&*find(KeyRole::Read, "other").name, "all");
+        assert!(!find(KeyRole::Write, "other").scope.includes("other"));
     }
 
     #[test]
@@ -216,6 +279,10 @@ mod tests {
             ("root me 00", "not a role"),
             ("read me 00", "64 hexadecimal"),
             ("read 00", "2 words"),
+            (
+                "read me af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262 Pages",
+                "name of a collection",
+            ),
         ] {
             let error = format!("# first\n{line}")
                 .parse::<ApiKeys>()
@@ -223,6 +290,7 @@ mod tests {
                 .to_string();
             assert!(error.contains(said) && error.contains("line 2"), "{error}");
         }
-        assert!(NewKey::make(KeyRole::Read, "a b", [0; 32]).is_err());
+        assert!(NewKey::make(KeyRole::Read, "a b", &[], [0; 32]).is_err());
+        assert!(NewKey::make(KeyRole::Read, "a", &["a/b"], [0; 32]).is_err());
     }
 }

@@ -4,13 +4,14 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, TRANSFER_ENCODING};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
+use crate::api_key::{ApiKey, KeyScope};
 use crate::app_state::AppState;
 use crate::client::KeyName;
 use crate::event_log::{LogEntry, LogLevel};
@@ -23,15 +24,18 @@ use crate::request::body_format;
 /// Lets a request through to its operation, and counts what becomes of it.
 pub(crate) async fn authenticate(
     State((app, operation)): State<(Arc<AppState>, ApiOperation)>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
     let started = Instant::now();
-    let response = match admit(&app, operation, &request) {
+    let (mut request, collection) = named_collection(request).await;
+    let response = match admit(&app, operation, collection.as_deref(), &request) {
         Err(problem) => problem.into_response(),
         Ok(holder) => {
-            if let Some(holder) = holder {
-                request.extensions_mut().insert(holder);
+            if let Some(key) = holder {
+                let extensions = request.extensions_mut();
+                extensions.insert(KeyName(key.name));
+                extensions.insert(key.scope);
             }
             AssertUnwindSafe(next.run(request))
                 .catch_unwind()
@@ -66,6 +70,26 @@ pub(crate) async fn authenticate(
         app.log.record(&entry);
     }
     response
+}
+
+/// The collection that the path of a request names, as handlers read it.
+async fn named_collection(request: Request) -> (Request, Option<String>) {
+    let (mut parts, body) = request.into_parts();
+    let params = RawPathParams::from_request_parts(&mut parts, &())
+        .await
+        .ok();
+    let name = params.iter().flatten().find(|(name, _)| *name == "name");
+    let name = name.map(|(_, value)| value.to_owned());
+    (Request::from_parts(parts, body), name)
+}
+
+/// Tells whether a key is for what a request asks for. One for some collections is for nothing that tells of others; the list shows
+/// it its own.
+fn is_in_scope(key: &ApiKey, operation: ApiOperation, collection: Option<&str>) -> bool {
+    match collection {
+        Some(name) => key.scope.includes(name),
+        None => key.scope == KeyScope::All || operation == ApiOperation::ListCollections,
+    }
 }
 
 /// Two lengths of one body let those on the way and us disagree on where it ends. Bodies of HTTP/1.1 have one, in their
@@ -108,12 +132,13 @@ fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), Proble
     Ok(())
 }
 
-/// Refuses whoever may not ask for an operation; the name of the key, where one is asked for.
+/// Refuses whoever may not ask for an operation; the key, where one is asked for.
 fn admit(
     app: &AppState,
     operation: ApiOperation,
+    collection: Option<&str>,
     request: &Request,
-) -> Result<Option<KeyName>, ProblemDetails> {
+) -> Result<Option<ApiKey>, ProblemDetails> {
     check_framing(request)?;
     let Some(needed) = operation.role() else {
         return Ok(None);
@@ -143,13 +168,23 @@ fn admit(
             "send the header `Authorization: Bearer KEY`",
         )
     };
+    let is_for = |key: &ApiKey| is_in_scope(key, operation, collection);
+    let allows = |key: &ApiKey| key.role >= needed && is_for(key);
     let key = secret
-        .and_then(|secret| keys.find(secret))
+        .and_then(|secret| keys.find(secret, allows))
         .ok_or_else(unknown)?;
-    let role = key.role;
-    if role >= needed {
-        return Ok(Some(KeyName(Arc::clone(&key.name))));
+    if allows(key) {
+        return Ok(Some(key.clone()));
     }
+    if !is_for(key) {
+        return Err(ProblemDetails::new(
+            StatusCode::FORBIDDEN,
+            "scope",
+            "this key is for other collections",
+            "use another key",
+        ));
+    }
+    let role = key.role;
     Err(ProblemDetails::new(
         StatusCode::FORBIDDEN,
         "role",

@@ -29,6 +29,7 @@ mod metrics;
 mod operation;
 mod paragraph;
 mod problem;
+mod recall;
 mod request;
 mod request_memory;
 mod response;

@@ -22,7 +22,7 @@ const BUCKETS: [u64; 14] = [
     1_000_000, 5_000_000,
 ];
 
-const VERDICTS: [&str; 3] = ["new", "near", "exact"];
+const VERDICTS: [&str; 4] = ["new", "near", "same-fingerprint", "exact"];
 
 /// Codes of refusals that more room would have avoided.
 const SHED: [&str; 10] = [

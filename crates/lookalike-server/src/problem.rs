@@ -126,6 +126,12 @@ impl From<StoreError> for ProblemDetails {
                 said,
                 "make the fingerprints with the collection's scheme: GET /v1/collections/NAME shows it",
             ),
+            StoreError::StaleCursor => Self::new(
+                StatusCode::CONFLICT,
+                "cursor",
+                said,
+                "ask again without `after`",
+            ),
             StoreError::Invalid(_) => Self::invalid(said, "change the request"),
             StoreError::DiskFull { .. } => Self::new(
                 StatusCode::INSUFFICIENT_STORAGE,

@@ -5,10 +5,10 @@ use axum::http::StatusCode;
 use lookalike::{
     FeatureExtractor, Fingerprint, MinHash, Scheme, SchemeId, Shingle, Signature, Simhash,
 };
-use lookalike_corpus::HtmlText;
-use lookalike_store::{CollectionSettings, StoredDocument, StoredScheme};
+use lookalike_corpus::{HtmlText, seen_text_hash, text_hash};
+use lookalike_store::{CollectionSettings, ContentKey, StoredDocument, StoredScheme, TextHash};
 
-use crate::content::RequestContent;
+use crate::content::{ContentSource, RequestContent};
 use crate::paragraph::{HashedParagraph, ParagraphHasher};
 use crate::problem::ProblemDetails;
 use crate::scheme::parse_scheme;
@@ -22,7 +22,7 @@ const MINIMA: usize = 128;
 /// Memory that each feature of a text takes while a sketch is made: in order, in the set, and beside what is sorted, eight bytes each.
 const BYTES_PER_FEATURE: usize = 26;
 /// Memory that a page takes for each byte while its text is extracted.
-const HTML_PER_BYTE: usize = 12;
+const HTML_PER_BYTE: usize = 14;
 /// Bytes of texts and pages from which on a worker gives back the buffers that they filled.
 const KEPT: usize = 256 << 10;
 
@@ -45,7 +45,7 @@ fn features_per_byte(scheme: &Scheme) -> usize {
 /// The extractors of one worker, made when they are first needed.
 pub(crate) struct SketchCache {
     sketchers: Vec<(SchemeId, SchemeSketcher)>,
-    text: String,
+    buffers: TextBuffers,
     /// The longest text or page since buffers were given back.
     longest: usize,
     /// Memory that one text may take.
@@ -56,6 +56,14 @@ impl Default for SketchCache {
     fn default() -> Self {
         Self::new(usize::MAX)
     }
+}
+
+/// Texts of pages.
+#[derive(Default)]
+struct TextBuffers {
+    text: String,
+    /// All that a reader sees.
+    visible: String,
 }
 
 struct SchemeSketcher {
@@ -70,7 +78,7 @@ struct SchemeSketcher {
 /// A content with all that neighbours are compared with.
 #[derive(Debug, Default)]
 pub(crate) struct QuerySketch {
-    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) key: ContentKey,
     /// As it was sketched; `None` of a ready fingerprint.
     pub(crate) text: Option<String>,
     pub(crate) set: Vec<u64>,
@@ -97,18 +105,72 @@ impl SchemeSketcher {
         })
     }
 
-    /// The text of a content, which `text` may have to hold; `None` of a ready fingerprint.
-    fn text<'t>(&mut self, content: &'t RequestContent, text: &'t mut String) -> Option<&'t str> {
-        match content {
-            RequestContent::Fingerprint(_) => None,
-            RequestContent::Text(text) => Some(text),
-            RequestContent::Html(page) => {
-                text.clear();
-                self.html.extract(page, text);
-                Some(text)
+    /// The text of a content, which the buffers may have to hold; none of a ready fingerprint.
+    fn text<'t>(&mut self, content: &'t RequestContent, buffers: &'t mut TextBuffers) -> &'t str {
+        match &content.source {
+            ContentSource::Fingerprint(_) => "",
+            ContentSource::Text(text) => text,
+            ContentSource::Html(page) => {
+                buffers.text.clear();
+                self.html.extract(page, &mut buffers.text);
+                &buffers.text
             }
         }
     }
+
+    /// As [`SchemeSketcher::text`], and where `wants_hash` the hash by which equal texts are known: of pages that of all that a
+    /// reader sees, too.
+    fn hashed_text<'t>(
+        &mut self,
+        content: &'t RequestContent,
+        buffers: &'t mut TextBuffers,
+        wants_hash: bool,
+    ) -> (&'t str, Option<TextHash>) {
+        if !wants_hash {
+            return (self.text(content, buffers), None);
+        }
+        let page = match &content.source {
+            ContentSource::Fingerprint(_) => return ("", content.text_hash),
+            ContentSource::Html(page) if content.text_hash.is_none() && self.html.chooses() => page,
+            _ => {
+                let text = self.text(content, buffers);
+                let hash = || stored_hash(text_hash(text));
+                return (text, Some(content.text_hash.unwrap_or_else(hash)));
+            }
+        };
+        let TextBuffers { text, visible } = buffers;
+        text.clear();
+        visible.clear();
+        self.html.extract_with_visible(page, text, visible);
+        (text, Some(stored_hash(seen_text_hash(text, visible))))
+    }
+}
+
+impl QuerySketch {
+    /// Of a content of which nothing else is known.
+    pub(crate) fn of(key: ContentKey) -> Self {
+        Self {
+            key,
+            ..Self::default()
+        }
+    }
+}
+
+/// The key of a content that came as a fingerprint.
+fn ready_key(
+    settings: &CollectionSettings,
+    content: &RequestContent,
+    fingerprint: Fingerprint,
+) -> ContentKey {
+    ContentKey {
+        fingerprint: Some(fingerprint),
+        text_hash: content.text_hash.filter(|_| settings.keep.text_hashes),
+    }
+}
+
+/// The first byte of a hash is its lowest.
+fn stored_hash(hash: u128) -> TextHash {
+    TextHash(hash.to_le_bytes())
 }
 
 impl SketchCache {
@@ -116,7 +178,7 @@ impl SketchCache {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             sketchers: Vec::new(),
-            text: String::new(),
+            buffers: TextBuffers::default(),
             longest: 0,
             most,
         }
@@ -129,43 +191,56 @@ impl SketchCache {
         }
     }
 
-    /// The fingerprint of a content; `None` when it has no features.
-    pub(crate) fn fingerprint(
+    /// The key of a content, by which its neighbours and copies are found.
+    pub(crate) fn key(
         &mut self,
-        scheme: &StoredScheme,
+        settings: &CollectionSettings,
         content: &RequestContent,
-    ) -> Result<Option<Fingerprint>, ProblemDetails> {
-        if let RequestContent::Fingerprint(code) = content {
-            return Ok(Some(*code));
+    ) -> Result<ContentKey, ProblemDetails> {
+        if let ContentSource::Fingerprint(code) = content.source {
+            return Ok(ready_key(settings, content, code));
         }
-        let (sketcher, buffer) = self.sketcher(scheme, content.len())?;
-        let text = sketcher.text(content, buffer).unwrap_or_default();
-        Ok(Simhash::of(&sketcher.features.extract(text)))
+        let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
+        let (text, text_hash) = sketcher.hashed_text(content, buffers, settings.keep.text_hashes);
+        Ok(ContentKey {
+            fingerprint: Simhash::of(&sketcher.features.extract(text)),
+            text_hash,
+        })
     }
 
-    /// The parts of a document that a collection keeps, but for what is no part of its content.
+    /// The parts of a document that a collection keeps, but for what is no part of its content; and where `compares`, all that its
+    /// neighbours are compared with.
     pub(crate) fn document(
         &mut self,
         settings: &CollectionSettings,
         content: &RequestContent,
-    ) -> Result<StoredDocument, ProblemDetails> {
-        if let RequestContent::Fingerprint(code) = content {
-            return Ok(StoredDocument {
-                fingerprint: Some(*code),
-                ..StoredDocument::default()
-            });
+        compares: bool,
+    ) -> Result<(StoredDocument, QuerySketch), ProblemDetails> {
+        if let ContentSource::Fingerprint(code) = content.source {
+            let key = ready_key(settings, content, code);
+            return Ok((StoredDocument::of_content(key), QuerySketch::of(key)));
         }
         let keep = settings.keep;
-        let (sketcher, buffer) = self.sketcher(&settings.scheme, content.len())?;
-        let text = sketcher.text(content, buffer).unwrap_or_default();
+        let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
+        let (text, text_hash) = sketcher.hashed_text(content, buffers, keep.text_hashes);
         let features = sketcher.features.extract(text);
-        let mut document = StoredDocument {
+        let key = ContentKey {
             fingerprint: Simhash::of(&features),
-            ..StoredDocument::default()
+            text_hash,
         };
-        if keep.signatures {
-            let signature = sketcher.minhash.signature(features.set);
-            document.signature = signature.map(|signature| signature.values().to_vec());
+        let mut document = StoredDocument::of_content(key);
+        let mut sketch = QuerySketch::of(key);
+        let signature = keep
+            .signatures
+            .then(|| sketcher.minhash.signature(features.set))
+            .flatten();
+        document.signature = signature
+            .as_ref()
+            .map(|signature| signature.values().to_vec());
+        if compares {
+            sketch.set = features.set.to_vec();
+            sketch.text = Some(text.to_owned());
+            sketch.signature = signature;
         }
         if keep.paragraphs {
             let found = sketcher.paragraphs.of(text)?;
@@ -174,7 +249,7 @@ impl SketchCache {
         if keep.texts {
             document.text = Some(text.to_owned());
         }
-        Ok(document)
+        Ok((document, sketch))
     }
 
     /// All that neighbours are compared with.
@@ -183,21 +258,23 @@ impl SketchCache {
         settings: &CollectionSettings,
         content: &RequestContent,
     ) -> Result<QuerySketch, ProblemDetails> {
-        if let RequestContent::Fingerprint(code) = content {
-            return Ok(QuerySketch {
-                fingerprint: Some(*code),
-                ..QuerySketch::default()
-            });
+        let key = self.key(settings, content)?;
+        if matches!(content.source, ContentSource::Fingerprint(_)) {
+            return Ok(QuerySketch::of(key));
         }
-        let (sketcher, buffer) = self.sketcher(&settings.scheme, content.len())?;
-        let text = sketcher.text(content, buffer).unwrap_or_default();
+        let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
+        let text = match content.source {
+            // The page was extracted for its key.
+            ContentSource::Html(_) => &buffers.text,
+            _ => sketcher.text(content, buffers),
+        };
         let features = sketcher.features.extract(text);
         let keep = settings.keep;
         let signature = keep
             .signatures
             .then(|| sketcher.minhash.signature(features.set));
         Ok(QuerySketch {
-            fingerprint: Simhash::of(&features),
+            key,
             text: Some(text.to_owned()),
             set: features.set.to_vec(),
             signature: signature.flatten(),
@@ -220,8 +297,8 @@ impl SketchCache {
         scheme: &StoredScheme,
         content: &RequestContent,
     ) -> Result<Vec<HashedParagraph>, ProblemDetails> {
-        let (sketcher, buffer) = self.sketcher(scheme, content.len())?;
-        let text = sketcher.text(content, buffer).unwrap_or_default();
+        let (sketcher, buffers) = self.sketcher(scheme, content.len())?;
+        let text = sketcher.text(content, buffers);
         sketcher.paragraphs.of(text)
     }
 
@@ -230,7 +307,7 @@ impl SketchCache {
         &mut self,
         scheme: &StoredScheme,
         bytes: usize,
-    ) -> Result<(&mut SchemeSketcher, &mut String), ProblemDetails> {
+    ) -> Result<(&mut SchemeSketcher, &mut TextBuffers), ProblemDetails> {
         let id = scheme.id();
         let place = match self.sketchers.iter().position(|(known, _)| *known == id) {
             Some(place) => place,
@@ -252,7 +329,7 @@ impl SketchCache {
             )));
         }
         self.longest = self.longest.max(bytes);
-        Ok((sketcher, &mut self.text))
+        Ok((sketcher, &mut self.buffers))
     }
 }
 
@@ -263,10 +340,10 @@ mod tests {
 
     #[test]
     fn a_long_text_leaves_no_buffers_and_one_too_long_is_refused() {
-        let scheme = StoredScheme::from(&default_scheme());
         let mut cache = SketchCache::new(64 << 20);
-        let text = |bytes: usize| RequestContent::Text("word ".repeat(bytes / 5));
-        let sketch = |cache: &mut SketchCache, bytes| cache.fingerprint(&scheme, &text(bytes));
+        let settings = CollectionSettings::new(&default_scheme());
+        let text = |bytes: usize| ContentSource::Text("word ".repeat(bytes / 5)).into();
+        let sketch = |cache: &mut SketchCache, bytes| cache.key(&settings, &text(bytes));
         sketch(&mut cache, 1000).expect("a short one");
         cache.tidy();
         assert_eq!(cache.sketchers.len(), 1, "it is used again");

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use lookalike::Fingerprint;
-use lookalike_store::{LARGEST_RADIUS, Neighbour, QueryResult, Verdict};
+use lookalike_store::{ContentKey, LARGEST_RADIUS, Neighbour, QueryResult, Verdict};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -18,8 +18,9 @@ const BITS: f64 = 64.0;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Verdict")]
 pub(crate) struct VerdictResponse {
-    /// `new`, `near` or `exact`.
-    #[schemars(extend("enum" = ["new", "near", "exact"]))]
+    /// `exact`: a document has the same text. `same-fingerprint`: one has the same fingerprint, but none is known to have the same
+    /// text. `near`: one is within the radius. `new`: none is.
+    #[schemars(extend("enum" = ["new", "near", "same-fingerprint", "exact"]))]
     verdict: &'static str,
     /// Distance of the nearest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,6 +39,9 @@ pub(crate) struct VerdictResponse {
 pub(crate) struct QueryResponse {
     #[serde(flatten)]
     verdict: VerdictResponse,
+    /// Id of the document that was inserted first of those with the same text; of `exact`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copy_of: Option<String>,
     /// The largest resemblance of the neighbours that are shown, where any was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     resemblance: Option<f64>,
@@ -45,6 +49,9 @@ pub(crate) struct QueryResponse {
     neighbours: Vec<NeighbourResponse>,
     /// True if there are more neighbours than the limit.
     more: bool,
+    /// Cursor of the neighbours that follow: query the same content with `after`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A document within the radius.
@@ -54,6 +61,9 @@ struct NeighbourResponse {
     id: String,
     distance: u32,
     score: f64,
+    /// True, and else left out, if its text is known to be the same.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    same_text: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
@@ -96,17 +106,18 @@ fn resemblance(distance: u32) -> f64 {
 }
 
 impl VerdictResponse {
-    pub(crate) fn new(verdict: Verdict, fingerprint: Option<Fingerprint>) -> Self {
-        let (verdict, distance) = match verdict {
-            Verdict::New => ("new", None),
-            Verdict::Exact => ("exact", Some(0)),
-            Verdict::Near { distance } => ("near", Some(distance)),
-        };
+    pub(crate) fn new(verdict: Verdict, content: &ContentKey) -> Self {
+        let distance = verdict.distance();
         Self {
-            verdict,
+            verdict: match verdict {
+                Verdict::New => "new",
+                Verdict::Exact => "exact",
+                Verdict::SameFingerprint => "same-fingerprint",
+                Verdict::Near { .. } => "near",
+            },
             distance,
             score: distance.map_or(0.0, score),
-            fingerprint,
+            fingerprint: content.fingerprint,
         }
     }
 
@@ -130,7 +141,7 @@ impl QueryResponse {
     /// Of what was found; `verified` tells more of each neighbour, when that was asked for.
     pub(crate) fn new(
         answer: QueryResult,
-        fingerprint: Option<Fingerprint>,
+        content: &ContentKey,
         verified: Option<Vec<Option<VerifiedNeighbour>>>,
     ) -> Self {
         let all = verified.iter().flatten().flatten();
@@ -138,7 +149,8 @@ impl QueryResponse {
         let mut verified = verified.map(Vec::into_iter);
         let neighbours = answer.neighbours.into_iter();
         Self {
-            verdict: VerdictResponse::new(answer.verdict, fingerprint),
+            verdict: VerdictResponse::new(answer.verdict, content),
+            copy_of: answer.copy_of,
             resemblance,
             neighbours: neighbours
                 .map(|near| {
@@ -146,16 +158,7 @@ impl QueryResponse {
                 })
                 .collect(),
             more: answer.more,
-        }
-    }
-
-    /// Of a text without features.
-    pub(crate) fn nothing() -> Self {
-        Self {
-            verdict: VerdictResponse::new(Verdict::New, None),
-            resemblance: None,
-            neighbours: Vec::new(),
-            more: false,
+            next: answer.next.map(|cursor| cursor.to_string()),
         }
     }
 
@@ -179,6 +182,7 @@ impl NeighbourResponse {
         Self {
             distance: neighbour.distance,
             score: score(neighbour.distance),
+            same_text: neighbour.same_text,
             metadata: metadata(&neighbour.metadata),
             id: neighbour.id,
             verified,

@@ -228,7 +228,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             for (query, nearest) in sample.iter().zip(&nearest) {
                 let verdict = pages.check(Fingerprint(*query), 3, now())?;
                 let expected = match nearest {
-                    0 => Verdict::Exact,
+                    0 => Verdict::SameFingerprint,
                     1..=3 => Verdict::Near { distance: *nearest },
                     _ => Verdict::New,
                 };

@@ -7,13 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use lookalike::{Fingerprint, SchemeId};
+use lookalike::SchemeId;
 
-use crate::document::StoredDocument;
+use crate::document::{ContentKey, StoredDocument};
 use crate::engine::{CollectionEngine, CollectionStats, RecoveryReport, WriteRequest};
 use crate::error::{Result, StoreError};
 use crate::log::MAX_PAYLOAD_BYTES;
-use crate::operations::{ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome};
+use crate::operations::{
+    NeighbourPage, ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome,
+};
 use crate::settings::{CollectionSettings, StoredScheme};
 use crate::sync::lock;
 use crate::time::UnixMillis;
@@ -242,40 +244,49 @@ impl Collection {
         lock(&self.shared.queue).requests.len()
     }
 
-    /// Finds the nearest documents of a fingerprint: at most `limit` documents. A search in memory, and a read for each document shown.
+    /// Finds the nearest documents of a fingerprint or content: a page of them. A search in memory, and a read for each document shown;
+    /// pages after the first pass over those before them.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] beyond the radius of the collection; [`StoreError::StaleCursor`]; failures of the medium.
+    pub fn query(
+        &self,
+        content: impl Into<ContentKey>,
+        radius: u32,
+        now: UnixMillis,
+        page: impl Into<NeighbourPage>,
+    ) -> Result<QueryResult> {
+        let engine = &self.shared.engine;
+        engine.query(&content.into(), radius, now, page.into())
+    }
+
+    /// The verdict on a fingerprint or content. Reads only where the hash of a text is given and a document has its
+    /// fingerprint.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
-    pub fn query(
+    pub fn check(
         &self,
-        code: Fingerprint,
+        content: impl Into<ContentKey>,
         radius: u32,
         now: UnixMillis,
-        limit: usize,
-    ) -> Result<QueryResult> {
-        self.shared.engine.query(code, radius, now, limit)
-    }
-
-    /// The verdict on a fingerprint, without a read.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`] beyond the radius of the collection.
-    pub fn check(&self, code: Fingerprint, radius: u32, now: UnixMillis) -> Result<Verdict> {
-        let verdicts = self.check_many(&[code], radius, now)?;
+    ) -> Result<Verdict> {
+        let verdicts = self.check_many(&[content.into()], radius, now)?;
         Ok(verdicts[0])
     }
 
-    /// The verdicts on some fingerprints, all of one moment.
+    /// The verdicts on some fingerprints or contents, all of one moment.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] beyond the radius of the collection.
-    pub fn check_many(
+    /// [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
+    pub fn check_many<K: Copy + Into<ContentKey>>(
         &self,
-        codes: &[Fingerprint],
+        contents: &[K],
         radius: u32,
         now: UnixMillis,
     ) -> Result<Vec<Verdict>> {
-        self.shared.engine.check_many(codes, radius, now)
+        let contents: Vec<ContentKey> = contents.iter().copied().map(Into::into).collect();
+        self.shared.engine.check_many(&contents, radius, now)
     }
 
     /// The document of an id, if it is there.

@@ -1,8 +1,11 @@
 //! Documents, and their encoding.
 
+use std::fmt;
+use std::str::FromStr;
+
 use lookalike::Fingerprint;
 
-use crate::codec::{ByteDecoder, put_bytes, put_number};
+use crate::codec::{ByteDecoder, fixed, put_bytes, put_number};
 use crate::error::{Result, StoreError};
 use crate::time::UnixMillis;
 
@@ -10,6 +13,49 @@ use crate::time::UnixMillis;
 pub const LONGEST_ID: usize = 4096;
 /// Largest document in bytes, all parts together.
 pub const LARGEST_DOCUMENT: usize = 32 << 20;
+
+/// A hash of a text that nobody can make two texts for. Documents of equal hashes count as equal texts, so all of a collection
+/// have to come from one function: here the first 128 bits of BLAKE3.
+///
+/// ```
+/// use lookalike_store::TextHash;
+///
+/// let hash: TextHash = "af1349b9f5f9a1a6a0404dea36dcc949".parse()?;
+/// assert_eq!(hash.to_string(), "af1349b9f5f9a1a6a0404dea36dcc949");
+/// # Ok::<(), lookalike_store::ParseTextHashError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TextHash(pub [u8; 16]);
+
+/// Not 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the hash of a text is 32 hexadecimal digits")]
+pub struct ParseTextHashError;
+
+impl TextHash {
+    /// The key of an index: any 64 bits are as good as a hash of all.
+    pub(crate) fn key(self) -> u64 {
+        fixed(&self.0[..8])
+    }
+}
+
+impl fmt::Display for TextHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for TextHash {
+    type Err = ParseTextHashError;
+
+    fn from_str(digits: &str) -> Result<Self, ParseTextHashError> {
+        if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(ParseTextHashError);
+        }
+        let hash = u128::from_str_radix(digits, 16).map_err(|_| ParseTextHashError)?;
+        Ok(Self(hash.to_be_bytes()))
+    }
+}
 
 /// A document of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +66,8 @@ pub struct StoredDocument {
     pub fingerprint: Option<Fingerprint>,
     /// Time of expiry. Inserts without one take the collection's time to live; without that either, the document never expires.
     pub expires: Option<UnixMillis>,
+    /// Hash of its text; `None` where only the fingerprint is known.
+    pub text_hash: Option<TextHash>,
     /// Values of a min-hash signature.
     pub signature: Option<Vec<u32>>,
     /// Super-shingles.
@@ -39,18 +87,46 @@ const SUPER_SHINGLES: u8 = 8;
 const PARAGRAPHS: u8 = 16;
 const METADATA: u8 = 32;
 const TEXT: u8 = 64;
+const TEXT_HASH: u8 = 128;
 
-/// Id and metadata of a document.
+/// The small parts of a document, which neighbours are shown with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocumentHeader {
     pub(crate) id: String,
+    pub(crate) content: ContentKey,
     pub(crate) metadata: Vec<u8>,
+}
+
+/// Fingerprint and hash of a content, by which documents are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContentKey {
+    /// Fingerprint; `None` of a text without features.
+    pub fingerprint: Option<Fingerprint>,
+    /// Hash of the text; `None` where it is unknown.
+    pub text_hash: Option<TextHash>,
+}
+
+impl From<Fingerprint> for ContentKey {
+    fn from(fingerprint: Fingerprint) -> Self {
+        Self {
+            fingerprint: Some(fingerprint),
+            text_hash: None,
+        }
+    }
+}
+
+impl ContentKey {
+    /// Tells whether two contents have equal texts, as far as is known of both.
+    pub(crate) fn is_same_text(&self, other: &Self) -> bool {
+        self.text_hash.is_some() && self == other
+    }
 }
 
 impl DocumentHeader {
     pub(crate) fn of(document: &StoredDocument) -> Self {
         Self {
             id: document.id.clone(),
+            content: document.content(),
             metadata: document.metadata.clone(),
         }
     }
@@ -62,6 +138,7 @@ pub(crate) struct DocumentOutline<'a> {
     pub(crate) id: &'a str,
     pub(crate) fingerprint: Option<u64>,
     pub(crate) expires: Option<UnixMillis>,
+    pub(crate) text_hash: Option<TextHash>,
     rest: ByteDecoder<'a>,
     flags: u8,
 }
@@ -76,9 +153,27 @@ impl StoredDocument {
         }
     }
 
+    /// A document without an id: what is found by a key, and nothing else.
+    #[must_use]
+    pub fn of_content(content: ContentKey) -> Self {
+        Self {
+            fingerprint: content.fingerprint,
+            text_hash: content.text_hash,
+            ..Self::default()
+        }
+    }
+
     /// True if the document has not expired at a time.
     pub fn is_alive(&self, now: UnixMillis) -> bool {
         self.expires.is_none_or(|end| end > now)
+    }
+
+    /// The key by which it is found.
+    pub fn content(&self) -> ContentKey {
+        ContentKey {
+            fingerprint: self.fingerprint,
+            text_hash: self.text_hash,
+        }
     }
 
     /// Bytes of all its parts.
@@ -90,7 +185,8 @@ impl StoredDocument {
             .map_or(0, |values| values.len() * 8);
         let numbers = signature + super_shingles + self.paragraphs.len() * 8;
         let text = self.text.as_ref().map_or(0, String::len);
-        self.id.len() + numbers + self.metadata.len() + text
+        let hash = self.text_hash.map_or(0, |hash| hash.0.len());
+        self.id.len() + hash + numbers + self.metadata.len() + text
     }
 
     /// Refuses what cannot be stored.
@@ -117,13 +213,17 @@ impl StoredDocument {
                 | flag(self.super_shingles.is_some(), SUPER_SHINGLES)
                 | flag(!self.paragraphs.is_empty(), PARAGRAPHS)
                 | flag(!self.metadata.is_empty(), METADATA)
-                | flag(self.text.is_some(), TEXT),
+                | flag(self.text.is_some(), TEXT)
+                | flag(self.text_hash.is_some(), TEXT_HASH),
         );
         if let Some(Fingerprint(code)) = self.fingerprint {
             out.extend_from_slice(&code.to_le_bytes());
         }
         if let Some(UnixMillis(millis)) = self.expires {
             put_number(out, millis);
+        }
+        if let Some(TextHash(hash)) = self.text_hash {
+            out.extend_from_slice(&hash);
         }
         if !self.paragraphs.is_empty() {
             put_number(out, self.paragraphs.len() as u64);
@@ -178,13 +278,26 @@ impl<'a> DocumentOutline<'a> {
         if flags & EXPIRES != 0 {
             expires = Some(UnixMillis(decoder.number()?));
         }
+        let mut text_hash = None;
+        if flags & TEXT_HASH != 0 {
+            text_hash = Some(TextHash(decoder.take(16)?.try_into().ok()?));
+        }
         Some(Self {
             id,
             fingerprint,
             expires,
+            text_hash,
             rest: decoder,
             flags,
         })
+    }
+
+    /// The key by which it is found.
+    pub(crate) fn content(&self) -> ContentKey {
+        ContentKey {
+            fingerprint: self.fingerprint.map(Fingerprint),
+            text_hash: self.text_hash,
+        }
     }
 
     /// The hashes of the paragraphs.
@@ -195,7 +308,7 @@ impl<'a> DocumentOutline<'a> {
             let count = rest.count(8)?;
             bytes = rest.take(count * 8)?;
         }
-        Some(bytes.chunks_exact(8).map(crate::codec::fixed))
+        Some(bytes.chunks_exact(8).map(fixed))
     }
 
     /// The metadata.
@@ -219,6 +332,7 @@ impl<'a> DocumentOutline<'a> {
             id: self.id.to_owned(),
             fingerprint: self.fingerprint.map(Fingerprint),
             expires: self.expires,
+            text_hash: self.text_hash,
             paragraphs: self.paragraphs()?.collect(),
             ..StoredDocument::default()
         };
@@ -256,13 +370,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_document_is_read_as_it_was_written(
-            id in ".{1,20}", code: Option<u64>, expires: Option<u64>, signature: Option<Vec<u32>>,
+            id in ".{1,20}", code: Option<u64>, expires: Option<u64>, hash: Option<[u8; 16]>, signature: Option<Vec<u32>>,
             super_shingles: Option<Vec<u64>>, paragraphs: Vec<u64>, metadata: Vec<u8>, text: Option<String>,
         ) {
             let document = StoredDocument {
                 id,
                 fingerprint: code.map(Fingerprint),
                 expires: expires.map(UnixMillis),
+                text_hash: hash.map(TextHash),
                 signature, super_shingles, paragraphs, metadata, text,
             };
             let mut bytes = Vec::new();
@@ -271,8 +386,17 @@ mod tests {
             let mut decoder = ByteDecoder::new(&bytes);
             let outline = DocumentOutline::read(decoder).expect("whole");
             prop_assert!(outline.paragraphs().expect("whole").eq(document.paragraphs.iter().copied()));
+            prop_assert_eq!(outline.content(), document.content());
             prop_assert_eq!(StoredDocument::decode(&mut decoder), Some(document));
             prop_assert_eq!(decoder.rest(), [7]);
+        }
+
+        #[test]
+        fn the_hash_of_a_text_is_read_as_it_is_shown(hash: [u8; 16], other in "[0-9a-f+-]{0,33}") {
+            let hash = TextHash(hash);
+            prop_assert_eq!(hash.to_string().parse(), Ok(hash));
+            let digits = other.len() == 32 && !other.contains(['+', '-']);
+            prop_assert_eq!(other.parse::<TextHash>().is_ok(), digits);
         }
     }
 }

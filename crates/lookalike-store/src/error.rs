@@ -136,6 +136,9 @@ pub enum StoreError {
     /// A request that cannot be carried out whatever the state of the store.
     #[error("{0}")]
     Invalid(String),
+    /// The document at which a page of neighbours ended is gone, so the next page is unknown.
+    #[error("the document that the cursor names is gone")]
+    StaleCursor,
     /// Writes have stopped after a failure of the medium. Everything acknowledged is kept.
     #[error("writes have stopped: {0}; reads still work; repair the cause and reopen the store")]
     Stopped(String),

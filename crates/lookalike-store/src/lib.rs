@@ -46,6 +46,8 @@ mod log;
 mod maintenance;
 mod manifest;
 mod memtable;
+mod neighbour_cursor;
+mod neighbour_hits;
 mod operations;
 mod run;
 mod settings;
@@ -58,12 +60,16 @@ mod tombstones;
 mod view;
 
 pub use collection::{Collection, CollectionHealth, LARGEST_BATCH};
-pub use document::{LARGEST_DOCUMENT, LONGEST_ID, StoredDocument};
+pub use document::{
+    ContentKey, LARGEST_DOCUMENT, LONGEST_ID, ParseTextHashError, StoredDocument, TextHash,
+};
 pub use engine::{CollectionStats, RecoveryReport};
 pub use error::{Result, StoreError};
 pub use maintenance::{SalvageReport, SnapshotSummary, StoreInfo, info, restore, salvage, verify};
+pub use neighbour_cursor::{NeighbourCursor, ParseCursorError};
 pub use operations::{
-    InsertWhen, Neighbour, ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome,
+    InsertWhen, Neighbour, NeighbourPage, ParagraphMatches, QueryResult, Verdict, WriteOp,
+    WriteOutcome,
 };
 pub use settings::{CollectionSettings, LARGEST_RADIUS, RetainedParts, StoreTuning, StoredScheme};
 pub use store::{Store, StoreId, StoreOptions};

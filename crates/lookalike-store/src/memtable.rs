@@ -1,20 +1,19 @@
-//! The newest documents, in memory: by id, by fingerprint, by paragraph.
+//! The newest documents, in memory: by id, by fingerprint, by text, by paragraph.
 
 mod hamming;
+mod slot_chain;
 
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashTable};
 
 use crate::bits::AtomicBits;
-use crate::document::StoredDocument;
+use crate::document::{ContentKey, StoredDocument, TextHash};
 use crate::id_hash::IdHasher;
 use crate::time::UnixMillis;
 
 use hamming::GrowingHammingIndex;
-
-/// No slot.
-const END: u32 = u32::MAX;
+use slot_chain::{SlotChain, SlotLinks};
 
 /// Documents in the order in which they came; a slot is a place in that order.
 #[derive(Debug)]
@@ -24,10 +23,11 @@ pub(crate) struct MemTable {
     tombstones: AtomicBits,
     by_id: HashTable<u32>,
     by_code: GrowingHammingIndex,
-    /// First and last slot of each code of `by_code`.
-    chains: Vec<(u32, u32)>,
-    /// The next slot with the same code.
-    next: Vec<u32>,
+    /// Slots of each code of `by_code`.
+    with_code: Vec<SlotChain>,
+    code_links: SlotLinks,
+    with_text: HashMap<TextHash, SlotChain>,
+    text_links: SlotLinks,
     paragraphs: HashMap<u64, Vec<u32>>,
     bytes: usize,
 }
@@ -40,8 +40,10 @@ impl MemTable {
             tombstones: AtomicBits::default(),
             by_id: HashTable::new(),
             by_code: GrowingHammingIndex::new(radius),
-            chains: Vec::new(),
-            next: Vec::new(),
+            with_code: Vec::new(),
+            code_links: SlotLinks::default(),
+            with_text: HashMap::new(),
+            text_links: SlotLinks::default(),
             paragraphs: HashMap::new(),
             bytes: 0,
         }
@@ -78,17 +80,19 @@ impl MemTable {
         hashes.push(hash);
         self.by_id
             .insert_unique(hash, slot, |&slot| hashes[slot as usize]);
-        self.next.push(END);
+        self.code_links.grow();
         if let Some(code) = document.fingerprint {
             let (group, new) = self.by_code.insert(code.0);
             if new {
-                self.chains.push((END, END));
+                self.with_code.push(SlotChain::default());
             }
-            let (first, last) = &mut self.chains[group as usize];
-            match std::mem::replace(last, slot) {
-                END => *first = slot,
-                last => self.next[last as usize] = slot,
-            }
+            self.with_code[group as usize].push(slot, &mut self.code_links);
+        }
+        self.text_links.grow();
+        if let Some(hash) = document.text_hash {
+            let chain = self.with_text.entry(hash).or_default();
+            chain.push(slot, &mut self.text_links);
+            self.bytes += 32;
         }
         for &paragraph in &document.paragraphs {
             let slots = self.paragraphs.entry(paragraph).or_default();
@@ -125,18 +129,38 @@ impl MemTable {
         if let Ok(entry) = found {
             entry.remove();
         }
-        let Some(code) = self.documents[slot as usize].fingerprint else {
-            return;
-        };
-        if let Some(group) = self.by_code.find(code.0) {
-            let (first, last) = &mut self.chains[group as usize];
-            while *first != END && self.tombstones.get(*first as usize) {
-                *first = self.next[*first as usize];
-            }
-            if *first == END {
-                *last = END;
+        let content = self.documents[slot as usize].content();
+        let is_dead = |slot: u32| self.tombstones.get(slot as usize);
+        let group = content
+            .fingerprint
+            .and_then(|code| self.by_code.find(code.0));
+        if let Some(group) = group {
+            self.with_code[group as usize].drop_leading(&self.code_links, is_dead);
+        }
+        if let Some(hash) = content.text_hash
+            && let Some(chain) = self.with_text.get_mut(&hash)
+        {
+            chain.drop_leading(&self.text_links, is_dead);
+            if chain.is_empty() {
+                self.with_text.remove(&hash);
             }
         }
+    }
+
+    /// The oldest live document of a text, without those that `skip` hides.
+    pub(crate) fn find_text(
+        &self,
+        content: &ContentKey,
+        now: UnixMillis,
+        skip: &dyn Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let chain = self.with_text.get(&content.text_hash?)?;
+        let mut slots = chain.slots(&self.text_links);
+        slots.find(|&slot| {
+            self.is_alive(slot, now)
+                && !skip(slot)
+                && self.document(slot).content().is_same_text(content)
+        })
     }
 
     /// Visits every code within `radius`, with its distance and a name for [`MemTable::slots`].
@@ -146,9 +170,7 @@ impl MemTable {
 
     /// The slots of a code, from the oldest to the newest, dead ones included.
     pub(crate) fn slots(&self, group: u32) -> impl Iterator<Item = u32> + '_ {
-        let there = |slot: u32| (slot != END).then_some(slot);
-        let first = there(self.chains[group as usize].0);
-        std::iter::successors(first, move |&slot| there(self.next[slot as usize]))
+        self.with_code[group as usize].slots(&self.code_links)
     }
 
     /// The slots with a paragraph, from the oldest to the newest, dead ones included.

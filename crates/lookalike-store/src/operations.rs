@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::document::{DocumentHeader, StoredDocument};
+use crate::document::{ContentKey, DocumentHeader, StoredDocument};
 use crate::error::Result;
+use crate::neighbour_cursor::NeighbourCursor;
 use crate::time::UnixMillis;
 use crate::view::{FoundDocument, SearchHit};
 
@@ -12,8 +13,10 @@ use crate::view::{FoundDocument, SearchHit};
 pub enum Verdict {
     /// Nothing is within the radius.
     New,
-    /// Something has the same fingerprint.
+    /// Something has the same text.
     Exact,
+    /// Something has the same fingerprint, but no known text is equal.
+    SameFingerprint,
     /// Something is within the radius.
     Near {
         /// Distance of the nearest, at least 1.
@@ -22,11 +25,21 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Of the distance of the nearest, where no text is equal.
     pub(crate) fn of(nearest: Option<u32>) -> Self {
         match nearest {
             None => Self::New,
-            Some(0) => Self::Exact,
+            Some(0) => Self::SameFingerprint,
             Some(distance) => Self::Near { distance },
+        }
+    }
+
+    /// Distance of the nearest; none if it is new.
+    pub fn distance(self) -> Option<u32> {
+        match self {
+            Self::New => None,
+            Self::Exact | Self::SameFingerprint => Some(0),
+            Self::Near { distance } => Some(distance),
         }
     }
 }
@@ -36,25 +49,35 @@ impl Verdict {
 pub struct QueryResult {
     /// The verdict, which does not depend on the limit of neighbours.
     pub verdict: Verdict,
+    /// Id of the document that was inserted first of those with the same text; of [`Verdict::Exact`].
+    pub copy_of: Option<String>,
     /// The nearest documents, by distance, then from the one inserted first to the one inserted last.
     pub neighbours: Vec<Neighbour>,
-    /// True if there are more than the limit.
+    /// True if more documents follow the last of the neighbours.
     pub more: bool,
+    /// The cursor of the documents that follow; none if there are none, or none was shown.
+    pub next: Option<NeighbourCursor>,
 }
 
-impl QueryResult {
-    /// Reads ids and metadata of the hits. One hit beyond the limit tells that there are more.
-    pub(crate) fn from_hits(mut hits: Vec<SearchHit>, limit: usize) -> Result<Self> {
-        let verdict = Verdict::of(hits.first().map(|hit| hit.distance));
-        let more = hits.len() > limit;
-        hits.truncate(limit);
-        let read = |hit: SearchHit| Neighbour::read(hit.distance, hit.found);
-        let neighbours = hits.into_iter().map(read).collect::<Result<_>>()?;
-        Ok(Self {
-            verdict,
-            neighbours,
-            more,
-        })
+/// The neighbours that an answer shows: so many, from the nearest or from a cursor on.
+///
+/// ```
+/// use lookalike_store::NeighbourPage;
+///
+/// let page = NeighbourPage::from(10);
+/// assert_eq!((page.limit, page.after), (10, None));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NeighbourPage {
+    /// Most neighbours.
+    pub limit: usize,
+    /// End of the neighbours that were shown before.
+    pub after: Option<NeighbourCursor>,
+}
+
+impl From<usize> for NeighbourPage {
+    fn from(limit: usize) -> Self {
+        Self { limit, after: None }
     }
 }
 
@@ -65,21 +88,39 @@ pub struct Neighbour {
     pub distance: u32,
     /// Its id.
     pub id: String,
+    /// True if its text is known to be equal.
+    pub same_text: bool,
     /// Its metadata.
     pub metadata: Vec<u8>,
     found: FoundDocument,
 }
 
 impl Neighbour {
-    /// Reads id and metadata of a document that was found.
-    pub(crate) fn read(distance: u32, found: FoundDocument) -> Result<Self> {
-        let DocumentHeader { id, metadata } = found.header()?;
-        Ok(Self {
+    /// Reads the small parts of a document that was found for a content.
+    pub(crate) fn read(hit: SearchHit, of: &ContentKey) -> Result<Self> {
+        let SearchHit { distance, found } = hit;
+        let header = found.header()?;
+        Ok(Self::new(distance, found, header, of))
+    }
+
+    pub(crate) fn new(
+        distance: u32,
+        found: FoundDocument,
+        header: DocumentHeader,
+        of: &ContentKey,
+    ) -> Self {
+        let DocumentHeader {
+            id,
+            content,
+            metadata,
+        } = header;
+        Self {
             distance,
             id,
+            same_text: content.is_same_text(of),
             metadata,
             found,
-        })
+        }
     }
 
     /// The whole document as it was when it was found, text and signature included, whatever became of it since. Read
@@ -94,8 +135,8 @@ impl Neighbour {
 
 impl PartialEq for Neighbour {
     fn eq(&self, other: &Self) -> bool {
-        let shown = |near: &Self| (near.distance, near.id.clone(), near.metadata.clone());
-        shown(self) == shown(other)
+        let shown = |near: &Self| (near.distance, near.same_text);
+        shown(self) == shown(other) && self.id == other.id && self.metadata == other.metadata
     }
 }
 
@@ -144,6 +185,8 @@ pub enum InsertWhen {
     /// Insert if nothing is within the radius.
     New,
     /// Insert if nothing has the same fingerprint.
+    NotSameFingerprint,
+    /// Insert if nothing has the same text.
     NotExact,
     /// In any case.
     Always,
@@ -153,6 +196,7 @@ impl InsertWhen {
     pub(crate) fn allows(self, verdict: Verdict) -> bool {
         match self {
             Self::New => verdict == Verdict::New,
+            Self::NotSameFingerprint => verdict.distance() != Some(0),
             Self::NotExact => verdict != Verdict::Exact,
             Self::Always => true,
         }

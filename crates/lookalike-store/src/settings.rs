@@ -87,10 +87,13 @@ pub struct CollectionSettings {
 }
 
 /// Optional parts of a document that a collection keeps beside id, fingerprint, expiry and metadata. Inserts drop the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The default keeps hashes of texts, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RetainedParts {
+    /// Hashes of texts, with a lookup: without them no text is known to be equal to another.
+    pub text_hashes: bool,
     /// Signatures and super-shingles.
     pub signatures: bool,
     /// Hashes of paragraphs, with a lookup.
@@ -99,7 +102,25 @@ pub struct RetainedParts {
     pub texts: bool,
 }
 
+impl Default for RetainedParts {
+    fn default() -> Self {
+        Self {
+            text_hashes: true,
+            signatures: false,
+            paragraphs: false,
+            texts: false,
+        }
+    }
+}
+
 impl RetainedParts {
+    /// Keeps hashes of texts, or drops them.
+    #[must_use]
+    pub fn text_hashes(mut self, keep: bool) -> Self {
+        self.text_hashes = keep;
+        self
+    }
+
     /// Keeps signatures and super-shingles, or drops them.
     #[must_use]
     pub fn signatures(mut self, keep: bool) -> Self {
@@ -208,7 +229,7 @@ impl StoreTuning {
 }
 
 impl CollectionSettings {
-    /// Settings for fingerprints of a scheme: radius 3, documents live forever, no optional parts are kept.
+    /// Settings for fingerprints of a scheme: radius 3, documents live forever, of optional parts only hashes of texts are kept.
     pub fn new(scheme: &Scheme) -> Self {
         Self {
             scheme: scheme.into(),
@@ -251,6 +272,9 @@ impl CollectionSettings {
 
     /// Drops the parts of a document that are not kept.
     pub(crate) fn reduce(&self, document: &mut StoredDocument) {
+        if !self.keep.text_hashes {
+            document.text_hash = None;
+        }
         if !self.keep.signatures {
             document.signature = None;
             document.super_shingles = None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lookalike_hamming::HammingIndex;
 
-use crate::document::{DocumentHeader, StoredDocument};
+use crate::document::{ContentKey, DocumentHeader, StoredDocument};
 use crate::error::Result;
 use crate::memtable::MemTable;
 use crate::run::StoredRun;
@@ -133,20 +133,16 @@ pub(crate) struct NeighbourSearch {
     pub(crate) code: u64,
     pub(crate) radius: u32,
     pub(crate) now: UnixMillis,
-    /// Largest number of documents.
+    pub(crate) start: SearchStart,
+    /// Largest number of documents, at least one.
     pub(crate) most: usize,
 }
 
-impl NeighbourSearch {
-    /// A search for one document more than is shown, which tells whether there are more.
-    pub(crate) fn beyond(limit: usize, code: u64, radius: u32, now: UnixMillis) -> Self {
-        Self {
-            code,
-            radius,
-            now,
-            most: limit.saturating_add(1).max(1),
-        }
-    }
+/// The first document of a search: nearer ones are left out, and so many of this distance.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SearchStart {
+    pub(crate) distance: u32,
+    pub(crate) skip: usize,
 }
 
 /// Documents within the radius, by distance and then age, without those that `skip` hides.
@@ -159,18 +155,24 @@ pub(crate) fn search<'a>(
         code,
         radius,
         now,
+        start,
         most,
     } = wanted;
     // By distance and part: names of fingerprints.
     let mut groups: BTreeMap<(u32, usize), Vec<u64>> = BTreeMap::new();
     for (at, part) in parts.iter().enumerate() {
         part.search(code, radius, &mut |name, distance| {
-            groups.entry((distance, at)).or_default().push(name);
+            if distance >= start.distance {
+                groups.entry((distance, at)).or_default().push(name);
+            }
         });
     }
-    let mut hits = Vec::new();
+    let (mut hits, mut left_out) = (Vec::new(), start.skip);
     for ((distance, at), names) in groups {
-        let (part, room) = (parts[at], most - hits.len());
+        if distance > start.distance {
+            left_out = 0;
+        }
+        let (part, room) = (parts[at], left_out.saturating_add(most - hits.len()));
         let number = part.number();
         let mut places: Vec<u32> = Vec::new();
         for &name in &names {
@@ -184,7 +186,9 @@ pub(crate) fn search<'a>(
             places.extend(shown.take(room));
         }
         places.sort_unstable();
-        let shown = places.into_iter().take(room);
+        let skipped = left_out.min(places.len());
+        left_out -= skipped;
+        let shown = places.into_iter().skip(skipped).take(most - hits.len());
         hits.extend(shown.map(|place| SearchHit {
             distance,
             found: part.found(place),
@@ -284,4 +288,40 @@ pub(crate) fn find_in_runs(
         }
     }
     Ok(None)
+}
+
+/// The id of the oldest live document of a text in some runs, without those that `skip` hides.
+pub(crate) fn find_text_in_runs(
+    runs: &[Arc<StoredRun>],
+    content: &ContentKey,
+    now: UnixMillis,
+    skip: &dyn Fn(DocumentLocation) -> bool,
+) -> Result<Option<String>> {
+    for run in runs {
+        let part = run.number();
+        let found = run.find_text(content, now, &|place| {
+            skip(DocumentLocation { part, place })
+        })?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// The same of those parts that are in memory.
+pub(crate) fn find_text_in_memory<'a>(
+    parts: &[ViewPart<'a>],
+    content: &ContentKey,
+    now: UnixMillis,
+    skip: &dyn Fn(DocumentLocation) -> bool,
+) -> Option<&'a Arc<StoredDocument>> {
+    parts.iter().find_map(|part| match *part {
+        ViewPart::Run(_) => None,
+        ViewPart::MemTable(part, memtable) => {
+            let hidden = |place| skip(DocumentLocation { part, place });
+            let slot = memtable.find_text(content, now, &hidden)?;
+            Some(memtable.document(slot))
+        }
+    })
 }

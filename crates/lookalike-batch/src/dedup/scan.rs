@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lookalike::{FeatureExtractor, Features};
 use lookalike_corpus::{
     BadRecord, InputOptions, Inputs, OrderKey, OrderNumber, PageIdentity, Parser, Record,
-    RecordChunk, SkippedPart, TextState,
+    RecordChunk, SkippedPart, TextState, text_hash,
 };
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -26,7 +26,7 @@ use crate::dedup::pair_test::{PairTest, TestSets};
 use crate::dedup::seen_texts::SeenTexts;
 use crate::error::BatchError;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, SketchPlan, text_key};
-use crate::kernel::placed_text::{PlacedText, category_hash, content_hash, hash_with, long_hash};
+use crate::kernel::placed_text::{PlacedText, category_hash, hash_with, long_hash};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 use crate::pipeline::{ChunkWorker, InputChunk, run_in_order};
@@ -532,7 +532,7 @@ fn placed<'t>(
     let fields = (!plan.sketch.scheme.fields.is_none()).then_some(&record.fields);
     let hash = |text: &str| match fields {
         Some(fields) => hash_with(text, fields),
-        None => content_hash(text),
+        None => text_hash(text),
     };
     let of_text = match record.long_hash {
         Some(of_bytes) => long_hash(of_bytes, fields),

@@ -4,10 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashTable;
-use lookalike_corpus::Record;
 
 use crate::dedup::class_id::ClassId;
-use crate::kernel::placed_text::{content_hash, first_128};
 use crate::spill::partitions::lock;
 
 /// Texts seen so far, by hash: 64 parts with a lock each.
@@ -48,20 +46,5 @@ impl SeenTexts {
         classes.push((hash, class));
         table.insert_unique(hash as u64, position, |&p| classes[p as usize].0 as u64);
         Some((class, true))
-    }
-}
-
-/// Hash of a record's text, and of what a reader sees where the text is but a part of that.
-pub(crate) fn seen_hash(record: &Record<'_>) -> u128 {
-    let whole = record.visible.as_ref().map(|visible| &visible.whole);
-    let of_text = content_hash(&record.text);
-    match whole.filter(|whole| **whole != record.text) {
-        None => of_text,
-        Some(whole) => {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(&of_text.to_le_bytes());
-            hasher.update(&content_hash(whole).to_le_bytes());
-            first_128(&hasher.finalize())
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Identity of a text: the class that it belongs to.
 
 use lookalike::DocumentFields;
-use lookalike_corpus::VisibleText;
+use lookalike_corpus::{VisibleText, text_hash};
 
 /// The text of a class and where it belongs.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ impl<'t> PlacedText<'t> {
     /// A text of which a reader sees all, and nothing else. One longer than `most_bytes` is compared by its bytes only.
     pub(crate) fn plain(text: &'t str, category: Option<&str>, most_bytes: u64) -> Self {
         let is_too_long = text.len() as u64 > most_bytes;
-        let hash = content_hash(text);
+        let hash = text_hash(text);
         Self {
             text: if is_too_long { "" } else { text },
             fields: None,
@@ -61,7 +61,7 @@ impl<'t> PlacedText<'t> {
 
 /// Hash of a category; never that of none, which is 0.
 pub(crate) fn category_hash(category: &str) -> u64 {
-    (content_hash(category) as u64).max(1)
+    (text_hash(category) as u64).max(1)
 }
 
 /// First 128 bits of the BLAKE3 hash of a text and its fields, each behind its length.
@@ -96,12 +96,7 @@ pub(crate) fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128
     first_128(&hasher.finalize())
 }
 
-/// First 128 bits of the BLAKE3 hash of a text.
-pub(crate) fn content_hash(text: &str) -> u128 {
-    first_128(&blake3::hash(text.as_bytes()))
-}
-
-pub(crate) fn first_128(hash: &blake3::Hash) -> u128 {
+fn first_128(hash: &blake3::Hash) -> u128 {
     let first: [u8; 16] = hash.as_bytes()[..16]
         .try_into()
         .expect("a hash has 32 bytes");

@@ -17,7 +17,7 @@ use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::memory_budget::ReadingBudget;
 use crate::dedup::scan::ScanTally;
-use crate::dedup::seen_texts::{SeenTexts, seen_hash};
+use crate::dedup::seen_texts::SeenTexts;
 use crate::error::BatchError;
 use crate::observer::JobObserver;
 use crate::pipeline::{ChunkWorker, run_in_order};
@@ -233,7 +233,7 @@ impl ChunkedBatch {
             tally.empty += u64::from(record.text_state != TextState::TooLong);
             None
         } else {
-            let hash = seen_hash(record);
+            let hash = record.seen_hash();
             let Some((class, is_new)) = seen.class(hash) else {
                 return false;
             };

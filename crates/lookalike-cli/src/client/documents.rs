@@ -13,6 +13,9 @@ use crate::failure::Failure;
 /// Bytes of texts of a batch, unless one document has more.
 const BYTES: usize = 2 << 20;
 
+/// Most neighbours of one answer.
+const PAGE: usize = 100;
+
 #[derive(clap::Args)]
 pub(super) struct DocumentArguments {
     /// Name of the collection
@@ -25,19 +28,26 @@ pub(super) struct DocumentArguments {
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 
-    /// Largest number of neighbours, or of documents of a paragraph, to show
+    /// Largest number of neighbours, or of documents of a paragraph, to show; `query` asks page by page for more than 100
     #[arg(long = "limit", value_name = "N", help_heading = "Question")]
     neighbours: Option<u32>,
 
-    /// Compare with the text or signature of each neighbour, if the collection keeps them
-    #[arg(long, help_heading = "Question")]
-    verify: bool,
+    /// Compare with the text or signature of each neighbour [default: true if the collection keeps them]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        help_heading = "Question"
+    )]
+    verify: Option<bool>,
 
     /// Show the differences to the text of each neighbour
     #[arg(long, help_heading = "Question")]
     diff: bool,
 
-    /// Documents that check-and-insert inserts: new, not-exact or always
+    /// Documents that check-and-insert inserts: new, not-same-fingerprint, not-exact (no equal text) or always
     #[arg(long, value_name = "WHAT", help_heading = "Question")]
     insert: Option<String>,
 
@@ -55,6 +65,8 @@ struct RequestBatch<'a> {
     client: &'a ServiceClient,
     path: String,
     most: usize,
+    /// Neighbours that are shown beyond those of the first page.
+    neighbours: Option<usize>,
     ids: Vec<String>,
     items: Vec<Value>,
     bytes: usize,
@@ -72,12 +84,16 @@ pub(super) fn send(
     let inputs = arguments
         .input
         .discover(&options, spool.path(), None, false)?;
-    let mut parser = Parser::new(&inputs, &options);
-    let question = question(arguments);
+    // Equal texts are known by all that a reader sees.
+    let mut parser = Parser::new(&inputs, &options).with_visible();
+    let neighbours = arguments.neighbours.map(|most| most as usize);
+    let neighbours = neighbours.filter(|&most| operation == "query" && most > PAGE);
+    let question = question(arguments, neighbours.is_some());
     let mut batch = RequestBatch {
         client,
         path: collection(&arguments.collection, &format!("/{operation}{question}")),
         most: arguments.batch as usize,
+        neighbours,
         ids: Vec::new(),
         items: Vec::new(),
         bytes: 0,
@@ -103,6 +119,10 @@ pub(super) fn send(
             match record {
                 Ok(record) if record.text_state == TextState::Present => {
                     let mut item = json!({"text": record.text});
+                    if record.visible.is_some() {
+                        let hash = record.seen_hash().swap_bytes();
+                        item["text_hash"] = format!("{hash:032x}").into();
+                    }
                     if names {
                         item["id"] = json!(record.id);
                     }
@@ -136,16 +156,17 @@ pub(super) fn send(
 }
 
 /// Options after the `?`; the service refuses what an operation does not have.
-fn question(arguments: &DocumentArguments) -> String {
+fn question(arguments: &DocumentArguments, has_pages: bool) -> String {
     let mut pairs = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
         pairs.extend(value.map(|value| format!("{name}={value}")));
     };
-    let yes = |wanted: bool| wanted.then(|| "true".to_owned());
+    let shown = arguments.neighbours.map(|most| most.to_string());
+    let page = has_pages.then(|| PAGE.to_string());
     add("radius", arguments.radius.map(|radius| radius.to_string()));
-    add("limit", arguments.neighbours.map(|most| most.to_string()));
-    add("verify", yes(arguments.verify));
-    add("diff", yes(arguments.diff));
+    add("limit", page.or(shown));
+    add("verify", arguments.verify.map(|wanted| wanted.to_string()));
+    add("diff", arguments.diff.then(|| "true".to_owned()));
     add(
         "insert",
         arguments.insert.as_deref().map(super::http::escaped),
@@ -173,8 +194,15 @@ impl RequestBatch<'_> {
         }
         let items = std::mem::take(&mut self.items);
         self.bytes = 0;
-        let answers = self.client.json("POST", &self.path, Some(&items.into()))?;
-        let answers = answers.as_array().cloned().unwrap_or_default();
+        let items = Value::from(items);
+        let answers = self.client.json("POST", &self.path, Some(&items))?;
+        let mut answers = answers.as_array().cloned().unwrap_or_default();
+        if let Some(most) = self.neighbours {
+            let items = items.as_array().into_iter().flatten();
+            for (item, answer) in items.zip(&mut answers) {
+                self.follow(item, answer, most)?;
+            }
+        }
         for (id, answer) in self.ids.drain(..).zip(answers) {
             let mut line = json!({"id": id});
             if let (Some(line), Value::Object(answer)) = (line.as_object_mut(), answer) {
@@ -183,5 +211,34 @@ impl RequestBatch<'_> {
             writeln!(self.out, "{line}")?;
         }
         Ok(())
+    }
+
+    /// Adds the neighbours that follow the first page, up to so many.
+    fn follow(&self, item: &Value, answer: &mut Value, most: usize) -> Result<(), Failure> {
+        loop {
+            let shown = answer["neighbours"].as_array().map_or(0, Vec::len);
+            let Some(after) = answer["next"].as_str().filter(|_| shown < most) else {
+                return Ok(());
+            };
+            // The last value of an option would not count: the first page's limit is replaced.
+            let limit = PAGE.min(most - shown);
+            let path = self.path.replace(
+                &format!("limit={PAGE}"),
+                &format!("limit={limit}&after={after}"),
+            );
+            let mut page = self.client.json("POST", &path, Some(item))?;
+            let more = page["neighbours"].take();
+            if let (Some(all), Value::Array(more)) = (answer["neighbours"].as_array_mut(), more) {
+                all.extend(more);
+            }
+            answer["more"] = page["more"].take();
+            if page["resemblance"].as_f64() > answer["resemblance"].as_f64() {
+                answer["resemblance"] = page["resemblance"].take();
+            }
+            answer["next"] = page["next"].take();
+            if answer["next"].is_null() {
+                answer.as_object_mut().map(|answer| answer.remove("next"));
+            }
+        }
     }
 }

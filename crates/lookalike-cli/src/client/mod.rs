@@ -118,9 +118,13 @@ struct CreateArguments {
     #[arg(long, value_name = "TEXT")]
     scheme: Option<String>,
 
-    /// Parts of documents to keep beside fingerprints: texts, signatures, paragraphs
+    /// Parts of documents to keep beside fingerprints and hashes of texts: texts, signatures, paragraphs
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     keep: Vec<String>,
+
+    /// Keep no hashes of texts, 16 bytes a document: no verdict is exact then, but same-fingerprint
+    #[arg(long)]
+    no_text_hashes: bool,
 }
 
 pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
@@ -159,8 +163,11 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
 
 fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Failure> {
     let kept = arguments.keep.iter();
-    let keep: serde_json::Map<String, Value> =
+    let mut keep: serde_json::Map<String, Value> =
         kept.map(|part| (part.clone(), Value::Bool(true))).collect();
+    if arguments.no_text_hashes {
+        keep.insert("text_hashes".to_owned(), Value::Bool(false));
+    }
     let mut body = json!({"keep": keep});
     let given = [
         ("radius", arguments.radius.map(Value::from)),

@@ -46,9 +46,12 @@ fn check_mode(file: &Path) -> Result<(), Failure> {
 /// Makes a key, adds its hash to the file, and prints it.
 pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     let usage = |error: String| Failure::Usage(format!("--make-key {wanted}: {error}"));
-    let (role, name) = wanted
-        .split_once(':')
+    let mut parts = wanted.splitn(3, ':');
+    let role = parts.next().unwrap_or_default();
+    let name = parts
+        .next()
         .ok_or_else(|| usage("write ROLE:NAME, for example write:crawler".to_owned()))?;
+    let collections: Vec<&str> = parts.flat_map(|names| names.split(',')).collect();
     let role: KeyRole = role
         .parse()
         .map_err(|error: lookalike_server::KeyError| usage(error.to_string()))?;
@@ -56,7 +59,8 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     getrandom::fill(&mut chance).map_err(|error| {
         Failure::Failed(format!("the system provides no random numbers: {error}"))
     })?;
-    let key = NewKey::make(role, name, chance).map_err(|error| usage(error.to_string()))?;
+    let key =
+        NewKey::make(role, name, &collections, chance).map_err(|error| usage(error.to_string()))?;
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

@@ -127,7 +127,7 @@ impl HtmlText {
     }
 
     /// Returns true if the text is a part of what a reader sees.
-    pub(crate) fn chooses(&self) -> bool {
+    pub fn chooses(&self) -> bool {
         self.extraction.mode != HtmlMode::Visible
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,9 +12,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::collection_request::{CollectionRequest, NoOptions, RequestCost, object};
+use crate::api_key::KeyScope;
 use crate::app_state::AppState;
 use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
+use crate::recall::RecallResponse;
 use crate::request::{ChangedCollection, EncodedBody, KeptParts, NewCollection};
 use crate::response::{json, with_permit};
 
@@ -40,6 +43,7 @@ struct OpenCollectionInfo {
     /// `null`: documents live for ever, unless they have a time of their own.
     ttl_seconds: Option<u64>,
     keep: KeptParts,
+    recall: RecallResponse,
     documents: u64,
     /// Parts that a check looks through; one after it was compacted.
     runs: usize,
@@ -75,6 +79,7 @@ impl OpenCollectionInfo {
             radius: settings.radius,
             ttl_seconds: settings.time_to_live.map(|life| life.as_secs()),
             keep: settings.keep.into(),
+            recall: RecallResponse::of(&settings),
             documents: stats.documents,
             runs: stats.runs.len(),
             compacting: collection.is_compacting(),
@@ -83,11 +88,16 @@ impl OpenCollectionInfo {
     }
 }
 
-/// `GET /v1/collections`.
-pub(crate) async fn list(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
+/// `GET /v1/collections`: those that the key is for.
+pub(crate) async fn list(
+    State(app): State<Arc<AppState>>,
+    scope: Option<Extension<KeyScope>>,
+) -> Result<Response, ProblemDetails> {
     let on_worker = Arc::clone(&app);
+    let Extension(scope) = scope.unwrap_or_default();
     let listed = app.workers.run(move |_| {
         let all = on_worker.store.collections().into_iter();
+        let all = all.filter(|(name, _)| scope.includes(name));
         let shown = all.map(|(name, opened)| CollectionResponse::of(name, opened));
         Ok(EncodedBody::json(&shown.collect::<Vec<_>>()))
     });

@@ -109,6 +109,9 @@ const SMALL: usize = 512;
 /// The same of bodies without texts: some hundred fingerprints, less than a millisecond.
 const SMALL_PACKED: usize = 2048;
 
+/// Digits of a fingerprint.
+const FINGERPRINT_DIGITS: usize = 16;
+
 /// Cost of an answer beyond the cost of the body: memory, bytes for each item that the body may hold, and
 /// bytes for each byte of the body.
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,6 +121,8 @@ pub(crate) struct RequestCost {
     pub(crate) byte: usize,
     /// True if small bodies need no disk read and no long computation.
     pub(crate) quick: bool,
+    /// True if items with a text may need a disk read all the same.
+    pub(crate) reads_texts: bool,
 }
 
 impl RequestCost {
@@ -127,6 +132,7 @@ impl RequestCost {
         item: 0,
         byte: 0,
         quick: true,
+        reads_texts: false,
     };
 
     /// Memory for the work on a body and for the answer.
@@ -173,6 +179,11 @@ fn longest_string(json: &[u8]) -> usize {
 }
 
 impl ReceivedBody {
+    /// Tells whether no item has a text: strings of fingerprints and names of fields are short.
+    fn has_no_text(&self) -> bool {
+        self.format == BodyFormat::Packed || longest_string(&self.bytes) <= FINGERPRINT_DIGITS
+    }
+
     fn is_small(&self) -> bool {
         let most = match self.format {
             BodyFormat::Json => SMALL,
@@ -207,6 +218,7 @@ impl<O> CollectionRequest<O> {
         };
         if cost.quick
             && body.is_small()
+            && (!cost.reads_texts || body.has_no_text())
             && let Some(collection) = app.store.try_collection(&name)
         {
             let collection = collection?;

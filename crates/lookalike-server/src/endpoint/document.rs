@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike::Fingerprint;
 use lookalike_store::{
-    QueryResult, StoreError, StoredDocument, UnixMillis, Verdict, WriteOp, WriteOutcome,
+    CollectionSettings, QueryResult, StoreError, StoredDocument, UnixMillis, WriteOp, WriteOutcome,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -115,22 +115,16 @@ pub(crate) async fn check(
     let work = move |mut task: CollectionTask<'_>| {
         let radius = scope.radius_in(&task.collection)?;
         let items = task.items::<ContentItem>()?;
-        let scheme = &task.settings.scheme;
-        let codes = items.try_map(|probe, place| {
+        let keys = items.try_map(|probe, place| {
             let content = probe.content();
             content
-                .and_then(|content| task.cache.fingerprint(scheme, &content))
+                .and_then(|content| task.cache.key(&task.settings, &content))
                 .map_err(|problem| problem.at(place))
         });
-        let (codes, shape) = codes?.into_parts();
-        let known: Vec<Fingerprint> = codes.iter().flatten().copied().collect();
-        let verdicts = task.collection.check_many(&known, radius, task.now)?;
-        let mut verdicts = verdicts.into_iter();
-        let judged = codes.into_iter().map(|code| match code {
-            // What has no features resembles nothing.
-            None => VerdictResponse::new(Verdict::New, None),
-            Some(code) => VerdictResponse::new(verdicts.next().unwrap_or(Verdict::New), Some(code)),
-        });
+        let (keys, shape) = keys?.into_parts();
+        let verdicts = task.collection.check_many(&keys, radius, task.now)?;
+        let judged = verdicts.into_iter().zip(&keys);
+        let judged = judged.map(|(verdict, key)| VerdictResponse::new(verdict, key));
         let judged: Vec<VerdictResponse> = judged.collect();
         task.app
             .metrics
@@ -139,7 +133,11 @@ pub(crate) async fn check(
         task.app.metrics.verdicts(given);
         Ok(shape.write(&judged))
     };
-    request.answer(RequestCost::QUICK, work).await
+    let cost = RequestCost {
+        reads_texts: true,
+        ..RequestCost::QUICK
+    };
+    request.answer(cost, work).await
 }
 
 /// `POST /v1/collections/NAME/query`: verdicts with the neighbours.
@@ -155,12 +153,8 @@ pub(crate) async fn query(
                 .content()
                 .and_then(|content| task.sketch(&content, neighbours))
                 .and_then(|sketch| {
-                    let Some(code) = sketch.fingerprint else {
-                        return Ok(QueryResponse::nothing());
-                    };
-                    let found = task
-                        .collection
-                        .query(code, radius, task.now, neighbours.limit)?;
+                    let (now, page) = (task.now, neighbours.page);
+                    let found = task.collection.query(sketch.key, radius, now, page)?;
                     task.report(found, &sketch, neighbours)
                 });
             report.map_err(|problem| problem.at(place))
@@ -220,7 +214,7 @@ pub(crate) async fn check_and_insert(
         let limit = if shape == ItemsShape::Packed {
             0
         } else {
-            neighbours.limit
+            neighbours.page.limit
         };
         let submitted = task.submit(writes.collect(), limit)?;
         Ok((submitted, owns, shape, task.settings))
@@ -231,6 +225,7 @@ pub(crate) async fn check_and_insert(
         ..neighbours_cost(neighbours)
     };
     let ((submitted, owns, shape, settings), permit) = request.on_worker(cost, work).await?;
+    let verifies = neighbours.verifies(&settings) && shape != ItemsShape::Packed;
     let outcomes = submitted.wait().await?;
     let done = move |cache: &mut SketchCache| {
         let outcomes = outcomes.into_iter().zip(&owns);
@@ -253,7 +248,7 @@ pub(crate) async fn check_and_insert(
         });
         answers.collect::<Result<Vec<CheckAndInsertResponse>, ProblemDetails>>()
     };
-    let answers = if neighbours.verify {
+    let answers = if verifies {
         // It reads texts, which takes time.
         app.workers.run(done).await?
     } else {
@@ -374,7 +369,7 @@ fn neighbours_cost(neighbours: NeighbourOptions) -> RequestCost {
             0
         };
     RequestCost {
-        item: neighbours.limit * each,
+        item: neighbours.page.limit * each,
         ..RequestCost::default()
     }
 }
@@ -382,19 +377,19 @@ fn neighbours_cost(neighbours: NeighbourOptions) -> RequestCost {
 /// A report, with its neighbours verified if that was asked for.
 fn report(
     cache: &mut SketchCache,
-    settings: &lookalike_store::CollectionSettings,
+    settings: &CollectionSettings,
     found: QueryResult,
     sketch: &QuerySketch,
     neighbours: NeighbourOptions,
 ) -> Result<QueryResponse, ProblemDetails> {
-    let verified = neighbours.verify.then(|| {
+    let verified = neighbours.verifies(settings).then(|| {
         let near = found.neighbours.iter();
         near.map(|near| verify(cache, settings, sketch, near, neighbours.diff))
             .collect::<Result<Vec<_>, ProblemDetails>>()
     });
     Ok(QueryResponse::new(
         found,
-        sketch.fingerprint,
+        &sketch.key,
         verified.transpose()?,
     ))
 }
@@ -415,14 +410,10 @@ impl CollectionTask<'_> {
         content: &RequestContent,
         neighbours: NeighbourOptions,
     ) -> Result<QuerySketch, ProblemDetails> {
-        if neighbours.verify {
+        if neighbours.verifies(&self.settings) {
             return self.cache.query_sketch(&self.settings, content);
         }
-        let fingerprint = self.cache.fingerprint(&self.settings.scheme, content)?;
-        Ok(QuerySketch {
-            fingerprint,
-            ..QuerySketch::default()
-        })
+        Ok(QuerySketch::of(self.cache.key(&self.settings, content)?))
     }
 
     /// Documents of the body's contents, and what their neighbours are compared with.
@@ -431,6 +422,7 @@ impl CollectionTask<'_> {
         neighbours: Option<NeighbourOptions>,
     ) -> Result<RequestItems<(StoredDocument, QuerySketch)>, ProblemDetails> {
         let items = self.items::<NewDocument>()?;
+        let compares = neighbours.is_some_and(|neighbours| neighbours.verifies(&self.settings));
         items.try_map(|entry, place| {
             let document = entry.parts(self.now).and_then(|(content, kept)| {
                 let DocumentMeta {
@@ -438,24 +430,14 @@ impl CollectionTask<'_> {
                     expires,
                     metadata,
                 } = kept;
-                let sketch = match neighbours.filter(|neighbours| neighbours.verify) {
-                    Some(neighbours) => self.sketch(&content, neighbours)?,
-                    None => QuerySketch::default(),
-                };
+                let (document, sketch) = self.cache.document(&self.settings, &content, compares)?;
                 let document = StoredDocument {
                     id,
                     expires,
                     metadata,
-                    ..self.cache.document(&self.settings, &content)?
+                    ..document
                 };
-                let fingerprint = document.fingerprint;
-                Ok((
-                    document,
-                    QuerySketch {
-                        fingerprint,
-                        ..sketch
-                    },
-                ))
+                Ok((document, sketch))
             });
             document.map_err(|problem| problem.at(place))
         })

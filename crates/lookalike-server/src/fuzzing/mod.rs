@@ -7,7 +7,7 @@ mod mutate;
 
 use lookalike_store::UnixMillis;
 
-use crate::content::RequestContent;
+use crate::content::{ContentSource, RequestContent};
 use crate::problem::ProblemDetails;
 use crate::request::{
     BodyFormat, ChangedCollection, ContentItem, DocumentId, HASHES, NewCollection, NewDocument,
@@ -113,7 +113,8 @@ fn packed(bytes: &[u8]) {
     assert!(probes.is_empty() || probes.len() * 8 == bytes.len());
     let mut entries = Vec::new();
     for entry in items::<NewDocument>(bytes, BodyFormat::Packed) {
-        if let Some((RequestContent::Fingerprint(code), kept)) = checked(entry.parts(UnixMillis(1)))
+        if let Some((content, kept)) = checked(entry.parts(UnixMillis(1)))
+            && let ContentSource::Fingerprint(code) = content.source
         {
             entries.extend_from_slice(&code.0.to_le_bytes());
             entries.extend_from_slice(&(kept.id.len() as u16).to_le_bytes());

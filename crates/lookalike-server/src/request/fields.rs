@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lookalike::Fingerprint;
 use lookalike_store::{
-    CollectionSettings, LARGEST_RADIUS, RetainedParts, StoredScheme, UnixMillis,
+    CollectionSettings, LARGEST_RADIUS, RetainedParts, StoredScheme, TextHash, UnixMillis,
 };
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer};
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::items::RequestItem;
 use super::packed::PackedReader;
-use crate::content::RequestContent;
+use crate::content::{ContentSource, RequestContent};
 use crate::problem::ProblemDetails;
 use crate::scheme::{default_scheme, usable_scheme};
 
@@ -28,6 +28,8 @@ const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
 pub(crate) const HASHES: usize = 10_000;
 /// Pattern of 16 hexadecimal digits.
 pub(crate) const HEX: &str = "^[0-9a-fA-F]{16}$";
+/// Pattern of 32 hexadecimal digits.
+const HASH: &str = "^[0-9a-fA-F]{32}$";
 /// Pattern of the names of collections and snapshots.
 pub(crate) const NAME: &str = "^[a-z0-9_-]{1,64}$";
 
@@ -73,6 +75,20 @@ impl<'de> Deserialize<'de> for HexFingerprint {
     }
 }
 
+/// The hash of a text as bodies have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HexTextHash(TextHash);
+
+impl<'de> Deserialize<'de> for HexTextHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let digits = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        digits
+            .parse()
+            .map(HexTextHash)
+            .map_err(serde::de::Error::custom)
+    }
+}
+
 /// A content to be looked for: exactly one of the three.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +101,10 @@ pub(crate) struct ContentItem {
     text: Option<String>,
     /// A page, of which the text is extracted.
     html: Option<String>,
+    /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a fingerprint
+    /// only.
+    #[schemars(with = "Option<String>", extend("pattern" = HASH))]
+    text_hash: Option<HexTextHash>,
 }
 
 /// A document to be kept: an id and exactly one of fingerprint, text and html.
@@ -102,6 +122,10 @@ pub(crate) struct NewDocument {
     text: Option<String>,
     /// A page, of which the text is extracted.
     html: Option<String>,
+    /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a fingerprint
+    /// only.
+    #[schemars(with = "Option<String>", extend("pattern" = HASH))]
+    text_hash: Option<HexTextHash>,
     /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
     #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
@@ -155,20 +179,28 @@ pub(crate) struct NewCollection {
     /// Lifetime of documents without one of their own; forever by default.
     #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
-    /// Optional parts of documents to keep; none by default.
+    /// Optional parts of documents to keep; by default hashes of texts only.
     keep: Option<KeptParts>,
 }
 
 /// Parts of documents that are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct KeptParts {
+    /// Hashes of texts, 16 bytes a document: equal texts are told from equal fingerprints. Kept unless told otherwise.
+    pub(crate) text_hashes: bool,
     /// Texts: neighbours can be verified exactly, and shown with their differences.
     pub(crate) texts: bool,
     /// Signatures of 128 minima: the resemblance of neighbours can be estimated, at 512 bytes a document.
     pub(crate) signatures: bool,
     /// Hashes of paragraphs: each can be asked for.
     pub(crate) paragraphs: bool,
+}
+
+impl Default for KeptParts {
+    fn default() -> Self {
+        RetainedParts::default().into()
+    }
 }
 
 /// Changes of a collection.
@@ -200,33 +232,40 @@ fn exactly_one(
     fingerprint: Option<HexFingerprint>,
     text: Option<String>,
     html: Option<String>,
+    text_hash: Option<HexTextHash>,
 ) -> Result<RequestContent, ProblemDetails> {
-    match (fingerprint, text, html) {
-        (Some(HexFingerprint(code)), None, None) => Ok(RequestContent::Fingerprint(code)),
-        (None, Some(text), None) => Ok(RequestContent::Text(text)),
-        (None, None, Some(page)) => Ok(RequestContent::Html(page)),
-        _ => Err(ProblemDetails::invalid(
-            "an item has exactly one of fingerprint, text and html",
-            "send one of them",
-        )),
-    }
+    let source = match (fingerprint, text, html) {
+        (Some(HexFingerprint(code)), None, None) => ContentSource::Fingerprint(code),
+        (None, Some(text), None) => ContentSource::Text(text),
+        (None, None, Some(page)) => ContentSource::Html(page),
+        _ => {
+            return Err(ProblemDetails::invalid(
+                "an item has exactly one of fingerprint, text and html",
+                "send one of them",
+            ));
+        }
+    };
+    Ok(RequestContent {
+        source,
+        text_hash: text_hash.map(|HexTextHash(hash)| hash),
+    })
 }
 
 impl RequestItem for ContentItem {
     fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
         let fingerprint = Some(HexFingerprint(from.fingerprint()?));
-        let (text, html) = (None, None);
         Some(Self {
             fingerprint,
-            text,
-            html,
+            text: None,
+            html: None,
+            text_hash: None,
         })
     }
 }
 
 impl ContentItem {
     pub(crate) fn content(self) -> Result<RequestContent, ProblemDetails> {
-        exactly_one(self.fingerprint, self.text, self.html)
+        exactly_one(self.fingerprint, self.text, self.html, self.text_hash)
     }
 }
 
@@ -238,6 +277,7 @@ impl RequestItem for NewDocument {
             fingerprint,
             text: None,
             html: None,
+            text_hash: None,
             ttl_seconds: None,
             metadata: None,
         })
@@ -267,7 +307,8 @@ impl NewDocument {
             expires: life.map(|life| now.after(life)),
             metadata,
         };
-        Ok((exactly_one(self.fingerprint, self.text, self.html)?, kept))
+        let content = exactly_one(self.fingerprint, self.text, self.html, self.text_hash)?;
+        Ok((content, kept))
     }
 }
 
@@ -284,8 +325,8 @@ impl PageItem {
             check_id(id)?;
         }
         match (self.text.take(), self.html.take(), self.hashes.take()) {
-            (Some(text), None, None) => Ok(ParagraphQuery::Of(RequestContent::Text(text))),
-            (None, Some(page), None) => Ok(ParagraphQuery::Of(RequestContent::Html(page))),
+            (Some(text), None, None) => Ok(ParagraphQuery::Of(ContentSource::Text(text).into())),
+            (None, Some(page), None) => Ok(ParagraphQuery::Of(ContentSource::Html(page).into())),
             (None, None, Some(hashes)) => {
                 let hashes = hashes
                     .into_iter()
@@ -323,6 +364,7 @@ impl DocumentId {
 impl From<RetainedParts> for KeptParts {
     fn from(keep: RetainedParts) -> Self {
         Self {
+            text_hashes: keep.text_hashes,
             texts: keep.texts,
             signatures: keep.signatures,
             paragraphs: keep.paragraphs,
@@ -341,11 +383,13 @@ impl NewCollection {
         settings.radius = self.radius.unwrap_or(settings.radius);
         settings.time_to_live = self.ttl_seconds.map(life).transpose()?;
         let KeptParts {
+            text_hashes,
             texts,
             signatures,
             paragraphs,
         } = self.keep.unwrap_or_default();
         settings.keep = RetainedParts::default()
+            .text_hashes(text_hashes)
             .signatures(signatures)
             .paragraphs(paragraphs)
             .texts(texts);

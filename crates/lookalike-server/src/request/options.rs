@@ -1,7 +1,9 @@
 //! Options, which stand after the `?` and count for all items of a request.
 
 use lookalike::SchemeId;
-use lookalike_store::{Collection, InsertWhen, LARGEST_RADIUS};
+use lookalike_store::{
+    Collection, CollectionSettings, InsertWhen, LARGEST_RADIUS, NeighbourCursor, NeighbourPage,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -38,9 +40,10 @@ pub(crate) struct QueryOptions {
     /// Most neighbours of an item: 10 unless told otherwise, at most 100.
     #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
-    /// Compare with the text or signature of each neighbour, where these are kept.
-    #[serde(default)]
-    verify: bool,
+    /// Cursor of an earlier answer, its `next`: shows the neighbours that follow.
+    after: Option<String>,
+    /// Compare with the text or signature of each neighbour. The default is true where the collection keeps these.
+    verify: Option<bool>,
     /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
     #[serde(default)]
     diff: bool,
@@ -59,13 +62,13 @@ pub(crate) struct InsertOptions {
     /// Most neighbours of an item: 10 unless told otherwise, at most 100.
     #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
-    /// Compare with the text or signature of each neighbour, where these are kept.
-    #[serde(default)]
-    verify: bool,
+    /// Compare with the text or signature of each neighbour. The default is true where the collection keeps these.
+    verify: Option<bool>,
     /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
     #[serde(default)]
     diff: bool,
-    /// Condition of the insert: `new` (the default), `not-exact` or `always`.
+    /// Condition of the insert: `new` (the default; nothing is within the radius), `not-same-fingerprint`, `not-exact` (nothing has
+    /// the same text) or `always`.
     insert: Option<InsertWhenOption>,
 }
 
@@ -92,6 +95,7 @@ pub(crate) struct GetOptions {
 #[schemars(rename = "InsertWhen")]
 enum InsertWhenOption {
     New,
+    NotSameFingerprint,
     NotExact,
     Always,
 }
@@ -106,10 +110,18 @@ pub(crate) struct SearchScope {
 /// Neighbours to show, and their verification.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NeighbourOptions {
-    /// Most neighbours of an item.
-    pub(crate) limit: usize,
-    pub(crate) verify: bool,
+    /// The neighbours of an item that are shown.
+    pub(crate) page: NeighbourPage,
+    verify: Option<bool>,
     pub(crate) diff: bool,
+}
+
+impl NeighbourOptions {
+    /// Tells whether neighbours in a collection are compared with what was sent.
+    pub(crate) fn verifies(&self, settings: &CollectionSettings) -> bool {
+        let is_possible = settings.keep.texts || settings.keep.signatures;
+        self.diff || self.verify.unwrap_or(is_possible)
+    }
 }
 
 impl SearchScope {
@@ -149,7 +161,7 @@ fn checked_limit(limit: Option<usize>) -> Result<usize, ProblemDetails> {
     match limit {
         Some(limit) if limit > MOST_NEIGHBOURS => Err(ProblemDetails::invalid(
             format!("limit {limit} is larger than {MOST_NEIGHBOURS}"),
-            "ask for fewer; `more` tells whether there are others",
+            "ask for fewer, and for others with the cursor `next` of the answer as `after`",
         )),
         limit => Ok(limit.unwrap_or(NEIGHBOURS)),
     }
@@ -167,9 +179,19 @@ impl QueryOptions {
     }
 
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
+        let after = self.after.as_deref().map(str::parse::<NeighbourCursor>);
+        let after = after.transpose().map_err(|error| {
+            ProblemDetails::invalid(
+                error.to_string(),
+                "send the value of `next`, or leave it out",
+            )
+        })?;
         Ok(NeighbourOptions {
-            limit: checked_limit(self.limit)?,
-            verify: self.verify || self.diff,
+            page: NeighbourPage {
+                limit: checked_limit(self.limit)?,
+                after,
+            },
+            verify: self.verify,
             diff: self.diff,
         })
     }
@@ -182,8 +204,8 @@ impl InsertOptions {
 
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
         Ok(NeighbourOptions {
-            limit: checked_limit(self.limit)?,
-            verify: self.verify || self.diff,
+            page: checked_limit(self.limit)?.into(),
+            verify: self.verify,
             diff: self.diff,
         })
     }
@@ -191,6 +213,7 @@ impl InsertOptions {
     pub(crate) fn insert(&self) -> InsertWhen {
         match self.insert.unwrap_or(InsertWhenOption::New) {
             InsertWhenOption::New => InsertWhen::New,
+            InsertWhenOption::NotSameFingerprint => InsertWhen::NotSameFingerprint,
             InsertWhenOption::NotExact => InsertWhen::NotExact,
             InsertWhenOption::Always => InsertWhen::Always,
         }

@@ -16,7 +16,8 @@ async fn keeping(keep: Value) -> Service {
         .await
         .is(201);
     for (part, kept) in made["keep"].as_object().unwrap() {
-        assert_eq!(*kept, keep[part] == true, "{part}");
+        let wanted = keep[part] == true || part == "text_hashes";
+        assert_eq!(*kept, wanted, "{part}");
     }
     service
 }
@@ -69,6 +70,15 @@ async fn a_neighbour_is_verified_by_its_text_and_shown_with_what_differs() {
         .refuses(422, "invalid");
     let plain = service.ask("get", json!({"id": "a"})).await.is(200);
     assert!(plain.get("text").is_none());
+    // Where texts are kept neighbours are verified, unless that is not wanted.
+    for (operation, is_verified) in [("query", true), ("query?verify=false", false)] {
+        let answer = service
+            .ask(operation, json!({"text": words.join(" ")}))
+            .await
+            .is(200);
+        assert_eq!(answer["verdict"], "same-fingerprint", "a full stop more");
+        assert_eq!(answer["resemblance"] == 1.0, is_verified, "{answer}");
+    }
     // Of a ready fingerprint nothing else is known.
     let code = &shown["fingerprint"];
     let answer = service
@@ -218,6 +228,7 @@ async fn a_collection_without_paragraphs_says_so() {
         .await
         .refuses(422, "invalid");
     let kept = service.get("/v1/collections/pages").await.is(200);
-    let nothing = json!({"texts": false, "signatures": false, "paragraphs": false});
+    let nothing =
+        json!({"text_hashes": true, "texts": false, "signatures": false, "paragraphs": false});
     assert_eq!(kept["keep"], nothing);
 }

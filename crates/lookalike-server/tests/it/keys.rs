@@ -11,7 +11,7 @@ fn keys() -> (Service, Vec<String>) {
     let made: Vec<NewKey> = roles
         .into_iter()
         .zip(1..)
-        .map(|(role, chance)| NewKey::make(role, "test", [chance; 32]).unwrap())
+        .map(|(role, chance)| NewKey::make(role, "test", &[], [chance; 32]).unwrap())
         .collect();
     let file: String = made.iter().map(|key| key.line.as_str()).collect();
     let keys: ApiKeys = file.parse().unwrap();
@@ -116,4 +116,63 @@ async fn without_keys_only_names_of_this_machine_are_answered() {
         let answer = service.send(request.body(Body::empty()).unwrap()).await;
         assert_eq!(answer.status, status, "{host}");
     }
+}
+
+#[tokio::test]
+async fn a_key_for_some_collections_tells_and_changes_nothing_of_others() {
+    let all = NewKey::make(KeyRole::Admin, "all", &[], [1; 32]).unwrap();
+    let some = NewKey::make(KeyRole::Admin, "some", &["pages", "news"], [2; 32]).unwrap();
+    let keys: ApiKeys = format!("{}{}", all.line, some.line).parse().unwrap();
+    let service = Service::with(ServiceLimits::default(), keys);
+    let (all, some) = (
+        format!("Bearer {}", all.secret),
+        format!("Bearer {}", some.secret),
+    );
+    for name in ["pages", "other"] {
+        let path = format!("/v1/collections/{name}");
+        ask(&service, "PUT", &path, Some(&all), "{}").await.is(201);
+    }
+    let own = "/v1/collections/pages";
+    let entry = "{\"id\":\"a\",\"text\":\"a\"}";
+    ask(
+        &service,
+        "POST",
+        &format!("{own}/insert"),
+        Some(&some),
+        entry,
+    )
+    .await
+    .is(200);
+    ask(&service, "PUT", "/v1/collections/news", Some(&some), "{}")
+        .await
+        .is(201);
+    for (method, path, body) in [
+        ("POST", "/v1/collections/other/insert", entry),
+        ("POST", "/v1/collections/%6fther/insert", entry),
+        ("POST", "/v1/collections/other/check", "{\"text\":\"a\"}"),
+        ("GET", "/v1/collections/other", ""),
+        ("GET", "/v1/collections/other/export", ""),
+        ("GET", "/v1/collections/none", ""),
+        ("PUT", "/v1/collections/more", "{}"),
+        ("DELETE", "/v1/collections/other", ""),
+        ("GET", "/metrics", ""),
+        ("POST", "/v1/snapshots", "{\"name\":\"a\"}"),
+    ] {
+        let answer = ask(&service, method, path, Some(&some), body).await;
+        answer.refuses(403, "scope");
+    }
+    let listed = ask(&service, "GET", "/v1/collections", Some(&some), "")
+        .await
+        .is(200);
+    let names: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].clone())
+        .collect();
+    assert_eq!(names, ["news", "pages"]);
+    let shown = ask(&service, "GET", "/v1/collections", Some(&all), "")
+        .await
+        .is(200);
+    assert_eq!(shown.as_array().unwrap().len(), 3);
 }

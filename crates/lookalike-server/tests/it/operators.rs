@@ -194,7 +194,7 @@ async fn a_compact_batch_does_what_a_batch_of_json_does() {
         .ask("check", json!({"fingerprint": "0000000000000009"}))
         .await
         .is(200);
-    assert_eq!(answer["verdict"], "exact");
+    assert_eq!(answer["verdict"], "same-fingerprint");
 }
 
 #[tokio::test]

@@ -11,12 +11,14 @@ use crate::document::{StoredDocument, check_id};
 use crate::error::{Result, StoreError};
 use crate::log::{AppendResult, FRAME_HEADER, LogEnd, LogHeader, LogWriter, MAX_PAYLOAD_BYTES};
 use crate::memtable::MemTable;
+use crate::neighbour_hits::NeighbourHits;
 use crate::operations::{QueryResult, WriteOp, WriteOutcome};
 use crate::run::StoredRun;
 use crate::settings::check_radius;
 use crate::time::UnixMillis;
 use crate::view::{
-    DocumentLocation, FrozenMemTable, NeighbourSearch, ViewPart, find_in_runs, search,
+    DocumentLocation, FrozenMemTable, ViewPart, find_in_runs, find_text_in_memory,
+    find_text_in_runs,
 };
 
 /// Largest number of bytes of a log for each byte of its memtable.
@@ -338,7 +340,7 @@ impl CollectionEngine {
         run.document(known.location.place)
     }
 
-    /// Finds the neighbours of a document, as the group sees them.
+    /// Finds the neighbours of a document and those of equal text, as the group sees them.
     fn check(
         &self,
         stage: &WriteStage,
@@ -348,16 +350,29 @@ impl CollectionEngine {
         limit: usize,
         own: Option<DocumentLocation>,
     ) -> Result<QueryResult> {
-        let mut hits = Vec::new();
-        if let Some(code) = document.fingerprint {
+        let skip = |location| stage.is_gone(location) || Some(location) == own;
+        let content = document.content();
+        let (found, in_memory, runs) = {
             let view = self.view();
             let staged = ViewPart::MemTable(STAGE, &stage.memtable);
             let parts: Vec<ViewPart<'_>> = view.parts().chain([staged]).collect();
-            let skip = |location| stage.is_gone(location) || Some(location) == own;
-            let wanted = NeighbourSearch::beyond(limit, code.0, radius, now);
-            hits = search(&parts, wanted, &skip);
-        }
-        QueryResult::from_hits(hits, limit)
+            let page = limit.into();
+            let found = NeighbourHits::search(&parts, &content, radius, now, page, &skip);
+            if !found.may_be_copy() {
+                drop(parts);
+                drop(view);
+                return found.read(None, &self.hasher);
+            }
+            let in_memory = find_text_in_memory(&parts, &content, now, &skip);
+            (
+                found,
+                in_memory.map(|copy| copy.id.clone()),
+                view.runs.clone(),
+            )
+        };
+        // Only we change documents, so that none moves between these lookups.
+        let in_runs = find_text_in_runs(&runs, &content, now, &skip)?;
+        found.read(in_runs.or(in_memory), &self.hasher)
     }
 
     /// Starts a new log if the memtable is full.

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use lookalike::Fingerprint;
-
 use super::CollectionEngine;
-use crate::document::StoredDocument;
+use crate::document::{ContentKey, StoredDocument};
 use crate::error::{Result, StoreError};
-use crate::operations::{ParagraphMatches, QueryResult, Verdict};
+use crate::neighbour_hits::{NeighbourHits, may_be_copy, verdict};
+use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult, Verdict};
 use crate::run::StoredRun;
 use crate::settings::check_radius;
 use crate::time::UnixMillis;
-use crate::view::{CollectionView, FoundDocument, NeighbourSearch, ViewPart, find_in_runs, search};
+use crate::view::{
+    CollectionView, FoundDocument, ViewPart, find_in_runs, find_text_in_memory, find_text_in_runs,
+};
 
 /// The documents of a moment: runs with their tombstones, and the live documents in memory.
 struct ViewMoment {
@@ -23,37 +24,81 @@ struct ViewMoment {
 const TRIES: u32 = 8;
 
 impl CollectionEngine {
-    /// Finds the neighbours of a fingerprint.
+    /// Finds the neighbours of a content.
     pub(crate) fn query(
         &self,
-        code: Fingerprint,
+        content: &ContentKey,
         radius: u32,
         now: UnixMillis,
-        limit: usize,
+        page: NeighbourPage,
     ) -> Result<QueryResult> {
         check_radius(radius, self.radius)?;
         let now = self.now(now);
-        let hits = {
+        let mut tried = 0;
+        loop {
             let view = self.view();
             let parts: Vec<ViewPart<'_>> = view.parts().collect();
-            let wanted = NeighbourSearch::beyond(limit, code.0, radius, now);
-            search(&parts, wanted, &|_| false)
-        };
-        QueryResult::from_hits(hits, limit)
+            let found = NeighbourHits::search(&parts, content, radius, now, page, &|_| false);
+            if !found.may_be_copy() {
+                drop(parts);
+                drop(view);
+                return found.read(None, &self.hasher);
+            }
+            let in_memory = find_text_in_memory(&parts, content, now, &|_| false);
+            let in_memory = in_memory.map(|document| document.id.clone());
+            drop(parts);
+            let (runs, changes) = (view.runs.clone(), view.changes);
+            let held = (tried == TRIES).then_some(view);
+            let in_runs = find_text_in_runs(&runs, content, now, &|_| false)?;
+            // Neighbours and copies are those of one moment.
+            if held.is_some() || self.view().changes == changes {
+                drop(held);
+                return found.read(in_runs.or(in_memory), &self.hasher);
+            }
+            tried += 1;
+        }
     }
 
     /// Verdicts alone, all of one moment.
     pub(crate) fn check_many(
         &self,
-        codes: &[Fingerprint],
+        contents: &[ContentKey],
         radius: u32,
         now: UnixMillis,
     ) -> Result<Vec<Verdict>> {
         check_radius(radius, self.radius)?;
         let now = self.now(now);
-        let codes: Vec<u64> = codes.iter().map(|code| code.0).collect();
-        let nearest = self.view().nearest(&codes, radius, now);
-        Ok(nearest.into_iter().map(Verdict::of).collect())
+        let mut tried = 0;
+        loop {
+            let view = self.view();
+            let nearest = nearest_of(&view, contents, radius, now);
+            let mut verdicts: Vec<Verdict> = nearest.iter().copied().map(Verdict::of).collect();
+            let parts: Vec<ViewPart<'_>> = view.parts().collect();
+            let mut unknown = Vec::new();
+            for (at, content) in contents.iter().enumerate() {
+                if !may_be_copy(content, nearest[at]) {
+                    continue;
+                }
+                match find_text_in_memory(&parts, content, now, &|_| false) {
+                    Some(_) => verdicts[at] = verdict(nearest[at], true),
+                    None => unknown.push(at),
+                }
+            }
+            drop(parts);
+            if unknown.is_empty() {
+                return Ok(verdicts);
+            }
+            let (runs, changes) = (view.runs.clone(), view.changes);
+            let held = (tried == TRIES).then_some(view);
+            for at in unknown {
+                let found = find_text_in_runs(&runs, &contents[at], now, &|_| false)?;
+                verdicts[at] = verdict(nearest[at], found.is_some());
+            }
+            if held.is_some() || self.view().changes == changes {
+                return Ok(verdicts);
+            }
+            tried += 1;
+        }
     }
 
     /// The document of an id.
@@ -223,6 +268,20 @@ impl CollectionEngine {
             ..CollectionStats::of(&self.view())
         }
     }
+}
+
+/// Distances of the nearest documents of some contents; none of those without a fingerprint.
+fn nearest_of(
+    view: &CollectionView,
+    contents: &[ContentKey],
+    radius: u32,
+    now: UnixMillis,
+) -> Vec<Option<u32>> {
+    let known = contents.iter().filter_map(|content| content.fingerprint);
+    let codes: Vec<u64> = known.map(|code| code.0).collect();
+    let mut found = view.nearest(&codes, radius, now).into_iter();
+    let of = |content: &ContentKey| content.fingerprint.and_then(|_| found.next().flatten());
+    contents.iter().map(of).collect()
 }
 
 /// Statistics of a collection.

@@ -15,7 +15,7 @@ use lookalike::Fingerprint;
 
 use crate::checksum::disable_checks;
 use crate::clean_shutdown::CLEAN_SHUTDOWN;
-use crate::document::StoredDocument;
+use crate::document::{ContentKey, StoredDocument};
 use crate::engine::{CollectionEngine, salvage, verify};
 use crate::fs::SimulatedFs;
 use crate::maintenance;
@@ -148,10 +148,12 @@ fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
     }
     let codes = [1, 2, 0x9e37_79b9_7f4a_7c15].map(Fingerprint);
     let radius = engine.settings().radius;
-    let checked = engine.check_many(&codes, radius, NOW);
+    let contents = codes.map(ContentKey::from);
+    let checked = engine.check_many(&contents, radius, NOW);
     assert!(!whole || checked.is_ok());
-    for code in codes {
-        let found = engine.query(code, radius, NOW, 3);
+    let texts = documents.iter().step_by(5).map(StoredDocument::content);
+    for content in contents.into_iter().chain(texts) {
+        let found = engine.query(&content, radius, NOW, 3.into());
         assert!(!whole || found.is_ok());
     }
     let _ = engine.paragraphs(&[1, 5], NOW, 3);

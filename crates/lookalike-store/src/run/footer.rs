@@ -43,6 +43,8 @@ pub(crate) struct RunFooter {
     pub(crate) filter: RunSection,
     /// Index of paragraphs by hash.
     pub(crate) paragraphs: IndexLocation,
+    /// Index of texts by the first eight bytes of their hashes.
+    pub(crate) texts: IndexLocation,
 }
 
 impl RunFooter {
@@ -66,7 +68,7 @@ impl RunFooter {
         ] {
             section(part, each);
         }
-        for index in [&mut self.ids, &mut self.paragraphs] {
+        for index in [&mut self.ids, &mut self.paragraphs, &mut self.texts] {
             each(&mut index.offset);
             each(&mut index.count);
             section(&mut index.first_keys, each);
@@ -158,6 +160,7 @@ impl RunFooter {
             &self.filter,
             &self.ids.first_keys,
             &self.paragraphs.first_keys,
+            &self.texts.first_keys,
         ];
         let blocks = self.firsts.length / 4;
         // No document takes less than a byte.
@@ -173,6 +176,7 @@ impl RunFooter {
             && self.filter.length.is_multiple_of(FILTER_BLOCK)
             && sorted::fits(&self.ids, end)
             && sorted::fits(&self.paragraphs, end)
+            && sorted::fits(&self.texts, end)
     }
 }
 

@@ -14,7 +14,7 @@ use super::tables::RunTables;
 use crate::bits::AtomicBits;
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::{ByteDecoder, fixed};
-use crate::document::{DocumentHeader, DocumentOutline, StoredDocument};
+use crate::document::{ContentKey, DocumentHeader, DocumentOutline, StoredDocument, TextHash};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem};
 use crate::time::UnixMillis;
@@ -37,6 +37,7 @@ pub(crate) struct StoredRun {
     ids: SortedIndex,
     filter: IdFilter,
     paragraphs: SortedIndex,
+    texts: SortedIndex,
     tombstones: AtomicBits,
 }
 
@@ -178,6 +179,7 @@ impl StoredRun {
             ids: index(footer.ids)?,
             filter: IdFilter::from_words(reader.words(footer.filter)?),
             paragraphs: index(footer.paragraphs)?,
+            texts: index(footer.texts)?,
             tombstones: AtomicBits::new(footer.documents as usize),
             checksum,
             footer,
@@ -262,8 +264,9 @@ impl StoredRun {
             .iter()
             .map(|words| words.len() * 8)
             .sum();
-        let keys =
-            (self.ids.firsts.len() + self.paragraphs.firsts.len() + self.filter.words().len()) * 8;
+        let indexes = [&self.ids, &self.paragraphs, &self.texts];
+        let firsts: usize = indexes.iter().map(|index| index.firsts.len()).sum();
+        let keys = (firsts + self.filter.words().len()) * 8;
         self.codes.index().bytes() + lists + groups + keys + self.len() / 8
     }
 
@@ -302,6 +305,7 @@ impl StoredRun {
             let outline = DocumentOutline::read(ByteDecoder::new(bytes))?;
             Some(DocumentHeader {
                 id: outline.id.to_owned(),
+                content: outline.content(),
                 metadata: outline.metadata()?.to_vec(),
             })
         })
@@ -365,6 +369,32 @@ impl StoredRun {
         each: &mut dyn FnMut(u32) -> bool,
     ) -> Result<()> {
         self.paragraphs.find(&self.reader(), paragraph, each)
+    }
+
+    /// The oldest live document of a text, without those that `skip` hides. Mostly no read, or two.
+    ///
+    /// # Errors
+    /// Those of the medium, and damage.
+    pub(crate) fn find_text(
+        &self,
+        content: &ContentKey,
+        now: UnixMillis,
+        skip: &dyn Fn(u32) -> bool,
+    ) -> Result<Option<String>> {
+        let Some(hash) = content.text_hash else {
+            return Ok(None);
+        };
+        let mut found = Ok(None);
+        self.texts
+            .find(&self.reader(), hash.key(), &mut |document| {
+                if self.is_alive(document, now) && !skip(document) {
+                    let header = self.header(document);
+                    found = header
+                        .map(|header| header.content.is_same_text(content).then_some(header.id));
+                }
+                matches!(found, Ok(None))
+            })?;
+        found
     }
 
     /// Visits all documents, dead ones included.
@@ -466,6 +496,11 @@ impl StoredRun {
         self.known(self.paragraphs.iter(self.reader()))
     }
 
+    /// Keys of texts with their documents, ascending.
+    pub(crate) fn text_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
+        self.known(self.texts.iter(self.reader()))
+    }
+
     /// Reads and checks everything that opening did not, and how the parts fit each other.
     ///
     /// # Errors
@@ -475,6 +510,7 @@ impl StoredRun {
         let mut ids: Vec<IndexEntry> = Vec::with_capacity(self.len());
         let mut codes = Vec::with_capacity(self.len());
         let mut paragraphs: Vec<IndexEntry> = Vec::new();
+        let mut texts: Vec<IndexEntry> = Vec::new();
         let (mut fits, mut is_filtered) = (true, false);
         self.for_each(&mut |document, bytes| {
             let outline = DocumentOutline::read(ByteDecoder::new(bytes));
@@ -497,6 +533,11 @@ impl StoredRun {
                     .into_iter()
                     .flatten()
                     .map(|hash| (hash, document)),
+            );
+            texts.extend(
+                outline
+                    .text_hash
+                    .map(|hash: TextHash| (hash.key(), document)),
             );
             Ok(())
         })?;
@@ -535,6 +576,11 @@ impl StoredRun {
                 paragraphs,
                 &self.paragraphs,
                 "the index of paragraphs is not that of the documents",
+            ),
+            (
+                texts,
+                &self.texts,
+                "the index of texts is not that of the documents",
             ),
         ] {
             entries.sort_unstable();

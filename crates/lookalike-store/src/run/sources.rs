@@ -30,6 +30,8 @@ pub(crate) trait DocumentSource {
     fn ids(&self) -> Result<EntryIter<'_>>;
     /// Their paragraphs.
     fn paragraphs(&self) -> Result<EntryIter<'_>>;
+    /// Keys of the hashes of their texts.
+    fn texts(&self) -> Result<EntryIter<'_>>;
 }
 
 /// The live documents of a memory.
@@ -121,6 +123,17 @@ impl DocumentSource for MemTableSource {
         all.dedup();
         Ok(Box::new(all.into_iter().map(Ok)))
     }
+
+    fn texts(&self) -> Result<EntryIter<'_>> {
+        let numbered = self.slots().zip(0..);
+        let known = numbered.filter_map(|(slot, number)| {
+            let hash = self.memtable.document(slot).text_hash?;
+            Some((hash.key(), number))
+        });
+        let mut all: Vec<IndexEntry> = known.collect();
+        all.sort_unstable();
+        Ok(Box::new(all.into_iter().map(Ok)))
+    }
 }
 
 /// The live documents of a run.
@@ -192,6 +205,10 @@ impl DocumentSource for RunSource {
 
     fn paragraphs(&self) -> Result<EntryIter<'_>> {
         Ok(self.renumber(Box::new(self.run.paragraph_entries())))
+    }
+
+    fn texts(&self) -> Result<EntryIter<'_>> {
+        Ok(self.renumber(Box::new(self.run.text_entries())))
     }
 }
 

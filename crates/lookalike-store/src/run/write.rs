@@ -52,6 +52,7 @@ pub(crate) fn write_run(
     write_ids(&mut out, &mut footer, sources)?;
     let paragraphs = sorted::write(&mut out, merged(sources, &|source| source.paragraphs())?)?;
     footer.paragraphs = paragraphs;
+    footer.texts = sorted::write(&mut out, merged(sources, &|source| source.texts())?)?;
     footer.write(out)
 }
 

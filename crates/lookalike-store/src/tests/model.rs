@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use lookalike::Fingerprint;
-
-use crate::document::StoredDocument;
+use crate::document::{ContentKey, DocumentHeader, StoredDocument};
 use crate::operations::{
     InsertWhen, Neighbour, ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome,
 };
@@ -46,32 +44,46 @@ impl Model {
             .filter(|document| document.is_alive(self.time))
     }
 
+    /// All neighbours but the cursor, which only the store knows.
     pub(crate) fn query(
         &self,
-        code: u64,
+        content: &ContentKey,
         radius: u32,
         limit: usize,
         own: Option<&str>,
     ) -> QueryResult {
-        let near = self.live().filter_map(|document| {
-            let distance = (document.fingerprint?.0 ^ code).count_ones();
-            let shown = distance <= radius && Some(document.id.as_str()) != own;
+        let others = || {
+            self.live()
+                .filter(|document| Some(document.id.as_str()) != own)
+        };
+        let near = others().filter_map(|document| {
+            let distance = (document.fingerprint?.0 ^ content.fingerprint?.0).count_ones();
             let found = FoundDocument::InMemory(Arc::clone(document));
-            shown.then(|| Neighbour::read(distance, found).expect("it is in memory"))
+            let header = DocumentHeader::of(document);
+            (distance <= radius).then(|| Neighbour::new(distance, found, header, content))
         });
         let mut neighbours: Vec<Neighbour> = near.collect();
         neighbours.sort_by_key(|neighbour| neighbour.distance);
+        let mut copies = others().filter(|document| {
+            content.text_hash.is_some()
+                && document.text_hash == content.text_hash
+                && document.fingerprint == content.fingerprint
+        });
+        let copy_of = copies.next().map(|copy| copy.id.clone());
         let verdict = match neighbours.first().map(|nearest| nearest.distance) {
+            _ if copy_of.is_some() => Verdict::Exact,
             None => Verdict::New,
-            Some(0) => Verdict::Exact,
+            Some(0) => Verdict::SameFingerprint,
             Some(distance) => Verdict::Near { distance },
         };
         let more = neighbours.len() > limit;
         neighbours.truncate(limit);
         QueryResult {
             verdict,
+            copy_of,
             neighbours,
             more,
+            next: None,
         }
     }
 
@@ -111,6 +123,9 @@ impl Model {
     fn insert(&mut self, document: &StoredDocument) -> bool {
         let mut document = document.clone();
         let keep = self.settings.keep;
+        if !keep.text_hashes {
+            document.text_hash = None;
+        }
         if !keep.texts {
             document.text = None;
         }
@@ -147,17 +162,13 @@ impl Model {
                 radius,
                 insert,
             } => {
-                let nothing = QueryResult {
-                    verdict: Verdict::New,
-                    neighbours: Vec::new(),
-                    more: false,
-                };
-                let answer = document.fingerprint.map_or(nothing, |Fingerprint(code)| {
-                    self.query(code, *radius, limit, Some(&document.id))
-                });
+                let answer = self.query(&document.content(), *radius, limit, Some(&document.id));
                 let known = self.get(&document.id).is_some();
                 let inserted = match insert {
                     InsertWhen::New => answer.verdict == Verdict::New,
+                    InsertWhen::NotSameFingerprint => {
+                        !matches!(answer.verdict, Verdict::Exact | Verdict::SameFingerprint)
+                    }
                     InsertWhen::NotExact => answer.verdict != Verdict::Exact,
                     InsertWhen::Always => true,
                 };

@@ -8,10 +8,11 @@ use lookalike::Fingerprint;
 
 use super::model::Model;
 use super::random_writes::RandomWrites;
+use crate::document::ContentKey;
 use crate::engine::{CollectionEngine, CollectionSecrets, WriteRequest};
 use crate::error::Result;
 use crate::fs::{FileSystem, SimulatedFs};
-use crate::operations::{WriteOp, WriteOutcome};
+use crate::operations::{NeighbourPage, WriteOp, WriteOutcome};
 use crate::settings::StoreTuning;
 use crate::time::UnixMillis;
 
@@ -51,7 +52,10 @@ pub(crate) fn commit(
     let (sender, receiver) = std::sync::mpsc::channel();
     let requests = group.into_iter().enumerate().map(|(at, writes)| {
         let sender = sender.clone();
-        let done = Box::new(move |result| sender.send((at, result)).expect("the test listens"));
+        let done = Box::new(move |result: Result<Vec<WriteOutcome>>| {
+            let heard = result.map(|outcomes| outcomes.into_iter().map(without_cursor).collect());
+            sender.send((at, heard)).expect("the test listens");
+        });
         WriteRequest {
             writes,
             now,
@@ -64,6 +68,18 @@ pub(crate) fn commit(
     let mut heard: Vec<_> = receiver.iter().collect();
     heard.sort_by_key(|(at, _)| *at);
     heard.into_iter().map(|(_, result)| result).collect()
+}
+
+/// An outcome as the model has it.
+fn without_cursor(mut outcome: WriteOutcome) -> WriteOutcome {
+    if let WriteOutcome::Checked { answer, .. } = &mut outcome {
+        assert_eq!(
+            answer.next.is_some(),
+            answer.more && !answer.neighbours.is_empty()
+        );
+        answer.next = None;
+    }
+    outcome
 }
 
 /// Everything that can be asked, compared.
@@ -100,15 +116,34 @@ pub(crate) fn compare(
         .rng
         .below(u64::from(random_writes.settings.radius) + 1) as u32;
     let limit = [0, 1, 5, 100][random_writes.rng.below(4) as usize];
-    let expected = model.query(code, radius, limit, None);
-    let found = engine
-        .query(Fingerprint(code), radius, now, limit)
-        .expect("a query");
+    let content = random_writes.content(code);
+    let expected = model.query(&content, radius, limit, None);
+    let found = engine.query(&content, radius, now, limit.into());
+    let mut found = found.expect("a query");
+    let next = found.next.take();
     assert_eq!(found, expected, "near {code:016x} within {radius}");
-    let verdicts = engine
-        .check_many(&[Fingerprint(code)], radius, now)
-        .expect("a check");
-    assert_eq!(verdicts, [expected.verdict]);
+    if let Some(after) = next {
+        // Page by page, all that the first one left out.
+        let mut page = NeighbourPage {
+            limit,
+            after: Some(after),
+        };
+        while page.after.is_some() {
+            let more = engine.query(&content, radius, now, page).expect("a page");
+            assert_eq!(
+                (more.verdict, &more.copy_of),
+                (found.verdict, &found.copy_of)
+            );
+            found.neighbours.extend(more.neighbours);
+            page.after = more.next;
+        }
+        let all = model.query(&content, radius, usize::MAX, None);
+        assert_eq!(found.neighbours, all.neighbours);
+    }
+    let other = ContentKey::from(Fingerprint(random_writes.code()));
+    let verdicts = engine.check_many(&[content, other], radius, now);
+    let far = model.query(&other, radius, 0, None);
+    assert_eq!(verdicts.expect("a check"), [expected.verdict, far.verdict]);
     assert_eq!(engine.get(&id, now).expect("a read"), model.get(&id));
     if random_writes.settings.keep.paragraphs {
         let paragraph = random_writes.paragraph();

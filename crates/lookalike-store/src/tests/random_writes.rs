@@ -5,7 +5,7 @@ use std::time::Duration;
 use lookalike::{Fingerprint, Scheme};
 
 use super::rng::TestRng;
-use crate::document::StoredDocument;
+use crate::document::{ContentKey, StoredDocument, TextHash};
 use crate::operations::{InsertWhen, WriteOp};
 use crate::settings::StoreTuning;
 use crate::settings::{CollectionSettings, RetainedParts};
@@ -31,6 +31,7 @@ impl RandomWrites {
                 .one_in(3)
                 .then(|| Duration::from_millis(1 + rng.below(5000))),
             keep: RetainedParts {
+                text_hashes: !rng.one_in(3),
                 signatures: rng.one_in(2),
                 paragraphs: rng.one_in(2),
                 texts: rng.one_in(2),
@@ -79,6 +80,18 @@ impl RandomWrites {
         code
     }
 
+    /// A content with this fingerprint or none. Some texts have equal fingerprints, and some equal hashes though they are none of
+    /// equal texts.
+    pub(crate) fn content(&mut self, code: u64) -> ContentKey {
+        let fingerprint = (!self.rng.one_in(12)).then_some(Fingerprint(code));
+        let text = fingerprint.map_or(3, |code| code.0 % 1000) + self.rng.below(2);
+        let hash = TextHash(u128::from(text).to_le_bytes());
+        ContentKey {
+            fingerprint,
+            text_hash: (!self.rng.one_in(4)).then_some(hash),
+        }
+    }
+
     pub(crate) fn paragraph(&mut self) -> u64 {
         let below = self.rng.below(2 * self.ids) + 1;
         self.rng.below(below)
@@ -86,8 +99,10 @@ impl RandomWrites {
 
     pub(crate) fn document(&mut self) -> StoredDocument {
         let (id, code) = (self.id(), self.code());
+        let content = self.content(code);
         let mut document = StoredDocument {
-            fingerprint: (!self.rng.one_in(12)).then_some(Fingerprint(code)),
+            fingerprint: content.fingerprint,
+            text_hash: content.text_hash,
             ..StoredDocument::new(id, Fingerprint(code))
         };
         if self.rng.one_in(4) {
@@ -114,8 +129,12 @@ impl RandomWrites {
             0..=3 => WriteOp::Insert(self.document()),
             4..=6 => WriteOp::CheckAndInsert {
                 radius: self.rng.below(u64::from(self.settings.radius) + 1) as u32,
-                insert: [InsertWhen::New, InsertWhen::NotExact, InsertWhen::Always]
-                    [self.rng.below(3) as usize],
+                insert: [
+                    InsertWhen::New,
+                    InsertWhen::NotSameFingerprint,
+                    InsertWhen::NotExact,
+                    InsertWhen::Always,
+                ][self.rng.below(4) as usize],
                 document: self.document(),
             },
             7..=8 => WriteOp::Delete(self.id()),

@@ -353,7 +353,7 @@ fn time_never_goes_backwards_not_even_over_a_new_start() {
     let check = |pages: &lookalike_store::Collection, now| {
         pages.check(Fingerprint(1), 0, now).expect("a check")
     };
-    assert_eq!(check(&pages, UnixMillis(1999)), Verdict::Exact);
+    assert_eq!(check(&pages, UnixMillis(1999)), Verdict::SameFingerprint);
     assert_eq!(check(&pages, UnixMillis(2000)), Verdict::New);
     assert_eq!(
         check(&pages, UnixMillis(1500)),

@@ -1,0 +1,41 @@
+//! Hashes by which equal texts are known, the same in jobs and in the service.
+
+use crate::record::Record;
+
+/// First 128 bits of the BLAKE3 hash of a text, the first byte lowest. Nobody can make two texts of one hash.
+///
+/// ```
+/// let hash = lookalike_corpus::text_hash("some text");
+/// assert_eq!(hash, lookalike_corpus::seen_text_hash("some text", "some text"));
+/// assert_ne!(hash, lookalike_corpus::seen_text_hash("some text", "menu\nsome text"));
+/// ```
+pub fn text_hash(text: &str) -> u128 {
+    first_128(&blake3::hash(text.as_bytes()))
+}
+
+/// The hash of a text that was chosen from all that a reader sees, and of that: pages that differ elsewhere are no copies of each other.
+pub fn seen_text_hash(text: &str, visible: &str) -> u128 {
+    let of_text = text_hash(text);
+    if text == visible {
+        return of_text;
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&of_text.to_le_bytes());
+    hasher.update(&text_hash(visible).to_le_bytes());
+    first_128(&hasher.finalize())
+}
+
+impl Record<'_> {
+    /// The hash of its text, and of what a reader sees where the text is but a part of that.
+    pub fn seen_hash(&self) -> u128 {
+        match &self.visible {
+            None => text_hash(&self.text),
+            Some(visible) => seen_text_hash(&self.text, &visible.whole),
+        }
+    }
+}
+
+fn first_128(hash: &blake3::Hash) -> u128 {
+    let bytes = hash.as_bytes().first_chunk().copied();
+    u128::from_le_bytes(bytes.unwrap_or_default())
+}

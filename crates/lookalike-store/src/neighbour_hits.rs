@@ -1,0 +1,149 @@
+//! Neighbours before their documents are read, and the page of them that is shown.
+
+use crate::document::ContentKey;
+use crate::error::{Result, StoreError};
+use crate::id_hash::IdHasher;
+use crate::neighbour_cursor::NeighbourCursor;
+use crate::operations::{Neighbour, NeighbourPage, QueryResult, Verdict};
+use crate::time::UnixMillis;
+use crate::view::{DocumentLocation, NeighbourSearch, SearchHit, SearchStart, ViewPart, search};
+
+/// Documents before a cursor that may be gone before it no longer says where to go on.
+const WINDOW: usize = 64;
+
+/// Neighbours of a content at a moment.
+pub(crate) struct NeighbourHits {
+    content: ContentKey,
+    page: NeighbourPage,
+    /// Distance of the nearest.
+    nearest: Option<u32>,
+    /// Hits from [`NeighbourHits::start`] on, one more than the page.
+    hits: Vec<SearchHit>,
+}
+
+/// The beginning of the hits that a page needs: the last of the page before, and some before that.
+fn start(page: NeighbourPage) -> SearchStart {
+    page.after
+        .map_or_else(SearchStart::default, |after| SearchStart {
+            distance: after.distance,
+            skip: after.passed.saturating_sub(WINDOW),
+        })
+}
+
+impl NeighbourHits {
+    /// Searches the parts of a view, without those that `skip` hides.
+    pub(crate) fn search(
+        parts: &[ViewPart<'_>],
+        content: &ContentKey,
+        radius: u32,
+        now: UnixMillis,
+        page: NeighbourPage,
+        skip: &dyn Fn(DocumentLocation) -> bool,
+    ) -> Self {
+        let mut found = Self {
+            content: *content,
+            page,
+            nearest: None,
+            hits: Vec::new(),
+        };
+        let Some(code) = content.fingerprint else {
+            return found;
+        };
+        let start = start(page);
+        let before = page.after.map_or(0, |after| after.passed - start.skip);
+        let wanted = NeighbourSearch {
+            code: code.0,
+            radius,
+            now,
+            start,
+            most: page.limit.saturating_add(before).saturating_add(1),
+        };
+        found.hits = search(parts, wanted, skip);
+        found.nearest = if page.after.is_some() {
+            let first = NeighbourSearch {
+                start: SearchStart::default(),
+                most: 1,
+                ..wanted
+            };
+            search(parts, first, skip).first().map(|hit| hit.distance)
+        } else {
+            found.hits.first().map(|hit| hit.distance)
+        };
+        found
+    }
+
+    /// Tells whether a document may have the same text: only then it is looked for.
+    pub(crate) fn may_be_copy(&self) -> bool {
+        may_be_copy(&self.content, self.nearest)
+    }
+
+    /// Reads the small parts of the hits that are shown. `copy_of` is the oldest document of the same text.
+    pub(crate) fn read(
+        mut self,
+        copy_of: Option<String>,
+        hasher: &IdHasher,
+    ) -> Result<QueryResult> {
+        let verdict = verdict(self.nearest, copy_of.is_some());
+        let passed = self.pass_shown(hasher)?;
+        let limit = self.page.limit;
+        let more = self.hits.len() > limit;
+        self.hits.truncate(limit);
+        let content = self.content;
+        let read = |hit: SearchHit| Neighbour::read(hit, &content);
+        let neighbours: Vec<Neighbour> = self.hits.into_iter().map(read).collect::<Result<_>>()?;
+        let next = neighbours.last().filter(|_| more).map(|last| {
+            let same = |near: &&Neighbour| near.distance == last.distance;
+            let before = self
+                .page
+                .after
+                .filter(|after| after.distance == last.distance);
+            NeighbourCursor {
+                distance: last.distance,
+                passed: before.map_or(0, |_| passed) + neighbours.iter().filter(same).count(),
+                last: hasher.hash(&last.id),
+            }
+        });
+        Ok(QueryResult {
+            verdict,
+            copy_of,
+            neighbours,
+            more,
+            next,
+        })
+    }
+
+    /// Drops the hits that earlier pages have shown; how many there are of the cursor's distance.
+    fn pass_shown(&mut self, hasher: &IdHasher) -> Result<usize> {
+        let Some(after) = self.page.after else {
+            return Ok(0);
+        };
+        let skipped = start(self.page).skip;
+        let of_distance = self
+            .hits
+            .iter()
+            .take_while(|hit| hit.distance == after.distance);
+        let most = of_distance.count().min(after.passed - skipped);
+        // What is deleted moves those behind it forward, never back: new documents come last.
+        for place in (0..most).rev() {
+            if hasher.hash(&self.hits[place].found.header()?.id) == after.last {
+                self.hits.drain(..=place);
+                return Ok(skipped + place + 1);
+            }
+        }
+        Err(StoreError::StaleCursor)
+    }
+}
+
+/// Tells whether a document may have the same text, by the distance of the nearest.
+pub(crate) fn may_be_copy(content: &ContentKey, nearest: Option<u32>) -> bool {
+    content.text_hash.is_some() && (content.fingerprint.is_none() || nearest == Some(0))
+}
+
+/// The verdict by the distance of the nearest, and whether a document has the same text.
+pub(crate) fn verdict(nearest: Option<u32>, is_copy: bool) -> Verdict {
+    if is_copy {
+        Verdict::Exact
+    } else {
+        Verdict::of(nearest)
+    }
+}
