@@ -104,6 +104,23 @@ class Client:
         """Delete a collection with all that is in it."""
         return self._json("DELETE", self._path(collection))
 
+    def change(self, collection: str, ttl_seconds: int | None) -> dict[str, Any]:
+        """Change the lifetime of documents that are inserted from now on; ``None`` means forever."""
+        return self._json("PATCH", self._path(collection), {"ttl_seconds": ttl_seconds})  # type: ignore[no-any-return]
+
+    def compact(self, collection: str) -> dict[str, Any]:
+        """Merge all documents into one run in the background."""
+        return self._json("POST", self._path(collection, "compact"))  # type: ignore[no-any-return]
+
+    def ready(self) -> bool:
+        """Tell whether all collections are open and writable."""
+        try:
+            return self._json("GET", "/readyz")["status"] == "ready"  # type: ignore[no-any-return]
+        except ServiceError as refused:
+            if refused.status == 503:
+                return False
+            raise
+
     # Documents
 
     def check(self, collection: str, documents: Any, **options: Any) -> Any:
@@ -144,8 +161,19 @@ class Client:
         """Delete documents by id, and tell which there were."""
         return self._documents(collection, "delete", _ids(ids), {})
 
+    def expire(self, collection: str, ids: Any, ttl_seconds: int | None) -> Any:
+        """Give documents another end, by id, and tell which there were; ``None`` means never."""
+        end = {"expires_ms": None} if ttl_seconds is None else {"ttl_seconds": ttl_seconds}
+        items = _ids(ids)
+        items = {**items, **end} if isinstance(items, dict) else [{**item, **end} for item in items]
+        return self._documents(collection, "expire", items, {})
+
+    def load(self, collection: str, documents: Any, **options: Any) -> Any:
+        """Insert documents that :meth:`export` gave, unchanged; each answer tells which parts were ``dropped``."""
+        return self._documents(collection, "load", documents, options)
+
     def export(self, collection: str) -> Iterator[dict[str, Any]]:
-        """All documents, one after another."""
+        """All documents whole, one after another."""
         response = self._send("GET", self._path(collection, "export"), None)
         try:
             for line in response:
@@ -256,6 +284,18 @@ class AsyncClient:
         """See :meth:`Client.drop`."""
         return await self._call(self._client.drop, collection)
 
+    async def change(self, collection: str, ttl_seconds: int | None) -> dict[str, Any]:
+        """See :meth:`Client.change`."""
+        return await self._call(self._client.change, collection, ttl_seconds)  # type: ignore[no-any-return]
+
+    async def compact(self, collection: str) -> dict[str, Any]:
+        """See :meth:`Client.compact`."""
+        return await self._call(self._client.compact, collection)  # type: ignore[no-any-return]
+
+    async def ready(self) -> bool:
+        """See :meth:`Client.ready`."""
+        return await self._call(self._client.ready)  # type: ignore[no-any-return]
+
     async def check(self, collection: str, documents: Any, **options: Any) -> Any:
         """See :meth:`Client.check`."""
         return await self._call(self._client.check, collection, documents, **options)
@@ -283,6 +323,14 @@ class AsyncClient:
     async def delete(self, collection: str, ids: Any) -> Any:
         """See :meth:`Client.delete`."""
         return await self._call(self._client.delete, collection, ids)
+
+    async def expire(self, collection: str, ids: Any, ttl_seconds: int | None) -> Any:
+        """See :meth:`Client.expire`."""
+        return await self._call(self._client.expire, collection, ids, ttl_seconds)
+
+    async def load(self, collection: str, documents: Any, **options: Any) -> Any:
+        """See :meth:`Client.load`."""
+        return await self._call(self._client.load, collection, documents, **options)
 
     async def export(self, collection: str) -> AsyncIterator[dict[str, Any]]:
         """See :meth:`Client.export`."""

@@ -36,6 +36,14 @@ def test_documents_come_back_as_they_were_judged(service):
         assert {document["id"] for document in client.export("pages")} == {"a", "c", *(row["id"] for row in many)}
         next(client.export("pages"))
         assert client.show("pages")["radius"] == 3
+        assert client.ready() and client.change("pages", 3600)["ttl_seconds"] == 3600
+        assert client.expire("pages", "a", None) == {"existed": True}
+        assert client.expire("pages", ["c", "nobody"], 60) == [{"existed": True}, {"existed": False}]
+        exported = list(client.export("pages"))
+        client.create("copy", keep=["texts"])
+        assert client.load("copy", exported) == [{"replaced": False}] * len(exported)
+        assert list(client.export("copy")) == exported
+        client.drop("copy")
         client.drop("pages")
         with pytest.raises(lk.ServiceError) as refused:
             client.show("pages")

@@ -256,8 +256,9 @@ fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
 }
 
 fn of_client(what: &str, read: &ArgMatches) -> Result<(), Failure> {
-    let keeps = matches!(what, "insert" | "check-and-insert");
-    match is_given(read, "ttl") && !keeps {
+    // The documents of these are not kept.
+    let only_asks = matches!(what, "check" | "query" | "paragraphs");
+    match is_given(read, "ttl") && only_asks {
         true => refused("ttl", "nothing is inserted"),
         false => anywhere(read),
     }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Subcommand;
 use lookalike::{Fingerprint, Scheme, Sketch};
@@ -95,6 +95,10 @@ struct LoadArguments {
     /// Full text of the scheme of the fingerprints, if the collection is created [default: that of `lookalike fingerprint`]
     #[arg(long, value_name = "TEXT")]
     scheme: Option<Scheme>,
+
+    /// Lifetime of the documents [default: that of the collection]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    ttl: Option<u64>,
 
     #[command(flatten)]
     losses: LossArguments,
@@ -265,7 +269,10 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
             more = file
                 .fill(&mut codes, READ)
                 .map_err(|error| Failure::Failed(error.to_string()))?;
-            for documents in batches(&codes) {
+            let expires = arguments
+                .ttl
+                .map(|seconds| now().after(Duration::from_secs(seconds)));
+            for documents in batches(&codes, expires) {
                 loaded += documents.len() as u64;
                 let outcomes = collection.write(documents, now(), 0).map_err(failed)?;
                 let again = |outcome: &&_| {
@@ -298,13 +305,19 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     arguments.losses.end(&skipped)
 }
 
-/// Inserts of some fingerprints, by batches.
-fn batches(codes: &FingerprintFile) -> impl Iterator<Item = Vec<WriteOp>> + '_ {
+/// Inserts of some fingerprints, by batches, with one end for all.
+fn batches(
+    codes: &FingerprintFile,
+    expires: Option<UnixMillis>,
+) -> impl Iterator<Item = Vec<WriteOp>> + '_ {
     let all = codes.codes.chunks(BATCH).enumerate();
-    all.map(|(batch, chunk)| {
-        let one = |(at, &code): (usize, &u64)| {
+    all.map(move |(batch, chunk)| {
+        let one = move |(at, &code): (usize, &u64)| {
             let id = id_of(codes.ids.name(batch * BATCH + at, code));
-            WriteOp::Insert(StoredDocument::new(id, Fingerprint(code)))
+            WriteOp::Insert(StoredDocument {
+                expires,
+                ..StoredDocument::new(id, Fingerprint(code))
+            })
         };
         chunk.iter().enumerate().map(one).collect()
     })

@@ -109,7 +109,8 @@ impl AppState {
         self.clock.ahead()
     }
 
-    /// Tells all collections the time, which they note: to be called every minute or so.
+    /// Tells all collections the time, which they note, and by which they give back the room of what has expired: to be called every
+    /// minute or so.
     pub fn observe_time(&self) {
         let now = self.now();
         let open = self.store.collections().into_iter();

@@ -16,11 +16,12 @@ use serde_json::{Map, Value, json};
 
 use crate::app_state::AppState;
 use crate::config::ServiceLimits;
-use crate::endpoint::{collection, document, page, snapshot, status};
+use crate::endpoint::{collection, document, load, page, snapshot, status};
 use crate::operation::ApiOperation;
 use crate::request::{
-    ChangedCollection, DocumentId, GetOptions, InsertOptions, NAME, NewCollection, NewDocument,
-    NewSnapshot, PageItem, PageOptions, QueryOptions, ScopeOptions, packed::PACKED,
+    ChangedCollection, CheckAndInsertOptions, DocumentId, ExpiringDocument, ExportedDocument,
+    GetOptions, InsertOptions, NAME, NewCollection, NewDocument, NewSnapshot, PageItem,
+    PageOptions, QueryOptions, ScopeOptions, packed::PACKED,
 };
 use crate::verdict::{QueryResponse, VerdictResponse};
 
@@ -131,14 +132,14 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
             Some(of::<document::InsertResponse>(schemas)),
         )
         .takes_many(of::<NewDocument>(schemas))
-        .with(of::<ScopeOptions>(schemas))
+        .with(of::<InsertOptions>(schemas))
         .packed(),
         ApiOperation::CheckAndInsert => OperationDoc::new(
             "Give the verdict and insert, in one step.",
             Some(of::<document::CheckAndInsertResponse>(schemas)),
         )
         .takes_many(of::<NewDocument>(schemas))
-        .with(of::<InsertOptions>(schemas))
+        .with(of::<CheckAndInsertOptions>(schemas))
         .packed(),
         ApiOperation::Delete => OperationDoc::new(
             "Delete documents by id.",
@@ -158,7 +159,21 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
         )
         .takes_many(of::<PageItem>(schemas))
         .with(of::<PageOptions>(schemas)),
-        ApiOperation::Export => OperationDoc::new("Export all documents of one moment, one line of JSON each.", None),
+        ApiOperation::Export => OperationDoc::new(
+            "Export all documents of one moment, whole: one line of JSON each, as load takes them.",
+            None,
+        ),
+        ApiOperation::Load => OperationDoc::new(
+            "Insert documents as an export has them, unchanged; each replaces any with its id.",
+            Some(of::<load::LoadResponse>(schemas)),
+        )
+        .takes_many(of::<ExportedDocument>(schemas))
+        .with(of::<InsertOptions>(schemas)),
+        ApiOperation::Expire => OperationDoc::new(
+            "Give documents another end, by id.",
+            Some(of::<document::ExpireResponse>(schemas)),
+        )
+        .takes_many(of::<ExpiringDocument>(schemas)),
         ApiOperation::ListCollections => OperationDoc::new(
             "List all collections.",
             Some(of::<Vec<collection::CollectionResponse>>(schemas)),
@@ -295,6 +310,10 @@ fn example(operation: ApiOperation) -> Value {
         ApiOperation::Insert => json!({"id": "http://a.example/1", "text": STORY}),
         ApiOperation::CheckAndInsert => json!({"id": "http://a.example/2", "text": STORY}),
         ApiOperation::Delete | ApiOperation::Get => json!({"id": "http://a.example/1"}),
+        ApiOperation::Expire => json!({"id": "http://a.example/1", "ttl_seconds": 86_400}),
+        ApiOperation::Load => {
+            json!({"id": "http://a.example/3", "fingerprint": "725f3cfd073d502a", "expires_ms": null})
+        }
         ApiOperation::Paragraphs => json!({"text": format!("First things first.\n\n{STORY}")}),
         ApiOperation::CreateCollection => {
             json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}})

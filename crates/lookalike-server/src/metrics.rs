@@ -258,11 +258,16 @@ pub(crate) fn is_disk_full(health: &CollectionHealth) -> bool {
             .any(|error| error.as_ref().is_some_and(StoreError::is_disk_full))
 }
 
-const COLLECTION_GAUGES: [CollectionGauge; 10] = [
+const COLLECTION_GAUGES: [CollectionGauge; 11] = [
     CollectionGauge {
         name: "lookalike_collection_documents",
-        help: "Documents, expired ones included until they are dropped.",
+        help: "Documents that live.",
         value: |collection| collection.stats.documents,
+    },
+    CollectionGauge {
+        name: "lookalike_collection_stored_documents",
+        help: "Documents that take space, deleted and expired ones included until they are dropped.",
+        value: |collection| collection.stats.stored,
     },
     CollectionGauge {
         name: "lookalike_collection_memory_documents",

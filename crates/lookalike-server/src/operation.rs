@@ -12,8 +12,10 @@ pub(crate) enum ApiOperation {
     Query,
     Delete,
     Get,
+    Expire,
     Paragraphs,
     Export,
+    Load,
     ListCollections,
     CreateCollection,
     ShowCollection,
@@ -31,15 +33,17 @@ pub(crate) enum ApiOperation {
 }
 
 impl ApiOperation {
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::Check,
         Self::Insert,
         Self::CheckAndInsert,
         Self::Query,
         Self::Delete,
         Self::Get,
+        Self::Expire,
         Self::Paragraphs,
         Self::Export,
+        Self::Load,
         Self::ListCollections,
         Self::CreateCollection,
         Self::ShowCollection,
@@ -64,8 +68,10 @@ impl ApiOperation {
             Self::Query => "query",
             Self::Delete => "delete",
             Self::Get => "get",
+            Self::Expire => "expire",
             Self::Paragraphs => "paragraphs",
             Self::Export => "export",
+            Self::Load => "load",
             Self::ListCollections => "list-collections",
             Self::CreateCollection => "create-collection",
             Self::ShowCollection => "show-collection",
@@ -93,6 +99,8 @@ impl ApiOperation {
             Self::Get => ("POST", "/v1/collections/{name}/get"),
             Self::Paragraphs => ("POST", "/v1/collections/{name}/paragraphs"),
             Self::Export => ("GET", "/v1/collections/{name}/export"),
+            Self::Expire => ("POST", "/v1/collections/{name}/expire"),
+            Self::Load => ("POST", "/v1/collections/{name}/load"),
             Self::ListCollections => ("GET", "/v1/collections"),
             Self::CreateCollection => ("PUT", "/v1/collections/{name}"),
             Self::ShowCollection => ("GET", "/v1/collections/{name}"),
@@ -122,9 +130,12 @@ impl ApiOperation {
             | Self::ShowCollection
             | Self::Metrics => Some(KeyRole::Read),
             // Whoever may write may have it put in order.
-            Self::Insert | Self::CheckAndInsert | Self::Delete | Self::Compact => {
-                Some(KeyRole::Write)
-            }
+            Self::Insert
+            | Self::CheckAndInsert
+            | Self::Delete
+            | Self::Expire
+            | Self::Load
+            | Self::Compact => Some(KeyRole::Write),
             Self::CreateCollection
             | Self::ChangeCollection
             | Self::DropCollection

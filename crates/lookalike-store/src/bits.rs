@@ -45,6 +45,13 @@ impl AtomicBits {
         words.collect()
     }
 
+    /// Number of set bits in some words of 64 bits.
+    pub(crate) fn count_in(&self, words: std::ops::Range<usize>) -> usize {
+        let words = self.words[words].iter();
+        let ones = words.map(|word| word.load(Ordering::Relaxed).count_ones() as usize);
+        ones.sum()
+    }
+
     /// Number of set bits.
     pub(crate) fn count(&self) -> usize {
         self.ones.load(Ordering::Relaxed)

@@ -322,7 +322,7 @@ impl Collection {
         self.shared.engine.for_each(now, each)
     }
 
-    /// Statistics of its documents, files and memory.
+    /// Statistics of its documents, files and memory, of the latest time that it was told.
     pub fn stats(&self) -> CollectionStats {
         self.shared.engine.stats()
     }
@@ -504,10 +504,14 @@ impl CollectionShared {
 
     fn flush(&self) {
         self.repeat(
-            || self.engine.wants_flush() > 0 || self.engine.is_disk_full(),
             || {
                 if self.engine.is_disk_full() {
                     self.engine.probe_room();
+                } else if self.engine.stopped().is_none() {
+                    self.engine.end_expired_memory()?;
+                }
+                if self.engine.wants_flush() == 0 {
+                    return Ok(false);
                 }
                 self.engine.flush()
             },
@@ -517,7 +521,6 @@ impl CollectionShared {
 
     fn merge(&self) {
         self.repeat(
-            || true,
             || {
                 let _alone = lock(&self.merging);
                 if self.compacting.load(Ordering::Acquire) && self.engine.wants_flush() == 0 {
@@ -535,12 +538,11 @@ impl CollectionShared {
     /// Does something as long as there is something to do, and again when something may have changed.
     fn repeat(
         &self,
-        wanted: impl Fn() -> bool,
         step: impl Fn() -> Result<bool>,
         error: impl Fn(&mut BackgroundErrors) -> &mut Option<StoreError>,
     ) {
         while !self.is_closed() {
-            let result = if wanted() { step() } else { Ok(false) };
+            let result = step();
             let mut background = lock(&self.background);
             let again = matches!(result, Ok(true));
             // What is given up at the end did not fail.

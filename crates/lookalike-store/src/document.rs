@@ -64,7 +64,8 @@ pub struct StoredDocument {
     pub id: String,
     /// Fingerprint; `None` for a text without features, which resembles nothing.
     pub fingerprint: Option<Fingerprint>,
-    /// Time of expiry. Inserts without one take the collection's time to live; without that either, the document never expires.
+    /// Time of expiry; `None` in a collection means never. Inserts without one take the collection's time to live, unless they have
+    /// [`UnixMillis::NEVER`].
     pub expires: Option<UnixMillis>,
     /// Hash of its text; `None` where only the fingerprint is known.
     pub text_hash: Option<TextHash>,

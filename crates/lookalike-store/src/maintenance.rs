@@ -358,9 +358,7 @@ fn salvage_collection(
     store: &Store,
     name: &str,
 ) -> Result<(u64, Vec<StoreError>)> {
-    let mut settings = engine::settings(&**fs, folder)?;
-    // Documents keep the ends that they have: none gets a new one.
-    let time_to_live = settings.time_to_live.take();
+    let settings = engine::settings(&**fs, folder)?;
     let collection = store.create_collection(name, &settings)?;
     let (mut batch, mut count, mut time) = (Vec::new(), 0, UnixMillis(0));
     let mut write = |batch: &mut Vec<WriteOp>, time: UnixMillis| {
@@ -377,13 +375,16 @@ fn salvage_collection(
         }
     })?;
     write(&mut batch, time)?;
-    collection.set_time_to_live(time_to_live)?;
     Ok((count, lost))
 }
 
 fn into_write(change: LogChange<StoredDocument>) -> WriteOp {
     match change {
-        LogChange::Insert(document) => WriteOp::Insert(document),
+        // Documents keep the ends that they have: none gets a new one.
+        LogChange::Insert(document) => WriteOp::Insert(StoredDocument {
+            expires: document.expires.or(Some(UnixMillis::NEVER)),
+            ..document
+        }),
         LogChange::Delete(id) => WriteOp::Delete(id),
     }
 }

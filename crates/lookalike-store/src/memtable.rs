@@ -29,6 +29,8 @@ pub(crate) struct MemTable {
     with_text: HashMap<TextHash, SlotChain>,
     text_links: SlotLinks,
     paragraphs: HashMap<u64, Vec<u32>>,
+    /// The first time at which a document expires.
+    first_expiry: UnixMillis,
     bytes: usize,
 }
 
@@ -45,6 +47,7 @@ impl MemTable {
             with_text: HashMap::new(),
             text_links: SlotLinks::default(),
             paragraphs: HashMap::new(),
+            first_expiry: UnixMillis::NEVER,
             bytes: 0,
         }
     }
@@ -52,6 +55,15 @@ impl MemTable {
     /// Number of documents, including deleted ones.
     pub(crate) fn len(&self) -> usize {
         self.documents.len()
+    }
+
+    /// Number of documents that are live at a time. As many steps as documents, once any has expired.
+    pub(crate) fn live(&self, now: UnixMillis) -> usize {
+        if now < self.first_expiry {
+            return self.len() - self.tombstones.count();
+        }
+        let slots = 0..self.len() as u32;
+        slots.filter(|&slot| self.is_alive(slot, now)).count()
     }
 
     /// Bytes of the documents.
@@ -94,6 +106,9 @@ impl MemTable {
             chain.push(slot, &mut self.text_links);
             self.bytes += 32;
         }
+        self.first_expiry = self
+            .first_expiry
+            .min(document.expires.unwrap_or(UnixMillis::NEVER));
         for &paragraph in &document.paragraphs {
             let slots = self.paragraphs.entry(paragraph).or_default();
             if slots.last() != Some(&slot) {

@@ -7,6 +7,9 @@ use std::time::Duration;
 pub struct UnixMillis(pub u64);
 
 impl UnixMillis {
+    /// The end of time, which never comes. An insert with this expiry lives for ever, whatever the collection's time to live.
+    pub const NEVER: Self = Self(u64::MAX);
+
     /// This long after; the end of time at most, which never comes.
     pub fn after(self, duration: Duration) -> Self {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);

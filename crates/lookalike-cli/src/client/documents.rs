@@ -6,6 +6,7 @@ use lookalike_batch::{FieldTally, SkippedRows};
 use lookalike_corpus::{Parser, TextState};
 use serde_json::{Value, json};
 
+use super::exported;
 use super::http::{ServiceClient, collection};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
@@ -51,7 +52,7 @@ pub(super) struct DocumentArguments {
     #[arg(long, value_name = "WHAT", help_heading = "Question")]
     insert: Option<String>,
 
-    /// Lifetime of inserted documents [default: that of the collection]
+    /// Lifetime of inserted documents [default: that of the collection]; lines of an export keep their own
     #[arg(long, value_name = "SECONDS", help_heading = "Question")]
     ttl: Option<u64>,
 
@@ -126,7 +127,10 @@ pub(super) fn send(
                     if names {
                         item["id"] = json!(record.id);
                     }
-                    if let Some(seconds) = arguments.ttl.filter(|_| keeps) {
+                    let own = keeps.then(|| exported::beside_text(record.raw)).flatten();
+                    if let Some(own) = own {
+                        own.add_to(&mut item);
+                    } else if let Some(seconds) = arguments.ttl.filter(|_| keeps) {
                         item["ttl_seconds"] = seconds.into();
                     }
                     sent += 1;

@@ -87,7 +87,11 @@ impl ServiceClient {
     ) -> Result<Value, Failure> {
         let body = body.map(|body| ("application/json", body.to_string().into_bytes()));
         let bytes = self.send(method, path, body)?;
-        serde_json::from_slice(&bytes).map_err(|error| {
+        self.parse(path, &bytes)
+    }
+
+    fn parse(&self, path: &str, bytes: &[u8]) -> Result<Value, Failure> {
+        serde_json::from_slice(bytes).map_err(|error| {
             Failure::Failed(format!(
                 "{}{path}: the answer is not from this service: {error}",
                 self.url
@@ -95,9 +99,33 @@ impl ServiceClient {
         })
     }
 
+    /// Asks for JSON, with JSON that is written already.
+    pub(crate) fn json_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<Value, Failure> {
+        let bytes = self.send(method, path, Some(("application/json", body)))?;
+        self.parse(path, &bytes)
+    }
+
     /// Sends a batch in the compact form.
     pub(crate) fn packed(&self, path: &str, body: Vec<u8>) -> Result<Vec<u8>, Failure> {
         self.send("POST", path, Some((PACKED, body)))
+    }
+
+    /// Status and answer of a request that is asked once.
+    pub(crate) fn status(&self, path: &str) -> Result<(u16, Value), Failure> {
+        let mut answer = self.once("GET", path, None)?;
+        let bytes = self.read(path, &mut answer)?;
+        let status = answer.status().as_u16();
+        Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
+    }
+
+    /// Asks for an answer without a body.
+    pub(crate) fn empty(&self, method: &str, path: &str) -> Result<(), Failure> {
+        self.send(method, path, None).map(drop)
     }
 
     /// Asks for an answer that may be long.

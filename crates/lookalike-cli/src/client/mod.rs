@@ -2,6 +2,7 @@
 
 mod codes;
 mod documents;
+mod exported;
 mod http;
 mod output;
 
@@ -23,7 +24,9 @@ Examples:
   lookalike client check-and-insert pages crawl.jsonl       a line of JSON for each document
   lookalike client query pages page.html --verify --diff
   lookalike client load pages crawl.lkfp                    fingerprints of files
-  lookalike client export pages > pages.jsonl
+  lookalike client export pages > pages.jsonl               whole documents
+  lookalike client load copy pages.jsonl                    the same elsewhere, unchanged
+  lookalike client expire pages --ttl 3600 http://a.example/1
   lookalike client --url https://dedup.example:7280 --key-file key check pages page.html
 
 When the service is busy, requests are repeated after the delay that it names, for at most
@@ -75,9 +78,22 @@ enum ClientCommand {
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Insert fingerprints from files under their ids
-    Load(codes::FingerprintOptions),
-    /// Print all documents, one line of JSON each
+    /// Print documents by id, one line of JSON each; `null` for those that are missing
+    Get {
+        /// Name of the collection
+        collection: String,
+        /// Ids
+        #[arg(required = true)]
+        ids: Vec<String>,
+        /// Print their texts, too, if the collection keeps them
+        #[arg(long)]
+        texts: bool,
+    },
+    /// Give documents another end
+    Expire(ExpireArguments),
+    /// Insert fingerprints from files under their ids, or documents of an export, unchanged
+    Load(codes::LoadOptions),
+    /// Print all documents whole, one line of JSON each, as `load` takes them
     Export {
         /// Name of the collection
         collection: String,
@@ -89,6 +105,29 @@ enum ClientCommand {
         /// Name of a collection
         collection: Option<String>,
     },
+    /// Change the lifetime of documents that are inserted from now on
+    Change {
+        /// Name of the collection
+        collection: String,
+        /// Lifetime of documents without one of their own
+        #[arg(
+            long,
+            value_name = "SECONDS",
+            required_unless_present = "forever",
+            conflicts_with = "forever"
+        )]
+        ttl: Option<u64>,
+        /// Let them live forever
+        #[arg(long)]
+        forever: bool,
+    },
+    /// Delete a collection with all its documents
+    Drop {
+        /// Name of the collection
+        collection: String,
+    },
+    /// Tell whether the service is ready; exit with status 1 if it is not
+    Ready,
     /// Merge all documents into one run in the background: speeds up checks and reclaims space
     Compact {
         /// Name of the collection
@@ -99,6 +138,29 @@ enum ClientCommand {
         /// A new name: a-z, 0-9, - and _
         name: String,
     },
+}
+
+#[derive(clap::Args)]
+struct ExpireArguments {
+    /// Name of the collection
+    collection: String,
+
+    /// Ids
+    #[arg(required = true)]
+    ids: Vec<String>,
+
+    /// Lifetime from now on
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        required_unless_present = "never",
+        conflicts_with = "never"
+    )]
+    ttl: Option<u64>,
+
+    /// Let them live forever
+    #[arg(long)]
+    never: bool,
 }
 
 #[derive(clap::Args)]
@@ -143,6 +205,22 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         }
         ClientCommand::Paragraphs(documents) => documents::send(&client, "paragraphs", documents),
         ClientCommand::Delete { collection, ids } => delete(&client, collection, ids),
+        ClientCommand::Get {
+            collection,
+            ids,
+            texts,
+        } => get(&client, collection, ids, *texts),
+        ClientCommand::Expire(arguments) => expire(&client, arguments),
+        ClientCommand::Change {
+            collection, ttl, ..
+        } => {
+            let body = json!({"ttl_seconds": ttl});
+            print(&client.json("PATCH", &http::collection(collection, ""), Some(&body))?)
+        }
+        ClientCommand::Drop { collection } => {
+            client.empty("DELETE", &http::collection(collection, ""))
+        }
+        ClientCommand::Ready => ready(&client),
         ClientCommand::Load(arguments) => codes::load(&client, arguments),
         ClientCommand::Export { collection } => export(&client, collection),
         ClientCommand::Create(arguments) => create(&client, arguments),
@@ -181,6 +259,54 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
     }
     let path = http::collection(&arguments.collection, "");
     print(&client.json("PUT", &path, Some(&body))?)
+}
+
+fn get(
+    client: &ServiceClient,
+    collection: &str,
+    ids: &[String],
+    texts: bool,
+) -> Result<(), Failure> {
+    let option = if texts { "/get?text=true" } else { "/get" };
+    let path = http::collection(collection, option);
+    // Texts are shown of one document at a time.
+    for ids in ids.chunks(if texts { 1 } else { 100 }) {
+        let mut items: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+        let body = if texts { items.remove(0) } else { items.into() };
+        match client.json("POST", &path, Some(&body))? {
+            Value::Array(found) => found.iter().try_for_each(print)?,
+            found => print(&found)?,
+        }
+    }
+    Ok(())
+}
+
+fn expire(client: &ServiceClient, arguments: &ExpireArguments) -> Result<(), Failure> {
+    let path = http::collection(&arguments.collection, "/expire");
+    for ids in arguments.ids.chunks(100) {
+        let item = |id: &String| match arguments.ttl {
+            Some(seconds) => json!({"id": id, "ttl_seconds": seconds}),
+            None => json!({"id": id, "expires_ms": null}),
+        };
+        let body: Vec<Value> = ids.iter().map(item).collect();
+        let answers = client.json("POST", &path, Some(&body.into()))?;
+        for (id, answer) in ids.iter().zip(answers.as_array().into_iter().flatten()) {
+            print(&json!({"id": id, "existed": answer["existed"]}))?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints the readiness of the service; a failure unless it is ready.
+fn ready(client: &ServiceClient) -> Result<(), Failure> {
+    let (status, answer) = client.status("/readyz")?;
+    print(&answer)?;
+    if status == 200 {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "the service is not ready ({status}): wait, or see its log"
+    )))
 }
 
 fn delete(client: &ServiceClient, collection: &str, ids: &[String]) -> Result<(), Failure> {

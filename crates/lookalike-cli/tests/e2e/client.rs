@@ -420,3 +420,153 @@ fn the_file_says_what_flags_and_environment_do_not() {
     let value: Value = printed(&[]);
     assert!(value["config"].is_string());
 }
+
+#[test]
+fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
+    let folder = Folder::new();
+    let records: String = (0..250)
+        .map(|number| {
+            record(
+                &format!("page {number}"),
+                &format!("{STORY} {number}\n\n{}", number * 7),
+            )
+        })
+        .collect();
+    let pages = folder.add("pages.jsonl", &records);
+    let service = Service::start(&folder.path("data"), &[]);
+    let keep = "texts,signatures,paragraphs";
+    for name in ["pages", "copy"] {
+        client(&service, &["create", name, "--keep", keep]).succeed();
+    }
+    let insert = ["insert", "pages", pages.to_str().unwrap(), "--ttl", "7200"];
+    client(&service, &insert).succeed();
+    let expire = ["expire", "pages", "page 3", "page 4", "none"];
+    let ends = client(&service, &[&expire[..], &["--never"]].concat())
+        .succeed()
+        .lines();
+    assert_eq!(ends[2], json!({"id": "none", "existed": false}));
+    client(&service, &expire).fail(2);
+    client(&service, &["delete", "pages", "page 5"]).succeed();
+    let first = client(&service, &["export", "pages"])
+        .succeed()
+        .text()
+        .to_owned();
+    assert_eq!(first.lines().count(), 249);
+
+    let export = folder.add("export.jsonl", &first);
+    let export = export.to_str().unwrap();
+    let load = client(&service, &["load", "copy", export, "--batch", "60"])
+        .succeed()
+        .json();
+    assert_eq!(
+        (&load["loaded"], &load["replaced"]),
+        (&json!(249), &json!(0))
+    );
+    assert!(load.get("dropped").is_none());
+    assert_eq!(
+        client(&service, &["export", "copy"]).succeed().text(),
+        first
+    );
+    // Packed, too.
+    client(&service, &["create", "packed", "--keep", keep]).succeed();
+    let packed = folder.path("export.jsonl.zst");
+    std::fs::write(&packed, zstd::encode_all(first.as_bytes(), 0).unwrap()).unwrap();
+    client(&service, &["load", "packed", packed.to_str().unwrap()]).succeed();
+    assert_eq!(
+        client(&service, &["export", "packed"]).succeed().text(),
+        first
+    );
+    // `insert` sketches the texts anew, and keeps the rest.
+    client(&service, &["create", "anew", "--keep", keep, "--ttl", "60"]).succeed();
+    client(&service, &["insert", "anew", export, "--batch", "40"]).succeed();
+    assert_eq!(
+        client(&service, &["export", "anew"]).succeed().text(),
+        first
+    );
+
+    let got = client(&service, &["get", "copy", "page 3", "none", "page 6"])
+        .succeed()
+        .lines();
+    assert_eq!((&got[0]["id"], &got[1]), (&json!("page 3"), &json!(null)));
+    assert!(got[0].get("expires_ms").is_none() && got[2]["expires_ms"].is_u64());
+    let got = client(&service, &["get", "copy", "--texts", "page 3"])
+        .succeed()
+        .json();
+    assert!(got["text"].as_str().unwrap().starts_with(STORY));
+
+    client(&service, &["create", "less"]).succeed();
+    let load = client(&service, &["load", "less", export]).succeed().json();
+    assert_eq!(
+        load["dropped"],
+        json!({"text": 249, "signature": 249, "paragraphs": 249})
+    );
+    let codes = folder.path("codes.lkfp");
+    lookalike("fingerprint")
+        .arg(&pages)
+        .arg("-o")
+        .arg(&codes)
+        .succeed();
+    let codes = codes.to_str().unwrap();
+    client(
+        &service,
+        &["load", "less", codes, "--ttl", "60", "--no-compact"],
+    )
+    .succeed();
+    let lines = client(&service, &["export", "less"]).succeed().lines();
+    assert!(lines.iter().all(|line| line["expires_ms"].is_u64()));
+    let other = "0123456789abcdef";
+    client(&service, &["load", "less", export, "--scheme", other])
+        .fail(1)
+        .says(&["409"]);
+    let broken = folder.add(
+        "broken.jsonl",
+        format!("{}\nnonsense\n", first.lines().next().unwrap()),
+    );
+    client(&service, &["load", "less", broken.to_str().unwrap()])
+        .fail(1)
+        .says(&["broken.jsonl", "line 2"]);
+
+    let changed = client(&service, &["change", "less", "--ttl", "90"])
+        .succeed()
+        .json();
+    assert_eq!(changed["ttl_seconds"], 90);
+    let changed = client(&service, &["change", "less", "--forever"])
+        .succeed()
+        .json();
+    assert_eq!(changed["ttl_seconds"], Value::Null);
+    client(&service, &["drop", "less"]).succeed();
+    client(&service, &["show", "less"]).fail(1).says(&["404"]);
+    assert_eq!(
+        client(&service, &["ready"]).succeed().json()["status"],
+        "ready"
+    );
+    service.stop();
+}
+
+#[test]
+fn neighbours_beyond_a_page_are_followed() {
+    let folder = Folder::new();
+    let records: String = (0..230)
+        .map(|number| record(&format!("page {number}"), STORY))
+        .collect();
+    let pages = folder.add("pages.jsonl", &records);
+    let one = folder.add("one.jsonl", record("one", STORY));
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "pages"]).succeed();
+    client(&service, &["insert", "pages", pages.to_str().unwrap()]).succeed();
+    for (limit, shown) in [("100", 100), ("150", 150), ("1000", 230)] {
+        let query = ["query", "pages", one.to_str().unwrap(), "--limit", limit];
+        let answer = client(&service, &query).succeed().json();
+        let neighbours = answer["neighbours"].as_array().unwrap();
+        assert_eq!(
+            (neighbours.len(), answer["more"] == true),
+            (shown, shown < 230)
+        );
+        let ids: std::collections::BTreeSet<_> = neighbours
+            .iter()
+            .map(|near| near["id"].to_string())
+            .collect();
+        assert_eq!((ids.len(), &answer["copy_of"]), (shown, &json!("page 0")));
+    }
+    service.stop();
+}

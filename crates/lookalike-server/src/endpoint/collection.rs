@@ -44,7 +44,10 @@ struct OpenCollectionInfo {
     ttl_seconds: Option<u64>,
     keep: KeptParts,
     recall: RecallResponse,
+    /// Documents that live.
     documents: u64,
+    /// Documents that take space: also those that were deleted or have expired, until merges drop them.
+    stored: u64,
     /// Parts that a check looks through; one after it was compacted.
     runs: usize,
     /// True while all documents are being merged into one run.
@@ -54,12 +57,12 @@ struct OpenCollectionInfo {
 }
 
 impl CollectionResponse {
-    fn of(name: String, opened: Result<Arc<Collection>, StoreError>) -> Self {
+    fn of(app: &AppState, name: String, opened: Result<Arc<Collection>, StoreError>) -> Self {
         match opened {
             Ok(collection) => Self {
                 name,
                 state: "open",
-                open: Some(OpenCollectionInfo::of(&collection)),
+                open: Some(OpenCollectionInfo::of(app, &collection)),
             },
             Err(_) => Self {
                 name,
@@ -71,7 +74,9 @@ impl CollectionResponse {
 }
 
 impl OpenCollectionInfo {
-    fn of(collection: &Collection) -> Self {
+    fn of(app: &AppState, collection: &Collection) -> Self {
+        // What has expired by now does not count.
+        collection.observe_time(app.now());
         let (settings, stats) = (collection.settings(), collection.stats());
         Self {
             scheme: settings.scheme.text().to_owned(),
@@ -81,6 +86,7 @@ impl OpenCollectionInfo {
             keep: settings.keep.into(),
             recall: RecallResponse::of(&settings),
             documents: stats.documents,
+            stored: stats.stored,
             runs: stats.runs.len(),
             compacting: collection.is_compacting(),
             writable: collection.health().stopped.is_none(),
@@ -98,7 +104,7 @@ pub(crate) async fn list(
     let listed = app.workers.run(move |_| {
         let all = on_worker.store.collections().into_iter();
         let all = all.filter(|(name, _)| scope.includes(name));
-        let shown = all.map(|(name, opened)| CollectionResponse::of(name, opened));
+        let shown = all.map(|(name, opened)| CollectionResponse::of(&on_worker, name, opened));
         Ok(EncodedBody::json(&shown.collect::<Vec<_>>()))
     });
     Ok(json(StatusCode::OK, listed.await?.bytes))
@@ -113,6 +119,7 @@ pub(crate) async fn show(
     let shown = app.workers.run(move |_| {
         let collection = on_worker.collection(&name)?;
         Ok(EncodedBody::json(&CollectionResponse::of(
+            &on_worker,
             name,
             Ok(collection),
         )))
@@ -145,7 +152,7 @@ pub(crate) async fn create(
         }
         Ok((
             is_new,
-            EncodedBody::json(&CollectionResponse::of(name, Ok(collection))),
+            EncodedBody::json(&CollectionResponse::of(app, name, Ok(collection))),
         ))
     };
     let ((is_new, shown), permit) = request.without_collection(work).await?;
@@ -171,6 +178,7 @@ pub(crate) async fn change(
         let entry = entry.with("ttl_seconds", seconds);
         task.app.log_change(entry, by.as_ref());
         Ok(EncodedBody::json(&CollectionResponse::of(
+            task.app,
             name,
             Ok(task.collection),
         )))
@@ -192,6 +200,7 @@ pub(crate) async fn compact(
         let entry = LogEntry::new(LogLevel::Info, "collection-compacting");
         app.log_change(entry.with("collection", name.as_str()), by.as_ref());
         Ok(EncodedBody::json(&CollectionResponse::of(
+            app,
             name,
             Ok(collection),
         )))

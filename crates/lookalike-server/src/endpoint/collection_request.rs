@@ -179,7 +179,7 @@ fn longest_string(json: &[u8]) -> usize {
 }
 
 impl ReceivedBody {
-    /// Tells whether no item has a text: strings of fingerprints and names of fields are short.
+    /// Tells whether no item has a text of more than a word: strings of fingerprints and names of fields are short.
     fn has_no_text(&self) -> bool {
         self.format == BodyFormat::Packed || longest_string(&self.bytes) <= FINGERPRINT_DIGITS
     }

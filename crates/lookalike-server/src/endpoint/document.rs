@@ -1,5 +1,7 @@
 //! Operations on documents: one, or a batch in one step.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike::Fingerprint;
@@ -15,8 +17,9 @@ use crate::content::RequestContent;
 use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::{
-    ContentItem, DocumentId, DocumentMeta, GetOptions, InsertOptions, ItemResponse, ItemsShape,
-    NeighbourOptions, NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
+    CheckAndInsertOptions, ContentItem, DocumentId, DocumentMeta, ExpiringDocument, GetOptions,
+    InsertOptions, ItemResponse, ItemsShape, NeighbourOptions, NewDocument, QueryOptions,
+    RequestItems, ScopeOptions, packed,
 };
 use crate::response::with_permit;
 use crate::sketch_cache::{QuerySketch, SketchCache};
@@ -48,6 +51,14 @@ pub(crate) struct CheckAndInsertResponse {
     inserted: bool,
     /// True if a document with this id existed.
     known: bool,
+}
+
+/// The answer to an expire.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExpireAnswer")]
+pub(crate) struct ExpireResponse {
+    /// True if the document existed.
+    existed: bool,
 }
 
 /// The answer to a delete.
@@ -96,6 +107,12 @@ impl ItemResponse for CheckAndInsertResponse {
 }
 
 impl ItemResponse for DeleteResponse {
+    fn packed(&self) -> u8 {
+        packed::byte(None, self.existed)
+    }
+}
+
+impl ItemResponse for ExpireResponse {
     fn packed(&self) -> u8 {
         packed::byte(None, self.existed)
     }
@@ -173,12 +190,12 @@ pub(crate) async fn query(
 
 /// `POST /v1/collections/NAME/insert`: documents, each in the place of any with its id.
 pub(crate) async fn insert(
-    request: CollectionRequest<ScopeOptions>,
+    request: CollectionRequest<InsertOptions>,
 ) -> Result<Response, ProblemDetails> {
-    let (scope, app) = (request.options.scope()?, request.app.clone());
+    let (options, app) = (request.options.checked()?, request.app.clone());
     let work = move |mut task: CollectionTask<'_>| {
-        scope.radius_in(&task.collection)?;
-        let (documents, shape) = task.documents(None)?.into_parts();
+        options.scope.radius_in(&task.collection)?;
+        let (documents, shape) = task.documents(None, options.time_to_live)?.into_parts();
         let codes: Vec<_> = documents.iter().map(|(one, _)| one.fingerprint).collect();
         let writes = documents.into_iter().map(|(one, _)| WriteOp::Insert(one));
         Ok((task.submit(writes.collect(), 0)?, codes, shape))
@@ -196,13 +213,13 @@ pub(crate) async fn insert(
 
 /// `POST /v1/collections/NAME/check-and-insert`: the verdict and the insert in one step.
 pub(crate) async fn check_and_insert(
-    request: CollectionRequest<InsertOptions>,
+    request: CollectionRequest<CheckAndInsertOptions>,
 ) -> Result<Response, ProblemDetails> {
     let (scope, neighbours) = (request.options.scope()?, request.options.neighbours()?);
     let (insert, app) = (request.options.insert(), request.app.clone());
     let work = move |mut task: CollectionTask<'_>| {
         let radius = scope.radius_in(&task.collection)?;
-        let (documents, shape) = task.documents(Some(neighbours))?.into_parts();
+        let (documents, shape) = task.documents(Some(neighbours), None)?.into_parts();
         let (documents, owns): (Vec<_>, Vec<_>) = documents.into_iter().unzip();
         let writes = documents
             .into_iter()
@@ -281,6 +298,30 @@ pub(crate) async fn delete(
     Ok(with_permit(shape.write(&answers), permit))
 }
 
+/// `POST /v1/collections/NAME/expire`: documents get another end.
+pub(crate) async fn expire(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let app = request.app.clone();
+    let work = |mut task: CollectionTask<'_>| {
+        let (items, now) = (task.items::<ExpiringDocument>()?, task.now);
+        let writes = items.try_map(|item, place| {
+            let checked = item.checked(now).map_err(|problem| problem.at(place));
+            checked.map(|(id, expires)| WriteOp::Expire { id, expires })
+        });
+        let (writes, shape) = writes?.into_parts();
+        Ok((task.submit(writes, 0)?, shape))
+    };
+    let ((submitted, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
+    let outcomes = submitted.wait().await?.into_iter();
+    let answers = outcomes.map(|outcome| ExpireResponse {
+        existed: matches!(outcome, WriteOutcome::Expiring { existed: true }),
+    });
+    let answers: Vec<ExpireResponse> = answers.collect();
+    app.metrics.documents(ApiOperation::Expire, answers.len());
+    Ok(with_permit(shape.write(&answers), permit))
+}
+
 /// `POST /v1/collections/NAME/get`: documents by id; in a batch `null` for those that are not there.
 pub(crate) async fn get(
     request: CollectionRequest<GetOptions>,
@@ -349,7 +390,7 @@ impl DocumentExcerpt {
 
 impl<'d> DocumentResponse<'d> {
     /// All that is shown of a document, its text included if it has one.
-    pub(crate) fn of(document: &'d StoredDocument) -> Self {
+    fn of(document: &'d StoredDocument) -> Self {
         Self {
             id: &document.id,
             fingerprint: document.fingerprint,
@@ -420,25 +461,29 @@ impl CollectionTask<'_> {
     fn documents(
         &mut self,
         neighbours: Option<NeighbourOptions>,
+        time_to_live: Option<Duration>,
     ) -> Result<RequestItems<(StoredDocument, QuerySketch)>, ProblemDetails> {
         let items = self.items::<NewDocument>()?;
         let compares = neighbours.is_some_and(|neighbours| neighbours.verifies(&self.settings));
         items.try_map(|entry, place| {
-            let document = entry.parts(self.now).and_then(|(content, kept)| {
-                let DocumentMeta {
-                    id,
-                    expires,
-                    metadata,
-                } = kept;
-                let (document, sketch) = self.cache.document(&self.settings, &content, compares)?;
-                let document = StoredDocument {
-                    id,
-                    expires,
-                    metadata,
-                    ..document
-                };
-                Ok((document, sketch))
-            });
+            let document = entry
+                .parts(self.now, time_to_live)
+                .and_then(|(content, kept)| {
+                    let DocumentMeta {
+                        id,
+                        expires,
+                        metadata,
+                    } = kept;
+                    let (document, sketch) =
+                        self.cache.document(&self.settings, &content, compares)?;
+                    let document = StoredDocument {
+                        id,
+                        expires,
+                        metadata,
+                        ..document
+                    };
+                    Ok((document, sketch))
+                });
             document.map_err(|problem| problem.at(place))
         })
     }

@@ -16,11 +16,11 @@ use lookalike_store::{Collection, StoreError, StoredDocument};
 use tokio::sync::mpsc;
 
 use super::collection_request::{CollectionRequest, NoOptions};
-use super::document::DocumentResponse;
 use crate::app_state::AppState;
 use crate::event_log::{LogEntry, LogLevel};
 use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
+use crate::request::ExportedDocument;
 use crate::response::typed;
 
 /// Bytes of lines that are sent at once.
@@ -92,7 +92,7 @@ struct ExportLines<'a> {
 
 impl ExportLines<'_> {
     fn push(&mut self, document: &StoredDocument) -> lookalike_store::Result<()> {
-        serde_json::to_writer(&mut self.bytes, &DocumentResponse::of(document))
+        serde_json::to_writer(&mut self.bytes, &ExportedDocument::from(document))
             .expect("documents have keys that are strings");
         self.bytes.push(b'\n');
         self.count += 1;

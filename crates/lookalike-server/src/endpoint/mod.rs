@@ -4,6 +4,7 @@ pub(crate) mod collection;
 mod collection_request;
 pub(crate) mod document;
 pub(crate) mod export;
+pub(crate) mod load;
 pub(crate) mod page;
 pub(crate) mod snapshot;
 pub(crate) mod status;

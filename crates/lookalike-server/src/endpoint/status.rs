@@ -102,6 +102,7 @@ pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response
     let on_worker = Arc::clone(&app);
     let text = app.workers.run(move |_| {
         let app = on_worker;
+        app.observe_time();
         let all = app.store.collections().into_iter();
         let collections = all.map(|(name, opened)| {
             let open = opened.ok();

@@ -10,8 +10,9 @@ use lookalike_store::UnixMillis;
 use crate::content::{ContentSource, RequestContent};
 use crate::problem::ProblemDetails;
 use crate::request::{
-    BodyFormat, ChangedCollection, ContentItem, DocumentId, HASHES, NewCollection, NewDocument,
-    NewSnapshot, PageItem, ParagraphQuery, RequestItem, RequestItems, parse_one,
+    BodyFormat, ChangedCollection, ContentItem, DocumentId, ExpiringDocument, ExportedDocument,
+    HASHES, NewCollection, NewDocument, NewSnapshot, PageItem, ParagraphQuery, RequestItem,
+    RequestItems, parse_one,
 };
 
 /// All targets.
@@ -78,11 +79,26 @@ fn json(bytes: &[u8]) {
         bounded(checked(probe.content()), bytes);
     }
     for entry in items::<NewDocument>(bytes, BodyFormat::Json) {
-        let Some((content, kept)) = checked(entry.parts(UnixMillis(1))) else {
+        let Some((content, kept)) = checked(entry.parts(UnixMillis(1), None)) else {
             continue;
         };
         assert!((1..=2048).contains(&kept.id.len()) && kept.metadata.len() <= 1024);
         bounded(Some(content), bytes);
+    }
+    for document in items::<ExportedDocument>(bytes, BodyFormat::Json) {
+        let Some(document) = checked(document.document(UnixMillis(1), None)) else {
+            continue;
+        };
+        // What is exported is loaded as the same.
+        let line =
+            serde_json::to_string(&ExportedDocument::from(&document)).expect("strings as keys");
+        let again: ExportedDocument = serde_json::from_str(&line).expect("an export");
+        let mut again = checked(again.document(UnixMillis(1), None)).expect("an export");
+        again.expires = again.expires.filter(|_| document.expires.is_some());
+        assert_eq!(again, document);
+    }
+    for item in items::<ExpiringDocument>(bytes, BodyFormat::Json) {
+        let _ = checked(item.checked(UnixMillis(1)));
     }
     for mut page in items::<PageItem>(bytes, BodyFormat::Json) {
         if let Some(ParagraphQuery::Hashes(hashes)) = checked(page.paragraphs()) {
@@ -113,7 +129,7 @@ fn packed(bytes: &[u8]) {
     assert!(probes.is_empty() || probes.len() * 8 == bytes.len());
     let mut entries = Vec::new();
     for entry in items::<NewDocument>(bytes, BodyFormat::Packed) {
-        if let Some((content, kept)) = checked(entry.parts(UnixMillis(1)))
+        if let Some((content, kept)) = checked(entry.parts(UnixMillis(1), None))
             && let ContentSource::Fingerprint(code) = content.source
         {
             entries.extend_from_slice(&code.0.to_le_bytes());

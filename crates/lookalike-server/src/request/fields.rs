@@ -7,10 +7,11 @@ use lookalike_store::{
     CollectionSettings, LARGEST_RADIUS, RetainedParts, StoredScheme, TextHash, UnixMillis,
 };
 use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::exported::there;
 use super::items::RequestItem;
 use super::packed::PackedReader;
 use crate::content::{ContentSource, RequestContent};
@@ -18,18 +19,18 @@ use crate::problem::ProblemDetails;
 use crate::scheme::{default_scheme, usable_scheme};
 
 /// Longest id in bytes.
-const LONGEST_ID: usize = 2048;
+pub(crate) const LONGEST_ID: usize = 2048;
 /// Most bytes of metadata, as JSON.
 const MOST_METADATA: usize = 1024;
 /// Longest time to live: a hundred years of 365 days, in seconds.
-const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
+pub(crate) const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
 
 /// Most hashes of paragraphs that are asked for at once.
 pub(crate) const HASHES: usize = 10_000;
 /// Pattern of 16 hexadecimal digits.
 pub(crate) const HEX: &str = "^[0-9a-fA-F]{16}$";
 /// Pattern of 32 hexadecimal digits.
-const HASH: &str = "^[0-9a-fA-F]{32}$";
+pub(crate) const HASH: &str = "^[0-9a-fA-F]{32}$";
 /// Pattern of the names of collections and snapshots.
 pub(crate) const NAME: &str = "^[a-z0-9_-]{1,64}$";
 
@@ -55,7 +56,13 @@ fn exactly_one_part(schema: &mut Schema) {
 
 /// A fingerprint as bodies have it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HexFingerprint(Fingerprint);
+pub(crate) struct HexFingerprint(pub(crate) Fingerprint);
+
+impl Serialize for HexFingerprint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
 
 impl<'de> Deserialize<'de> for HexFingerprint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -77,7 +84,13 @@ impl<'de> Deserialize<'de> for HexFingerprint {
 
 /// The hash of a text as bodies have it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HexTextHash(TextHash);
+pub(crate) struct HexTextHash(pub(crate) TextHash);
+
+impl Serialize for HexTextHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
 
 impl<'de> Deserialize<'de> for HexTextHash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -129,6 +142,10 @@ pub(crate) struct NewDocument {
     /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
     #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
+    /// End of the document in milliseconds since 1970, `null` for never, in the place of a lifetime.
+    #[serde(default, deserialize_with = "there")]
+    #[schemars(with = "Option<u64>")]
+    expires_ms: Option<Option<u64>>,
     /// Anything, at most 1024 bytes of JSON; given back with neighbours.
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
@@ -167,6 +184,48 @@ pub(crate) struct DocumentId {
     id: String,
 }
 
+/// A document that gets another end: exactly one of lifetime and time.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpiringDocument")]
+pub(crate) struct ExpiringDocument {
+    /// 1 to 2048 bytes in UTF-8.
+    #[schemars(length(min = 1, max = LONGEST_ID))]
+    id: String,
+    /// Lifetime from now on, from 1 second to a hundred years.
+    #[schemars(range(min = 1, max = LONGEST_LIFE))]
+    ttl_seconds: Option<u64>,
+    /// End in milliseconds since 1970; `null` for never. One in the past takes effect at once.
+    #[serde(default, deserialize_with = "there")]
+    #[schemars(with = "Option<u64>")]
+    expires_ms: Option<Option<u64>>,
+}
+
+impl ExpiringDocument {
+    /// Id and new end.
+    pub(crate) fn checked(
+        self,
+        now: UnixMillis,
+    ) -> Result<(String, Option<UnixMillis>), ProblemDetails> {
+        check_id(&self.id)?;
+        match (self.ttl_seconds, self.expires_ms) {
+            (Some(seconds), None) => Ok((self.id, Some(now.after(life(seconds)?)))),
+            (None, Some(end)) => Ok((self.id, end.map(UnixMillis))),
+            _ => Err(ProblemDetails::invalid(
+                "an item has exactly one of ttl_seconds and expires_ms",
+                "send one of them",
+            )),
+        }
+    }
+}
+
+impl RequestItem for ExpiringDocument {
+    /// Expiry has no compact form.
+    fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
+        None
+    }
+}
+
 /// A collection to be made.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -184,7 +243,7 @@ pub(crate) struct NewCollection {
 }
 
 /// Parts of documents that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct KeptParts {
     /// Hashes of texts, 16 bytes a document: equal texts are told from equal fingerprints. Kept unless told otherwise.
@@ -213,9 +272,22 @@ pub(crate) struct ChangedCollection {
     ttl_seconds: Option<Option<u64>>,
 }
 
-/// A field that is there, `null` or not.
-fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+/// Metadata as it is stored: on one line, so that it fits into those of exports.
+pub(crate) fn metadata_bytes(value: Option<Box<RawValue>>) -> Result<Vec<u8>, ProblemDetails> {
+    let mut metadata = value.map_or(Vec::new(), |value| value.get().as_bytes().to_vec());
+    if metadata.len() > MOST_METADATA {
+        let bytes = metadata.len();
+        return Err(ProblemDetails::invalid(
+            format!("the metadata has {bytes} bytes, more than the limit of {MOST_METADATA}"),
+            "store it elsewhere under the id of the document",
+        ));
+    }
+    // Within strings of JSON they are escaped.
+    let ends = metadata
+        .iter_mut()
+        .filter(|byte| matches!(**byte, b'\n' | b'\r'));
+    ends.for_each(|byte| *byte = b' ');
+    Ok(metadata)
 }
 
 /// A snapshot to be made.
@@ -279,33 +351,35 @@ impl RequestItem for NewDocument {
             html: None,
             text_hash: None,
             ttl_seconds: None,
+            expires_ms: None,
             metadata: None,
         })
     }
 }
 
 impl NewDocument {
-    /// The content to compare, and the fields beside it.
+    /// The content to compare, and the fields beside it. Without a time of its own it gets this lifetime, if there is one.
     pub(crate) fn parts(
         self,
         now: UnixMillis,
+        time_to_live: Option<Duration>,
     ) -> Result<(RequestContent, DocumentMeta), ProblemDetails> {
         check_id(&self.id)?;
-        let life = self.ttl_seconds.map(life).transpose()?;
-        let metadata = self
-            .metadata
-            .map_or(Vec::new(), |value| value.get().as_bytes().to_vec());
-        if metadata.len() > MOST_METADATA {
-            let bytes = metadata.len();
-            return Err(ProblemDetails::invalid(
-                format!("the metadata has {bytes} bytes, more than the limit of {MOST_METADATA}"),
-                "store it elsewhere under the id of the document",
-            ));
-        }
+        let own = self.ttl_seconds.map(life).transpose()?;
+        let expires = match (own, self.expires_ms) {
+            (Some(_), Some(_)) => {
+                return Err(ProblemDetails::invalid(
+                    "an item has at most one of ttl_seconds and expires_ms",
+                    "send one of them",
+                ));
+            }
+            (None, Some(end)) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
+            (own, None) => own.or(time_to_live).map(|life| now.after(life)),
+        };
         let kept = DocumentMeta {
             id: self.id,
-            expires: life.map(|life| now.after(life)),
-            metadata,
+            expires,
+            metadata: metadata_bytes(self.metadata)?,
         };
         let content = exactly_one(self.fingerprint, self.text, self.html, self.text_hash)?;
         Ok((content, kept))
@@ -403,7 +477,7 @@ impl ChangedCollection {
     }
 }
 
-fn check_id(id: &str) -> Result<(), ProblemDetails> {
+pub(crate) fn check_id(id: &str) -> Result<(), ProblemDetails> {
     if (1..=LONGEST_ID).contains(&id.len()) {
         return Ok(());
     }
@@ -414,7 +488,7 @@ fn check_id(id: &str) -> Result<(), ProblemDetails> {
     ))
 }
 
-fn life(seconds: u64) -> Result<Duration, ProblemDetails> {
+pub(crate) fn life(seconds: u64) -> Result<Duration, ProblemDetails> {
     if (1..=LONGEST_LIFE).contains(&seconds) {
         return Ok(Duration::from_secs(seconds));
     }

@@ -1,19 +1,22 @@
 //! Requests: bodies within their limits, one item or a batch, options.
 
 mod body;
+mod exported;
 mod fields;
 mod items;
 mod options;
 pub(crate) mod packed;
 
 pub(crate) use body::{BodyFormat, ReceivedBody, body_format, receive};
+pub(crate) use exported::ExportedDocument;
 pub(crate) use fields::{
-    ChangedCollection, ContentItem, DocumentId, DocumentMeta, HASHES, KeptParts, NAME,
-    NewCollection, NewDocument, NewSnapshot, PageItem, ParagraphQuery,
+    ChangedCollection, ContentItem, DocumentId, DocumentMeta, ExpiringDocument, HASHES, KeptParts,
+    NAME, NewCollection, NewDocument, NewSnapshot, PageItem, ParagraphQuery,
 };
 pub(crate) use items::{
     EncodedBody, ItemResponse, ItemsShape, RequestItem, RequestItems, parse_one,
 };
 pub(crate) use options::{
-    GetOptions, InsertOptions, NeighbourOptions, PageOptions, QueryOptions, ScopeOptions,
+    CheckAndInsertOptions, GetOptions, InsertOptions, NeighbourOptions, PageOptions, QueryOptions,
+    ScopeOptions,
 };

@@ -1,5 +1,7 @@
 //! Options, which stand after the `?` and count for all items of a request.
 
+use std::time::Duration;
+
 use lookalike::SchemeId;
 use lookalike_store::{
     Collection, CollectionSettings, InsertWhen, LARGEST_RADIUS, NeighbourCursor, NeighbourPage,
@@ -7,7 +9,7 @@ use lookalike_store::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::fields::HEX;
+use super::fields::{HEX, LONGEST_LIFE, life};
 use crate::problem::ProblemDetails;
 
 /// Neighbours that are shown, unless another number is asked for.
@@ -49,10 +51,42 @@ pub(crate) struct QueryOptions {
     diff: bool,
 }
 
-/// Of check-and-insert.
+/// Of operations that store documents.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InsertOptions {
+    /// Largest distance, at most that of the collection, which is the default.
+    #[schemars(range(max = LARGEST_RADIUS))]
+    radius: Option<u32>,
+    /// Id of a scheme: refuses unless the collection has this one.
+    #[schemars(extend("pattern" = HEX))]
+    scheme: Option<String>,
+    /// Lifetime of documents without one of their own, from 1 second to a hundred years; the default is the collection's.
+    #[schemars(range(min = 1, max = LONGEST_LIFE))]
+    ttl_seconds: Option<u64>,
+}
+
+/// Options of an insert, checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InsertScope {
+    pub(crate) scope: SearchScope,
+    /// Lifetime of documents without one of their own, if not the collection's.
+    pub(crate) time_to_live: Option<Duration>,
+}
+
+impl InsertOptions {
+    pub(crate) fn checked(&self) -> Result<InsertScope, ProblemDetails> {
+        Ok(InsertScope {
+            scope: SearchScope::new(self.radius, self.scheme.as_deref())?,
+            time_to_live: self.ttl_seconds.map(life).transpose()?,
+        })
+    }
+}
+
+/// Of check-and-insert.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckAndInsertOptions {
     /// Largest distance, at most that of the collection, which is the default.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
@@ -197,7 +231,7 @@ impl QueryOptions {
     }
 }
 
-impl InsertOptions {
+impl CheckAndInsertOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
         SearchScope::new(self.radius, self.scheme.as_deref())
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::{BEGIN, Service};
 
 /// Sixty different words.
 fn story() -> Vec<String> {
@@ -231,4 +231,175 @@ async fn a_collection_without_paragraphs_says_so() {
     let nothing =
         json!({"text_hashes": true, "texts": false, "signatures": false, "paragraphs": false});
     assert_eq!(kept["keep"], nothing);
+}
+
+/// Documents with every part that one may have.
+fn documents(number: usize) -> Value {
+    let words = |at: usize| {
+        (0..30 + at)
+            .map(|word| format!("w{at}x{word}"))
+            .collect::<Vec<_>>()
+    };
+    let document = |at: usize| {
+        let mut document =
+            json!({"id": format!("http://{at}.example/\u{fc}"), "text": words(at % 7).join(" ")});
+        match at % 5 {
+            0 => document["expires_ms"] = json!(BEGIN + 1000 * at as u64 + 5000),
+            1 => document["expires_ms"] = Value::Null,
+            2 => document["metadata"] = json!({"site": ["a", at], "\n": null}),
+            _ => {}
+        }
+        match at % 11 {
+            0 => document["text"] = " \n".into(),
+            1 => document = json!({"id": format!("{at}"), "fingerprint": format!("{at:016x}")}),
+            2 => {
+                document = json!({"id": format!("{at}"), "html": "<nav>x</nav><article><p>one</p><p>two</p></article>"})
+            }
+            _ => {}
+        }
+        document
+    };
+    (0..number).map(document).collect()
+}
+
+async fn exported(service: &Service, name: &str) -> String {
+    let answer = service.get(&format!("/v1/collections/{name}/export")).await;
+    assert_eq!(answer.status, 200);
+    answer.text
+}
+
+#[tokio::test]
+async fn an_export_lost_expiry_signatures_and_paragraphs_and_could_not_be_loaded() {
+    let settings = json!({
+        "keep": {"texts": true, "signatures": true, "paragraphs": true}, "ttl_seconds": 3600,
+    });
+    let service = Service::new();
+    for name in ["pages", "copy"] {
+        service.create(name, settings.clone()).await.is(201);
+    }
+    service.ask("insert", documents(100)).await.is(200);
+    service.ask("delete", json!({"id": "1"})).await.is(200);
+    let pretty =
+        "{\"id\":\"pretty\",\"fingerprint\":\"0123456789abcdef\",\"metadata\":{\n  \"a\": 1\r\n}}";
+    let inserted = service
+        .post("/v1/collections/pages/insert", pretty.to_owned())
+        .await;
+    inserted.is(200);
+    let first = exported(&service, "pages").await;
+    assert_eq!(first.lines().count(), 100);
+    let loaded: Vec<Value> = {
+        let items = format!("[{}]", first.trim_end().replace('\n', ","));
+        let answer = service
+            .post("/v1/collections/copy/load", items)
+            .await
+            .is(200);
+        answer.as_array().unwrap().clone()
+    };
+    assert!(
+        loaded
+            .iter()
+            .all(|answer| *answer == json!({"replaced": false}))
+    );
+    assert_eq!(exported(&service, "copy").await, first);
+    // What it finds is the same, too.
+    for probe in [
+        json!({"text": " \n"}),
+        json!({"html": "<nav>x</nav><article><p>one</p><p>two</p></article>"}),
+    ] {
+        let found = service.ask("check", probe.clone()).await.is(200);
+        assert_eq!(found["verdict"], "exact");
+        let path = "/v1/collections/copy/check";
+        assert_eq!(service.post(path, probe.to_string()).await.is(200), found);
+    }
+    // A collection that keeps less says what it drops, and no text is taken for a fingerprint.
+    service.create("less", json!({})).await.is(201);
+    let line = first
+        .lines()
+        .find(|line| line.contains("\"text\":\"w3"))
+        .unwrap();
+    let answer = service
+        .post("/v1/collections/less/load", line.to_owned())
+        .await
+        .is(200);
+    assert_eq!(
+        answer["dropped"],
+        json!(["text", "signature", "paragraphs"])
+    );
+    let bare = service
+        .ask("load", json!({"id": "a", "text": "some text"}))
+        .await;
+    bare.refuses(422, "invalid");
+}
+
+#[tokio::test]
+async fn loads_and_inserts_take_the_lifetime_of_the_request_of_the_document_or_of_the_collection() {
+    let service = Service::new();
+    service
+        .create("pages", json!({"ttl_seconds": 100}))
+        .await
+        .is(201);
+    let code = "0123456789abcdef";
+    let items = json!([
+        {"id": "own", "fingerprint": code, "expires_ms": BEGIN + 7000},
+        {"id": "never", "fingerprint": code, "expires_ms": null},
+        {"id": "of request or collection", "fingerprint": code},
+    ]);
+    for (operation, life) in [
+        ("insert?ttl_seconds=10", 10_000),
+        ("load?ttl_seconds=20", 20_000),
+        ("insert", 100_000),
+        ("load", 100_000),
+    ] {
+        service.ask(operation, items.clone()).await.is(200);
+        let ids = json!([{"id": "own"}, {"id": "never"}, {"id": "of request or collection"}]);
+        let found = service.ask("get", ids).await.is(200);
+        assert_eq!(found[0]["expires_ms"], BEGIN + 7000, "{operation}");
+        assert_eq!(found[1]["expires_ms"], Value::Null, "{operation}");
+        assert_eq!(found[2]["expires_ms"], BEGIN + life, "{operation}");
+    }
+    let both = json!({"id": "a", "fingerprint": code, "ttl_seconds": 5, "expires_ms": BEGIN});
+    service.ask("insert", both).await.refuses(422, "invalid");
+    let operation = "insert?ttl_seconds=0";
+    service.ask(operation, items).await.refuses(422, "invalid");
+}
+
+#[tokio::test]
+async fn documents_get_another_end_and_the_dead_are_not_counted() {
+    let service = Service::with_pages().await;
+    let entries: Vec<_> = (0..10)
+        .map(|at| json!({"id": format!("{at}"), "fingerprint": format!("{at:016x}"), "ttl_seconds": 10}))
+        .collect();
+    service.ask("insert", json!(entries)).await.is(200);
+    let ends = json!([
+        {"id": "0", "ttl_seconds": 60},
+        {"id": "1", "expires_ms": null},
+        {"id": "2", "expires_ms": BEGIN},
+        {"id": "none", "ttl_seconds": 60},
+    ]);
+    let existed = service.ask("expire", ends).await.is(200);
+    let wanted = [true, true, true, false].map(|existed| json!({"existed": existed}));
+    assert_eq!(existed, json!(wanted));
+    let count = async || {
+        let shown = service.get("/v1/collections/pages").await.is(200);
+        (
+            shown["documents"].clone(),
+            shown["stored"].as_u64().unwrap() >= 10,
+        )
+    };
+    assert_eq!(count().await, (json!(9), true));
+    service.pass(11);
+    assert_eq!(count().await.0, 2);
+    let metrics = service.get("/metrics").await.text;
+    assert!(
+        metrics.contains("lookalike_collection_documents{collection=\"pages\"} 2\n"),
+        "{metrics}"
+    );
+    service.pass(60);
+    assert_eq!(count().await.0, 1);
+    for wrong in [
+        json!({"id": "0"}),
+        json!({"id": "0", "ttl_seconds": 1, "expires_ms": 1}),
+    ] {
+        service.ask("expire", wrong).await.refuses(422, "invalid");
+    }
 }

@@ -251,7 +251,7 @@ impl CollectionEngine {
                 let existed = self.is_alive(known.as_ref(), now);
                 if let Some(known) = known.filter(|_| existed) {
                     let mut document = self.read(&known)?;
-                    document.expires = *expires;
+                    document.expires = expires.filter(|end| *end != UnixMillis::NEVER);
                     let staged = StagedChange {
                         change: LogChange::Insert(Arc::new(document)),
                         old: Some(known.location),
@@ -273,9 +273,11 @@ impl CollectionEngine {
         let mut document = document.clone();
         let settings = self.settings();
         settings.reduce(&mut document);
-        if document.expires.is_none() {
-            document.expires = settings.time_to_live.map(|length| now.after(length));
-        }
+        document.expires = match document.expires {
+            None => settings.time_to_live.map(|length| now.after(length)),
+            Some(UnixMillis::NEVER) => None,
+            own => own,
+        };
         let change = LogChange::Insert(Arc::new(document));
         let old = known.map(|known| known.location);
         stage.push(StagedChange { change, old }, &self.hasher);

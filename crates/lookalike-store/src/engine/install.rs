@@ -23,6 +23,22 @@ impl CollectionEngine {
         self.view().frozen.len()
     }
 
+    /// Ends the memory that is written if time alone has put an end to most of it, so that the flush that follows gives back its
+    /// room; false when it has not.
+    pub(crate) fn end_expired_memory(&self) -> Result<bool> {
+        let now = self.now(UnixMillis(0));
+        let is_wasteful = {
+            let active = &self.view().active;
+            let there = active.len() - active.tombstones().count();
+            let expired = there - active.live(now);
+            expired > 0 && (expired == there || (expired >= MIN_TOMBSTONES && expired * 2 > there))
+        };
+        if is_wasteful {
+            self.remember_disk_full(self.rotate_log())?;
+        }
+        Ok(is_wasteful)
+    }
+
     /// Makes a run of the oldest memory whose log is complete; false when there is none.
     pub(crate) fn flush(&self) -> Result<bool> {
         self.remember_disk_full(self.flush_oldest())

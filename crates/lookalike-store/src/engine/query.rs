@@ -265,7 +265,7 @@ impl CollectionEngine {
             logs,
             log_bytes,
             time: self.now(UnixMillis(0)),
-            ..CollectionStats::of(&self.view())
+            ..CollectionStats::of(&self.view(), self.now(UnixMillis(0)))
         }
     }
 }
@@ -287,8 +287,10 @@ fn nearest_of(
 /// Statistics of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectionStats {
-    /// Documents that are neither deleted nor replaced; expired ones count until they are dropped.
+    /// Documents that live: neither deleted nor replaced nor expired.
     pub documents: u64,
+    /// Documents that take space, live or not.
+    pub stored: u64,
     /// Of these in memory.
     pub in_memory: u64,
     /// Documents of runs that are deleted or replaced and still take space.
@@ -308,19 +310,22 @@ pub struct CollectionStats {
 }
 
 impl CollectionStats {
-    /// Statistics of a view, without logs and time.
-    fn of(view: &CollectionView) -> Self {
+    /// Statistics of a view at a time, without logs and time.
+    fn of(view: &CollectionView, now: UnixMillis) -> Self {
         let tombstones: usize = view.runs.iter().map(|run| run.tombstones().count()).sum();
-        let stored: usize = view.runs.iter().map(|run| run.len()).sum();
+        let in_runs: usize = view.runs.iter().map(|run| run.len()).sum();
+        let mut live: usize = view.runs.iter().map(|run| run.live(now)).sum();
         let (mut in_memory, mut memory_bytes) = (0, 0);
         for part in view.parts() {
             if let ViewPart::MemTable(_, memtable) = part {
-                in_memory += memtable.len() - memtable.tombstones().count();
+                live += memtable.live(now);
+                in_memory += memtable.len();
                 memory_bytes += memtable.bytes();
             }
         }
         Self {
-            documents: (stored - tombstones + in_memory) as u64,
+            documents: live as u64,
+            stored: (in_runs + in_memory) as u64,
             in_memory: in_memory as u64,
             tombstones: tombstones as u64,
             runs: view.runs.iter().map(|run| run.len() as u64).collect(),

@@ -15,6 +15,7 @@
 //! A block is its content and its check (8). A section is its content in blocks of 65,528 bytes, the last shorter.
 
 mod code_groups;
+mod expiry;
 mod footer;
 mod id_filter;
 mod pages;

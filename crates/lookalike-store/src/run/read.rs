@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lookalike_hamming::TableIndex;
 
 use super::code_groups::CodeGroups;
+use super::expiry::ExpiryTimes;
 use super::footer::{NEVER, RunFooter};
 use super::id_filter::IdFilter;
 use super::pages::{BlockReader, IndexLocation};
@@ -28,9 +29,7 @@ pub(crate) struct StoredRun {
     footer: RunFooter,
     codes: RunTables,
     groups: CodeGroups,
-    /// Expiry times of documents; empty when none does.
-    expires: Vec<u64>,
-    expired: ExpirySample,
+    expires: ExpiryTimes,
     firsts: Vec<u32>,
     offsets: Vec<u64>,
     absent: Vec<u32>,
@@ -43,42 +42,6 @@ pub(crate) struct StoredRun {
 
 /// Documents of a run that are looked at one by one to see how many have expired.
 const COUNTED: usize = 1 << 14;
-/// Times of a sample.
-const SAMPLED: usize = 1 << 12;
-
-/// Expiry times of some documents of a run, evenly drawn, and when the last does.
-#[derive(Debug)]
-struct ExpirySample {
-    sorted: Vec<u64>,
-    last: u64,
-}
-
-impl ExpirySample {
-    fn of(expires: &[u64]) -> Self {
-        let step = expires.len().div_ceil(SAMPLED).max(1);
-        // One of each stretch, but not always the same: times may come in a rhythm.
-        let place = |stretch: usize| {
-            let mixed = (stretch as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-            stretch * step + mixed as usize % step
-        };
-        let stretches = 0..expires.len() / step;
-        let mut sorted: Vec<u64> = stretches.map(|at| expires[place(at)]).collect();
-        sorted.sort_unstable();
-        let last = expires.iter().copied().max().unwrap_or(NEVER);
-        Self { sorted, last }
-    }
-
-    /// The share of documents that have expired; one if all have, and only then.
-    fn share(&self, now: UnixMillis) -> f64 {
-        if self.last <= now.0 {
-            return 1.0;
-        }
-        let expired = self.sorted.partition_point(|&end| end <= now.0);
-        // The last may not be in the sample.
-        (expired as f64 / (self.sorted.len() + 1) as f64).min(0.999)
-    }
-}
-
 /// Places of the documents of a run, and those without a fingerprint.
 struct DocumentLists {
     firsts: Vec<u32>,
@@ -156,7 +119,7 @@ impl StoredRun {
                 "the tables are for a smaller radius",
             ));
         }
-        let expires = reader.words(footer.expires)?;
+        let expires = ExpiryTimes::new(reader.words(footer.expires)?);
         let lists = DocumentLists {
             firsts: small(footer.firsts)?,
             offsets: reader.words(footer.offsets)?,
@@ -171,7 +134,6 @@ impl StoredRun {
             path: path.to_owned(),
             codes,
             groups,
-            expired: ExpirySample::of(&expires),
             expires,
             firsts: lists.firsts,
             offsets: lists.offsets,
@@ -211,10 +173,7 @@ impl StoredRun {
 
     /// Expiry time of a document, all ones for never.
     pub(crate) fn expires(&self, document: u32) -> u64 {
-        self.expires
-            .get(document as usize)
-            .copied()
-            .unwrap_or(NEVER)
+        self.expires.of(document)
     }
 
     /// Documents that only take space at a time: counted in a small run, else estimated, since this is asked every second.
@@ -227,12 +186,17 @@ impl StoredRun {
             let alive = |&document: &u32| self.is_alive(document, now);
             return len - (0..len as u32).filter(alive).count();
         }
-        let gone = self.expired.share(now);
+        let gone = self.expires.share(now);
         if gone >= 1.0 {
             return len;
         }
         // Whether a document is dead says nothing of when it expires.
         tombstones + ((len - tombstones) as f64 * gone) as usize
+    }
+
+    /// Number of documents that are live at a time. Some nanoseconds for each of 64 documents, at most for each.
+    pub(crate) fn live(&self, now: UnixMillis) -> usize {
+        self.expires.live(now, &self.tombstones)
     }
 
     /// Tells whether a document is live at a time.
@@ -257,7 +221,7 @@ impl StoredRun {
 
     /// Bytes in memory, roughly.
     pub(crate) fn resident(&self) -> usize {
-        let lists = self.expires.len() * 8 + self.firsts.len() * 4 + self.offsets.len() * 8;
+        let lists = self.expires.resident() + self.firsts.len() * 4 + self.offsets.len() * 8;
         let groups: usize = self
             .groups
             .words()
@@ -598,32 +562,5 @@ impl StoredRun {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn the_share_of_a_sample_is_about_that_of_all(mut expires in prop::collection::vec(0..1000_u64, 20_000..40_000), now in 0..1100_u64) {
-            // Some that never do.
-            expires.iter_mut().step_by(7).for_each(|end| *end = NEVER);
-            let exact = expires.iter().filter(|&&end| end <= now).count() as f64 / expires.len() as f64;
-            let share = ExpirySample::of(&expires).share(UnixMillis(now));
-            prop_assert!((share - exact).abs() < 0.05, "{share} {exact}");
-            prop_assert!(share < 1.0);
-        }
-
-        #[test]
-        fn all_have_expired_when_the_last_has_and_not_before(expires in prop::collection::vec(1..1_000_000_u64, 1..20_000)) {
-            let sample = ExpirySample::of(&expires);
-            let last = expires.iter().copied().max().unwrap_or(0);
-            prop_assert!(sample.share(UnixMillis(last)) >= 1.0);
-            prop_assert!(sample.share(UnixMillis(last - 1)) < 1.0);
-        }
     }
 }

@@ -4,6 +4,7 @@
 mod allocation;
 mod crash;
 mod damage;
+mod expiry;
 mod faults;
 mod fuzzed;
 mod model;

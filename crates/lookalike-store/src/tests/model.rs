@@ -92,6 +92,11 @@ impl Model {
         document.is_alive(self.time).then(|| Arc::clone(document))
     }
 
+    /// Number of documents that live.
+    pub(crate) fn count(&self) -> usize {
+        self.live().count()
+    }
+
     pub(crate) fn all(&self) -> Vec<StoredDocument> {
         self.live()
             .map(|document| StoredDocument::clone(document))
@@ -140,6 +145,8 @@ impl Model {
                 .settings
                 .time_to_live
                 .map(|length| self.time.after(length));
+        } else if document.expires == Some(UnixMillis::NEVER) {
+            document.expires = None;
         }
         self.put(document)
     }

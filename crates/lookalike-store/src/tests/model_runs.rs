@@ -116,6 +116,7 @@ pub(crate) fn compare(
         .rng
         .below(u64::from(random_writes.settings.radius) + 1) as u32;
     let limit = [0, 1, 5, 100][random_writes.rng.below(4) as usize];
+    assert_eq!(engine.stats().documents, model.count() as u64);
     let content = random_writes.content(code);
     let expected = model.query(&content, radius, limit, None);
     let found = engine.query(&content, radius, now, limit.into());
@@ -188,6 +189,7 @@ fn live(seed: u64, operations: u64) {
         match random_writes.rng.below(60) {
             0..=9 => drop(engine.flush().expect("a flush")),
             10..=19 => drop(engine.merge().expect("a merge")),
+            24 => drop(engine.end_expired_memory().expect("an end")),
             20 => engine.compact().expect("a merge of all"),
             21 => {
                 engine.close().expect("an end");

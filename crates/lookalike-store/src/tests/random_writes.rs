@@ -106,7 +106,12 @@ impl RandomWrites {
             ..StoredDocument::new(id, Fingerprint(code))
         };
         if self.rng.one_in(4) {
-            document.expires = Some(UnixMillis(self.now.0 + self.rng.below(800)));
+            let end = UnixMillis(self.now.0 + self.rng.below(800));
+            document.expires = Some(if self.rng.one_in(5) {
+                UnixMillis::NEVER
+            } else {
+                end
+            });
         }
         if self.rng.one_in(3) {
             document.metadata = self.rng.next_u64().to_le_bytes().to_vec();

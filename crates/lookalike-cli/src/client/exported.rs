@@ -1,0 +1,169 @@
+//! Files of exported documents: a line of JSON each, plain or packed by gzip or zstd, sent as they stand.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, stdin};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Bytes of documents of a request, unless one has more.
+const BYTES: usize = 2 << 20;
+/// Longest line. No service takes a document of so many bytes.
+const LONGEST: u64 = 256 << 20;
+/// Longest beginning of a line in which the time of expiry stands: it follows the id.
+const HEAD: usize = 16 << 10;
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
+    let shown = path.display().to_string();
+    move |error| Failure::Failed(format!("{shown}: {error}"))
+}
+
+/// Unpacks a file by its first bytes.
+fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
+    let mut input = BufReader::with_capacity(HEAD, File::open(path).map_err(failed(path))?);
+    let head = input.fill_buf().map_err(failed(path))?;
+    if head.starts_with(&[0x1f, 0x8b]) {
+        let unpacked = flate2::bufread::MultiGzDecoder::new(input);
+        return Ok(Box::new(BufReader::with_capacity(HEAD, unpacked)));
+    }
+    if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        let unpacked = zstd::Decoder::with_buffer(input).map_err(failed(path))?;
+        return Ok(Box::new(BufReader::with_capacity(HEAD, unpacked)));
+    }
+    Ok(Box::new(input))
+}
+
+fn says_when_it_expires(line: &[u8]) -> bool {
+    const FIELD: &[u8] = b"\"expires_ms\":";
+    line.windows(FIELD.len()).any(|part| part == FIELD)
+}
+
+/// Tells whether lines are those of an export: each says when its document expires, if ever.
+fn is_exported(input: &mut dyn BufRead) -> io::Result<bool> {
+    let head = input.fill_buf()?;
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    Ok(line.starts_with(b"{") && says_when_it_expires(line))
+}
+
+/// Tells whether a file, or standard input, is an export. Nothing of standard input is lost.
+pub(super) fn is_export(path: &Path) -> Result<bool, Failure> {
+    if path == Path::new("-") {
+        return is_exported(&mut stdin().lock()).map_err(failed(path));
+    }
+    is_exported(&mut *open(path)?).map_err(failed(path))
+}
+
+/// What a line of an export says of a document beside its text.
+#[derive(Deserialize)]
+pub(super) struct ExportedFields {
+    #[serde(deserialize_with = "Option::deserialize")]
+    expires_ms: Option<u64>,
+    metadata: Option<Value>,
+    text_hash: Option<String>,
+}
+
+/// What a record says beside its text, if it is a line of an export.
+pub(super) fn beside_text(record: &[u8]) -> Option<ExportedFields> {
+    if !says_when_it_expires(record) {
+        return None;
+    }
+    serde_json::from_slice(record).ok()
+}
+
+impl ExportedFields {
+    /// Gives it to an item of a request.
+    pub(super) fn add_to(self, item: &mut Value) {
+        item["expires_ms"] = self.expires_ms.into();
+        for (name, value) in [
+            ("metadata", self.metadata),
+            ("text_hash", self.text_hash.map(Value::from)),
+        ] {
+            if let Some(value) = value {
+                item[name] = value;
+            }
+        }
+    }
+}
+
+/// Hands on the documents of an export as arrays of JSON.
+pub(super) fn for_each_batch(
+    path: &Path,
+    most: usize,
+    send: &mut dyn FnMut(Vec<u8>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut input: Box<dyn BufRead> = if path == Path::new("-") {
+        Box::new(stdin().lock())
+    } else {
+        open(path)?
+    };
+    let (mut batch, mut number, mut line) = (Vec::new(), 0_u64, Vec::new());
+    let mut first = 1;
+    let mut count = 0;
+    loop {
+        line.clear();
+        let read = input.as_mut().take(LONGEST).read_until(b'\n', &mut line);
+        let is_end = read.map_err(failed(path))? == 0;
+        let document = line.trim_ascii();
+        let is_full = count == most || batch.len() + document.len() > BYTES;
+        if count > 0 && (is_end || is_full) {
+            batch.push(b']');
+            let sent = send(std::mem::take(&mut batch));
+            sent.map_err(|failure| of_lines(path, first, number, failure))?;
+            (count, first) = (0, number + 1);
+        }
+        if is_end {
+            return Ok(());
+        }
+        number += 1;
+        if document.is_empty() {
+            continue;
+        }
+        let parsed: Result<IgnoredAny, _> = serde_json::from_slice(document);
+        parsed.map_err(|error| {
+            let shown = path.display();
+            Failure::Failed(format!("{shown}: line {number} is not JSON: {error}"))
+        })?;
+        batch.push(if count == 0 { b'[' } else { b',' });
+        batch.extend_from_slice(document);
+        count += 1;
+    }
+}
+
+/// A failure with the lines that it is about.
+fn of_lines(path: &Path, first: u64, last: u64, failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed(what) => {
+            let shown = path.display();
+            Failure::Failed(format!("{shown}: lines {first} to {last}: {what}"))
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_is_told_from_fingerprints_by_its_first_line() {
+        for (text, wanted) in [
+            (
+                "{\"id\":\"a\",\"fingerprint\":null,\"expires_ms\":null}\n",
+                true,
+            ),
+            (
+                "{\"id\":\"a\",\"fingerprint\":\"0123456789abcdef\"}\n",
+                false,
+            ),
+            ("{\"id\":\"a\"}\n{\"expires_ms\":1}\n", false),
+            ("", false),
+        ] {
+            let found = is_exported(&mut text.as_bytes()).expect("it is in memory");
+            assert_eq!(found, wanted, "{text}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Documents as an export has them, stored as they are.
+
+use axum::response::Response;
+use lookalike_store::{CollectionSettings, RetainedParts, WriteOp, WriteOutcome};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::collection_request::{CollectionRequest, CollectionTask, RequestCost};
+use crate::operation::ApiOperation;
+use crate::problem::ProblemDetails;
+use crate::request::{ExportedDocument, InsertOptions, ItemResponse, packed};
+use crate::response::with_permit;
+
+/// The answer to a load.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LoadAnswer")]
+pub(crate) struct LoadResponse {
+    /// True if a document with this id existed.
+    replaced: bool,
+    /// Parts of the document that this collection does not keep: `text_hash`, `text`, `signature`, `paragraphs`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<&'static str>,
+}
+
+impl ItemResponse for LoadResponse {
+    fn packed(&self) -> u8 {
+        packed::byte(None, self.replaced)
+    }
+}
+
+/// Parts of a document that a collection drops.
+fn dropped(document: &ExportedDocument, keep: RetainedParts) -> Vec<&'static str> {
+    let has_signature = document.signature.is_some() || document.super_shingles.is_some();
+    let parts = [
+        ("text_hash", document.text_hash.is_some(), keep.text_hashes),
+        ("text", document.text.is_some(), keep.texts),
+        ("signature", has_signature, keep.signatures),
+        (
+            "paragraphs",
+            !document.paragraphs.is_empty(),
+            keep.paragraphs,
+        ),
+    ];
+    let lost = parts
+        .into_iter()
+        .filter(|&(_, is_there, is_kept)| is_there && !is_kept);
+    lost.map(|(name, ..)| name).collect()
+}
+
+/// `POST /v1/collections/NAME/load`.
+pub(crate) async fn load(
+    request: CollectionRequest<InsertOptions>,
+) -> Result<Response, ProblemDetails> {
+    let (options, app) = (request.options.checked()?, request.app.clone());
+    let work = move |mut task: CollectionTask<'_>| {
+        options.scope.radius_in(&task.collection)?;
+        let items = task.items::<ExportedDocument>()?;
+        let settings: &CollectionSettings = &task.settings;
+        let documents = items.try_map(|item, place| {
+            let lost = dropped(&item, settings.keep);
+            let document = item.document(task.now, options.time_to_live);
+            let document = document.map_err(|problem| problem.at(place))?;
+            Ok((WriteOp::Insert(document), lost))
+        });
+        let (documents, shape) = documents?.into_parts();
+        let (writes, lost): (Vec<_>, Vec<_>) = documents.into_iter().unzip();
+        Ok((task.submit(writes, 0)?, lost, shape))
+    };
+    let ((submitted, lost, shape), permit) =
+        request.on_worker(RequestCost::default(), work).await?;
+    let outcomes = submitted.wait().await?.into_iter().zip(lost);
+    let answers = outcomes.map(|(outcome, dropped)| LoadResponse {
+        replaced: matches!(outcome, WriteOutcome::Inserted { replaced: true }),
+        dropped,
+    });
+    let answers: Vec<LoadResponse> = answers.collect();
+    app.metrics.documents(ApiOperation::Load, answers.len());
+    Ok(with_permit(shape.write(&answers), permit))
+}

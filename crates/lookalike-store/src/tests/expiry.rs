@@ -1,0 +1,83 @@
+//! What becomes of documents when nothing happens but time.
+
+use lookalike::{Fingerprint, Scheme};
+
+use super::model_runs::{FOLDER, commit, open};
+use super::random_writes::RandomWrites;
+use crate::document::StoredDocument;
+use crate::engine::CollectionEngine;
+use crate::fs::SimulatedFs;
+use crate::operations::WriteOp;
+use crate::settings::{CollectionSettings, StoreTuning};
+use crate::time::UnixMillis;
+
+const END: UnixMillis = UnixMillis(5000);
+
+fn engine(fs: &SimulatedFs) -> CollectionEngine {
+    let tuning = StoreTuning::default();
+    let mut random_writes = RandomWrites::new(1, 1);
+    random_writes.settings = CollectionSettings::new(&Scheme::default());
+    super::model_runs::create(fs, &random_writes, &tuning).expect("a collection");
+    open(fs, tuning).expect("it opens")
+}
+
+/// Inserts documents, some of which end.
+fn insert(engine: &CollectionEngine, numbers: std::ops::Range<u64>, expires: Option<UnixMillis>) {
+    let document = |number| StoredDocument {
+        expires,
+        ..StoredDocument::new(format!("{number}"), Fingerprint(number))
+    };
+    let writes = numbers.map(|number| WriteOp::Insert(document(number)));
+    for result in commit(engine, vec![writes.collect()], UnixMillis(1000), 0) {
+        result.expect("a write");
+    }
+}
+
+fn bytes(fs: &SimulatedFs) -> usize {
+    let files = fs.files();
+    let own = files.iter().filter(|(path, _)| path.starts_with(FOLDER));
+    own.map(|(_, bytes)| bytes.len()).sum()
+}
+
+#[test]
+fn expired_documents_kept_their_memory_and_log_until_others_were_written() {
+    let fs = SimulatedFs::new();
+    let engine = engine(&fs);
+    insert(&engine, 0..3000, Some(END));
+    let before = bytes(&fs);
+    assert_eq!(
+        (engine.stats().documents, engine.stats().stored),
+        (3000, 3000)
+    );
+    assert!(!engine.end_expired_memory().expect("nothing to do"));
+    engine.now(END);
+    assert_eq!((engine.stats().documents, engine.stats().stored), (0, 3000));
+    assert!(engine.end_expired_memory().expect("an end"));
+    assert!(engine.flush().expect("a flush"));
+    let after = engine.stats();
+    assert_eq!((after.stored, after.runs.len(), after.logs), (0, 0, 1));
+    assert!(bytes(&fs) * 4 < before, "{} of {before}", bytes(&fs));
+    assert!(!engine.end_expired_memory().expect("nothing left to do"));
+}
+
+#[test]
+fn memory_of_which_most_documents_live_is_left_alone() {
+    let fs = SimulatedFs::new();
+    let engine = engine(&fs);
+    insert(&engine, 0..3000, None);
+    insert(&engine, 3000..5000, Some(END));
+    engine.now(END);
+    assert_eq!(
+        (engine.stats().documents, engine.stats().stored),
+        (3000, 5000)
+    );
+    assert!(!engine.end_expired_memory().expect("nothing to do"));
+    insert(&engine, 5000..7000, Some(UnixMillis(6000)));
+    engine.now(UnixMillis(6000));
+    assert!(engine.end_expired_memory().expect("an end"));
+    assert!(engine.flush().expect("a flush"));
+    assert_eq!(
+        (engine.stats().documents, engine.stats().stored),
+        (3000, 3000)
+    );
+}
