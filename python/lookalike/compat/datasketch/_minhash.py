@@ -309,7 +309,7 @@ class MinHash:
         made: list[MinHash] = []
         sets: list[list[Any]] = []
         for items in b:
-            sets.append(list(items))
+            sets.append(items if isinstance(items, list) else list(items))
             if len(sets) == _BULK:
                 made.extend(start._bulk(sets))
                 sets = []
