@@ -5,13 +5,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lookalike._options import words
 from lookalike.spark._cluster import Cluster
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from lookalike.spark._types import DataFrame, SparkSession
 
 __all__ = ["read_archives"]
 

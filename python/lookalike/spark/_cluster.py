@@ -11,14 +11,12 @@ import tempfile
 import threading
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lookalike
 from lookalike._errors import BadInput, LookalikeError
 from lookalike.spark import _task
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from lookalike.spark._types import DataFrame, SparkSession
 
 __all__ = ["Cluster", "told_by_task"]
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from lookalike._errors import LookalikeError
 from lookalike.spark._archives import read_archives
 from lookalike.spark._dedup import dedup
+from lookalike.spark._types import DataFrame, SparkSession
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from lookalike.spark._result import SparkDedupResult
 
 __all__ = ["main"]

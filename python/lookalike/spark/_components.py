@@ -8,14 +8,12 @@ few edges is left to one task, which needs one pass.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lookalike._lookalike import __version__
 from lookalike.spark._cluster import Cluster
+from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, aggregates
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["EDGES_OF_A_TASK", "component_stage", "components", "connected", "measured_edges"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lookalike import _lookalike
 from lookalike._errors import BadInput
@@ -18,10 +18,8 @@ from lookalike.spark._cluster import Cluster
 from lookalike.spark._components import EDGES_OF_A_TASK, component_stage, measured_edges
 from lookalike.spark._documents import DocumentColumns
 from lookalike.spark._result import SparkDedupResult
+from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, aggregates, numbered_through, parts
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["DedupJob", "dedup"]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from lookalike.spark._types import Column, DataFrame
 
 __all__ = ["DocumentColumns", "id_column", "text_column"]
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lookalike._lookalike import Scheme, __version__
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._documents import id_column, text_column
+from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import WorkDir, aggregates
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["fingerprint", "join"]
 

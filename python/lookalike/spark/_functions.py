@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
 import lookalike
 from lookalike._lookalike import Scheme
 from lookalike.spark import _task
 from lookalike.spark._cluster import Cluster
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from lookalike.spark._types import SparkSession
 
 __all__ = ["register"]
 

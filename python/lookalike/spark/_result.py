@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lookalike._lookalike import Scheme
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._documents import DocumentColumns, id_column
+from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, numbered_through, parts
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["SparkDedupResult"]
 

@@ -7,13 +7,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lookalike._errors import LookalikeError
 from lookalike.spark._cluster import Cluster, told_by_task
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from lookalike.spark._types import Column, DataFrame
 
 __all__ = ["Stage", "WorkDir", "aggregates", "numbered_through", "parts"]
 
