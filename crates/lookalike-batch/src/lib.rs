@@ -30,6 +30,7 @@ mod losses;
 mod observer;
 mod output_dir;
 pub mod overlap;
+mod parallel_sort;
 mod pipeline;
 pub mod report;
 mod settings;

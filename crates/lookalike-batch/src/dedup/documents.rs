@@ -14,6 +14,7 @@ use crate::dedup::class_id::{ClassId, put};
 use crate::dedup::pages::PageColumns;
 use crate::error::BatchError;
 use crate::kernel::survivor_order::ordered_bits;
+use crate::parallel_sort::sort_unequal_by;
 use crate::settings::{KeepRule, KeepRules, RepeatedIds};
 use crate::spill::feature_sets::SetPlace;
 
@@ -416,7 +417,7 @@ pub(crate) struct DocumentRanking {
 }
 
 impl DocumentRanking {
-    /// Ranks documents by id and classes by `keep`. Returns also how many ids were repeated and had to be numbered.
+    /// Ranks documents by id and classes by `keep`, on so many threads. Returns also how many ids were repeated and had to be numbered.
     ///
     /// O(n log n) comparisons; one pass when the input is in the order of its ids.
     pub(crate) fn new(
@@ -424,10 +425,11 @@ impl DocumentRanking {
         classes: &TextClasses,
         keep: &KeepRules,
         repeated: RepeatedIds,
+        threads: usize,
     ) -> Result<(Self, u64), BatchError> {
         documents.rank_value_texts();
         documents.rank_large_integers();
-        let (by_id, renamed) = sort_ids(documents, classes, repeated)?;
+        let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
         documents.record_hashes = Vec::new();
         let mut id_ranks = vec![0; documents.len()];
         for (rank, &document) in by_id.iter().enumerate() {
@@ -451,7 +453,7 @@ impl DocumentRanking {
         let mut order: Vec<_> = (0..classes.len())
             .map(|class| (wanted.first_key(best[class] as usize), class as u32))
             .collect();
-        order.sort_unstable_by(|(key, class), (other_key, other)| {
+        sort_unequal_by(&mut order, threads, |(key, class), (other_key, other)| {
             let ties = || {
                 wanted.compare(
                     best[*class as usize] as usize,
@@ -520,10 +522,11 @@ fn sort_ids(
     documents: &mut DocumentTable,
     classes: &TextClasses,
     repeated: RepeatedIds,
+    threads: usize,
 ) -> Result<(Vec<u32>, u64), BatchError> {
     let mut renamed = 0;
     loop {
-        let order = sorted_by_id(documents, classes);
+        let order = sorted_by_id(documents, classes, threads);
         let repeats = repeats(documents, &order);
         if repeats.is_empty() {
             return Ok((order, renamed));
@@ -546,7 +549,7 @@ fn sort_ids(
     }
 }
 
-fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses) -> Vec<u32> {
+fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize) -> Vec<u32> {
     let is_new = |document: u32| document as usize >= documents.against;
     let content = |document: u32| {
         let class = documents.classes[document as usize];
@@ -567,7 +570,7 @@ fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses) -> Vec<u32> {
         .iter()
         .map(|&document| (key(document), document))
         .collect();
-    keyed.sort_unstable_by(|&(key_a, a), &(key_b, b)| {
+    sort_unequal_by(&mut keyed, threads, |&(key_a, a), &(key_b, b)| {
         let ids = || {
             documents
                 .raw_id(a as usize)
@@ -649,7 +652,7 @@ mod tests {
                 let is_new = document as usize >= documents.against;
                 (is_new, id.as_bytes(), classes.hashes[*class], *hash, document)
             });
-            prop_assert_eq!(sorted_by_id(&documents, &classes), expected);
+            prop_assert_eq!(sorted_by_id(&documents, &classes, 1), expected);
         }
 
         #[test]
@@ -658,7 +661,7 @@ mod tests {
         ) {
             let rows: Vec<(&str, usize, u64)> = ids_given.iter().map(|id| (id.as_str(), 0, 1)).collect();
             let (mut documents, classes) = table(&rows);
-            let (order, renamed) = sort_ids(&mut documents, &classes, RepeatedIds::Number).unwrap();
+            let (order, renamed) = sort_ids(&mut documents, &classes, RepeatedIds::Number, 1).unwrap();
             let names = ids(&documents, &order);
             prop_assert!(names.is_sorted_by(|a, b| a < b), "{:?}", names);
             let distinct: std::collections::BTreeSet<&String> = ids_given.iter().collect();
@@ -727,6 +730,7 @@ mod tests {
                 &classes,
                 &KeepRules::default(),
                 RepeatedIds::Number,
+                1,
             )
             .unwrap();
             assert_eq!(renamed, 0);
@@ -751,6 +755,7 @@ mod tests {
             &classes,
             &KeepRules::default(),
             RepeatedIds::Number,
+            1,
         )
         .unwrap();
         let names = ids(&documents, &ranking.by_id);
@@ -766,6 +771,7 @@ mod tests {
             &classes,
             &KeepRules::default(),
             RepeatedIds::Refuse,
+            1,
         )
         .err()
         .unwrap();
@@ -780,9 +786,14 @@ mod tests {
         ] {
             let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]);
             documents.values = vec![-1.0, 4.0, f64::NAN];
-            let (ranking, _) =
-                DocumentRanking::new(&mut documents, &classes, &keep.into(), RepeatedIds::Number)
-                    .unwrap();
+            let (ranking, _) = DocumentRanking::new(
+                &mut documents,
+                &classes,
+                &keep.into(),
+                RepeatedIds::Number,
+                1,
+            )
+            .unwrap();
             let best: Vec<u32> = ranking
                 .classes
                 .iter()
@@ -813,7 +824,7 @@ mod tests {
             documents.push_value(value);
         }
         let keep = KeepRule::Max("f".into()).into();
-        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number);
+        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number, 1);
         assert_eq!(ranked.unwrap().0.classes, [2, 4, 1, 3, 0]);
     }
 
@@ -825,7 +836,7 @@ mod tests {
             documents.value_texts.push(text);
         }
         let keep = "latest:version,shortest".parse().unwrap();
-        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number);
+        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number, 1);
         let best: Vec<u32> = ranked.unwrap().0.classes;
         assert_eq!(best, [0, 3, 1, 2]);
     }

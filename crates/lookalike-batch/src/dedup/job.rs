@@ -203,6 +203,7 @@ impl DedupJob<'_> {
             &scanned.classes,
             keep,
             self.settings.repeated_ids,
+            self.limits.threads,
         )?;
         let mut rank_of = vec![0; scanned.classes.len()];
         for (rank, &class) in ranking.classes.iter().enumerate() {

@@ -292,6 +292,7 @@ mod tests {
             &table,
             &KeepRules::default(),
             RepeatedIds::Number,
+            1,
         );
         let ranking = ranking.unwrap().0;
         (documents, ranking)

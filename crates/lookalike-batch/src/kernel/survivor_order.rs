@@ -137,7 +137,7 @@ mod tests {
         }
         documents.against = against;
         let (ranking, _) =
-            DocumentRanking::new(&mut documents, &classes, keep, RepeatedIds::Refuse).unwrap();
+            DocumentRanking::new(&mut documents, &classes, keep, RepeatedIds::Refuse, 1).unwrap();
         ranking
             .classes
             .iter()

@@ -64,12 +64,21 @@ impl UnitView<'_> {
 }
 
 impl OverlapDocuments {
-    /// Orders what was read.
-    pub(crate) fn new(read: &mut ReadOut, repeated: RepeatedIds) -> Result<Self, BatchError> {
+    /// Orders what was read, on so many threads.
+    pub(crate) fn new(
+        read: &mut ReadOut,
+        repeated: RepeatedIds,
+        threads: usize,
+    ) -> Result<Self, BatchError> {
         let mut documents = std::mem::take(&mut read.documents);
         let classes = std::mem::take(&mut read.classes);
-        let (ranking, repeated_ids) =
-            DocumentRanking::new(&mut documents, &classes, &KeepRule::First.into(), repeated)?;
+        let (ranking, repeated_ids) = DocumentRanking::new(
+            &mut documents,
+            &classes,
+            &KeepRule::First.into(),
+            repeated,
+            threads,
+        )?;
         let exact = ExactSets::new(&documents, &classes, &ranking);
         let mut sites = std::mem::take(&mut read.sites);
         let servers = ServerTable::new(&mut sites);

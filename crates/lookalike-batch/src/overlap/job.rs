@@ -211,7 +211,8 @@ impl OverlapJob<'_> {
         }
         self.observer.stage(JobStage::Rank, 0);
         let distinct = read.classes.len() as u64;
-        let collection = OverlapDocuments::new(&mut read, self.settings.repeated_ids)?;
+        let collection =
+            OverlapDocuments::new(&mut read, self.settings.repeated_ids, self.limits.threads)?;
         let summary = self.summary(&read, &collection, distinct);
         if self.settings.by == OverlapUnit::Server
             && collection.servers.names.is_empty()

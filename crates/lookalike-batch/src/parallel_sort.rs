@@ -1,0 +1,104 @@
+//! Sorting on several threads.
+
+use std::cmp::Ordering;
+
+/// Fewer items are sorted on the caller's thread.
+const FEW: usize = 1 << 14;
+
+/// Items of each run among which the bounds of ranges are chosen.
+const SAMPLED: usize = 64;
+
+/// Sorts by a total order, in which no two items are equal: then the result is the same for any number of threads.
+///
+/// O(n log n / threads) time; another copy of the items, unless there are few or one thread.
+pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
+    items: &mut Vec<T>,
+    threads: usize,
+    compare: impl Fn(&T, &T) -> Ordering + Sync,
+) {
+    let compare = &compare;
+    if threads < 2 || items.len() < FEW {
+        items.sort_unstable_by(compare);
+        return;
+    }
+    let length = items.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        for run in items.chunks_mut(length) {
+            scope.spawn(move || run.sort_unstable_by(compare));
+        }
+    });
+    let runs: Vec<&[T]> = items.chunks(length).collect();
+    let bounds = bounds(&runs, compare);
+    let range = |number: usize| -> Vec<T> {
+        let before = |run: &[T], number: usize| match bounds.get(number) {
+            None => run.len(),
+            Some(bound) => run.partition_point(|item| compare(item, bound) == Ordering::Less),
+        };
+        let part = |run: &&[T]| {
+            let from = number.checked_sub(1).map_or(0, |last| before(run, last));
+            run[from..before(run, number)].to_vec()
+        };
+        let mut range: Vec<T> = runs.iter().flat_map(part).collect();
+        // The stable sort sees that these are sorted runs, and merges them.
+        range.sort_by(compare);
+        range
+    };
+    let ranges: Vec<Vec<T>> = std::thread::scope(|scope| {
+        let range = &range;
+        let workers: Vec<_> = (0..=bounds.len())
+            .map(|number| scope.spawn(move || range(number)))
+            .collect();
+        let sorted = workers.into_iter().map(|worker| worker.join());
+        sorted
+            .map(|range| range.expect("comparisons do not panic"))
+            .collect()
+    });
+    items.clear();
+    ranges
+        .iter()
+        .for_each(|range| items.extend_from_slice(range));
+}
+
+/// Items between which ranges of about equal length lie, as many ranges as there are runs.
+fn bounds<T: Copy>(runs: &[&[T]], compare: &impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+    let sample = |run: &&[T]| -> Vec<T> {
+        let step = run.len().div_ceil(SAMPLED);
+        run.iter().step_by(step.max(1)).copied().collect()
+    };
+    let mut sampled: Vec<T> = runs.iter().flat_map(sample).collect();
+    sampled.sort_unstable_by(compare);
+    let ranges = runs.len();
+    (1..ranges)
+        .map(|number| sampled[number * sampled.len() / ranges])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn any_number_of_threads_sorts_like_one(
+            seed in any::<u64>(),
+            length in prop_oneof![0..10_usize, FEW - 1..3 * FEW],
+            bits in 1..40_u32,
+            threads in 1..10_usize,
+        ) {
+            // Few different keys, or many; some of it sorted before.
+            let key = |at: usize| match at % 3 {
+                0 => at as u64,
+                _ => seed.wrapping_mul(2 * at as u64 + 1) >> (64 - bits),
+            };
+            let mut items: Vec<(u64, u32)> = (0..length).map(|at| (key(at), at as u32)).collect();
+            let mut expected = items.clone();
+            expected.sort();
+            sort_unequal_by(&mut items, threads, Ord::cmp);
+            prop_assert_eq!(items, expected);
+        }
+    }
+}
