@@ -240,7 +240,10 @@ impl PyDedupKernel {
     }
 
     /// Edges of whole groups of keys.
-    #[pyo3(signature = (batches, group_limit=Some(32)))]
+    #[pyo3(
+        signature = (batches, group_limit=Some(32)),
+        text_signature = "($self, batches, group_limit=32)"
+    )]
     fn work_edges(
         &self,
         batches: &Bound<'_, PyAny>,
