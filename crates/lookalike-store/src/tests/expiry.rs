@@ -14,7 +14,7 @@ use crate::time::UnixMillis;
 const END: UnixMillis = UnixMillis(5000);
 
 fn engine(fs: &SimulatedFs) -> CollectionEngine {
-    let tuning = StoreTuning::default();
+    let tuning = StoreTuning::default().log_step(4096);
     let mut random_writes = RandomWrites::new(1, 1);
     random_writes.settings = CollectionSettings::new(&Scheme::default());
     super::model_runs::create(fs, &random_writes, &tuning).expect("a collection");

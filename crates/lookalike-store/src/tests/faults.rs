@@ -145,8 +145,11 @@ impl Story {
             .into_iter()
             .flatten()
             .any(|model| {
+                // Time went on while writing had stopped, and does not go back.
+                let mut model = model.clone();
+                let now = model.now(self.model.time);
                 let mut all = Vec::new();
-                let read = engine.for_each(model.time, &mut |document| {
+                let read = engine.for_each(now, &mut |document| {
                     all.push(document);
                     Ok(())
                 });
