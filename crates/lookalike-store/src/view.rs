@@ -201,6 +201,12 @@ pub(crate) fn search<'a>(
 }
 
 impl CollectionView {
+    /// Tells whether these are the runs.
+    pub(crate) fn has_runs(&self, runs: &[Arc<StoredRun>]) -> bool {
+        let pairs = || self.runs.iter().zip(runs);
+        self.runs.len() == runs.len() && pairs().all(|(own, other)| Arc::ptr_eq(own, other))
+    }
+
     /// The parts, from the oldest to the newest.
     pub(crate) fn parts(&self) -> impl Iterator<Item = ViewPart<'_>> {
         let frozen = self.frozen.iter();
@@ -290,20 +296,33 @@ pub(crate) fn find_in_runs(
     Ok(None)
 }
 
-/// The id of the oldest live document of a text in some runs, without those that `skip` hides.
+/// A document of a text in a run.
+#[derive(Debug)]
+pub(crate) struct StoredCopy {
+    run: Arc<StoredRun>,
+    place: u32,
+    pub(crate) id: String,
+}
+
+impl StoredCopy {
+    pub(crate) fn is_alive(&self, now: UnixMillis) -> bool {
+        self.run.is_alive(self.place, now)
+    }
+}
+
+/// The oldest live document of a text in some runs, without those that `skip` hides.
 pub(crate) fn find_text_in_runs(
     runs: &[Arc<StoredRun>],
     content: &ContentKey,
     now: UnixMillis,
     skip: &dyn Fn(DocumentLocation) -> bool,
-) -> Result<Option<String>> {
+) -> Result<Option<StoredCopy>> {
     for run in runs {
         let part = run.number();
-        let found = run.find_text(content, now, &|place| {
-            skip(DocumentLocation { part, place })
-        })?;
-        if found.is_some() {
-            return Ok(found);
+        let hidden = |place| skip(DocumentLocation { part, place });
+        if let Some((place, id)) = run.find_text(content, now, &hidden)? {
+            let run = Arc::clone(run);
+            return Ok(Some(StoredCopy { run, place, id }));
         }
     }
     Ok(None)

@@ -374,7 +374,7 @@ impl CollectionEngine {
         };
         // Only we change documents, so that none moves between these lookups.
         let in_runs = find_text_in_runs(&runs, &content, now, &skip)?;
-        found.read(in_runs.or(in_memory), &self.hasher)
+        found.read(in_runs.map(|copy| copy.id).or(in_memory), &self.hasher)
     }
 
     /// Starts a new log if the memtable is full.

@@ -11,7 +11,8 @@ use crate::run::StoredRun;
 use crate::settings::check_radius;
 use crate::time::UnixMillis;
 use crate::view::{
-    CollectionView, FoundDocument, ViewPart, find_in_runs, find_text_in_memory, find_text_in_runs,
+    CollectionView, FoundDocument, StoredCopy, ViewPart, find_in_runs, find_text_in_memory,
+    find_text_in_runs,
 };
 
 /// The documents of a moment: runs with their tombstones, and the live documents in memory.
@@ -34,28 +35,33 @@ impl CollectionEngine {
     ) -> Result<QueryResult> {
         check_radius(radius, self.radius)?;
         let now = self.now(now);
-        let mut tried = 0;
+        let search = |parts: &[ViewPart<'_>]| {
+            NeighbourHits::search(parts, content, radius, now, page, &|_| false)
+        };
         loop {
-            let view = self.view();
-            let parts: Vec<ViewPart<'_>> = view.parts().collect();
-            let found = NeighbourHits::search(&parts, content, radius, now, page, &|_| false);
-            if !found.may_be_copy() {
-                drop(parts);
-                drop(view);
-                return found.read(None, &self.hasher);
-            }
-            let in_memory = find_text_in_memory(&parts, content, now, &|_| false);
-            let in_memory = in_memory.map(|document| document.id.clone());
-            drop(parts);
-            let (runs, changes) = (view.runs.clone(), view.changes);
-            let held = (tried == TRIES).then_some(view);
-            let in_runs = find_text_in_runs(&runs, content, now, &|_| false)?;
-            // Neighbours and copies are those of one moment.
-            if held.is_some() || self.view().changes == changes {
-                drop(held);
-                return found.read(in_runs.or(in_memory), &self.hasher);
-            }
-            tried += 1;
+            let runs = {
+                let view = self.view();
+                let found = search(&view.parts().collect::<Vec<_>>());
+                if !found.may_be_copy() {
+                    drop(view);
+                    return found.read(None, &self.hasher);
+                }
+                view.runs.clone()
+            };
+            // Copies in runs are read without the lock; then all is looked at again, at one moment.
+            let stored = find_text_in_runs(&runs, content, now, &|_| false)?;
+            let (found, copy_of) = {
+                let view = self.view();
+                let parts: Vec<ViewPart<'_>> = view.parts().collect();
+                if !view.has_runs(&runs) || stored.as_ref().is_some_and(|copy| !copy.is_alive(now))
+                {
+                    continue;
+                }
+                let newer = || find_text_in_memory(&parts, content, now, &|_| false);
+                let newer = || newer().map(|document| document.id.clone());
+                (search(&parts), stored.map(|copy| copy.id).or_else(newer))
+            };
+            return found.read(copy_of, &self.hasher);
         }
     }
 
@@ -68,36 +74,39 @@ impl CollectionEngine {
     ) -> Result<Vec<Verdict>> {
         check_radius(radius, self.radius)?;
         let now = self.now(now);
-        let mut tried = 0;
         loop {
-            let view = self.view();
-            let nearest = nearest_of(&view, contents, radius, now);
-            let mut verdicts: Vec<Verdict> = nearest.iter().copied().map(Verdict::of).collect();
-            let parts: Vec<ViewPart<'_>> = view.parts().collect();
-            let mut unknown = Vec::new();
-            for (at, content) in contents.iter().enumerate() {
-                if !may_be_copy(content, nearest[at]) {
-                    continue;
-                }
-                match find_text_in_memory(&parts, content, now, &|_| false) {
-                    Some(_) => verdicts[at] = verdict(nearest[at], true),
-                    None => unknown.push(at),
-                }
-            }
-            drop(parts);
+            let (nearest, runs) = {
+                let view = self.view();
+                (nearest_of(&view, contents, radius, now), view.runs.clone())
+            };
+            let wants = |at: usize| may_be_copy(&contents[at], nearest[at]);
+            let unknown: Vec<usize> = (0..contents.len()).filter(|&at| wants(at)).collect();
             if unknown.is_empty() {
-                return Ok(verdicts);
+                return Ok(nearest.into_iter().map(Verdict::of).collect());
             }
-            let (runs, changes) = (view.runs.clone(), view.changes);
-            let held = (tried == TRIES).then_some(view);
-            for at in unknown {
-                let found = find_text_in_runs(&runs, &contents[at], now, &|_| false)?;
-                verdicts[at] = verdict(nearest[at], found.is_some());
+            // As for one content: without the lock, then all at one moment.
+            let find = |&at: &usize| find_text_in_runs(&runs, &contents[at], now, &|_| false);
+            let stored: Vec<_> = unknown.iter().map(find).collect::<Result<_>>()?;
+            let view = self.view();
+            let is_dead = |copy: &StoredCopy| !copy.is_alive(now);
+            if !view.has_runs(&runs) || stored.iter().flatten().any(is_dead) {
+                continue;
             }
-            if held.is_some() || self.view().changes == changes {
-                return Ok(verdicts);
-            }
-            tried += 1;
+            let mut copies = vec![false; contents.len()];
+            unknown
+                .iter()
+                .zip(&stored)
+                .for_each(|(&at, copy)| copies[at] = copy.is_some());
+            let parts: Vec<ViewPart<'_>> = view.parts().collect();
+            let in_memory = |content| find_text_in_memory(&parts, content, now, &|_| false);
+            let nearest = nearest_of(&view, contents, radius, now);
+            let verdicts = contents.iter().zip(nearest).zip(copies);
+            let verdicts = verdicts.map(|((content, nearest), is_copy)| {
+                let is_copy =
+                    is_copy || may_be_copy(content, nearest) && in_memory(content).is_some();
+                verdict(nearest, is_copy)
+            });
+            return Ok(verdicts.collect());
         }
     }
 
@@ -190,9 +199,7 @@ impl CollectionEngine {
         most: usize,
     ) -> Option<Vec<FoundDocument>> {
         let view = self.view();
-        let same = runs.len() == view.runs.len()
-            && runs.iter().zip(&view.runs).all(|(a, b)| Arc::ptr_eq(a, b));
-        if !same {
+        if !view.has_runs(runs) {
             return None;
         }
         let stored = candidates

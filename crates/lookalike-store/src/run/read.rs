@@ -335,7 +335,7 @@ impl StoredRun {
         self.paragraphs.find(&self.reader(), paragraph, each)
     }
 
-    /// The oldest live document of a text, without those that `skip` hides. Mostly no read, or two.
+    /// The oldest live document of a text and its id, without those that `skip` hides. Mostly no read, or two.
     ///
     /// # Errors
     /// Those of the medium, and damage.
@@ -344,7 +344,7 @@ impl StoredRun {
         content: &ContentKey,
         now: UnixMillis,
         skip: &dyn Fn(u32) -> bool,
-    ) -> Result<Option<String>> {
+    ) -> Result<Option<(u32, String)>> {
         let Some(hash) = content.text_hash else {
             return Ok(None);
         };
@@ -353,8 +353,10 @@ impl StoredRun {
             .find(&self.reader(), hash.key(), &mut |document| {
                 if self.is_alive(document, now) && !skip(document) {
                     let header = self.header(document);
-                    found = header
-                        .map(|header| header.content.is_same_text(content).then_some(header.id));
+                    found = header.map(|header| {
+                        let is_copy = header.content.is_same_text(content);
+                        is_copy.then_some((document, header.id))
+                    });
                 }
                 matches!(found, Ok(None))
             })?;
