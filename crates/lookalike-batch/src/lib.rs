@@ -55,8 +55,8 @@ pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
 pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::summary::{
-    BelowPair, BelowThreshold, CollectionUse, DecisionCounts, DedupSummary, InputCounts,
-    LargestCluster, WrittenBytes,
+    BelowPair, BelowThreshold, CollectionUse, ComparisonCounts, DecisionCounts, DedupSummary,
+    InputCounts, LargestCluster, WrittenBytes,
 };
 pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};

@@ -9,10 +9,10 @@ use std::sync::Arc;
 /// The bytes of a whole file, mapped or read; they must not change while they are shared.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// An empty buffer with room for the bytes of a file that is to be shared: for many, the system is asked for huge pages before
-/// the first byte is there. Random probes of an index that was read into such a buffer take about half the time.
-pub fn huge_page_buffer(bytes: usize) -> Vec<u8> {
-    let mut room = Vec::with_capacity(bytes);
+/// An empty buffer with room for so many items, the bytes of a file that is to be shared for example: for many, the system is asked
+/// for huge pages before the first one is there. Random probes of an index that was read into such a buffer take about half the time.
+pub fn huge_page_buffer<T>(items: usize) -> Vec<T> {
+    let mut room = Vec::with_capacity(items);
     super::kernel::ask_huge_pages(&mut room);
     room
 }

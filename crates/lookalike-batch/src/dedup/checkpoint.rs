@@ -26,7 +26,7 @@ use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::skipped_files::CopiedFiles;
-use crate::dedup::summary::{DecisionCounts, InputCounts};
+use crate::dedup::summary::{ComparisonCounts, DecisionCounts, InputCounts};
 use crate::skipped::SkippedRow;
 
 const MAGIC: [u8; 8] = *b"LOOKDEC1";
@@ -50,6 +50,7 @@ pub(crate) struct CheckpointHead {
     pub(crate) input: String,
     pub(crate) counts: InputCounts,
     pub(crate) decisions: DecisionCounts,
+    pub(crate) comparisons: ComparisonCounts,
     pub(crate) just_below: JustBelow,
     pub(crate) skipped: Vec<SkippedRow>,
     /// Files of which nothing was read.
@@ -269,6 +270,7 @@ mod tests {
                 ..InputCounts::default()
             },
             decisions: DecisionCounts::default(),
+            comparisons: ComparisonCounts::default(),
             just_below: JustBelow::default(),
             skipped: vec![SkippedRow {
                 loss: crate::LossExtent::Records,

@@ -11,7 +11,7 @@ use crate::dedup::documents::DocumentRanking;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::pairs::{DocumentPair, PairSpool};
 use crate::dedup::scan::ScannedCollection;
-use crate::dedup::summary::{BelowThreshold, DecisionCounts, InputCounts};
+use crate::dedup::summary::{BelowThreshold, ComparisonCounts, DecisionCounts, InputCounts};
 use crate::skipped::SkippedRow;
 
 /// Decisions of a job on every document.
@@ -25,6 +25,7 @@ pub struct DedupDecisions {
     pub(crate) clusters: ClusterTable,
     pub(crate) counts: InputCounts,
     pub(crate) decision_counts: DecisionCounts,
+    pub(crate) comparisons: ComparisonCounts,
     pub(crate) skipped: Vec<SkippedRow>,
     pub(crate) threshold: f64,
     /// Kept documents that nearly resemble another kept one enough.
@@ -117,6 +118,12 @@ impl DedupDecisions {
     /// Counts of what was decided.
     pub fn decision_counts(&self) -> &DecisionCounts {
         &self.decision_counts
+    }
+
+    /// Counts of what was looked at for the decisions.
+    #[must_use]
+    pub fn comparisons(&self) -> ComparisonCounts {
+        self.comparisons
     }
 
     /// Records and files that were not read, by reason.

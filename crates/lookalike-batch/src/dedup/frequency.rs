@@ -1,38 +1,73 @@
 //! Rough frequencies of features, for the order in which prefixes are taken.
 //!
 //! Prefix filtering is right under *any* one total order of the features (Chaudhuri et al., ICDE 2006; Bayardo et
-//! al., WWW 2007); an order from rare to common only makes it fast. So the counts may be rough: an array of counters
-//! that stays in the processor's cache, addressed by some bits of the feature. A counter holds the sum of its
-//! features; what stands out above the mean by more than chance is a common feature (a licence header, a menu),
-//! and its level is the logarithm of its count. All others are level 0 and ordered by their value, which is as good
-//! as random and is the order in which feature sets are stored.
+//! al., WWW 2007); an order from rare to common only makes it fast. So the counts may be rough: an array of counters,
+//! addressed by some bits of the feature, that grows with the collection. A counter holds the sum of its features over a sample of the
+//! documents. What stands at or below the mean is rare, and ordered by its value, which is as good as random and is the order in which
+//! feature sets are stored; above it even a little counts, for a common feature in a prefix costs comparisons.
+//!
+//! Counts add up in any order, and a document is in the sample for its features: the order is the same for any number of threads.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use lookalike_hamming::huge_page_buffer;
 
 use crate::kernel::checked_bytes::{CheckedBytesError, TableKind};
+use crate::spill::prefetch::prefetch;
 
-/// Counts of how many documents have each feature, rough and mergeable.
+/// Counts of how many documents have each feature, rough and mergeable; threads may share them.
 ///
-/// Memory: 4 bytes a counter, 131,072 counters: 512 KiB.
+/// Memory: 4 bytes a counter, 512 KiB for the 131,072 of [`FeatureFrequency::new`]. An addition touches one cache line a feature.
 ///
 /// ```
 /// use lookalike_batch::kernel::FeatureFrequency;
 ///
-/// let (mut first, mut second) = (FeatureFrequency::new(), FeatureFrequency::new());
+/// let (mut first, second) = (FeatureFrequency::new(), FeatureFrequency::new());
 /// first.add(&[1, 2, 3]);
 /// second.add(&[3, 4]);
 /// let received = FeatureFrequency::from_bytes(&second.to_bytes())?;
 /// first.merge(&received);
 /// # Ok::<(), lookalike_batch::kernel::CheckedBytesError>(())
 /// ```
-#[derive(Clone)]
 pub struct FeatureFrequency {
-    cells: Vec<u32>,
-    total: u64,
+    cells: Vec<AtomicU32>,
+    /// One document in so many is counted: a power of two.
+    sampling: u64,
 }
 
-/// Level of every feature, fixed after counting: 1 byte a counter, 128 KiB.
+/// Number of counters, and of documents that they count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CounterPlan {
+    /// There are so many counters, or up to twice as many,
+    pub(crate) wanted: u64,
+    /// but at most so many; there are always 131,072.
+    pub(crate) most: u64,
+    /// One document in so many is counted: a power of two.
+    pub(crate) sampling: u64,
+}
+
+impl Default for CounterPlan {
+    /// The least number of counters, for all documents.
+    fn default() -> Self {
+        Self {
+            wanted: 0,
+            most: 0,
+            sampling: 1,
+        }
+    }
+}
+
+/// Level of every feature, fixed after counting: a byte a counter.
 #[derive(Clone)]
 pub struct FrequencyLevels {
     cells: Vec<u8>,
+}
+
+/// A feature in the order of prefixes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RankedFeature {
+    level: u8,
+    feature: u64,
 }
 
 const COUNTS: TableKind = TableKind {
@@ -45,86 +80,122 @@ const LEVELS: TableKind = TableKind {
     name: "levels of features",
 };
 
-/// As many counters as fit a second-level cache beside other things.
-const BITS: u32 = 17;
+/// No counter goes beyond this: the rest of the 32 bits is for threads that add at the same moment.
+const FULL: u32 = u32::MAX - (1 << 20);
+
+/// Counters that are asked for before they are looked at.
+const AHEAD: usize = 16;
+
+/// Counters that are always there, in bits of their number: their levels fit a second-level cache beside other things.
+const LEAST_BITS: u32 = 17;
 
 #[inline]
-fn cell(feature: u64) -> usize {
+fn cell_of(feature: u64, cells: usize) -> usize {
     // Not the leading bits: prefixes are the smallest features of a document, so their leading bits are alike.
-    (feature & ((1 << BITS) - 1)) as usize
+    feature as usize & (cells - 1)
 }
 
 impl FeatureFrequency {
-    pub(crate) const CELLS: usize = 1 << BITS;
+    /// Bytes of a counter and of its level.
+    pub(crate) const CELL_BYTES: u64 = 5;
 
-    /// Creates counters that have counted nothing.
+    /// Creates 131,072 counters that have counted nothing, for all documents.
     pub fn new() -> Self {
+        Self::with_counters(CounterPlan::default())
+    }
+
+    pub(crate) fn with_counters(plan: CounterPlan) -> Self {
+        let wanted = 64 - plan.wanted.saturating_sub(1).leading_zeros();
+        let most = 63 - plan.most.max(1).leading_zeros();
+        let bits = wanted.min(most).clamp(LEAST_BITS, 32);
+        let mut cells = huge_page_buffer(1 << bits);
+        cells.resize_with(1 << bits, AtomicU32::default);
         Self {
-            cells: vec![0; Self::CELLS],
-            total: 0,
+            cells,
+            sampling: plan.sampling,
         }
     }
 
-    /// Counts each feature of one document.
-    pub fn add(&mut self, features: &[u64]) {
-        for &feature in features {
-            let count = &mut self.cells[cell(feature)];
-            *count = count.saturating_add(1);
-        }
-        self.total += features.len() as u64;
+    /// Bytes of the counters, with those of their levels.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.cells.len() as u64 * Self::CELL_BYTES
     }
 
-    /// Adds the counts of another thread or machine.
+    /// Counts each feature of one document, if it is in the sample.
+    pub fn add(&self, features: &[u64]) {
+        // Any of its features alone could be that of a whole family.
+        let sum = features.iter().fold(0_u64, |sum, &it| sum.wrapping_add(it));
+        if sum & (self.sampling - 1) != 0 {
+            return;
+        }
+        let cells = self.cells.len();
+        features
+            .iter()
+            .take(AHEAD)
+            .for_each(|&it| prefetch(&self.cells, cell_of(it, cells)));
+        for (at, &feature) in features.iter().enumerate() {
+            if let Some(&later) = features.get(at + AHEAD) {
+                prefetch(&self.cells, cell_of(later, cells));
+            }
+            let cell = &self.cells[cell_of(feature, cells)];
+            // Full counters are left alone, so that threads do not fight for what all documents have.
+            if cell.load(Ordering::Relaxed) < FULL {
+                cell.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Adds the counts of another thread or machine that has as many counters.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
-            *mine = mine.saturating_add(*theirs);
+        for (mine, theirs) in self.cells.iter_mut().zip(other.counts()) {
+            let mine = mine.get_mut();
+            *mine = (*mine).saturating_add(theirs).min(FULL);
         }
-        self.total += other.total;
     }
 
     /// The counts as bytes that another machine reads with [`FeatureFrequency::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
-        let counts = self.cells.iter().flat_map(|count| count.to_le_bytes());
-        let table: Vec<u8> = self.total.to_le_bytes().into_iter().chain(counts).collect();
+        let table: Vec<u8> = self.counts().flat_map(u32::to_le_bytes).collect();
         COUNTS.seal(&table)
     }
 
-    /// Reads counts that [`FeatureFrequency::to_bytes`] wrote.
+    /// Reads counts that [`FeatureFrequency::to_bytes`] wrote, if they are as many as those of [`FeatureFrequency::new`].
     ///
     /// # Errors
     /// [`CheckedBytesError`] if they are something else, cut off or changed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckedBytesError> {
-        let table = COUNTS.open(bytes)?;
-        let damaged = || COUNTS.damaged();
-        let (total, counts) = table.split_first_chunk().ok_or_else(damaged)?;
-        let (counts, rest) = counts.as_chunks();
-        if counts.len() != Self::CELLS || !rest.is_empty() {
-            return Err(damaged());
+        let (counts, rest) = COUNTS.open(bytes)?.as_chunks();
+        if counts.len() != 1 << LEAST_BITS || !rest.is_empty() {
+            return Err(COUNTS.damaged());
         }
+        let counts = counts.iter().map(|&count| u32::from_le_bytes(count));
         Ok(Self {
-            cells: counts
-                .iter()
-                .map(|&count| u32::from_le_bytes(count))
-                .collect(),
-            total: u64::from_le_bytes(*total),
+            cells: counts.map(AtomicU32::new).collect(),
+            sampling: 1,
         })
     }
 
-    /// Fixes the levels. A counter is level 0 unless it exceeds the mean by four standard deviations and eight.
+    fn counts(&self) -> impl Iterator<Item = u32> {
+        let count = |cell: &AtomicU32| cell.load(Ordering::Relaxed).min(FULL);
+        self.cells.iter().map(count)
+    }
+
+    /// Fixes the levels. Features whose counters are at or below the mean get level 0, so that most prefixes are found early.
     pub fn levels(&self) -> FrequencyLevels {
-        let mean = self.total as f64 / Self::CELLS as f64;
-        let chance = mean + 4.0 * mean.sqrt() + 8.0;
-        let level = |&count: &u32| {
-            let count = f64::from(count);
-            if count <= chance {
-                0
-            } else {
-                (count - mean).log2().max(1.0) as u8
-            }
+        let cells = self.cells.len() as u64;
+        let mean = |most: u32| {
+            let total: u64 = self.counts().map(|count| u64::from(count.min(most))).sum();
+            (total / cells) as u32
         };
-        FrequencyLevels {
-            cells: self.cells.iter().map(level).collect(),
-        }
+        // What stands out does not count for the mean.
+        let most = mean(FULL).saturating_mul(8).max(LINEAR);
+        let rare = mean(most).max(1);
+        let mut levels = huge_page_buffer(self.cells.len());
+        levels.extend(
+            self.counts()
+                .map(|count| if count <= rare { 0 } else { level(count) }),
+        );
+        FrequencyLevels { cells: levels }
     }
 }
 
@@ -132,6 +203,20 @@ impl Default for FeatureFrequency {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Counts that are levels themselves.
+const LINEAR: u32 = 128;
+
+/// A number that grows with the count: by four for each doubling beyond [`LINEAR`].
+fn level(count: u32) -> u8 {
+    if count <= LINEAR {
+        return count as u8;
+    }
+    let doublings = count.ilog2() - LINEAR.ilog2();
+    // The two bits behind the leading one.
+    let quarters = ((count >> doublings) - LINEAR) >> 5;
+    (LINEAR + 4 * doublings + quarters) as u8
 }
 
 impl FrequencyLevels {
@@ -146,7 +231,7 @@ impl FrequencyLevels {
     /// [`CheckedBytesError`] if they are something else, cut off or changed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckedBytesError> {
         let cells = LEVELS.open(bytes)?;
-        match cells.len() == FeatureFrequency::CELLS {
+        match cells.len().is_power_of_two() && cells.len() >= 1 << LEAST_BITS {
             true => Ok(Self {
                 cells: cells.to_vec(),
             }),
@@ -154,35 +239,50 @@ impl FrequencyLevels {
         }
     }
 
-    /// 0 for rare features, else about log2 of the number of documents that have it.
+    /// 0 for rare features, else a number that grows with the number of documents that have it, or one of those that share its counter.
     #[inline]
     pub(crate) fn of(&self, feature: u64) -> u8 {
-        self.cells[cell(feature)]
+        self.cells[cell_of(feature, self.cells.len())]
     }
 
-    /// Puts the first `length` features of the ascending `set` under the order (level, value) into `prefix`.
+    #[inline]
+    fn prefetch(&self, feature: u64) {
+        prefetch(&self.cells, cell_of(feature, self.cells.len()));
+    }
+
+    /// Puts the first `length` features of the ascending `set` under the order (level, value) into `prefix`, in this order.
+    ///
+    /// O(features + length log length), and less where many features are rare.
     pub(crate) fn prefix(
         &self,
         set: &[u64],
         length: usize,
         prefix: &mut Vec<u64>,
-        common: &mut Vec<u64>,
+        common: &mut Vec<RankedFeature>,
     ) {
         prefix.clear();
         common.clear();
-        for &feature in set {
+        // What a counter says decides a branch that nobody can foresee: the next ones must be on their way by then.
+        set.iter().take(AHEAD).for_each(|&it| self.prefetch(it));
+        for (at, &feature) in set.iter().enumerate() {
             if prefix.len() == length {
                 return;
             }
-            if self.of(feature) == 0 {
-                prefix.push(feature)
-            } else {
-                common.push(feature)
+            if let Some(&later) = set.get(at + AHEAD) {
+                self.prefetch(later);
+            }
+            match self.of(feature) {
+                0 => prefix.push(feature),
+                level => common.push(RankedFeature { level, feature }),
             }
         }
-        common.sort_unstable_by_key(|&feature| (self.of(feature), feature));
-        let missing = length - prefix.len();
-        prefix.extend_from_slice(&common[..missing.min(common.len())]);
+        let missing = (length - prefix.len()).min(common.len());
+        if missing > 0 && missing < common.len() {
+            common.select_nth_unstable(missing - 1);
+        }
+        common.truncate(missing);
+        common.sort_unstable();
+        prefix.extend(common.iter().map(|ranked| ranked.feature));
     }
 }
 
@@ -191,13 +291,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dedup::testing::{feature_sets, thresholds};
 
     /// The definition: sort by (level, value), take the first.
     fn slow_prefix(levels: &FrequencyLevels, set: &[u64], length: usize) -> Vec<u64> {
         let mut sorted = set.to_vec();
-        sorted.sort_by_key(|&f| (levels.of(f), f));
+        sorted.sort_by_key(|&feature| (levels.of(feature), feature));
         sorted.truncate(length);
         sorted
+    }
+
+    fn least() -> FeatureFrequency {
+        FeatureFrequency::new()
+    }
+
+    fn counts(frequency: &FeatureFrequency) -> Vec<u32> {
+        frequency.counts().collect()
     }
 
     proptest! {
@@ -209,48 +318,50 @@ mod tests {
         ) {
             set.sort_unstable();
             set.dedup();
-            let mut frequency = FeatureFrequency::new();
+            let frequency = least();
             for (i, &index) in hot.iter().enumerate() {
-                for _ in 0..(100 << i) {
+                for _ in 0..(1 << (2 * i)) {
                     if let Some(&f) = set.get(index) { frequency.add(&[f]) }
                 }
             }
             let levels = frequency.levels();
             let (mut prefix, mut common) = (Vec::new(), Vec::new());
-            levels.prefix(&set, length.min(set.len()), &mut prefix, &mut common);
-            prop_assert_eq!(prefix, slow_prefix(&levels, &set, length.min(set.len())));
+            levels.prefix(&set, length, &mut prefix, &mut common);
+            prop_assert_eq!(prefix, slow_prefix(&levels, &set, length));
         }
-    }
 
-    proptest! {
         #[test]
-        fn counts_of_threads_add_up(
-            sets in prop::collection::vec(prop::collection::vec(0..50_u64, 0..200), 0..20),
-            split in 0..20_usize,
+        fn counts_are_those_of_a_map_for_any_number_of_threads(
+            sets in feature_sets(100),
+            threads in prop::sample::select(vec![1_usize, 2, 3, 8]),
+            sampling in prop::sample::select(vec![1_u64, 2, 4]),
+            merged in any::<bool>(),
         ) {
-            let counted = |sets: &[Vec<u64>]| {
-                let mut frequency = FeatureFrequency::new();
-                sets.iter().for_each(|set| frequency.add(set));
-                frequency
-            };
-            let split = split.min(sets.len());
-            let mut merged = counted(&sets[..split]);
-            merged.merge(&counted(&sets[split..]));
-            let whole = counted(&sets);
-            prop_assert_eq!(merged.total, whole.total);
-            prop_assert_eq!(merged.levels().cells, whole.levels().cells);
-            let read = FeatureFrequency::from_bytes(&whole.to_bytes()).unwrap();
-            prop_assert_eq!((read.cells, read.total), (whole.cells.clone(), whole.total));
-            let levels = FrequencyLevels::from_bytes(&whole.levels().to_bytes()).unwrap();
-            prop_assert_eq!(levels.cells, whole.levels().cells);
+            let plan = CounterPlan { sampling, ..CounterPlan::default() };
+            let mut frequency = FeatureFrequency::with_counters(plan);
+            let parts = sets.chunks(sets.len().div_ceil(threads).max(1));
+            let apart: Vec<_> = parts.clone().map(|_| FeatureFrequency::with_counters(plan)).collect();
+            std::thread::scope(|scope| {
+                for (part, own) in parts.zip(&apart) {
+                    let frequency = if merged { own } else { &frequency };
+                    scope.spawn(move || part.iter().for_each(|set| frequency.add(set)));
+                }
+            });
+            apart.iter().for_each(|part| frequency.merge(part));
+            let in_sample = |set: &&Vec<u64>| set.iter().sum::<u64>() % sampling == 0;
+            let counts = counts(&frequency);
+            for feature in 0..50 {
+                let count = sets.iter().filter(in_sample).filter(|set| set.contains(&feature)).count();
+                prop_assert_eq!(counts[cell_of(feature, counts.len())] as usize, count);
+            }
         }
 
         #[test]
         fn sets_that_reach_the_threshold_share_a_feature_of_their_prefixes(
-            sets in crate::dedup::testing::feature_sets(30),
-            threshold in crate::dedup::testing::thresholds(),
+            sets in feature_sets(30),
+            threshold in thresholds(),
         ) {
-            let mut frequency = FeatureFrequency::new();
+            let frequency = least();
             // Some features are common, so that levels decide and not values alone.
             (0..200).for_each(|_| frequency.add(&[1, 2, 5]));
             sets.iter().for_each(|set| frequency.add(set));
@@ -276,6 +387,53 @@ mod tests {
     }
 
     #[test]
+    fn full_counters_add_up_alike_in_any_order() {
+        let with = |count: u32| {
+            let frequency = least();
+            frequency.cells[7].store(count, Ordering::Relaxed);
+            frequency.add(&[7]);
+            frequency
+        };
+        let (few, many) = (FULL / 2, FULL - 1);
+        for (first, second) in [(few, many), (many, few), (many, many), (FULL, FULL + 3)] {
+            let mut merged = with(first);
+            merged.merge(&with(second));
+            assert_eq!(counts(&merged)[7], FULL, "{first} and {second}");
+        }
+        assert_eq!(counts(&with(FULL))[7], FULL);
+        let mut merged = with(few);
+        merged.merge(&with(few - 3));
+        assert_eq!(counts(&merged)[7], 2 * few - 1);
+    }
+
+    #[test]
+    fn levels_grow_with_counts() {
+        let counts = (0..100_000)
+            .chain((17..32).map(|bits| 1 << bits))
+            .chain([FULL]);
+        assert!(counts.map(level).is_sorted());
+        assert!((0..=LINEAR).all(|count| u32::from(level(count)) == count));
+        for doublings in 1..25 {
+            let count = LINEAR << doublings;
+            assert_eq!(level(count), level(count / 2) + 4, "{count}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+
+        #[test]
+        fn counts_and_levels_are_read_as_they_were_written(sets in feature_sets(100)) {
+            let frequency = least();
+            sets.iter().for_each(|set| frequency.add(set));
+            let read = FeatureFrequency::from_bytes(&frequency.to_bytes()).unwrap();
+            prop_assert_eq!(counts(&read), counts(&frequency));
+            let levels = FrequencyLevels::from_bytes(&frequency.levels().to_bytes()).unwrap();
+            prop_assert_eq!(levels.cells, frequency.levels().cells);
+        }
+    }
+
+    #[test]
     fn counts_are_not_taken_for_levels_nor_tables_of_another_size_for_either() {
         let counts = FeatureFrequency::new();
         assert!(FrequencyLevels::from_bytes(&counts.to_bytes()).is_err());
@@ -293,12 +451,27 @@ mod tests {
 
     #[test]
     fn a_feature_of_every_document_is_common_and_a_rare_one_is_not() {
-        let mut frequency = FeatureFrequency::new();
-        for document in 0..10_000_u64 {
-            frequency.add(&[42, document.wrapping_mul(0x9E37_79B9_7F4A_7C15)]);
-        }
+        let frequency = least();
+        let other = |document: u64| document.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (0..10_000).for_each(|document| frequency.add(&[42, other(document)]));
         let levels = frequency.levels();
-        assert!(levels.of(42) >= 12, "level {}", levels.of(42));
-        assert_eq!(levels.of(7_u64.wrapping_mul(0x9E37_79B9_7F4A_7C15)), 0);
+        assert!(levels.of(42) > levels.of(other(7)));
+        assert_eq!(levels.of(other(7)), 0);
+    }
+
+    #[test]
+    fn counters_are_as_many_as_wanted_unless_memory_says_less() {
+        let cells = |wanted, most| {
+            let plan = CounterPlan {
+                wanted,
+                most,
+                sampling: 1,
+            };
+            FeatureFrequency::with_counters(plan).cells.len()
+        };
+        assert_eq!(cells(0, 0), 1 << LEAST_BITS);
+        assert_eq!(cells(1 << 20, u64::MAX), 1 << 20);
+        assert_eq!(cells((1 << 20) + 1, u64::MAX), 1 << 21);
+        assert_eq!(cells(u64::MAX, 3 << 19), 1 << 20);
     }
 }

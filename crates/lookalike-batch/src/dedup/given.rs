@@ -46,8 +46,12 @@ pub struct DocumentDedup<'a> {
     folder: &'a Path,
     settings: JobSettings,
     limits: JobLimits,
+    expected_bytes: u64,
     observer: &'a dyn JobObserver,
 }
+
+/// Bytes of text that are expected unless the caller knows better.
+const EXPECTED_BYTES: u64 = 256 << 20;
 
 impl<'a> DocumentDedup<'a> {
     /// Creates a job with default settings and limits. Its temporary files, which have no names, go to `folder`.
@@ -56,6 +60,7 @@ impl<'a> DocumentDedup<'a> {
             folder,
             settings: JobSettings::default(),
             limits: JobLimits::default(),
+            expected_bytes: EXPECTED_BYTES,
             observer: &NoProgress,
         }
     }
@@ -70,6 +75,15 @@ impl<'a> DocumentDedup<'a> {
     #[must_use]
     pub fn limits(self, limits: JobLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// Sets how many bytes of text to expect, roughly. The result does not depend on it, only the time.
+    #[must_use]
+    pub fn expected_bytes(self, expected_bytes: u64) -> Self {
+        Self {
+            expected_bytes,
+            ..self
+        }
     }
 
     /// Sets who hears of progress, and may cancel the job.
@@ -100,7 +114,7 @@ impl<'a> DocumentDedup<'a> {
             .observer(self.observer);
         let (mut chunks, mut later) = (numbered(against, 0), numbered(documents, 1));
         let chunks = std::iter::from_fn(move || chunks.next().or_else(|| later.next()));
-        let prepared = job.prepare_scan(|plan, keys| {
+        let prepared = job.prepare_scan(self.expected_bytes, |plan, keys| {
             let sink =
                 KeySink::new(self.folder, keys).map_err(BatchError::temporary(self.folder))?;
             self.observer.stage(JobStage::Scan, 0);

@@ -16,15 +16,16 @@ use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::{ClusterTable, outcomes};
 use crate::dedup::documents::DocumentRanking;
 use crate::dedup::frequency::FrequencyLevels;
-use crate::dedup::just_below::BelowMargin;
-use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit};
+use crate::dedup::just_below::{BelowMargin, JustBelow};
+use crate::dedup::margin_search::MarginSearch;
+use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit, expected_text};
 use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::pairs::{ClassCopies, PairSpool, join};
 use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
 use crate::dedup::summary::{DecisionCounts, InputCounts, skipped};
-use crate::dedup::survivors::{ClassDecisions, settle};
+use crate::dedup::survivors::{ClassDecision, ClassDecisions, settle};
 use crate::dedup::verify::Verifier;
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::{FieldTally, first_names};
@@ -178,19 +179,23 @@ impl DedupJob<'_> {
             self.inputs,
             &self.options,
         )?;
-        self.prepare_scan(|plan, keys| self.scan_steady(plan, keys))
+        self.prepare_scan(expected_text(self.inputs), |plan, keys| {
+            self.scan_steady(plan, keys)
+        })
     }
 
-    /// Lets `read` scan all documents, and groups candidates. `read` gets the plan, and how many bytes of keys stay in memory.
+    /// Lets `read` scan all documents, of about so many bytes of text, and groups candidates. `read` gets the plan, and how many bytes
+    /// of keys stay in memory.
     pub(crate) fn prepare_scan(
         &self,
+        text_bytes: u64,
         read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
     ) -> Result<PreparedJob, BatchError> {
         self.settings.check()?;
         self.check_collections()?;
         let temporary = BatchError::temporary(self.folder);
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
-        let (mut scanned, sink) = self.scan_with(&budget, read)?;
+        let (mut scanned, sink) = self.scan_with(&mut budget, text_bytes, read)?;
         let meets_collection = self.collection.is_some() || self.addition.is_some();
         let kept_facts = match meets_collection {
             true => self.meet_collection(&mut scanned, &sink, &budget)?,
@@ -216,6 +221,7 @@ impl DedupJob<'_> {
             self.push_keys(&scanned, &levels, &sink)
                 .map_err(&temporary)?;
         }
+        budget.release(std::mem::take(&mut scanned.frequency).bytes());
         self.observer.stage(JobStage::Group, PARTS as u64);
         let advance = |done| self.advance(done);
         let resources = GroupResources {
@@ -244,16 +250,20 @@ impl DedupJob<'_> {
         Ok(prepared)
     }
 
-    /// Lets `read` scan all documents, and refuses what cannot be meant. `read` gets the plan, and how many bytes of keys stay in memory.
+    /// Lets `read` scan all documents, of about so many bytes of text, and refuses what cannot be meant. `read` gets the plan, and how many
+    /// bytes of keys stay in memory.
     pub(crate) fn scan_with(
         &self,
-        budget: &DedupMemory,
+        budget: &mut DedupMemory,
+        text_bytes: u64,
         read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
     ) -> Result<(ScannedCollection, KeySink), BatchError> {
         let options = InputOptions {
             read_long: true,
             ..self.options.clone()
         };
+        let is_ordered = self.settings.method == Method::AllPairs;
+        let frequency = budget.frequency(if is_ordered { text_bytes } else { 0 });
         let plan = ScanPlan {
             inputs: self.inputs,
             options: &options,
@@ -268,11 +278,13 @@ impl DedupJob<'_> {
             in_flight: self
                 .limits
                 .in_flight(DocumentUse::Features(&self.settings.scheme)),
+            frequency: is_ordered.then_some(&frequency),
             sets_budget: budget.sets(1 + self.settings.tests.len()),
             reading: budget.reading(),
             folder: self.folder,
         };
-        let (scanned, sink) = read(&plan, budget.keys())?;
+        let (mut scanned, sink) = read(&plan, budget.keys())?;
+        scanned.frequency = frequency;
         let lost = skipped(self.inputs, &scanned, &[]);
         self.settings
             .losses
@@ -494,9 +506,12 @@ impl DedupJob<'_> {
         let advance = |done: usize| self.advance(done as u64);
         let ClassDecisions {
             decisions,
-            just_below,
+            comparisons,
             kept_as_pages,
         } = settle(&verifier, fixed, self.limits.threads, advance).map_err(&temporary)?;
+        let just_below = self
+            .just_below(&prepared, &verifier, &decisions)
+            .map_err(&temporary)?;
         let pairs = match self.settings.pairs {
             crate::settings::PairList::All => Some(self.join(&prepared).map_err(&temporary)?),
             crate::settings::PairList::Deciding => None,
@@ -529,6 +544,7 @@ impl DedupJob<'_> {
                 &self.options,
                 repeated_ids,
             ),
+            comparisons,
             decision_counts: DecisionCounts {
                 kept_as_pages,
                 ..DecisionCounts::new(&scanned.documents, &outcomes, &clusters)
@@ -544,6 +560,29 @@ impl DedupJob<'_> {
             fingerprints,
             kept_facts,
         })
+    }
+
+    /// Looks for kept texts just below the threshold; for none where only copies are looked for.
+    fn just_below(
+        &self,
+        prepared: &PreparedJob,
+        verifier: &Verifier<'_>,
+        decisions: &[ClassDecision],
+    ) -> io::Result<JustBelow> {
+        let margin = BelowMargin::below(self.settings.threshold);
+        if self.settings.method == Method::Copies {
+            return Ok(JustBelow::new(margin, 0, 0));
+        }
+        let search = MarginSearch {
+            verifier,
+            rank_of: &prepared.rank_of,
+            hashes: &prepared.scanned.classes.hashes,
+            decisions,
+            fixed: prepared.ranking.fixed,
+            threads: self.limits.threads,
+            advance: &|| ensure_wanted(self.observer),
+        };
+        search.run(margin)
     }
 
     /// All pairs, spooled.
@@ -598,7 +637,6 @@ impl DedupJob<'_> {
                 .map(|(&test, sets)| LoadedTest { test, sets })
                 .collect(),
             threshold: self.settings.threshold,
-            margin_from: BelowMargin::below(self.settings.threshold).from(),
             rule: CandidateRule::of(&self.settings),
         }
     }

@@ -1,7 +1,7 @@
 //! Kept documents that nearly were near-duplicates: what a user needs to see to judge the threshold.
 //!
-//! Counted is, for each kept text, the most similar kept text before it among those that were compared. Candidates are
-//! proposed for the threshold: below it the search is not complete, and the page says so.
+//! Counted is, for each kept text of a sample, the most similar kept text before it, if it shares a feature with it and is in the margin. None
+//! of these is missing; [`MarginSearch`](crate::dedup::margin_search::MarginSearch) finds them, and where there are few texts, all are the sample.
 
 use serde::{Deserialize, Serialize};
 
@@ -68,17 +68,29 @@ pub(crate) struct JustBelow {
     pub(crate) kept: Vec<u64>,
     /// The most similar pairs, most similar first.
     pub(crate) closest: Vec<ClosePair>,
+    /// Kept texts of the sample, and in all.
+    pub(crate) sampled: u64,
+    pub(crate) texts: u64,
 }
 
 impl JustBelow {
-    pub(crate) fn new(margin: BelowMargin) -> Self {
+    pub(crate) fn new(margin: BelowMargin, sampled: u64, texts: u64) -> Self {
         Self {
             kept: vec![0; margin.bins],
             closest: Vec::new(),
+            sampled,
+            texts,
         }
     }
 
-    /// One more kept text, with the rank of the most similar one before it.
+    /// Kept texts by bins, of all if the sample is as they are.
+    pub(crate) fn estimated(&self) -> Vec<u64> {
+        let scale = self.texts as f64 / self.sampled.max(1) as f64;
+        let estimate = |&kept: &u64| (kept as f64 * scale).round() as u64;
+        self.kept.iter().map(estimate).collect()
+    }
+
+    /// One more kept text of the sample, with the rank of the most similar one before it.
     pub(crate) fn add(&mut self, margin: BelowMargin, a: u32, b: u32, similarity: f64) {
         let Some(bin) = margin.bin(similarity) else {
             return;
@@ -113,7 +125,7 @@ mod tests {
             similarities in prop::collection::vec(0.0..1.0_f64, 0..60),
         ) {
             let margin = BelowMargin::below(threshold);
-            let mut below = JustBelow::new(margin);
+            let mut below = JustBelow::new(margin, 60, 60);
             let similarities: Vec<f64> = similarities.iter().map(|part| part * threshold).collect();
             for (at, &similarity) in (0..).zip(&similarities) {
                 below.add(margin, at, at, similarity);
@@ -132,6 +144,15 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_stands_for_all() {
+        let margin = BelowMargin::below(0.8);
+        let mut below = JustBelow::new(margin, 400, 1000);
+        (0..7).for_each(|at| below.add(margin, at, at, 0.795));
+        assert_eq!(below.estimated()[9], 18, "17.5");
+        assert_eq!(JustBelow::new(margin, 0, 0).estimated(), [0; 10]);
+    }
+
+    #[test]
     fn the_margin_is_ten_bins_where_there_is_room() {
         for (threshold, from) in [(0.8, 0.7), (0.5, 0.25), (0.95, 0.925), (1.0, 0.9995)] {
             let margin = BelowMargin::below(threshold);
@@ -145,7 +166,7 @@ mod tests {
     #[test]
     fn the_closest_are_named_and_all_are_counted() {
         let margin = BelowMargin::below(0.8);
-        let mut below = JustBelow::new(margin);
+        let mut below = JustBelow::new(margin, 60, 60);
         for at in 0..30_u32 {
             below.add(margin, at, at + 100, 0.799 - f64::from(at) * 0.004);
         }

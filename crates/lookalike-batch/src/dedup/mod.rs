@@ -14,6 +14,7 @@ pub(crate) mod frequency;
 pub(crate) mod given;
 pub(crate) mod job;
 pub(crate) mod just_below;
+pub(crate) mod margin_search;
 pub(crate) mod memory_budget;
 pub(crate) mod page_groups;
 pub(crate) mod pages;

@@ -105,6 +105,7 @@ impl ReportExamples {
     ) -> Result<ReportData, BatchError> {
         let (shown, below) = (self.shown.clone(), self.below.clone());
         let texts = self.texts(&job.options, folder)?;
+        let just_below = &verdicts.head.just_below;
         let threshold = job.settings.threshold;
         let from = threshold.min(0.999);
         let largest = shown
@@ -118,7 +119,8 @@ impl ReportExamples {
             similarities: similarities(&verdicts.outcomes, from),
             similarity_from: from,
             similarity_exact: verdicts.head.decisions.removed_exact,
-            below: verdicts.head.just_below.kept.clone(),
+            below: just_below.estimated(),
+            below_sampled: [just_below.sampled, just_below.texts],
             below_from: BelowMargin::below(threshold).from(),
             closest: below
                 .iter()

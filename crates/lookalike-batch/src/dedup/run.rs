@@ -293,6 +293,7 @@ impl DedupJob<'_> {
             just_below,
             counts,
             decision_counts,
+            comparisons,
             ..
         } = decided;
         let head = CheckpointHead {
@@ -300,6 +301,7 @@ impl DedupJob<'_> {
             input: identity.input,
             counts,
             decisions: decision_counts,
+            comparisons,
             just_below,
             skipped: skipped(self.inputs, &scanned, &copies.lost),
             copied: copies.copied,
@@ -353,6 +355,7 @@ impl DedupJob<'_> {
             recall: self.settings.stated_recall()?,
             counts: head.counts,
             decisions: head.decisions,
+            comparisons: head.comparisons,
             written: report.written,
             below_threshold,
             skipped: head.skipped,

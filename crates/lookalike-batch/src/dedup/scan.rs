@@ -54,6 +54,8 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) threads: usize,
     /// Bytes of input that the threads may have in hand together.
     pub(crate) in_flight: u64,
+    /// Counts features, for a method that orders them.
+    pub(crate) frequency: Option<&'a FeatureFrequency>,
     /// Bytes of the feature sets of each kind to keep in memory.
     pub(crate) sets_budget: u64,
     /// Bytes of feature sets and tables together.
@@ -70,6 +72,7 @@ pub(crate) struct ScannedCollection {
     pub(crate) test_sets: Vec<TestSets>,
     /// Feature sets of the visible text of pages.
     pub(crate) page_sets: SetStore,
+    /// Counts of features, where the method orders them.
     pub(crate) frequency: FeatureFrequency,
     pub(crate) bad: Vec<BadRecord>,
     pub(crate) skips: Vec<SkippedPart>,
@@ -257,7 +260,6 @@ struct ScanTools<'a> {
     extractor: FeatureExtractor,
     sketches: ClassSketcher,
     keys: KeyWriter<'a>,
-    frequency: FeatureFrequency,
     /// Feature sets of the chunk at hand: grows once, batches get copies that fit.
     words: Vec<u64>,
     /// Each further test, with its sets of the chunk at hand.
@@ -272,7 +274,6 @@ impl<'a> ScanWorker<'a> {
             extractor: shared.plan.sketch.extractor(),
             sketches: ClassSketcher::new(shared.plan.sketch),
             keys: shared.keys.writer(),
-            frequency: FeatureFrequency::new(),
             words: Vec::new(),
             tests: shared
                 .plan
@@ -438,8 +439,8 @@ impl ScanTools<'_> {
         self.words.extend_from_slice(features.set);
         let size = features.set.len();
         self.words[word] = header(number, size);
-        if method == Method::AllPairs {
-            self.frequency.add(features.set);
+        if let Some(frequency) = plan.frequency {
+            frequency.add(features.set);
         }
         let salt = KeySalt::new(plan.scope, placed.category);
         let keys = &mut self.keys;
@@ -768,7 +769,6 @@ where
         return Err(BatchError::TooMany);
     }
     for worker in workers {
-        collector.scanned.frequency.merge(&worker.tools.frequency);
         worker
             .tools
             .keys

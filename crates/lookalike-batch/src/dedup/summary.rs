@@ -55,6 +55,8 @@ pub struct DedupSummary {
     pub counts: InputCounts,
     /// Counts of what was decided.
     pub decisions: DecisionCounts,
+    /// Counts of what was looked at for that.
+    pub comparisons: ComparisonCounts,
     /// Counts of what was written.
     pub written: WrittenBytes,
     /// Number of documents kept just below the threshold.
@@ -327,20 +329,48 @@ pub struct WrittenBytes {
     pub skipped_files: u64,
 }
 
-/// Kept documents by the similarity to the most similar one before them, in bins just below the threshold.
+/// Counts of what was looked at while survivors were chosen; the same for any number of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparisonCounts {
+    /// Texts met in the groups of others, but for those of about the same rank.
+    pub visits: u64,
+    /// Pairs of these: their sizes, and how many groups they share, were looked at.
+    pub candidates: u64,
+    /// Pairs whose features were compared.
+    pub compared: u64,
+}
+
+impl ComparisonCounts {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.visits += other.visits;
+        self.candidates += other.candidates;
+        self.compared += other.compared;
+    }
+}
+
+/// Kept texts of a sample by the similarity to the most similar kept one before them, in bins just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BelowThreshold {
     /// Lower end of the first bin; the last one ends at the threshold.
     pub from: f64,
-    /// Kept documents in bins of equal width. Only pairs that the method proposed are compared: there may be more.
+    /// Kept texts of the sample in bins of equal width.
     pub kept: Vec<u64>,
     /// The most similar of these pairs, most similar first.
     pub closest: Vec<BelowPair>,
+    /// Kept texts of the sample, drawn by their hashes: the most similar one before each was looked for among all kept texts.
+    pub sampled: u64,
+    /// Kept texts, but for those given with `--against`.
+    pub texts: u64,
 }
 
 impl BelowThreshold {
     pub(crate) fn new(just_below: &JustBelow, threshold: f64, documents: &DocumentTable) -> Self {
-        let JustBelow { kept, closest } = just_below;
+        let JustBelow {
+            kept,
+            closest,
+            sampled,
+            texts,
+        } = just_below;
         let id = |document: u32| documents.id(document as usize).to_owned();
         let pair = |pair: &ClosePair| BelowPair {
             a: id(pair.a),
@@ -351,6 +381,8 @@ impl BelowThreshold {
             from: BelowMargin::below(threshold).from(),
             kept: kept.clone(),
             closest: closest.iter().map(pair).collect(),
+            sampled: *sampled,
+            texts: *texts,
         }
     }
 }

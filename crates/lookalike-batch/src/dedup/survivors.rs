@@ -6,17 +6,19 @@
 //! story of a tool that followed them), and a family of n documents costs n comparisons with its survivor instead of
 //! the n^2 of all pairs. The slow definition is [`lookalike::cluster::survivors`]; tests compare the two.
 //!
-//! Work goes in blocks of ranks: first all threads compare the block with the survivors of earlier blocks, then one
-//! thread settles the block itself in order. The result is that of the plain sequence.
+//! Work goes in blocks of ranks: first all threads compare the block with the survivors of earlier blocks, and see which ranks may resemble
+//! an earlier one of the block. Then one thread settles the block in order, and looks at the candidates of these. The result is that of the plain
+//! sequence.
 
+use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
-use crate::dedup::just_below::{BelowMargin, JustBelow};
-use crate::dedup::verify::{CandidateMembers, ClosestMatch, Verifier, VerifyScratch};
+use crate::dedup::summary::ComparisonCounts;
+use crate::dedup::verify::{CandidateMembers, VerifiedMatch, Verifier, VerifyScratch};
 use crate::spill::partitions::lock;
 
 /// Decision on a class.
@@ -39,8 +41,8 @@ pub(crate) enum ClassDecision {
 pub(crate) struct ClassDecisions {
     /// By rank.
     pub(crate) decisions: Vec<ClassDecision>,
-    /// Those that nearly resemble a survivor enough.
-    pub(crate) just_below: JustBelow,
+    /// Counts of what was looked at for them.
+    pub(crate) comparisons: ComparisonCounts,
     /// Number of classes that survive though their main text resembles that of a survivor: the pages differ.
     pub(crate) kept_as_pages: u64,
 }
@@ -182,6 +184,60 @@ impl CandidateMembers for SurvivorRange<'_, '_> {
     }
 }
 
+/// Members of a block before a rank, whether they survive or not. Where a group has many of them they are left out, and the rank goes to `crowded`:
+/// in a large family all would be candidates of all.
+struct BlockMembers<'g> {
+    groups: &'g CandidateGroups,
+    page_groups: Option<&'g CandidateGroups>,
+    ranks: Range<u32>,
+    crowded: &'g RefCell<Vec<u32>>,
+}
+
+impl BlockMembers<'_> {
+    fn visit(
+        &self,
+        groups: &CandidateGroups,
+        membership: GroupMembership,
+        mut visit: impl FnMut(u32),
+    ) {
+        let Range { start, end } = self.ranks;
+        for members in groups.partners(membership) {
+            let from = members.partition_point(|&rank| rank < start);
+            let later = &members[from..];
+            let within = &later[..later.partition_point(|&rank| rank < end)];
+            match within.len() > SMALL {
+                true => self.crowded.borrow_mut().push(end),
+                false => within.iter().copied().for_each(&mut visit),
+            }
+        }
+    }
+}
+
+impl CandidateMembers for BlockMembers<'_> {
+    fn each(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
+        self.visit(self.groups, membership, visit);
+    }
+
+    fn each_by_page(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
+        if let Some(groups) = self.page_groups {
+            self.visit(groups, membership, visit);
+        }
+    }
+
+    fn leaves_out_weak(&self) -> bool {
+        true
+    }
+}
+
+/// What all threads find out about a rank before its block is settled.
+#[derive(Clone, Copy, Default)]
+struct BlockRank {
+    /// The closest of the survivors of earlier blocks.
+    earlier: Option<VerifiedMatch>,
+    /// False if it resembles no earlier rank of its block.
+    may_resemble: bool,
+}
+
 /// All survivors before a rank that share a group with it, and of each group in which it is weak only the last one if so asked.
 struct EarlierSurvivors<'s, 'g> {
     survivors: &'s Survivors<'g>,
@@ -217,8 +273,7 @@ impl CandidateMembers for EarlierSurvivors<'_, '_> {
     }
 }
 
-/// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block, and its error ends the work. Beside the
-/// decisions it gives those that survive with a similarity in the margin below the threshold.
+/// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block, and its error ends the work.
 pub(crate) fn settle(
     verifier: &Verifier<'_>,
     fixed: usize,
@@ -228,44 +283,52 @@ pub(crate) fn settle(
     const BLOCK: usize = 1024;
     let ranks = verifier.sizes.len();
     let mut decisions = vec![ClassDecision::Survives; ranks];
-    let margin = BelowMargin::below(verifier.threshold);
-    let mut just_below = JustBelow::new(margin);
     let mut survivors = Survivors::new(verifier);
     let mut scratches: Vec<VerifyScratch> =
         (0..threads).map(|_| VerifyScratch::new(ranks)).collect();
     (0..fixed as u32).for_each(|rank| survivors.add(rank));
     for start in (fixed..ranks).step_by(BLOCK) {
         let block = start as u32..ranks.min(start + BLOCK) as u32;
-        let earlier = against_earlier(verifier, &survivors, block.clone(), &mut scratches)?;
-        for (rank, earlier) in block.clone().zip(earlier) {
+        let found = against_earlier(verifier, &survivors, block.clone(), &mut scratches)?;
+        let counted = scratches[0].comparisons;
+        for (rank, found) in block.clone().zip(found) {
+            let BlockRank {
+                earlier,
+                may_resemble,
+            } = found;
             let mut within = None;
-            let among = |x| SurvivorRange {
-                survivors: &survivors,
-                ranks: block.start..x,
-            };
-            verifier.best(rank..rank + 1, &mut scratches[0], among, |_, found| {
-                within = Some(found)
-            })?;
-            match verifier.closer(rank, earlier, within) {
-                Some(ClosestMatch::Similar(found)) => {
-                    let scratch = &mut scratches[0];
-                    decisions[rank as usize] = ClassDecision::Joins {
-                        survivor: found.rank,
-                        similarity: verifier.similarity(rank, found),
-                        visible: verifier.visible_similarity(rank, found.rank, scratch)?,
-                    };
-                    continue;
-                }
-                Some(ClosestMatch::Below(found)) => {
-                    let similarity = verifier.similarity(rank, found);
-                    just_below.add(margin, rank, found.rank, similarity);
-                }
-                None => {}
+            if may_resemble {
+                let among = |x| SurvivorRange {
+                    survivors: &survivors,
+                    ranks: block.start..x,
+                };
+                verifier.best(rank..rank + 1, &mut scratches[0], among, |_, found| {
+                    within = Some(found)
+                })?;
             }
-            survivors.add(rank);
+            let Some(found) = verifier.closer(rank, earlier, within) else {
+                survivors.add(rank);
+                continue;
+            };
+            let scratch = &mut scratches[0];
+            decisions[rank as usize] = ClassDecision::Joins {
+                survivor: found.rank,
+                similarity: verifier.similarity(rank, found),
+                visible: verifier.visible_similarity(rank, found.rank, scratch)?,
+            };
         }
+        // How many members of the block were looked at depends on the number of threads.
+        let within = &mut scratches[0].comparisons;
+        *within = ComparisonCounts {
+            compared: within.compared,
+            ..counted
+        };
         advance(block.end as usize)?;
     }
+    let mut comparisons = ComparisonCounts::default();
+    scratches
+        .iter()
+        .for_each(|scratch| comparisons.add(&scratch.comparisons));
     look_for_refused(verifier, &survivors, fixed, &mut scratches)?;
     let refused = scratches.into_iter().flat_map(|scratch| scratch.refused);
     let mut refused: Vec<u32> = refused.collect();
@@ -274,31 +337,62 @@ pub(crate) fn settle(
     refused.retain(|&rank| decisions[rank as usize] == ClassDecision::Survives);
     Ok(ClassDecisions {
         decisions,
-        just_below,
+        comparisons,
         kept_as_pages: refused.len() as u64,
     })
 }
 
-/// Best survivors of earlier blocks for each rank of a block, found by all threads.
+/// The best survivors of earlier blocks for each rank of a block, and whether there may be one in the block: found by all threads.
 fn against_earlier(
     verifier: &Verifier<'_>,
     survivors: &Survivors<'_>,
     block: Range<u32>,
     scratches: &mut [VerifyScratch],
-) -> io::Result<Vec<Option<ClosestMatch>>> {
-    let found = Mutex::new(vec![None; block.len()]);
+) -> io::Result<Vec<BlockRank>> {
+    let found = Mutex::new(vec![BlockRank::default(); block.len()]);
+    // A single thread settles all of them as fast as it finds out about them.
+    let is_alone = scratches.len() == 1;
     by_strides(block.clone(), scratches, |stride, scratch| {
         let among = |_| SurvivorRange {
             survivors,
             ranks: 0..block.start,
         };
-        verifier.best(stride, scratch, among, |x, best| {
-            lock(&found)[(x - block.start) as usize] = Some(best);
-        })
+        verifier.best(stride.clone(), scratch, among, |x, best| {
+            lock(&found)[(x - block.start) as usize].earlier = Some(best);
+        })?;
+        let may_resemble = match is_alone {
+            true => stride.collect(),
+            false => with_candidates(verifier, block.start, stride, scratch),
+        };
+        let mut found = lock(&found);
+        for x in may_resemble {
+            found[(x - block.start) as usize].may_resemble = true;
+        }
+        Ok(())
     })?;
     Ok(found
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// Ranks that may resemble an earlier one of their block, some of them more than once.
+fn with_candidates(
+    verifier: &Verifier<'_>,
+    start: u32,
+    ranks: Range<u32>,
+    scratch: &mut VerifyScratch,
+) -> Vec<u32> {
+    let crowded = RefCell::new(Vec::new());
+    let before = |x| BlockMembers {
+        groups: verifier.groups,
+        page_groups: verifier.page_groups,
+        ranks: start..x,
+        crowded: &crowded,
+    };
+    let mut found = Vec::new();
+    verifier.candidates(ranks, scratch, before, |x| found.push(x));
+    found.append(&mut crowded.borrow_mut());
+    found
 }
 
 /// Notes the survivors that resemble an earlier one by their main text, where both are weak members of a group: such pairs are

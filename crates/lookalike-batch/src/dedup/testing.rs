@@ -23,14 +23,14 @@ pub(crate) struct TestCollection {
     sizes: Vec<u32>,
     fingerprints: Vec<u64>,
     rule: CandidateRule,
-    threshold: f64,
+    pub(crate) threshold: f64,
     pub(crate) folder: TempDir,
 }
 
 impl TestCollection {
     /// Sets that are compared when their prefixes share a feature.
     pub(crate) fn by_prefix(sets: Vec<Vec<u64>>, threshold: f64) -> Self {
-        let mut frequency = FeatureFrequency::new();
+        let frequency = FeatureFrequency::new();
         sets.iter().for_each(|set| frequency.add(set));
         let levels = frequency.levels();
         let keys = |set: &[u64]| {
@@ -101,7 +101,6 @@ impl TestCollection {
             lengths: &[],
             tests: Vec::new(),
             threshold: self.threshold,
-            margin_from: self.threshold,
             rule: self.rule,
         }
     }
@@ -113,9 +112,14 @@ impl TestCollection {
 
     /// The resemblance of two ranks if it reaches the threshold: by a walk through both sets.
     pub(crate) fn similar(&self, a: u32, b: u32) -> Option<f64> {
+        self.similar_from(a, b, self.threshold)
+    }
+
+    /// The resemblance of two ranks that share a feature, if it reaches `least`.
+    pub(crate) fn similar_from(&self, a: u32, b: u32, least: f64) -> Option<f64> {
         let (a, b) = (&self.sets[a as usize], &self.sets[b as usize]);
         let shared = a.iter().filter(|feature| b.contains(feature)).count();
-        let is_similar = shared > 0 && shared >= shared_needed(a.len(), b.len(), self.threshold);
+        let is_similar = shared > 0 && shared >= shared_needed(a.len(), b.len(), least);
         is_similar.then(|| resemblance_of(shared, a.len(), b.len()))
     }
 }

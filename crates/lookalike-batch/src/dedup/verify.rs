@@ -12,6 +12,7 @@ use lookalike::resemblance::{intersection_at_least, resemblance_of, shared_neede
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::pages::{ComparedPage, PageScratch, PageVerifier};
 use crate::dedup::pair_test::{LoadedTest, TestBuffers};
+use crate::dedup::summary::ComparisonCounts;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
 use crate::spill::feature_sets::{SetPlace, SetStore};
@@ -47,8 +48,6 @@ pub(crate) struct Verifier<'a> {
     /// Further tests, all of which a pair must pass.
     pub(crate) tests: Vec<LoadedTest<'a>>,
     pub(crate) threshold: f64,
-    /// Lower end of what [`ClosestMatch::Below`] tells.
-    pub(crate) margin_from: f64,
     pub(crate) rule: CandidateRule,
 }
 
@@ -75,6 +74,8 @@ pub(crate) struct VerifyScratch {
     pages: PageScratch,
     /// Ranks that resemble another one by their main text, but not as pages.
     pub(crate) refused: Vec<u32>,
+    /// Counts of what [`Verifier::best`] looked at.
+    pub(crate) comparisons: ComparisonCounts,
 }
 
 impl VerifyScratch {
@@ -88,6 +89,7 @@ impl VerifyScratch {
             tests: TestBuffers::default(),
             pages: PageScratch::default(),
             refused: Vec::new(),
+            comparisons: ComparisonCounts::default(),
         }
     }
 }
@@ -113,15 +115,6 @@ struct CandidatePair {
 pub(crate) struct VerifiedMatch {
     pub(crate) rank: u32,
     pub(crate) shared: u32,
-}
-
-/// The most similar candidate of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClosestMatch {
-    /// It reaches the threshold.
-    Similar(VerifiedMatch),
-    /// None does; this one comes nearest, and is in the margin below.
-    Below(VerifiedMatch),
 }
 
 impl Verifier<'_> {
@@ -286,14 +279,13 @@ impl Verifier<'_> {
 
     /// For each x in `ranks` that has one: the most similar of the given members of its groups that reaches the
     /// threshold, the smallest rank of those that are equally similar. The same as the best of
-    /// [`Verifier::matches`], with most comparisons cut short. Where none reaches it: the most similar of the others
-    /// that are compared, if it is in the margin below.
+    /// [`Verifier::matches`], with most comparisons cut short.
     pub(crate) fn best<M: CandidateMembers>(
         &self,
         ranks: Range<u32>,
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
-        mut visit: impl FnMut(u32, ClosestMatch),
+        mut visit: impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<()> {
         self.propose(ranks, scratch, members);
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
@@ -303,22 +295,24 @@ impl Verifier<'_> {
             });
             let x = candidates[0].x;
             let set = self.set(x, &mut scratch.own)?;
-            let mut best: Option<ClosestMatch> = None;
-            for &CandidatePair { y, .. } in &*candidates {
-                let needed = self.needed(x, y, self.bar(x, best));
+            let mut best: Option<VerifiedMatch> = None;
+            for &CandidatePair {
+                y, shared_groups, ..
+            } in &*candidates
+            {
+                // One must be as close as the best so far to be closer.
+                let bar = best.map_or(self.threshold, |best| self.similarity(x, best));
+                let needed = self.needed(x, y, bar);
+                if best.is_some() && !self.can_share(x, y, shared_groups, needed) {
+                    continue;
+                }
+                scratch.comparisons.compared += 1;
                 let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
                     continue;
                 };
                 let found = VerifiedMatch {
                     rank: y,
                     shared: shared as u32,
-                };
-                // Equal texts are similar without a feature, too.
-                let is_similar =
-                    self.is_same_text(x, y) || shared >= self.needed(x, y, self.threshold);
-                let found = match is_similar {
-                    true => ClosestMatch::Similar(found),
-                    false => ClosestMatch::Below(found),
                 };
                 let closest = self.closer(x, best, Some(found));
                 let buffers = VerifyBuffers {
@@ -336,6 +330,51 @@ impl Verifier<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Visits each x in `ranks` once or more often for which [`Verifier::best`] would compare one of the given members.
+    pub(crate) fn candidates<M: CandidateMembers>(
+        &self,
+        ranks: Range<u32>,
+        scratch: &mut VerifyScratch,
+        members: impl Fn(u32) -> M,
+        mut visit: impl FnMut(u32),
+    ) {
+        let counted = scratch.comparisons;
+        self.propose(ranks, scratch, members);
+        scratch.comparisons = counted;
+        scratch.proposed.iter().for_each(|pair| visit(pair.x));
+    }
+
+    /// Returns the features that x, whose set is at hand, and y share, if they are at least `needed` and the pair counts: by categories,
+    /// lengths, pages and further tests.
+    pub(crate) fn verified(
+        &self,
+        set: &[u64],
+        pair: [u32; 2],
+        needed: usize,
+        scratch: &mut VerifyScratch,
+    ) -> io::Result<Option<VerifiedMatch>> {
+        let [x, y] = pair;
+        if !self.may_match(x, y) {
+            return Ok(None);
+        }
+        let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
+            return Ok(None);
+        };
+        // Those that are kept as pages are counted elsewhere.
+        let refused = &mut Vec::new();
+        let buffers = VerifyBuffers {
+            other: &mut scratch.other,
+            tests: &mut scratch.tests,
+            pages: &mut scratch.pages,
+            refused,
+        };
+        let passes = self.passes(set, (x, y), shared, buffers)?;
+        Ok(passes.then_some(VerifiedMatch {
+            rank: y,
+            shared: shared as u32,
+        }))
     }
 
     /// Returns true if one of the given members of the groups of x resembles it by its main text, but not as a page; it is then among the
@@ -367,33 +406,18 @@ impl Verifier<'_> {
         Ok(false)
     }
 
-    /// Bound that a candidate must reach to be closer to x than the best so far, or as close.
-    fn bar(&self, x: u32, best: Option<ClosestMatch>) -> f64 {
-        match best {
-            Some(ClosestMatch::Similar(found) | ClosestMatch::Below(found)) => {
-                self.similarity(x, found)
-            }
-            None => self.margin_from,
-        }
-    }
-
     /// The closer one to x; of equally close ones that of the smaller rank.
     pub(crate) fn closer(
         &self,
         x: u32,
-        first: Option<ClosestMatch>,
-        second: Option<ClosestMatch>,
-    ) -> Option<ClosestMatch> {
+        first: Option<VerifiedMatch>,
+        second: Option<VerifiedMatch>,
+    ) -> Option<VerifiedMatch> {
         let order =
             |found: VerifiedMatch| (self.similarity(x, found), std::cmp::Reverse(found.rank));
         match (first, second) {
             (None, one) | (one, None) => one,
-            (one @ Some(ClosestMatch::Similar(_)), Some(ClosestMatch::Below(_)))
-            | (Some(ClosestMatch::Below(_)), one @ Some(ClosestMatch::Similar(_))) => one,
-            (
-                Some(ClosestMatch::Similar(a) | ClosestMatch::Below(a)),
-                Some(ClosestMatch::Similar(b) | ClosestMatch::Below(b)),
-            ) => match order(b) > order(a) {
+            (Some(a), Some(b)) => match order(b) > order(a) {
                 true => second,
                 false => first,
             },
@@ -415,6 +439,7 @@ impl Verifier<'_> {
                 counts,
                 touched,
                 proposed,
+                comparisons,
                 ..
             } = scratch;
             let members = members(x);
@@ -436,6 +461,8 @@ impl Verifier<'_> {
             }
             for y in touched.drain(..) {
                 let counted = std::mem::take(&mut counts[y as usize]);
+                comparisons.visits += u64::from(counted);
+                comparisons.candidates += 1;
                 let shared_groups = match is_weak {
                     true => self.groups.shared(x, y),
                     false => counted,
@@ -476,8 +503,17 @@ impl Verifier<'_> {
         }
     }
 
+    /// Returns false if two classes that share so many groups cannot share `needed` features.
+    fn can_share(&self, x: u32, y: u32, shared_groups: u32, needed: usize) -> bool {
+        let sizes = [x, y].map(|rank| self.sizes[rank as usize] as usize);
+        self.is_same_text(x, y)
+            || self
+                .rule
+                .can_share(sizes, u64::from(shared_groups), needed, self.threshold)
+    }
+
     /// Features that x and y must share to resemble each other by `threshold`.
-    fn needed(&self, x: u32, y: u32, threshold: f64) -> usize {
+    pub(crate) fn needed(&self, x: u32, y: u32, threshold: f64) -> usize {
         shared_needed(
             self.sizes[x as usize] as usize,
             self.sizes[y as usize] as usize,

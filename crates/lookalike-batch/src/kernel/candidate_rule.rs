@@ -61,13 +61,23 @@ impl CandidateRule {
         }
         match self.least_shared() {
             Some(least) => shared_groups >= u64::from(least),
-            // Features outside the prefixes: whichever prefix ends first under the order, no shared feature beyond
-            // it is among the other's prefix, so at most the rest of that set is shared besides the counted ones.
-            None => {
-                let rest = |size: usize| size - prefix_len(size, threshold);
-                shared_groups + rest(size_x).max(rest(size_y)) as u64 >= needed as u64
-            }
+            None => self.can_share(sizes, shared_groups, needed, threshold),
         }
+    }
+
+    /// False if the number of groups that two feature sets share rules out that they share `needed` features.
+    pub(crate) fn can_share(
+        self,
+        sizes: [usize; 2],
+        shared_groups: u64,
+        needed: usize,
+        threshold: f64,
+    ) -> bool {
+        // Features outside the prefixes: whichever prefix ends first under the order, no shared feature beyond
+        // it is among the other's prefix, so at most the rest of that set is shared besides the counted ones.
+        let rest = |size: usize| size - prefix_len(size, threshold);
+        let outside = sizes.map(rest).into_iter().max().unwrap_or(0);
+        !matches!(self, Self::Prefix) || shared_groups + outside as u64 >= needed as u64
     }
 
     /// A quick look before the exact one: three multiplications, and a whole feature of room on each side for their

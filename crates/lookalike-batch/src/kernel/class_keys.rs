@@ -12,7 +12,7 @@ use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash};
 use lookalike::{FeatureExtractor, Features, Sketcher, Terms};
 
-use crate::dedup::frequency::FrequencyLevels;
+use crate::dedup::frequency::{FrequencyLevels, RankedFeature};
 use crate::settings::{JobSettings, Method, PairScope};
 
 /// Things that decide how a class is sketched.
@@ -170,7 +170,7 @@ pub(crate) fn text_key(visible_hash: u128) -> u64 {
 #[derive(Default)]
 pub(crate) struct PrefixFinder {
     prefix: Vec<u64>,
-    common: Vec<u64>,
+    common: Vec<RankedFeature>,
 }
 
 impl PrefixFinder {

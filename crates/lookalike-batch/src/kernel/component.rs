@@ -193,7 +193,7 @@ impl<'a> ComponentBuilder<'a> {
     }
 
     fn frequency(&self) -> io::Result<FeatureFrequency> {
-        let mut frequency = FeatureFrequency::new();
+        let frequency = FeatureFrequency::new();
         self.sets.each(|_, set| frequency.add(set))?;
         Ok(frequency)
     }
@@ -272,7 +272,6 @@ impl Component<'_> {
                 .collect(),
             threshold: self.settings.threshold,
             // Whatever is below the threshold is nobody's business here.
-            margin_from: self.settings.threshold,
             rule: CandidateRule::of(self.settings),
         }
     }

@@ -53,9 +53,11 @@ pub struct ReportData {
     pub similarity_from: f64,
     /// Removed exact copies, which are in no bin.
     pub similarity_exact: u64,
-    /// Kept records by their similarity to the most similar kept record that they were compared with: bins of the width
+    /// Kept records by their similarity to the most similar kept record before them: bins of the width
     /// of those of `similarities`, from `below_from` up to the threshold.
     pub below: Vec<u64>,
+    /// Kept records by which those of `below` were estimated, and all of them.
+    pub below_sampled: [u64; 2],
     /// Lower end of the first bin of `below`.
     pub below_from: f64,
     /// The pairs that come nearest to the threshold, most similar first.

@@ -38,6 +38,7 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
         clusters => clusters(data),
         closest => data.closest.iter().map(|row| serialized(BelowView::new(row))).collect::<Vec<_>>(),
         kept_below => data.below.iter().sum::<u64>(),
+        sampled_below => data.below_sampled[0] < data.below_sampled[1],
         shown => data.largest.len().min(ReportData::MAX_CLUSTERS),
     })?)
 }

@@ -86,6 +86,7 @@ fn data() -> ReportData {
         similarity_from: 0.8,
         similarity_exact: 1_900,
         below: Vec::new(),
+        below_sampled: [0; 2],
         below_from: 0.8,
         closest: Vec::new(),
         dominant: None,
@@ -222,10 +223,31 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
         "0.799",
         "class=\"threshold\"",
         "0.79 to 0.80",
-        "there may be more",
     ];
     for words in words {
         assert!(below.contains(words), "{words} missing");
+    }
+    assert!(!below.contains("sample"));
+    let sampled = page(&ReportData {
+        below: vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 1750],
+        below_sampled: [4096, 70_000],
+        below_from: 0.7,
+        similarities: vec![0; 20],
+        closest: vec![BelowRow {
+            a_id: "wanted".to_owned(),
+            b_id: "nearly".to_owned(),
+            similarity: 0.799_9,
+            example: None,
+        }],
+        ..data()
+    });
+    let words = [
+        "estimated from a sample of 4,096.",
+        "By a sample of 4,096 of the 70,000 different kept texts, about 1,750 kept records have",
+        "The 1 most similar pairs of the sample:",
+    ];
+    for words in words {
+        assert!(sampled.contains(words), "{words} missing");
     }
     let none = page(&data());
     assert!(!none.contains("Just below") && !none.contains("class=\"threshold\""));
