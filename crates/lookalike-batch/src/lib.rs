@@ -44,7 +44,7 @@ pub use dedup::collection::directory::{
     COLLECTION_LOCK, CollectionInfo, CollectionWriter, DocumentCollection,
 };
 pub use dedup::collection::error::CollectionError;
-pub use dedup::collection::manifest::{COLLECTION_FILE, CollectionSetting};
+pub use dedup::collection::manifest::CollectionSetting;
 pub use dedup::collection_job::CollectionSummary;
 pub use dedup::decided::{DedupCluster, DedupDecisions, DedupPair};
 pub use dedup::decision::DocumentDecision;

@@ -338,6 +338,8 @@ impl<'o> InputDiscovery<'o> {
             (SkipKind::OutputFolder, "results go there")
         } else if results::holds_results(&directory) {
             (SkipKind::ResultsFolder, HOLDS_RESULTS)
+        } else if directory.join(results::COLLECTION_FILE).is_file() {
+            (SkipKind::ResultsFolder, IS_COLLECTION)
         } else {
             return false;
         };
@@ -527,6 +529,7 @@ impl<'o> InputDiscovery<'o> {
 
 const AGAIN: &str = "named before; it is read once";
 
+const IS_COLLECTION: &str = "is a collection of lookalike: nothing in it is a document";
 const HOLDS_RESULTS: &str = "holds results of lookalike; name the folder itself to have them read";
 
 enum EntryKind {

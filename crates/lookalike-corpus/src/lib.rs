@@ -105,7 +105,9 @@ pub use record::{
 };
 pub use regular::open_regular;
 pub use remote::StoreSettings;
-pub use results::{OutputFolder, PROGRAM, STATE_FOLDER, SUMMARY_FILE, holds_results};
+pub use results::{
+    COLLECTION_FILE, OutputFolder, PROGRAM, STATE_FOLDER, SUMMARY_FILE, holds_results,
+};
 pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow};

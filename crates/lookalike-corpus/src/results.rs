@@ -16,6 +16,9 @@ pub const STATE_FOLDER: &str = ".lookalike";
 /// The value of `program` in [`SUMMARY_FILE`].
 pub const PROGRAM: &str = "lookalike";
 
+/// The file by which the directory of a collection is known: nothing in it is a document.
+pub const COLLECTION_FILE: &str = "lookalike.collection";
+
 /// A larger file is no summary of ours.
 const MAX_SUMMARY_BYTES: u64 = 64 << 20;
 

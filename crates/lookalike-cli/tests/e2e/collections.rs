@@ -301,6 +301,30 @@ fn what_cannot_be_meant_is_refused_with_what_to_do() {
     assert_eq!(documents(&new), 1);
 }
 
+/// Its manifest was read as a text, and its segments were told as files that could not be read.
+#[test]
+fn a_collection_among_the_inputs_is_left_out_and_told() {
+    let folder = Folder::new();
+    folder.add("all/a.txt", STORY);
+    let seen = folder.path("all/seen");
+    let old = folder.records("old.jsonl", &[("a", STORY)]);
+    collection("build", &seen, &[&old]).succeed();
+    let mut job = lookalike("dedup");
+    job.arg(folder.path("all"))
+        .arg("-o")
+        .arg(folder.path("out"));
+    let done = job.arg("--against").arg(&seen).succeed();
+    done.says(&[
+        "seen is left out: it is a collection",
+        "nothing in it is a document",
+    ]);
+    let results = Results::read(&folder.path("out"));
+    assert_eq!(results.count("counts", "documents"), 1);
+    assert_eq!(results.count("decisions", "removed_exact"), 1);
+    assert_eq!(results.skipped.len(), 1, "{:?}", results.skipped);
+    assert_eq!(results.skipped[0]["kind"], "results-folder");
+}
+
 #[test]
 fn unreadable_records_are_told_as_ever() {
     let folder = Folder::new();

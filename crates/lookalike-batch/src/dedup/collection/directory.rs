@@ -4,14 +4,14 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lookalike_corpus::{AtomicFile, Compression, InputOptions, remove_leftovers};
+use lookalike_corpus::{AtomicFile, COLLECTION_FILE, Compression, InputOptions, remove_leftovers};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::lookup::SegmentFile;
 use crate::dedup::collection::manifest::{
-    COLLECTION_FILE, CollectionSetting, DirectoryManifest, OrderEntry, settings_of,
+    CollectionSetting, DirectoryManifest, OrderEntry, settings_of,
 };
 use crate::dedup::frequency::FrequencyLevels;
 use crate::output_dir::SPOOL;

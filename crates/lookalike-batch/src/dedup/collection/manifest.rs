@@ -7,16 +7,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use lookalike_corpus::{AtomicFile, Compression, InputOptions, PROGRAM};
+use lookalike_corpus::{AtomicFile, COLLECTION_FILE, Compression, InputOptions, PROGRAM};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::segment::{SegmentEntry, hexadecimal};
 use crate::settings::{JobSettings, Method, PairScope};
-
-/// The file by which a collection is known.
-pub const COLLECTION_FILE: &str = "lookalike.collection";
 
 /// Version of the format of all files.
 const FORMAT: u64 = 1;

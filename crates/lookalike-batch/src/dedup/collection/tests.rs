@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use lookalike_corpus::{InputOptions, Inputs};
+use lookalike_corpus::{COLLECTION_FILE, InputOptions, Inputs};
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::collection::error::CollectionError;
-use crate::dedup::collection::manifest::COLLECTION_FILE;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::DocumentDecision;
 use crate::dedup::job::DedupJob;
