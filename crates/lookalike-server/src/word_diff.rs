@@ -33,10 +33,10 @@ pub(crate) struct WordChange {
     /// Number of words of the text that was sent before the change.
     at: usize,
     /// Words of the neighbour alone.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     theirs: String,
     /// Words of the text that was sent alone.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     ours: String,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct LoadResponse {
     /// True if a document with this id existed.
     replaced: bool,
     /// Parts of the document that this collection does not keep: `text_hash`, `text`, `signature`, `paragraphs`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<&'static str>,
 }
 
