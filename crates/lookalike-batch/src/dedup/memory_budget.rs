@@ -223,7 +223,7 @@ impl DedupMemory {
     pub(crate) fn reading(&self) -> ReadingBudget {
         ReadingBudget {
             left: self.left().saturating_sub(self.keys()),
-            fixed: self.fixed,
+            fixed: self.fixed + self.used,
         }
     }
 
@@ -306,6 +306,37 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn counters_are_part_of_what_a_refusal_while_reading_asks_for() {
+        let reading = |limit| {
+            let mut budget = DedupMemory {
+                limit,
+                fixed: 30 * MIB,
+                used: 0,
+            };
+            let _frequency = budget.frequency(MIB);
+            budget.reading().left_by(40 * MIB, 1, 1)
+        };
+        let Err(BatchError::Memory { least, .. }) = reading(64 * MIB) else {
+            panic!("tables of 40 MiB fit 34");
+        };
+        assert!(reading(least).is_ok());
+        // The smallest tables: nearly all that is wanted is fixed.
+        let small = |limit| {
+            let mut budget = DedupMemory {
+                limit,
+                fixed: 36 * MIB,
+                used: 0,
+            };
+            let _frequency = budget.frequency(0);
+            budget.reading().left_by(1, 1, 1)
+        };
+        let Err(BatchError::Memory { least, .. }) = small(MIB) else {
+            panic!("36 MiB fit one");
+        };
+        assert!(small(least + MIB).is_ok());
+    }
 
     proptest! {
         #[test]
