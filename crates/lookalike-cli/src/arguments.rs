@@ -14,8 +14,8 @@ use lookalike::scheme::{
     Weight,
 };
 use lookalike_batch::{
-    BoilerplateLearner, DistanceFor, JobLimits, LossLimit, LossPolicy, Method, PairScope, PairTest,
-    SkippedRow,
+    BoilerplateLearner, DistanceFor, JobLimits, JobSettings, LossLimit, LossPolicy, Method,
+    PairScope, PairTest, SkippedRow,
 };
 use lookalike_corpus::{
     Category, Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField,
@@ -838,6 +838,27 @@ impl MethodArguments {
             (Sketch::IMatch { .. }, Some(lexicons)) => Sketch::IMatch { lexicons },
             (Sketch::Buckets { .. }, Some(buckets)) => Sketch::Buckets { buckets },
             (sketch, _) => sketch,
+        }
+    }
+
+    /// The settings of a job with this method, everything else at its default.
+    pub(crate) fn settings(
+        &self,
+        scheme: Scheme,
+        terms: Option<Arc<Terms>>,
+        tests: &TestArguments,
+    ) -> JobSettings {
+        JobSettings {
+            scheme,
+            terms,
+            agree: self.agree,
+            method: self.method,
+            threshold: self.threshold,
+            distance: self.distance,
+            distance_for: self.distance_for,
+            recall: self.recall,
+            tests: tests.tests.clone(),
+            ..JobSettings::default()
         }
     }
 

@@ -108,20 +108,11 @@ impl CollectArguments {
         let method = &self.method;
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
         Ok(JobSettings {
-            scheme,
-            terms,
-            agree: method.agree,
-            method: method.method,
-            threshold: method.threshold,
-            distance: method.distance,
-            distance_for: method.distance_for,
-            recall: method.recall,
             scope: self.scope.scope(),
             lengths: self.scope.lengths,
-            tests: self.tests.tests.clone(),
             keep: self.keep.clone(),
             losses: self.input.losses.policy(),
-            ..JobSettings::default()
+            ..self.method.settings(scheme, terms, &self.tests)
         })
     }
 

@@ -155,22 +155,14 @@ impl DedupArguments {
             .scheme
             .scheme(self.method.weight, self.method.sketch(), read)?;
         Ok(JobSettings {
-            scheme,
-            terms,
-            agree: self.method.agree,
-            method: self.method.method,
-            threshold: self.method.threshold,
-            distance: self.method.distance,
-            distance_for: self.method.distance_for,
-            recall: self.method.recall,
             scope: self.scope.scope(),
             lengths: self.scope.lengths,
-            tests: self.tests.tests.clone(),
             keep: self.keep.clone(),
             order: self.order.unwrap_or_default(),
             pairs: self.pairs,
             repeated_ids: self.repeated_ids,
             losses: self.input.losses.policy(),
+            ..self.method.settings(scheme, terms, &self.tests)
         })
     }
 

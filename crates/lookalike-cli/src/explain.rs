@@ -399,18 +399,7 @@ impl ExplainArguments {
             ..InputOptions::default()
         };
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), &read)?;
-        let settings = JobSettings {
-            scheme,
-            terms,
-            agree: method.agree,
-            method: method.method,
-            threshold: method.threshold,
-            distance: method.distance,
-            distance_for: method.distance_for,
-            recall: method.recall,
-            tests: self.tests.tests.clone(),
-            ..JobSettings::default()
-        };
+        let settings = method.settings(scheme, terms, &self.tests);
         settings.check()?;
         Ok(settings)
     }

@@ -26,7 +26,7 @@ use crate::skipped::SkippedRow;
 /// Summary of an addition to a collection.
 #[derive(Clone, Debug, Serialize)]
 pub struct CollectionSummary {
-    /// What was added.
+    /// The addition.
     #[serde(flatten)]
     pub added: AddedDocuments,
     /// Counts of what was read.
@@ -172,7 +172,7 @@ impl DedupJob<'_> {
         }
     }
 
-    /// What of the collections makes a job another one: their states when it was decided. `staged` is what an interrupted job had staged.
+    /// States of the collections when the job was decided: with others it is another job. `staged` is what an interrupted job had staged.
     pub(crate) fn collection_state(&self, staged: Option<&Path>) -> Result<String, BatchError> {
         let staged = staged.and_then(StagedAddition::load);
         let base = match (&staged, self.addition) {

@@ -34,7 +34,7 @@ pub struct DedupDecisions {
     pub(crate) pairs: Option<PairSpool>,
     /// Fingerprints of documents by class, when the method made them.
     pub(crate) fingerprints: bool,
-    /// What a collection wants of documents that are added to it, if some shall be.
+    /// Facts about the documents that go into a collection, if some do.
     pub(crate) kept_facts: Option<KeptFacts>,
 }
 

@@ -38,7 +38,7 @@ use crate::error::BatchError;
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, write_file};
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
 
-/// What is added to a collection when the results are written.
+/// Addition to a collection, made when the results are written.
 const STAGED: &str = "staged.json";
 
 /// Names of all results of `dedup` in its folder.

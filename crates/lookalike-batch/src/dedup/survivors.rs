@@ -229,7 +229,7 @@ impl CandidateMembers for BlockMembers<'_> {
     }
 }
 
-/// What all threads find out about a rank before its block is settled.
+/// Facts about a rank that all threads find out before its block is settled.
 #[derive(Clone, Copy, Default)]
 struct BlockRank {
     /// The closest of the survivors of earlier blocks.

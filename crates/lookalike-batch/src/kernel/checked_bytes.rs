@@ -24,7 +24,7 @@ pub enum CheckedBytesError {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableKind {
     pub(crate) mark: [u8; 8],
-    /// What people call it.
+    /// Name of it for people.
     pub(crate) name: &'static str,
 }
 

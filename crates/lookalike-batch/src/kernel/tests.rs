@@ -83,7 +83,7 @@ fn rows(most: usize) -> impl Strategy<Value = Vec<Row>> {
 /// Decisions on ranks: survivor and similarity of those that join one.
 type Joined = BTreeMap<i64, (i64, f64)>;
 
-/// How rows are spread over machines.
+/// Spread of rows over machines.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     partitions: u64,

@@ -1,4 +1,4 @@
-//! What becomes of documents when nothing happens but time.
+//! Expiry of documents when nothing happens but time.
 
 use lookalike::{Fingerprint, Scheme};
 

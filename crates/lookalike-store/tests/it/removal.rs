@@ -107,7 +107,7 @@ fn options() -> StoreOptions {
         .tuning(StoreTuning::default().memory_documents(10_000))
 }
 
-/// How long the merge of a busy collection would take, at least.
+/// Least time that the merge of a busy collection would take.
 const MERGE: Duration = Duration::from_secs(8);
 
 /// A store whose collection `big` merges for a long time from now on, beside `small`.

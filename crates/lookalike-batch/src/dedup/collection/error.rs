@@ -38,7 +38,7 @@ pub enum CollectionError {
         /// The format of this program.
         known: u64,
     },
-    /// What makes the decisions is not the same in the collection and in the job.
+    /// A setting that decides differs between the collection and the job.
     #[error("{}: the collection and this job do not agree: {differences}: give the job the settings of the collection, or \
              build a collection with those of the job", .folder.display())]
     Settings {
@@ -52,7 +52,7 @@ pub enum CollectionError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The damage, in words.
         reason: String,
     },
     /// Another process is adding to the collection.

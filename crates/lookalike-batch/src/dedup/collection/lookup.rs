@@ -310,7 +310,7 @@ fn words(file: &CheckedBlockFile, at: u64, count: u64) -> Result<Vec<u64>, Colle
     Ok(bytes.chunks_exact(8).map(first_word).collect())
 }
 
-/// What is left of the bytes of a record. Everything is none where they end too early.
+/// Rest of the bytes of a record. Everything is none where they end too early.
 struct RecordBytes<'b>(&'b [u8]);
 
 impl<'b> RecordBytes<'b> {

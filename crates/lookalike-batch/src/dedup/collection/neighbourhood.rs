@@ -46,7 +46,7 @@ const SHARED_KEYS: usize = 1 << 20;
 pub(crate) struct Neighbourhood<'a> {
     pub(crate) collection: &'a DocumentCollection,
     pub(crate) settings: &'a JobSettings,
-    /// What was read of the new documents.
+    /// Scan of the new documents.
     pub(crate) scanned: &'a mut ScannedCollection,
     /// The keys of all new classes.
     pub(crate) keys: &'a KeySink,
@@ -54,7 +54,7 @@ pub(crate) struct Neighbourhood<'a> {
     pub(crate) folder: &'a Path,
 }
 
-/// What was found so far.
+/// Documents that were found so far.
 struct FoundRecords {
     /// Classes by their hashes.
     classes: HashMap<u128, ClassId>,
