@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
 use crate::dedup::class_id::ClassId;
-use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 use crate::dedup::seen_texts::SeenTexts;
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::observer::{JobObserver, JobStage};
 use crate::pipeline::{ChunkWorker, run_in_order};
@@ -261,10 +261,10 @@ impl BoilerplateLearner<'_> {
         };
         let (mut sites, mut read) = (SiteTable::default(), 0);
         let readers = (0..self.limits.threads).map(|_| reader()).collect();
-        let in_flight = self.limits.in_flight(DocumentUse::Text);
+        let memory = DocumentMemory::new(self.limits, DocumentUse::Text, self.inputs, &options);
         let readers = run_in_order(
             self.inputs.chunks(&options),
-            in_flight,
+            memory,
             readers,
             |pages: PageBatch| {
                 pages.new.iter().for_each(|page| sites.add(page));

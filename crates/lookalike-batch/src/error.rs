@@ -132,11 +132,13 @@ pub enum BatchError {
     },
     /// The memory limit does not hold the longest documents that are to be read.
     #[error(
-        "a document of {} may take {} of memory, and --memory {} leaves {} for that: raise --memory to at least {}, \
+        "{}a document of {} may take {} of memory, and --memory {} leaves {} for that: raise --memory to at least {}, \
          or lower --max-document to {} (longer documents are counted, and compared for equal bytes only)",
-        mebibytes(*document), mebibytes(*needed), mebibytes(*limit), mebibytes(*left), mebibytes(*least), format!("{}M", *fitting >> 20)
+        met.as_ref().map_or(String::new(), |met| format!("{met}: ")), mebibytes(*document), mebibytes(*needed), mebibytes(*limit), mebibytes(*left), mebibytes(*least), format!("{}M", *fitting >> 20)
     )]
     LongDocuments {
+        /// File and record where it was met, unless it is only feared.
+        met: Option<String>,
         /// Bytes of the longest document that may come.
         document: u64,
         /// Bytes that it takes.

@@ -11,7 +11,7 @@ use lookalike_corpus::{InputOptions, Inputs, Parser, Record, RecordChunk, TextSt
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
@@ -214,7 +214,7 @@ impl TextExtraction<'_> {
         let workers = (0..self.limits.threads).map(|_| writer()).collect();
         run_in_order(
             self.inputs.chunks(self.options),
-            self.limits.in_flight(DocumentUse::Text),
+            DocumentMemory::new(self.limits, DocumentUse::Text, self.inputs, self.options),
             workers,
             |texts: TextBatch| {
                 for skipped in texts.skipped {

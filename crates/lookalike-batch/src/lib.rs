@@ -20,6 +20,7 @@
 mod boilerplate;
 mod contents;
 mod dedup;
+mod document_memory;
 mod error;
 pub mod explain;
 mod extraction;
@@ -50,7 +51,6 @@ pub use dedup::decided::{DedupCluster, DedupDecisions, DedupPair};
 pub use dedup::decision::DocumentDecision;
 pub use dedup::given::DocumentDedup;
 pub use dedup::job::{DedupJob, PairsSummary};
-pub use dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
 pub use dedup::run::DEDUP_RESULTS;
@@ -58,6 +58,7 @@ pub use dedup::summary::{
     BelowPair, BelowThreshold, CollectionUse, ComparisonCounts, DecisionCounts, DedupSummary,
     InputCounts, LargestCluster, WrittenBytes,
 };
+pub use document_memory::{DocumentUse, ensure_documents_fit};
 pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::FieldTally;

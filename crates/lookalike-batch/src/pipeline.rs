@@ -9,21 +9,30 @@ use std::sync::{Condvar, Mutex, MutexGuard, mpsc};
 
 use lookalike_corpus::RecordChunk;
 
+use crate::document_memory::{CHUNK_BYTES, DocumentMemory, LongestDocument};
 use crate::error::BatchError;
 use crate::spill::partitions::lock;
-
-/// Chunks of more bytes, which hold a long document, go through one after another.
-pub(crate) const LONG_BYTES: usize = 16 << 20;
 
 /// A piece of the input that one worker takes at a time.
 pub(crate) trait InputChunk: Send {
     /// Bytes that it holds in memory.
     fn held_bytes(&self) -> usize;
+
+    /// Its longest document, or one at least as long.
+    fn longest_document(&self) -> LongestDocument;
 }
 
 impl InputChunk for RecordChunk {
     fn held_bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    fn longest_document(&self) -> LongestDocument {
+        // A longer one than chunks usually are has a chunk of its own, or the end of one.
+        LongestDocument {
+            bytes: self.held_bytes() as u64,
+            place: self.last_record(),
+        }
     }
 }
 
@@ -36,19 +45,19 @@ pub(crate) trait ChunkWorker<C>: Send {
     fn shrink(&mut self);
 }
 
-/// Bytes of an ordinary chunk, as readers cut them.
-const CHUNK_BYTES: u64 = 1 << 20;
-
 /// Chunks of more bytes, which hold a document that is no ordinary one, leave no buffers.
 const SHRINK_BYTES: u64 = 2 * CHUNK_BYTES;
 
 /// Runs all chunks through `workers` and gives what they make to `collect`, in the order of the chunks. Returns the workers.
 ///
-/// Chunks of more than `in_flight` bytes together wait for one another, so that long documents take no more memory than that allows;
-/// ordinary chunks never do.
+/// Chunks wait for one another where all of them together are too much for `memory`, so that long documents take no more than that
+/// allows; ordinary chunks never do.
+///
+/// # Errors
+/// [`BatchError::LongDocuments`] at a chunk that is too long for `memory`, and whatever reading, a worker or `collect` meets.
 pub(crate) fn run_in_order<C, E, W>(
     chunks: impl Iterator<Item = Result<C, E>> + Send,
-    in_flight: u64,
+    memory: DocumentMemory<'_>,
     mut workers: Vec<W>,
     mut collect: impl FnMut(W::Output) -> Result<(), BatchError>,
 ) -> Result<Vec<W>, BatchError>
@@ -61,6 +70,7 @@ where
     if let [worker] = workers.as_mut_slice() {
         for chunk in chunks {
             let chunk = chunk?;
+            ensure_fits(memory, &chunk)?;
             let result = worker.run(&chunk)?;
             if chunk.held_bytes() as u64 > SHRINK_BYTES {
                 worker.shrink();
@@ -78,7 +88,8 @@ where
         moved: Condvar::new(),
         stop: AtomicBool::new(false),
         window,
-        in_flight: in_flight.max(ordinary),
+        memory,
+        in_flight: memory.in_flight().max(ordinary),
     };
     let (chunk_sender, received) = mpsc::sync_channel(workers.len());
     let received = Mutex::new(received);
@@ -121,6 +132,14 @@ where
     })
 }
 
+fn ensure_fits<C: InputChunk>(memory: DocumentMemory<'_>, chunk: &C) -> Result<(), BatchError> {
+    // So it is nearly always, and no document need be looked at.
+    match memory.fits(chunk.held_bytes() as u64) {
+        true => Ok(()),
+        false => memory.ensure_fits(chunk.longest_document()),
+    }
+}
+
 fn receive<C>(chunks: &Mutex<mpsc::Receiver<(u64, C)>>) -> Option<(u64, C)> {
     lock(chunks).recv().ok()
 }
@@ -141,17 +160,19 @@ struct PipelineProgress {
 }
 
 /// State that reader and collector share: how far the one may be ahead of the other, and whether to stop.
-struct PipelineState {
+struct PipelineState<'a> {
     progress: Mutex<PipelineProgress>,
     moved: Condvar,
     stop: AtomicBool,
     /// Chunks that may be between reader and collector: memory is bounded even when one of them takes long.
     window: u64,
+    /// Memory for them all.
+    memory: DocumentMemory<'a>,
     /// Bytes of such chunks, unless it is a single one.
     in_flight: u64,
 }
 
-impl PipelineState {
+impl PipelineState<'_> {
     /// Waits while something holds, or until nothing more is wanted.
     fn wait_while(
         &self,
@@ -181,15 +202,19 @@ impl PipelineState {
         &self,
         chunks: impl Iterator<Item = Result<C, E>>,
         sender: &mpsc::SyncSender<(u64, C)>,
-    ) -> Result<(), E> {
+    ) -> Result<(), BatchError>
+    where
+        BatchError: From<E>,
+    {
         for (number, chunk) in (0..).zip(chunks) {
             let chunk = chunk?;
-            let bytes = chunk.held_bytes();
-            self.enter(number, bytes as u64);
+            let bytes = chunk.held_bytes() as u64;
+            ensure_fits(self.memory, &chunk)?;
+            self.enter(number, bytes);
             if self.stop.load(Ordering::Relaxed) || sender.send((number, chunk)).is_err() {
                 break;
             }
-            if bytes > LONG_BYTES {
+            if bytes > self.in_flight {
                 // Another one that is read meanwhile would take memory beside it.
                 drop(self.wait_while(|progress| progress.collected <= number));
             }
@@ -241,6 +266,13 @@ mod tests {
         fn held_bytes(&self) -> usize {
             self.0 as usize
         }
+
+        fn longest_document(&self) -> LongestDocument {
+            LongestDocument {
+                bytes: self.0,
+                place: None,
+            }
+        }
     }
 
     /// Returns sizes.
@@ -261,27 +293,36 @@ mod tests {
         #[test]
         fn chunks_in_hand_are_within_the_limit_or_one_alone(
             sizes in prop::collection::vec(0..40 * CHUNK_BYTES, 0..60),
-            in_flight in 0..60 * CHUNK_BYTES,
-            threads in 2..6_usize,
+            memory in 0..240 * CHUNK_BYTES,
+            threads in 1..6_usize,
         ) {
+            let memory = DocumentMemory::of(memory);
+            let fitting = sizes.iter().take_while(|&&size| memory.fits(size)).count();
             let workers = (0..threads).map(|_| SizeWorker).collect();
             let begun = AtomicU64::new(0);
             let (mut collected, mut done) = (Vec::new(), 0);
-            let limit = in_flight.max(threads as u64 * CHUNK_BYTES * 3 / 2);
+            let limit = memory.in_flight().max(threads as u64 * CHUNK_BYTES * 3 / 2);
             // One more is read while it waits for room.
             let most_beside = sizes.iter().max().copied().unwrap_or(0);
             let chunks = sizes.iter().map(|&size| {
                 begun.fetch_add(size, Ordering::Relaxed);
                 Ok::<_, BatchError>(SizedChunk(size))
             });
-            run_in_order(chunks, in_flight, workers, |size| {
+            let outcome = run_in_order(chunks, memory, workers, |size| {
                 let in_hand = begun.load(Ordering::Relaxed) - done;
                 assert!(in_hand <= limit.max(most_beside) + most_beside, "{in_hand} of {limit}");
                 done += size;
                 collected.push(size);
                 Ok(())
-            }).unwrap();
-            prop_assert_eq!(collected, sizes);
+            });
+            match outcome {
+                Ok(_) => prop_assert_eq!(fitting, sizes.len()),
+                Err(error) => {
+                    let refused = matches!(error, BatchError::LongDocuments { document, .. } if document == sizes[fitting]);
+                    prop_assert!(refused, "{}", error);
+                }
+            }
+            prop_assert_eq!(&collected, &sizes[..fitting]);
         }
     }
 }

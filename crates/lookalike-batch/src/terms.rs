@@ -7,7 +7,7 @@ use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
@@ -128,28 +128,23 @@ impl TermTable<'_> {
         let (mut read, mut removed) = (0, RemovedTally::default());
         let mut fields = FieldTally::default();
         let workers = (0..self.limits.threads).map(|_| counter()).collect();
-        let in_flight = self.limits.in_flight(documents);
-        run_in_order(
-            self.inputs.chunks(self.options),
-            in_flight,
-            workers,
-            |sets| {
-                for skipped in sets.skipped {
-                    self.losses.refuse_first(&skipped)?;
-                    rows.take(skipped);
-                }
-                let mut start = 0;
-                for end in sets.ends {
-                    builder.add(&sets.features[start..end]);
-                    start = end;
-                }
-                read += sets.disk_bytes;
-                removed.add(&sets.removed);
-                fields.add(&sets.fields);
-                self.observer.advance(read);
-                self.ensure_fits(&builder)
-            },
-        )?;
+        let memory = DocumentMemory::new(self.limits, documents, self.inputs, self.options);
+        run_in_order(self.inputs.chunks(self.options), memory, workers, |sets| {
+            for skipped in sets.skipped {
+                self.losses.refuse_first(&skipped)?;
+                rows.take(skipped);
+            }
+            let mut start = 0;
+            for end in sets.ends {
+                builder.add(&sets.features[start..end]);
+                start = end;
+            }
+            read += sets.disk_bytes;
+            removed.add(&sets.removed);
+            fields.add(&sets.fields);
+            self.observer.advance(read);
+            self.ensure_fits(&builder)
+        })?;
         fields.check(self.inputs, self.options)?;
         let terms = builder.finish();
         let summary = TermsSummary {

@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         options: &options,
         scheme,
         terms,
-        threads: limits.threads,
+        limits: &limits,
         losses: arguments.input.losses.policy(),
         observer: &console,
     };

@@ -98,7 +98,7 @@ pub use html::{Fallback, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
 pub use options::{Category, InputOptions};
 pub use order_key::{OrderField, OrderKey, OrderNumber, UnusableOrderKey};
 pub use parser::Parser;
-pub use piece::RecordChunk;
+pub use piece::{RecordChunk, RecordPlace};
 pub use raw::{RawRecord, raw_records, raw_records_beside_tables};
 pub use record::{
     BadKind, BadRecord, Record, RecordPart, RemovedBoilerplate, TextState, VisibleText,

@@ -35,6 +35,23 @@ impl RecordChunk {
     pub(crate) fn held(&self) -> usize {
         self.bytes.len() + self.attached
     }
+
+    /// Source and number there, from 0, of the record that its last part begins with: the long one, if it has one.
+    pub fn last_record(&self) -> Option<RecordPlace> {
+        self.pieces.last().map(|piece| RecordPlace {
+            source: piece.source,
+            record: piece.first_record,
+        })
+    }
+}
+
+/// A record among all inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordPlace {
+    /// Number of the source.
+    pub source: u32,
+    /// Number of the record in it, from 0.
+    pub record: u64,
 }
 
 /// A part of a chunk that comes from one source.

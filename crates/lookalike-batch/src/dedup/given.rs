@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use lookalike_corpus::{BadRecord, DocumentBatch, Inputs, Parser, Record, SkippedPart};
+use lookalike_corpus::{
+    BadRecord, DocumentBatch, Inputs, Parser, Record, RecordPlace, SkippedPart,
+};
 
 use crate::dedup::candidate_groups::KeySink;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::job::DedupJob;
 use crate::dedup::scan::{ScanChunk, scan};
+use crate::document_memory::LongestDocument;
 use crate::error::BatchError;
 use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::pipeline::InputChunk;
@@ -159,6 +162,26 @@ struct GivenChunk<B> {
 impl<B: DocumentBatch> InputChunk for GivenChunk<B> {
     fn held_bytes(&self) -> usize {
         self.batch.bytes()
+    }
+
+    fn longest_document(&self) -> LongestDocument {
+        let mut longest = LongestDocument {
+            bytes: 0,
+            place: None,
+        };
+        let mut record = self.first;
+        self.batch.visit(&mut |document| {
+            let bytes = document.text.map_or(0, |text| text.len() as u64);
+            if bytes > longest.bytes {
+                let source = self.source;
+                longest = LongestDocument {
+                    bytes,
+                    place: Some(RecordPlace { source, record }),
+                };
+            }
+            record += 1;
+        });
+        longest
     }
 }
 

@@ -18,7 +18,7 @@ use crate::dedup::documents::DocumentRanking;
 use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::margin_search::MarginSearch;
-use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit, expected_text};
+use crate::dedup::memory_budget::{DedupMemory, expected_text};
 use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
@@ -27,6 +27,7 @@ use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
 use crate::dedup::summary::{DecisionCounts, InputCounts, skipped};
 use crate::dedup::survivors::{ClassDecision, ClassDecisions, settle};
 use crate::dedup::verify::Verifier;
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::{FieldTally, first_names};
 use crate::kernel::candidate_rule::CandidateRule;
@@ -275,9 +276,12 @@ impl DedupJob<'_> {
             field_rule: self.settings.keep.field_rule(),
             losses: self.settings.losses,
             threads: self.limits.threads,
-            in_flight: self
-                .limits
-                .in_flight(DocumentUse::Features(&self.settings.scheme)),
+            memory: DocumentMemory::new(
+                &self.limits,
+                DocumentUse::Features(&self.settings.scheme),
+                self.inputs,
+                &options,
+            ),
             frequency: is_ordered.then_some(&frequency),
             sets_budget: budget.sets(1 + self.settings.tests.len()),
             reading: budget.reading(),

@@ -5,14 +5,13 @@
 //! by doubling, so a sixth may become a third), and the tables of documents and groups take what they need: when that
 //! is more than there is, the job stops and says how much would do, instead of breaking its promise.
 
-use lookalike::chunk::{Chunking, RunChunking};
-use lookalike::{Scheme, Shingle};
+use lookalike::Scheme;
 use lookalike_corpus::{Compression, InputOptions, Inputs, Source};
 
 use crate::dedup::candidate_groups::CandidateGroups;
 use crate::dedup::frequency::{CounterPlan, FeatureFrequency};
+use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::BatchError;
-use crate::pipeline::LONG_BYTES;
 use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
@@ -35,134 +34,6 @@ pub(crate) struct DedupMemory {
     limit: u64,
     fixed: u64,
     used: u64,
-}
-
-/// The product that a job makes of each document.
-#[derive(Clone, Copy, Debug)]
-pub enum DocumentUse<'a> {
-    /// Its text.
-    Text,
-    /// Chunks of its text, under each of these chunkings.
-    Chunks(&'a [Chunking]),
-    /// Features of its text by this scheme.
-    Features(&'a Scheme),
-}
-
-impl DocumentUse<'_> {
-    /// Bytes that a long document takes for each of its own: its text, words and features. Measured: 6 to 7 for runs of words
-    /// of one size, 13 for two sizes, 30 for characters.
-    fn factor(self) -> u64 {
-        match self {
-            // A control character is six bytes in JSON.
-            Self::Text => 9,
-            Self::Chunks(chunkings) => chunk_factor(chunkings),
-            Self::Features(scheme) => match scheme.shingle {
-                Shingle::Chars(_) => 32,
-                Shingle::Words(..) => 8,
-                _ => 16,
-            },
-        }
-    }
-
-    fn dictionary_bytes(self) -> u64 {
-        match self {
-            Self::Text | Self::Chunks(_) => 0,
-            Self::Features(scheme) => scheme.dictionary_bytes(),
-        }
-    }
-}
-
-/// Bytes that chunks of a long document take for each of its own, where every line, word or sentence is one letter and what ends it:
-/// eight bytes for each of these, of lines and of words once and of their sets, but for the last one, which takes the room of what it is
-/// made of; and the distinct ones again, of which there are half as many if each is a single part.
-fn chunk_factor(chunkings: &[Chunking]) -> u64 {
-    const HASH: u64 = 8 / 2;
-    let distinct = |run: &RunChunking| match (run.length, run.sliding) {
-        (1, _) => HASH / 2,
-        (_, true) => HASH,
-        (length, false) => HASH.div_ceil(u64::from(length)),
-    };
-    let set = |run: &RunChunking| match run.sliding {
-        true => HASH,
-        false => HASH.div_ceil(u64::from(run.length)),
-    };
-    // The text as it is read, and without what nobody sees.
-    let mut factor = 3;
-    let (mut lines, mut words) = (0, 0);
-    for chunking in chunkings.iter().rev() {
-        // The last set is in the room of all its parts.
-        factor += match chunking {
-            Chunking::Document => 0,
-            Chunking::Sentences => HASH + HASH / 2,
-            Chunking::Paragraphs => {
-                lines = HASH;
-                HASH + HASH / 2
-            }
-            Chunking::Lines(run) if lines == 0 => {
-                lines = HASH;
-                distinct(run)
-            }
-            Chunking::Words(run) if words == 0 => {
-                words = HASH;
-                distinct(run)
-            }
-            Chunking::Lines(run) | Chunking::Words(run) => set(run) + distinct(run),
-        };
-    }
-    factor + lines + words
-}
-
-impl JobLimits {
-    /// Bytes of chunks that workers may have in hand together: with what is made of them they take a quarter of the memory.
-    pub(crate) fn in_flight(&self, documents: DocumentUse<'_>) -> u64 {
-        self.memory / 4 / documents.factor()
-    }
-}
-
-/// Refuses documents that are too long for the memory, before the job. Those up to 16 MiB are part of what each thread has anyway; longer
-/// ones go through one after another.
-///
-/// # Errors
-/// [`BatchError::LongDocuments`], which says what would do.
-pub fn ensure_documents_fit(
-    limits: &JobLimits,
-    documents: DocumentUse<'_>,
-    inputs: &Inputs,
-    options: &InputOptions,
-) -> Result<(), BatchError> {
-    let longest = inputs
-        .sources
-        .iter()
-        .map(|source| match source.compression {
-            Compression::None => source.bytes,
-            _ => source.bytes.saturating_mul(options.max_decoded_ratio),
-        });
-    let document = longest.max().unwrap_or(0).min(options.max_document_bytes);
-    if document <= LONG_BYTES as u64 {
-        return Ok(());
-    }
-    let factor = documents.factor();
-    let fixed = fixed_bytes(limits, documents, options);
-    let (limit, left) = (limits.memory, limits.memory.saturating_sub(fixed));
-    let needed = document.saturating_mul(factor);
-    match needed <= left {
-        true => Ok(()),
-        false => Err(BatchError::LongDocuments {
-            document,
-            needed,
-            limit,
-            left,
-            least: needed + fixed,
-            fitting: (left / factor).max(LONG_BYTES as u64),
-        }),
-    }
-}
-
-/// Bytes of code, chunks in flight and each thread's tools; dictionaries and learned lines are resident all the while.
-fn fixed_bytes(limits: &JobLimits, documents: DocumentUse<'_>, options: &InputOptions) -> u64 {
-    let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
-    let data = documents.dictionary_bytes() + 26 * lines as u64;
-    16 * MIB + limits.threads as u64 * 10 * MIB + data
 }
 
 /// Bytes of text that inputs may hold, roughly.

@@ -24,6 +24,7 @@ use crate::dedup::memory_budget::{ReadingBudget, skip_bytes};
 use crate::dedup::pages::PageCounts;
 use crate::dedup::pair_test::{PairTest, TestSets};
 use crate::dedup::seen_texts::SeenTexts;
+use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, SketchPlan, text_key};
 use crate::kernel::placed_text::{PlacedText, category_hash, hash_with, long_hash};
@@ -52,8 +53,7 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) field_rule: Option<&'a KeepRule>,
     pub(crate) losses: LossPolicy,
     pub(crate) threads: usize,
-    /// Bytes of input that the threads may have in hand together.
-    pub(crate) in_flight: u64,
+    pub(crate) memory: DocumentMemory<'a>,
     /// Counts features, for a method that orders them.
     pub(crate) frequency: Option<&'a FeatureFrequency>,
     /// Bytes of the feature sets of each kind to keep in memory.
@@ -759,7 +759,7 @@ where
     let workers = (0..plan.threads)
         .map(|_| ScanWorker::new(&shared))
         .collect();
-    let workers = run_in_order(chunks, plan.in_flight, workers, |batch: ScanBatch| {
+    let workers = run_in_order(chunks, plan.memory, workers, |batch: ScanBatch| {
         collector.append(batch)?;
         observer.advance(collector.read_bytes);
         ensure_wanted(observer).map_err(BatchError::temporary(plan.folder))?;

@@ -12,12 +12,14 @@ use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
+use crate::document_memory::{DocumentMemory, DocumentUse};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::fingerprints::files::{ArchiveScratch, CodeWriter, FingerprintName, write_code};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
-use crate::pipeline::{ChunkWorker, LONG_BYTES, run_in_order};
+use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
 /// The job: what to read and how texts become fingerprints.
@@ -30,8 +32,8 @@ pub struct FingerprintJob<'a> {
     pub scheme: Scheme,
     /// The table of terms that the scheme names.
     pub terms: Option<Arc<Terms>>,
-    /// Worker threads, at least 1.
-    pub threads: usize,
+    /// Threads, and memory.
+    pub limits: &'a JobLimits,
     /// Policy for records that cannot be read.
     pub losses: LossPolicy,
     /// Receiver of progress.
@@ -205,10 +207,12 @@ impl FingerprintJob<'_> {
         for skip in &self.inputs.skips {
             rows.take(SkippedInput::part(skip));
         }
+        let documents = DocumentUse::Features(&self.scheme);
+        let memory = DocumentMemory::new(self.limits, documents, self.inputs, self.options);
         run_in_order(
             self.inputs.chunks(self.options),
-            LONG_BYTES as u64,
-            (0..self.threads).map(|_| printer()).collect(),
+            memory,
+            (0..self.limits.threads).map(|_| printer()).collect(),
             |made| {
                 sink(&made)?;
                 for skipped in made.skipped {

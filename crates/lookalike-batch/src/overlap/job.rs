@@ -21,8 +21,9 @@ use super::rows::RowWriter;
 use super::settings::{OverlapSettings, OverlapUnit};
 use super::sort::{SortEngine, SortFailure};
 use crate::contents;
-use crate::dedup::memory_budget::{DocumentUse, ReadingBudget, ensure_documents_fit};
+use crate::dedup::memory_budget::ReadingBudget;
 use crate::dedup::summary::InputCounts;
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::observer::{JobObserver, JobStage, NoProgress};
@@ -185,7 +186,7 @@ impl OverlapJob<'_> {
             settings: self.settings,
             sites,
             threads: self.limits.threads,
-            in_flight: self.limits.in_flight(chunks),
+            memory: DocumentMemory::new(self.limits, chunks, self.inputs, self.options),
             sets_budget: left / 3,
             reading: ReadingBudget::new(left, self.limits.memory.saturating_sub(left)),
             folder: self.folder,

@@ -18,6 +18,7 @@ use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::memory_budget::ReadingBudget;
 use crate::dedup::scan::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
+use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
 use crate::observer::JobObserver;
 use crate::pipeline::{ChunkWorker, run_in_order};
@@ -33,8 +34,7 @@ pub(crate) struct ReadPlan<'a> {
     /// True if URLs and servers are wanted.
     pub(crate) sites: bool,
     pub(crate) threads: usize,
-    /// Bytes of input that the threads may have in hand together.
-    pub(crate) in_flight: u64,
+    pub(crate) memory: DocumentMemory<'a>,
     /// Bytes of chunks to keep in memory.
     pub(crate) sets_budget: u64,
     /// Bytes of chunks and tables together.
@@ -369,7 +369,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
     let (mut read, mut line_bytes, total) = (0, 0, plan.inputs.total_bytes());
     run_in_order(
         plan.inputs.chunks(plan.options),
-        plan.in_flight,
+        plan.memory,
         (0..plan.threads).map(|_| reader()).collect(),
         |mut batch| {
             for (skipped, line) in batch.skipped.drain(..) {

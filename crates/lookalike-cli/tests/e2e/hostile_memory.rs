@@ -34,8 +34,9 @@ fn measured(command: &mut Command, status: i32) -> (String, u64) {
         std::thread::sleep(Duration::from_millis(2));
     }
     let done = child.wait_with_output().unwrap();
-    assert_eq!(done.status.code(), Some(status));
-    (String::from_utf8_lossy(&done.stderr).into_owned(), most)
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(status), "{said}");
+    (said, most)
 }
 
 /// Commands that keep something of every record.
@@ -90,13 +91,13 @@ fn what_a_refused_job_asks_for_is_what_all_records_need() {
 
 /// A job that says how much memory a long document may take, and then takes no more than that.
 fn keeps_its_word(mut command: impl FnMut() -> Command) {
-    let limits = ["--max-document", "64M", "--threads", "2", "--memory"];
-    let (said, most) = measured(command().args(limits).arg("48M"), 1);
+    let (said, most) = measured(command().args(["--threads", "2", "--memory", "48M"]), 1);
     assert!(most < 48 * MIB, "{most}");
     let least = said.split("--memory to at least ").nth(1).unwrap();
     let (mebibytes, _) = least.split_once('M').unwrap();
     let granted = mebibytes.parse::<u64>().unwrap() * MIB;
-    let (_, most) = measured(command().args(limits).arg(format!("{mebibytes}M")), 0);
+    let memory = format!("{mebibytes}M");
+    let (_, most) = measured(command().args(["--threads", "2", "--memory", &memory]), 0);
     assert!(most <= granted, "{} of {mebibytes} MiB", most / MIB);
 }
 
@@ -120,7 +121,8 @@ fn a_letter_a_line_took_up_to_three_times_the_memory_that_was_asked_for_it() {
             let mut command = lookalike("overlap");
             command
                 .arg(&input)
-                .args(["--chunk", chunking, "--overwrite", "-o"]);
+                .args(["--chunk", chunking, "--max-document", "64M"])
+                .args(["--overwrite", "-o"]);
             command.arg(folder.path("out"));
             command.stdout(Stdio::null());
             command
@@ -134,9 +136,60 @@ fn control_characters_took_more_memory_in_json_than_was_asked_for_them() {
     let input = folder.add("control.txt", vec![1; 24_000_000]);
     keeps_its_word(|| {
         let mut command = lookalike("extract");
-        command.arg(&input).stdout(Stdio::null());
+        command.arg(&input).args(["--max-document", "64M"]);
+        command.stdout(Stdio::null());
         command
     });
+}
+
+#[test]
+fn documents_of_up_to_16_mib_took_more_than_the_limit_without_a_word() {
+    let folder = Folder::new();
+    let words = |seed: usize| -> String {
+        (0..900_000)
+            .map(|n: usize| format!("{:x} ", (n * 7 + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .collect()
+    };
+    let long: Vec<String> = (0..3).map(|seed| words(seed)[..14 << 20].into()).collect();
+    let mut lines: Vec<(String, &str)> = (0..200).map(|n| (format!("short {n}"), STORY)).collect();
+    lines.extend(
+        long.iter()
+            .enumerate()
+            .map(|(n, text)| (format!("long {n}"), text.as_str())),
+    );
+    let lines: Vec<(&str, &str)> = lines
+        .iter()
+        .map(|(id, text)| (id.as_str(), *text))
+        .collect();
+    folder.records("records.jsonl", &lines);
+    for (n, text) in long.iter().enumerate() {
+        let page = text.replace("a ", "a <p>");
+        folder.add(format!("pages/{n}.html"), page);
+    }
+    let mut command = lookalike("dedup");
+    command.arg(folder.path("records.jsonl"));
+    command.args(["--threads", "2", "--memory", "64M", "-o"]);
+    let (said, _) = measured(command.arg(folder.path("refused")), 1);
+    let place = "records.jsonl, record 201: a document of 1";
+    assert!(said.contains(place), "{said}");
+    for (input, option) in [
+        ("records.jsonl", "words:3"),
+        ("records.jsonl", "chars:5"),
+        ("pages", "words:1"),
+    ] {
+        for subcommand in ["dedup", "pairs", "fingerprint"] {
+            keeps_its_word(|| {
+                let mut command = lookalike(subcommand);
+                command.arg(folder.path(input)).args(["--shingle", option]);
+                if subcommand == "dedup" {
+                    command.arg("--overwrite");
+                    command.arg("-o").arg(folder.path("out"));
+                }
+                command.stdout(Stdio::null());
+                command
+            });
+        }
+    }
 }
 
 /// Nested elements, each with its own text.
