@@ -1,4 +1,9 @@
-//! Settings of the system's allocator: large blocks go back to the system as soon as they are free.
+//! The allocator: that of the C library, told to give large blocks back to the system as soon as they are free; in the static build mimalloc.
+
+/// musl's own allocator has one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Blocks of so many bytes go back to the system as soon as they are free.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -23,6 +28,6 @@ pub(crate) fn give_back_large_blocks() {
     }
 }
 
-/// Other C libraries decide for themselves.
+/// Other allocators decide for themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn give_back_large_blocks() {}
