@@ -243,6 +243,16 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    liblzma::encode_all(bytes, 0).unwrap()
+}
+
 /// A web archive of so many pages, each packed by itself.
 fn archive(records: &[IdText], pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let page = |(id, text): &IdText| {
@@ -263,13 +273,15 @@ fn lines(records: &[IdText]) -> String {
 
 #[test]
 fn a_table_or_a_packed_file_that_changes_while_it_is_read_is_a_loss_alone() {
-    let formats: [fn(&Folder, &[IdText]) -> PathBuf; 6] = [
+    let formats: [fn(&Folder, &[IdText]) -> PathBuf; 8] = [
         parquet,
         arrow,
         |folder, records| folder.add("in/a.warc.gz", archive(records, gzip)),
         |folder, records| folder.add("in/a.warc.zst", archive(records, zstd)),
         |folder, records| folder.add("in/a.jsonl.gz", gzip(lines(records).as_bytes())),
         |folder, records| folder.add("in/a.jsonl.zst", zstd(lines(records).as_bytes())),
+        |folder, records| folder.add("in/a.jsonl.bz2", bzip2(lines(records).as_bytes())),
+        |folder, records| folder.add("in/a.jsonl.xz", xz(lines(records).as_bytes())),
     ];
     for write in formats {
         for change in [truncate, grow, replace] {
