@@ -495,7 +495,8 @@ pub(crate) struct SchemeArguments {
     )]
     stem: Stemming,
 
-    /// Weight tf-length-noun: nouns weigh more, by part-of-speech tags of English and Chinese (tagged), or not (none)
+    /// Weight tf-length-noun: nouns weigh more, by English tags of words in Latin letters and Chinese tags of Han (tagged),
+    /// or not (none)
     #[arg(
         long,
         value_name = "HOW",
@@ -596,7 +597,8 @@ impl SchemeArguments {
                 ));
             }
         };
-        if weight == Weight::TfLengthNoun && self.shingle != Shingle::words(1).unwrap_or_default() {
+        let by_length_and_noun = matches!(weight, Weight::TfLengthNoun(_));
+        if by_length_and_noun && self.shingle != Shingle::words(1).unwrap_or_default() {
             return Err(Failure::Usage(format!(
                 "the weight tf-length-noun is one of single words, not of {}: add --shingle words:1",
                 self.shingle
@@ -666,7 +668,7 @@ impl SchemeArguments {
                 self.shingle
             )));
         }
-        if self.nouns != Nouns::NONE && weight != Weight::TfLengthNoun {
+        if self.nouns != Nouns::NONE && !matches!(weight, Weight::TfLengthNoun(_)) {
             return Err(Failure::Usage(
                 "--nouns belongs to --weight tf-length-noun: other weights know no nouns"
                     .to_owned(),
@@ -778,7 +780,8 @@ pub(crate) struct MethodArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Method")]
     pub(crate) size: Option<u8>,
 
-    /// simhash: how features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or tf-length-noun
+    /// simhash: how features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
+    /// tf-length-noun:N, with λ = N in the place of one by the length of the text
     #[arg(
         long,
         value_name = "WEIGHT",

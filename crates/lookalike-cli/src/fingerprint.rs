@@ -39,7 +39,8 @@ pub(crate) struct FingerprintJobArguments {
     #[arg(long)]
     import: bool,
 
-    /// Weights of features: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or tf-length-noun
+    /// Weights of features: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
+    /// tf-length-noun:N, with λ = N in the place of one by the length of the text
     #[arg(
         long,
         value_name = "WEIGHT",

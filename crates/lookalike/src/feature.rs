@@ -163,8 +163,8 @@ impl FeatureExtractor {
     pub fn extract(&mut self, text: &str) -> Features<'_> {
         self.features(text);
         self.weights.clear();
-        if self.weight == Weight::TfLengthNoun {
-            self.weigh_by_length_and_noun(text);
+        if let Weight::TfLengthNoun(lambda) = self.weight {
+            self.weigh_by_length_and_noun(text, lambda);
         }
         self.gather()
     }
@@ -172,7 +172,7 @@ impl FeatureExtractor {
     /// The same of a text whose words' hashes are known: what an extractor for `words:1` with the
     /// same hash makes of it. `None` where words are not enough: character shingles, the weights of Yu, Hu and Zhang.
     pub fn extract_tokens(&mut self, tokens: &[u64]) -> Option<Features<'_>> {
-        if self.weight == Weight::TfLengthNoun {
+        if matches!(self.weight, Weight::TfLengthNoun(_)) {
             return None;
         }
         self.features.clear();
@@ -201,7 +201,10 @@ impl FeatureExtractor {
     fn gather(&mut self) -> Features<'_> {
         self.set.clear();
         self.set.extend_from_slice(&self.features);
-        if !matches!(self.weight, Weight::Set | Weight::Tf | Weight::TfLengthNoun) {
+        if !matches!(
+            self.weight,
+            Weight::Set | Weight::Tf | Weight::TfLengthNoun(_)
+        ) {
             self.set.sort_unstable();
             let terms = self.terms.as_deref();
             weight::weigh(self.weight, terms, &self.set, &mut self.weights);

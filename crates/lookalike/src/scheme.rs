@@ -18,6 +18,7 @@ mod sketch;
 mod terms_id;
 mod text_form;
 mod token_hash;
+mod weight;
 
 use std::fmt;
 
@@ -29,11 +30,12 @@ pub use fields::FieldWeights;
 pub use folding::Folding;
 pub use language::{Nouns, Stemming, StopWords};
 pub use mask::Mask;
-pub use option::{Case, Normalization, Segmentation, Shingle, Weight, Width, Widths};
+pub use option::{Case, Normalization, Segmentation, Shingle, Width, Widths};
 pub use parse_error::ParseOptionError;
 pub use sketch::Sketch;
 pub use terms_id::{ParseTermsIdError, TermsId};
 pub use token_hash::TokenHash;
+pub use weight::{Lambda, Weight};
 
 /// The major version of the Unicode tables in this build; part of every scheme, since a new
 /// version can move a word boundary and with it a fingerprint.

@@ -43,7 +43,7 @@ use std::borrow::Cow;
 use crate::kernel::CpuLevel;
 use crate::kernel::tokenise::{self, TokeniserRules};
 #[cfg(feature = "languages")]
-use crate::language::words::WordListFilter;
+use crate::language::{nouns::WordPlace, words::WordListFilter};
 use crate::scheme::{Case, Folding, Mask, Normalization, Scheme, Segmentation};
 pub(crate) use batch::WordBatch;
 pub(crate) use chars::CharBatch;
@@ -179,6 +179,23 @@ impl Segmenter {
         });
     }
 
+    /// Shows `visit` the words that [`Segmenter::plain_batches`] shows, one by one and with their
+    /// surroundings.
+    #[cfg(feature = "languages")]
+    pub(crate) fn words_by_run(&mut self, text: &str, mut visit: impl FnMut(&str, WordPlace)) {
+        self.masked(text, |segmenter, text| {
+            let lines = text.split(is_line_end).enumerate();
+            for (line, text) in lines {
+                let pieces = text.split(|c| u8::try_from(c).is_ok_and(|byte| is_space(&byte)));
+                for piece in pieces {
+                    segmenter.reader.words_by_run(piece, |word, dictionary| {
+                        visit(word, WordPlace { line, dictionary });
+                    });
+                }
+            }
+        });
+    }
+
     /// Goes on with the text masked as the scheme says.
     fn masked(&mut self, text: &str, go_on: impl FnOnce(&mut Self, &str)) {
         if self.mask == Mask::default() {
@@ -283,6 +300,12 @@ fn piece_start(text: &[u8], at: usize) -> usize {
 fn first_piece(text: &str) -> &str {
     let end = text.as_bytes().iter().position(is_space);
     end.map_or(text, |end| &text[..end])
+}
+
+/// The ASCII characters behind which a line must end by UAX #14.
+#[cfg(feature = "languages")]
+fn is_line_end(c: char) -> bool {
+    matches!(c, '\n'..='\r')
 }
 
 /// ASCII white space with the vertical tab, which `u8::is_ascii_whitespace` leaves out.

@@ -180,7 +180,7 @@ impl SweepArguments {
             _ => &self.weights,
         };
         let fits = |shingle: Shingle, weight: Weight| {
-            weight != Weight::TfLengthNoun || Some(shingle) == Shingle::words(1)
+            !matches!(weight, Weight::TfLengthNoun(_)) || Some(shingle) == Shingle::words(1)
         };
         let mut all = Vec::new();
         for &sketch in &self.sketches {

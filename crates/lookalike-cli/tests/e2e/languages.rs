@@ -127,6 +127,10 @@ fn choices_without_effect_are_refused() {
             &["--stem", "words:N"][..],
         ),
         (&["--nouns", "tagged"], &["--weight tf-length-noun"]),
+        (
+            &["--weight", "tf-length-noun:0"],
+            &["tf-length-noun:N", "from 1 to 255"],
+        ),
         (&["--stop", "ja"], &["list of stop words", "en, es"]),
         (&["--stem", "en,de"], &["stemmer", "one of ar"]),
         (&["--segment", "jieba"], &["segmentation", "languages"]),
@@ -141,18 +145,21 @@ fn nouns_change_fingerprints_of_y1() {
     let folder = Folder::new();
     let text = "The old engineers quickly repaired every bridge that the rivers had destroyed during spring";
     let input = folder.records("in.jsonl", &[("1", text)]);
-    let fingerprint = |flags: &[&str]| {
+    let fingerprint = |weight: &str, flags: &[&str]| {
         let mut command = lookalike("fingerprint");
-        command.arg(&input).args([
-            "--weight",
-            "tf-length-noun",
-            "--shingle",
-            "words:1",
-            "--quiet",
-        ]);
+        command.arg(&input).args(["--weight", weight]);
+        command.args(["--shingle", "words:1", "--quiet"]);
         command.args(flags).succeed().lines()[0]["fingerprint"].clone()
     };
-    assert_ne!(fingerprint(&[]), fingerprint(&["--nouns", "tagged"]));
+    let tagged = &["--nouns", "tagged"];
+    let by_length = fingerprint("tf-length-noun", tagged);
+    assert_ne!(fingerprint("tf-length-noun", &[]), by_length);
+    assert_ne!(fingerprint("tf-length-noun:9", tagged), by_length);
+    assert_eq!(
+        fingerprint("tf-length-noun:1", tagged),
+        by_length,
+        "14 words: 1"
+    );
 }
 
 #[test]

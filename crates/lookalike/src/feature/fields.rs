@@ -105,7 +105,7 @@ impl FeatureExtractor {
                 .map(|&feature| (feature, UNIT))
                 .collect(),
             // In 1024ths of the largest.
-            Weight::TfLengthNoun => {
+            Weight::TfLengthNoun(_) => {
                 let scaled = |&(feature, weight): &(u64, i32)| (feature, (weight / 4).max(1));
                 self.weights.iter().map(scaled).collect()
             }

@@ -1,8 +1,9 @@
 //! Weights of the features of a text in a simhash (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight), in integers.
 
 use crate::feature::FeatureExtractor;
-use crate::scheme::{Nouns, Weight};
+use crate::scheme::{Lambda, Weight};
 use crate::terms::{Terms, log2_256};
+use crate::text::Segmenter;
 
 /// Occurrences beyond this many count as this many, so that no product overflows.
 const MOST: usize = 1 << 15;
@@ -22,7 +23,7 @@ pub(super) fn weigh(
         let (feature, often) = (equal[0], equal.len().min(MOST));
         let log_tf = || 256 + log2_256(often as u64) as usize;
         let value = match weight {
-            Weight::Set | Weight::TfLengthNoun => 1,
+            Weight::Set | Weight::TfLengthNoun(_) => 1,
             Weight::Tf => often,
             Weight::LogTf => log_tf(),
             Weight::Idf => idf(feature),
@@ -45,11 +46,10 @@ pub(super) struct ScoredWord {
 /// Word weight of Yu, Hu and Zhang: `W = Score / max Score` in 1024ths, `Score = n + lambda * (Len + Pos)`; Len is 1 for words
 /// of 4 characters or more, Pos 1 for words that are nouns at least as often as not, where the scheme
 /// has nouns told from other words. The source leaves open how lambda depends on the document's
-/// length; here it is 1 + floor(log2(1 + words / 64)), so that it keeps pace with the frequencies of
-/// longer texts.
-pub(super) fn length_noun_weights(words: &mut [ScoredWord], out: &mut Vec<(u64, i32)>) {
+/// length: see [`Lambda`].
+fn length_noun_weights(lambda: Lambda, words: &mut [ScoredWord], out: &mut Vec<(u64, i32)>) {
     words.sort_unstable();
-    let lambda = 1 + u64::from((1 + words.len() as u64 / 64).ilog2());
+    let lambda = lambda.of(words.len());
     let scores = |words: &[ScoredWord]| {
         let nouns = words.iter().filter(|word| word.noun).count();
         let pos = 2 * nouns >= words.len();
@@ -85,7 +85,7 @@ impl WordStream {
 
 impl FeatureExtractor {
     /// The weights of the words of `text` by Yu, Hu and Zhang.
-    pub(super) fn weigh_by_length_and_noun(&mut self, text: &str) {
+    pub(super) fn weigh_by_length_and_noun(&mut self, text: &str, lambda: Lambda) {
         let Self {
             segmenter,
             hash,
@@ -95,36 +95,48 @@ impl FeatureExtractor {
             ..
         } = self;
         // Tags are those of the words as they stand, not of stems.
-        let mut words = WordStream::default();
-        segmenter.plain_batches(text, |batch| {
-            batch.words().for_each(|word| words.push(word))
-        });
+        let (words, nouns) = match nouns.are_tagged() {
+            #[cfg(feature = "languages")]
+            true => tagged_words(segmenter, text),
+            _ => untagged_words(segmenter, text),
+        };
         segmenter.begin(text);
-        let words = words.list();
-        let nouns = nouns_among(*nouns, &segmenter.seen(text), &words);
-        let weighed = words.iter().zip(nouns).filter_map(|(word, noun)| {
-            let word = segmenter.filtered(word)?;
-            Some(ScoredWord {
-                hash: hash.of(word.as_bytes(), *seed),
-                long: word.chars().nth(3).is_some(),
-                noun,
-            })
-        });
-        length_noun_weights(&mut weighed.collect::<Vec<_>>(), weights);
+        let weighed = words
+            .list()
+            .into_iter()
+            .zip(nouns)
+            .filter_map(|(word, noun)| {
+                let word = segmenter.filtered(word)?;
+                Some(ScoredWord {
+                    hash: hash.of(word.as_bytes(), *seed),
+                    long: word.chars().nth(3).is_some(),
+                    noun,
+                })
+            });
+        length_noun_weights(lambda, &mut weighed.collect::<Vec<_>>(), weights);
     }
 }
 
+/// The words of a text, none of them a noun.
+fn untagged_words(segmenter: &mut Segmenter, text: &str) -> (WordStream, Vec<bool>) {
+    let mut words = WordStream::default();
+    segmenter.plain_batches(text, |batch| {
+        batch.words().for_each(|word| words.push(word));
+    });
+    let nouns = vec![false; words.ends.len()];
+    (words, nouns)
+}
+
+/// The words of a text, and for each whether it is a noun.
 #[cfg(feature = "languages")]
-fn nouns_among(nouns: Nouns, text: &str, words: &[&str]) -> Vec<bool> {
-    match nouns.are_tagged() {
-        true => crate::language::nouns::nouns(text, words),
-        false => vec![false; words.len()],
-    }
-}
-
-#[cfg(not(feature = "languages"))]
-fn nouns_among(_: Nouns, _: &str, words: &[&str]) -> Vec<bool> {
-    vec![false; words.len()]
+fn tagged_words(segmenter: &mut Segmenter, text: &str) -> (WordStream, Vec<bool>) {
+    let (mut words, mut places) = (WordStream::default(), Vec::new());
+    segmenter.words_by_run(text, |word, place| {
+        words.push(word);
+        places.push(place);
+    });
+    let nouns = crate::language::nouns::nouns(&words.list(), &places);
+    (words, nouns)
 }
 
 #[cfg(test)]
@@ -140,7 +152,7 @@ mod tests {
         words.extend([word(2, false, false); 5]);
         words.push(word(3, false, false));
         let mut out = Vec::new();
-        length_noun_weights(&mut words, &mut out);
+        length_noun_weights(Lambda::BY_LENGTH, &mut words, &mut out);
         assert_eq!(out, [(1, 819), (2, 1024), (3, 205)]); // 4/5, 1 and 1/5 of 1024
     }
 
@@ -154,7 +166,7 @@ mod tests {
         words.extend([word(2, false, false); 5]);
         words.push(word(3, false, true));
         let mut out = Vec::new();
-        length_noun_weights(&mut words, &mut out);
+        length_noun_weights(Lambda::BY_LENGTH, &mut words, &mut out);
         assert_eq!(out, [(1, 1024), (2, 1024), (3, 410)]); // 1, 1 and 2/5 of 1024
     }
 }

@@ -75,32 +75,59 @@ pub(crate) fn has_runs(piece: &str) -> bool {
     piece.chars().any(|c| Script::of(c) != Script::Other)
 }
 
-/// Shows `visit` the words of a piece: runs of our scripts by dictionary, all else by Unicode's rules.
-pub(crate) fn words(piece: &str, mut visit: impl FnMut(&str)) {
+/// The dictionary that knows the words of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunDictionary {
+    /// None: the rules of Unicode cut the run.
+    None,
+    /// That of jieba: a run of Han alone.
+    Chinese,
+    /// One of ICU's.
+    Other,
+}
+
+/// The runs of a piece in order, each with its dictionary. Linear time.
+pub(crate) fn runs(piece: &str) -> impl Iterator<Item = (&str, RunDictionary)> {
     let mut rest = piece;
-    while let Some(first) = rest.chars().next() {
-        let script = Script::of(first);
-        let longest = match script {
-            Script::Other => usize::MAX,
-            _ => LONGEST_RUN,
-        };
-        let mut kana = false;
-        let end = rest
-            .char_indices()
-            .enumerate()
-            .find(|&(number, (_, c))| {
-                let other = Script::of(c);
-                kana |= other == Script::Kana && script.joins(other);
-                number == longest || !script.joins(other)
-            })
-            .map_or(rest.len(), |(_, (at, _))| at);
-        let (run, after) = rest.split_at(end);
-        match script {
-            Script::Other => run.unicode_words().for_each(&mut visit),
-            Script::Han | Script::Kana if !kana => chinese_words(run, &mut visit),
-            _ => other_words(run, &mut visit),
+    std::iter::from_fn(move || {
+        let (run, dictionary) = first_run(rest)?;
+        rest = &rest[run.len()..];
+        Some((run, dictionary))
+    })
+}
+
+fn first_run(text: &str) -> Option<(&str, RunDictionary)> {
+    let script = Script::of(text.chars().next()?);
+    let longest = match script {
+        Script::Other => usize::MAX,
+        _ => LONGEST_RUN,
+    };
+    let mut kana = false;
+    let end = text
+        .char_indices()
+        .enumerate()
+        .find(|&(number, (_, c))| {
+            let other = Script::of(c);
+            kana |= other == Script::Kana && script.joins(other);
+            number == longest || !script.joins(other)
+        })
+        .map_or(text.len(), |(_, (at, _))| at);
+    let dictionary = match script {
+        Script::Other => RunDictionary::None,
+        Script::Han | Script::Kana if !kana => RunDictionary::Chinese,
+        _ => RunDictionary::Other,
+    };
+    Some((&text[..end], dictionary))
+}
+
+/// Shows `visit` the words of a piece: runs of our scripts by dictionary, all else by Unicode's rules.
+pub(crate) fn words<'t>(piece: &'t str, mut visit: impl FnMut(&'t str)) {
+    for (run, dictionary) in runs(piece) {
+        match dictionary {
+            RunDictionary::None => run.unicode_words().for_each(&mut visit),
+            RunDictionary::Chinese => chinese_words(run, &mut visit),
+            RunDictionary::Other => other_words(run, &mut visit),
         }
-        rest = after;
     }
 }
 
@@ -108,13 +135,13 @@ fn is_word(segment: &str) -> bool {
     segment.chars().any(char::is_alphanumeric)
 }
 
-fn chinese_words(run: &str, visit: &mut impl FnMut(&str)) {
+fn chinese_words<'t>(run: &'t str, visit: &mut impl FnMut(&'t str)) {
     let tokens = CHINESE.cut(run, true);
     let words = tokens.iter().map(|token| token.word);
     words.filter(|word| is_word(word)).for_each(visit);
 }
 
-fn other_words(run: &str, visit: &mut impl FnMut(&str)) {
+fn other_words<'t>(run: &'t str, visit: &mut impl FnMut(&'t str)) {
     let mut start = 0;
     for end in OTHERS.segment_str(run) {
         let segment = &run[start..end];

@@ -5,12 +5,16 @@
 //! 26,900 words, then 201 rules that change tags by their neighbours. A word that the model does
 //! not know is a noun when it is all letters. Chinese: the tag of jieba's dictionary, or of its
 //! hidden Markov model for words that are not in it; nouns are those whose tag begins with n.
+//!
+//! The run that a word stands in decides which of them tags it, as it decides which dictionary cuts
+//! it: Han runs are Chinese, Latin letters English, and words of other scripts are no nouns. The
+//! rules see one line, and of it the words from one of another script to the next. So a line in
+//! another language moves no other word's tag.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::dictionary::CHINESE;
-use super::{Language, detect};
+use super::dictionary::{CHINESE, RunDictionary};
 
 /// Universal parts of speech, as the model calls them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +67,7 @@ impl NounModel {
         model
     }
 
-    /// The tags of a text's words.
+    /// The tags of words in a row.
     fn tag(&self, words: &[&str]) -> Vec<Option<NounTag>> {
         let mut tags: Vec<_> = words
             .iter()
@@ -138,15 +142,65 @@ fn begins_like(a: &str, b: &str) -> bool {
         .all(|(a, b)| a.eq_ignore_ascii_case(&b))
 }
 
-/// For each of a text's words, in text order, whether it is a noun; none is where the text is
-/// neither English nor Chinese.
-pub(crate) fn nouns(text: &str, words: &[&str]) -> Vec<bool> {
-    let code = detect(text).map(Language::code);
-    match code {
-        Some("en") => english_nouns(words),
-        Some("zh") => words.iter().map(|word| is_chinese_noun(word)).collect(),
-        _ => vec![false; words.len()],
+/// The surroundings of a word.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WordPlace {
+    /// The number of its line, from 0.
+    pub(crate) line: usize,
+    /// The dictionary of the run that it begins in.
+    pub(crate) dictionary: RunDictionary,
+}
+
+/// Source of a word's tag.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tagger {
+    /// None: the word is no noun.
+    None,
+    English,
+    Chinese,
+}
+
+impl Tagger {
+    fn of(word: &str, dictionary: RunDictionary) -> Self {
+        match dictionary {
+            RunDictionary::Chinese => Self::Chinese,
+            RunDictionary::Other => Self::None,
+            RunDictionary::None => {
+                let mut letters = word.chars().filter(|c| c.is_alphabetic());
+                // Numbers are part of a sentence too.
+                match letters.all(is_latin) {
+                    true => Self::English,
+                    false => Self::None,
+                }
+            }
+        }
     }
+}
+
+/// Returns true if a letter is in the blocks from Basic Latin to Latin Extended-B, in Latin Extended
+/// Additional, a Latin ligature or of full width.
+fn is_latin(letter: char) -> bool {
+    matches!(
+        letter,
+        '\0'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' | '\u{fb00}'..='\u{fb06}' | '\u{ff21}'..='\u{ff5a}'
+    )
+}
+
+/// For each of a text's words, in text order, whether it is a noun; `places` holds the place of each.
+pub(crate) fn nouns(words: &[&str], places: &[WordPlace]) -> Vec<bool> {
+    let source =
+        |(word, place): (&&str, &WordPlace)| (place.line, Tagger::of(word, place.dictionary));
+    let sources: Vec<_> = words.iter().zip(places).map(source).collect();
+    let mut nouns = Vec::with_capacity(words.len());
+    for context in sources.chunk_by(|a, b| a == b) {
+        let words = &words[nouns.len()..][..context.len()];
+        match context[0].1 {
+            Tagger::None => nouns.resize(nouns.len() + words.len(), false),
+            Tagger::English => nouns.extend(english_nouns(words)),
+            Tagger::Chinese => nouns.extend(words.iter().map(|word| is_chinese_noun(word))),
+        }
+    }
+    nouns
 }
 
 fn english_nouns(words: &[&str]) -> Vec<bool> {

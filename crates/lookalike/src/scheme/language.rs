@@ -95,7 +95,7 @@ pub struct StopWords(LanguageSource);
 pub struct Stemming(LanguageSource);
 
 /// True if nouns weigh more with [`Weight::TfLengthNoun`](super::Weight::TfLengthNoun): Pos of Yu, Hu and Zhang, by part-of-speech tags
-/// of English and Chinese. Off by default: Pos is 0 then.
+/// of words in Latin letters, as English, and in Han, as Chinese. Off by default: Pos is 0 then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Nouns(bool);
 
@@ -162,7 +162,7 @@ impl fmt::Display for Stemming {
 impl fmt::Display for Nouns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            true => write!(f, "{TAGGERS}/{DETECTION}"),
+            true => f.write_str(TAGGERS),
             false => f.write_str("none"),
         }
     }
@@ -228,11 +228,11 @@ impl FromStr for Nouns {
 
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         #[cfg(feature = "languages")]
-        if text == "tagged" || text == Self::TAGGED.to_string() {
+        if matches!(text, "tagged" | TAGGERS) {
             return Ok(Self::TAGGED);
         }
         let expected = if cfg!(feature = "languages") {
-            "none or tagged, or in a scheme harper-brill-3.0.0/jieba-0.11.0/whatlang-0.18.0"
+            "none or tagged, or in a scheme harper-brill-3.0.0/jieba-0.11.0"
         } else {
             LACKING
         };

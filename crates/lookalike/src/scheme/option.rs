@@ -116,34 +116,6 @@ impl FromStr for Segmentation {
     }
 }
 
-word_option! {
-    /// Weight of a feature in a simhash (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight); the formulas stand in `crate::feature`.
-    Weight, "weight", "set, tf, log-tf, idf, tf-idf, log-tf-idf or tf-length-noun",
-    /// Each distinct feature once.
-    #[default]
-    Set = "set",
-    /// As often as it occurs.
-    Tf = "tf",
-    /// 1 + the binary logarithm of how often it occurs.
-    LogTf = "log-tf",
-    /// Each once, by how rare it is in the collection of the scheme's term table.
-    Idf = "idf",
-    /// The product of `tf` and `idf`.
-    TfIdf = "tf-idf",
-    /// The product of `log-tf` and `idf`.
-    LogTfIdf = "log-tf-idf",
-    /// The score of a word by Yu, Hu and Zhang, for `words:1`.
-    TfLengthNoun = "tf-length-noun",
-}
-
-impl Weight {
-    /// Returns true if the weight comes from a table of terms.
-    #[must_use]
-    pub const fn needs_terms(self) -> bool {
-        matches!(self, Self::Idf | Self::TfIdf | Self::LogTfIdf)
-    }
-}
-
 /// The size of a shingle: 1 to 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width(NonZeroU8);

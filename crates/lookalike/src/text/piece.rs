@@ -12,7 +12,7 @@ use super::class::{self, BoundaryClass};
 use super::fold;
 use super::ignorable::is_ignorable;
 #[cfg(feature = "languages")]
-use crate::language::dictionary;
+use crate::language::dictionary::{self, RunDictionary};
 use crate::scheme::{Case, Normalization, Segmentation};
 
 /// Normalises and cuts pieces, with buffers that are used again.
@@ -40,25 +40,49 @@ impl PieceReader {
 
     /// Shows `visit` the words of `piece`.
     pub(super) fn words(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
+        self.cut(piece, |_, word| visit(word));
+    }
+
+    /// Shows `visit` the words of `piece`, each with the dictionary of the run that it begins in.
+    #[cfg(feature = "languages")]
+    pub(super) fn words_by_run(&mut self, piece: &str, mut visit: impl FnMut(&str, RunDictionary)) {
+        let mut runs: Vec<(usize, RunDictionary)> = Vec::new();
+        let mut at = 0;
+        self.cut(piece, |folded, word| {
+            if runs.is_empty() {
+                runs.extend(run_ends(folded));
+            }
+            // The word is a part of the folded piece.
+            let begin = word.as_ptr().addr() - folded.as_ptr().addr();
+            while runs[at].0 <= begin {
+                at += 1;
+            }
+            visit(word, runs[at].1);
+        });
+    }
+
+    /// Shows `visit` the folded piece and each of its words, which is a part of it.
+    fn cut(&mut self, piece: &str, mut visit: impl FnMut(&str, &str)) {
         let segmentation = self.rules.segmentation;
         if !segmentation.is_word_chars() && self.fold_common(piece) {
             #[cfg(feature = "languages")]
             if segmentation == Segmentation::Languages && dictionary::has_runs(&self.lower) {
-                return dictionary::words(&self.lower, visit);
+                return dictionary::words(&self.lower, |word| visit(&self.lower, word));
             }
-            return common_words(&self.lower, &self.steps, visit);
+            return common_words(&self.lower, &self.steps, |word| visit(&self.lower, word));
         }
         let folded = self.fold_any(piece);
+        let visit = |word: &str| visit(folded, word);
         match segmentation {
             Segmentation::WordChars => folded
                 .split(|c| !is_word_char(c))
                 .filter(|word| !word.is_empty())
-                .for_each(&mut visit),
+                .for_each(visit),
             #[cfg(feature = "languages")]
             Segmentation::Languages if dictionary::has_runs(folded) => {
                 dictionary::words(folded, visit);
             }
-            _ => folded.unicode_words().for_each(&mut visit),
+            _ => folded.unicode_words().for_each(visit),
         }
     }
 
@@ -124,6 +148,15 @@ impl PieceReader {
             Case::Lower => lower_case(piece, lower),
         }
     }
+}
+
+/// The end of each run of a piece, in bytes, with its dictionary.
+#[cfg(feature = "languages")]
+fn run_ends(piece: &str) -> impl Iterator<Item = (usize, RunDictionary)> {
+    dictionary::runs(piece).scan(0, |end, (run, dictionary)| {
+        *end += run.len();
+        Some((*end, dictionary))
+    })
 }
 
 /// Shows `visit` the words of a piece of common characters.

@@ -1,8 +1,9 @@
 //! What is known of single languages: dictionaries, stop words, stems, nouns, detection.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use lookalike::language::detect;
+use lookalike::scheme::Lambda;
 use lookalike::{
     FeatureExtractor, Language, Nouns, Scheme, Segmentation, Segmenter, Shingle, Stemming,
     StopWords, Weight,
@@ -48,7 +49,7 @@ fn schemes_name_the_data_of_this_build() {
     }
     let scheme = Scheme {
         segmentation: Segmentation::Languages,
-        weight: Weight::TfLengthNoun,
+        weight: Weight::TfLengthNoun(Lambda::BY_LENGTH),
         shingle: Shingle::words(1).unwrap(),
         stop: "de,en".parse().unwrap(),
         stem: "auto".parse().unwrap(),
@@ -58,7 +59,7 @@ fn schemes_name_the_data_of_this_build() {
     let text = "lookalike/1 html=main/1 boilerplate=kept mask=none normalize=nfc fold=none case=lower \
                 segment=languages/jieba-0.11.0/icu-2.4.0 stop=de,en/stop-words-0.10.1 \
                 stem=auto/whatlang-0.18.0/frostem-2.20261016.1 shingle=words:1 hash=xxh3-64 seed=0 \
-                weight=tf-length-noun nouns=harper-brill-3.0.0/jieba-0.11.0/whatlang-0.18.0 fields=none \
+                weight=tf-length-noun nouns=harper-brill-3.0.0/jieba-0.11.0 fields=none \
                 terms=none sketch=none unicode=17";
     assert_eq!(scheme.to_string(), text);
     assert_eq!(text.parse(), Ok(scheme));
@@ -168,24 +169,197 @@ fn lists_and_stems_follow_the_language_of_the_text() {
     assert_eq!(words(&scheme, "qwx zzv 17"), ["qwx", "zzv", "17"]);
 }
 
+fn with_nouns(lambda: Lambda) -> Scheme {
+    Scheme {
+        weight: Weight::TfLengthNoun(lambda),
+        shingle: Shingle::words(1).unwrap(),
+        nouns: Nouns::TAGGED,
+        ..Scheme::default()
+    }
+}
+
+fn weights_of_words(scheme: &Scheme, text: &str) -> BTreeMap<String, i32> {
+    let mut extractor = FeatureExtractor::new(scheme);
+    let weights: HashMap<u64, i32> = extractor.extract(text).weights.iter().copied().collect();
+    let hashes = extractor.features(text);
+    let words = words(scheme, text);
+    assert_eq!(words.len(), hashes.len());
+    let found = words.into_iter().zip(hashes);
+    found.map(|(word, hash)| (word, weights[hash])).collect()
+}
+
+/// In a Chinese text, a line of English once made the language of the whole text English, and all its
+/// Chinese words nouns.
+#[test]
+fn an_english_line_does_not_make_chinese_words_nouns() {
+    let chinese = "\u{6211}\u{4eec}\u{6765}\u{5230}\u{5317}\u{4eac}\u{3002}";
+    let english =
+        "The engineers quickly repaired every bridge that the rivers had destroyed during spring.";
+    let scheme = Scheme {
+        segmentation: Segmentation::Languages,
+        ..with_nouns(Lambda::new(1).unwrap())
+    };
+    let [alone, behind, before] = [
+        chinese.to_owned(),
+        format!("{english}\n{chinese}"),
+        format!("{chinese}\n{english}"),
+    ]
+    .map(|text| weights_of_words(&scheme, &text));
+    // The verb scores 1 and the noun 1 + 1. "bridge", long and a noun, scores 1 + 1 + 1.
+    let (verb, noun) = ("\u{6765}\u{5230}", "\u{5317}\u{4eac}");
+    assert_eq!((alone[verb], alone[noun]), (512, 1024));
+    for mixed in [behind, before] {
+        assert_eq!(
+            (mixed[verb], mixed[noun], mixed["bridge"]),
+            (341, 683, 1024)
+        );
+        assert!(mixed["bridge"] > mixed["quickly"]);
+    }
+}
+
+/// A run with kana is Japanese: jieba's tags say nothing of it. So are Thai and Russian words no nouns.
+#[test]
+fn words_of_other_scripts_are_no_nouns() {
+    let scheme = with_nouns(Lambda::new(1).unwrap());
+    for text in [
+        "\u{5317}\u{4eac}\u{3067}",
+        "\u{e01}\u{e0e}\u{e2b}\u{e21}",
+        "\u{434}\u{43e}\u{43c} \u{441}\u{43e}\u{43d}",
+        "42 17",
+    ] {
+        let scheme = Scheme {
+            segmentation: Segmentation::Languages,
+            ..scheme
+        };
+        let plain = Scheme {
+            nouns: Nouns::NONE,
+            ..scheme
+        };
+        assert_eq!(
+            weights_of_words(&scheme, text),
+            weights_of_words(&plain, text),
+            "{text}"
+        );
+    }
+}
+
+/// Words whose tags follow their neighbours, and words that the model does not know.
+fn english_line() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "to", "plan", "the", "that", "her", "can", "run", "walks", "back", "like", "is", "a",
+        "old", "cut", "having", "of", "zorbs", "7", "they", "left", "will", "first", "more",
+    ]);
+    prop::collection::vec(words, 1..8).prop_map(|words| words.join(" "))
+}
+
+fn chinese_line() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "\u{6211}\u{4eec}",
+        "\u{6765}\u{5230}",
+        "\u{5317}\u{4eac}",
+        "\u{6cd5}\u{5f8b}",
+        "\u{4eba}\u{6c11}",
+        "\u{89c4}\u{5b9a}",
+        "\u{ff0c}",
+        "\u{3002}",
+        "\u{56fd}\u{5bb6}",
+        "\u{4e0d}\u{5f97}",
+    ]);
+    prop::collection::vec(words, 1..8).prop_map(|words| words.concat())
+}
+
+fn other_line() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "\u{6771}\u{4eac}\u{306b}\u{4f4f}\u{3093}\u{3067}",
+        "\u{434}\u{43e}\u{43c} \u{438} \u{441}\u{430}\u{434}",
+        "\u{e01}\u{e0e}\u{e2b}\u{e21}\u{e32}\u{e22}\u{e44}\u{e17}\u{e22}",
+        "",
+    ])
+    .prop_map(str::to_owned)
+}
+
+fn any_line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        english_line(),
+        chinese_line(),
+        other_line(),
+        (chinese_line(), english_line(), chinese_line())
+            .prop_map(|(front, middle, back)| front + &middle + &back),
+    ]
+}
+
+proptest! {
+    /// A line moves the weight of no word but its own: not in another language, nor in the same.
+    #[test]
+    fn a_line_moves_no_other_words_weight(
+        mut lines in prop::collection::vec(any_line(), 1..8),
+        line in any_line(),
+        at in any::<prop::sample::Index>(),
+        lambda in prop::sample::select(vec![1, 3, 255]),
+        segmentation in prop::sample::select(vec![Segmentation::Unicode, Segmentation::Languages]),
+    ) {
+        let scheme = Scheme { segmentation, ..with_nouns(Lambda::new(lambda).unwrap()) };
+        // Weights are relative to the largest score, which these words keep.
+        lines.insert(0, "most ".repeat(300));
+        let before = weights_of_words(&scheme, &lines.join("\n"));
+        lines.insert(at.index(lines.len() + 1), line.clone());
+        let after = weights_of_words(&scheme, &lines.join("\n"));
+        let own = words(&scheme, &line);
+        for (word, weight) in before {
+            prop_assert!(own.contains(&word) || after[&word] == weight, "{word} in {lines:?}");
+        }
+    }
+
+    /// Within a line, a run of Latin letters between Han runs moves the weight of no Chinese word.
+    #[test]
+    fn an_english_run_moves_no_chinese_words_weight(
+        parts in prop::collection::vec(chinese_line(), 1..6),
+        run in english_line(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let scheme = Scheme {
+            segmentation: Segmentation::Languages,
+            ..with_nouns(Lambda::new(2).unwrap())
+        };
+        let mut parts = [vec!["most ".repeat(300)], parts].concat();
+        let before = weights_of_words(&scheme, &parts.join(" "));
+        parts.insert(at.index(parts.len() + 1), run.clone());
+        let after = weights_of_words(&scheme, &parts.join(" "));
+        let own = words(&scheme, &run);
+        for (word, weight) in before {
+            let is_chinese = !word.is_ascii();
+            prop_assert!(!is_chinese || own.contains(&word) || after[&word] == weight, "{word} in {parts:?}");
+        }
+    }
+
+    /// The weighted features are those of the set, wherever lines and pieces end.
+    #[test]
+    fn words_with_nouns_are_the_words_without(
+        text in "[a-cA-C0-9 ,._'\n\r\t\u{b}\u{4e00}-\u{4e10}\u{3040}-\u{3050}\u{30a0}-\u{30b0}\u{301}\u{ad}\u{e01}-\u{e10}]{0,60}",
+        segmentation in prop::sample::select(vec![Segmentation::Unicode, Segmentation::WordChars, Segmentation::Languages]),
+        mask in prop::sample::select(vec!["none", "numbers", "dates"]),
+    ) {
+        let scheme = Scheme {
+            segmentation,
+            mask: mask.parse().unwrap(),
+            ..with_nouns(Lambda::BY_LENGTH)
+        };
+        let mut extractor = FeatureExtractor::new(&scheme);
+        let features = extractor.extract(&text);
+        let weighed: Vec<u64> = features.weights.iter().map(|weight| weight.0).collect();
+        prop_assert_eq!(weighed, features.set);
+    }
+}
+
 #[test]
 fn nouns_weigh_more() {
-    let scheme = |nouns| Scheme {
-        weight: Weight::TfLengthNoun,
-        shingle: Shingle::words(1).unwrap(),
-        nouns,
-        ..Scheme::default()
-    };
     let text = "The old engineers quickly repaired every bridge that the rivers had destroyed during spring";
     let weight_of = |nouns, word: &str| {
-        let scheme = scheme(nouns);
-        let mut extractor = FeatureExtractor::new(&scheme);
-        let feature = extractor.features(word)[0];
-        let weights = extractor.extract(text).weights.to_vec();
-        let found = weights.iter().find(|weight| weight.0 == feature);
-        found
-            .map(|weight| weight.1)
-            .expect("the word is in the text")
+        let scheme = Scheme {
+            nouns,
+            ..with_nouns(Lambda::BY_LENGTH)
+        };
+        weights_of_words(&scheme, text)[word]
     };
     assert_eq!(
         weight_of(Nouns::NONE, "bridge"),

@@ -1,7 +1,7 @@
 //! The text form of schemes: canonical, complete, refusing what it does not mean.
 
 use lookalike::hash::siphash::SipKey;
-use lookalike::scheme::{BoilerplateScope, ParseSchemeError, UNICODE_MAJOR, Widths};
+use lookalike::scheme::{BoilerplateScope, Lambda, ParseSchemeError, UNICODE_MAJOR, Widths};
 use lookalike::{
     Boilerplate, Case, Extraction, FieldWeights, Folding, HtmlMode, Mask, Normalization, Nouns,
     Scheme, Segmentation, Shingle, Sketch, Stemming, StopWords, TermsId, TokenHash, Weight, Width,
@@ -52,7 +52,9 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         Weight::Idf,
         Weight::TfIdf,
         Weight::LogTfIdf,
-        Weight::TfLengthNoun,
+        Weight::TfLengthNoun(Lambda::BY_LENGTH),
+        Weight::TfLengthNoun(Lambda::new(1).unwrap()),
+        Weight::TfLengthNoun(Lambda::new(255).unwrap()),
     ]);
     let hash = prop::sample::select(vec![TokenHash::Xxh3, TokenHash::Lookup3]);
     let mask = any::<[bool; 2]>().prop_map(|[numbers, dates]| Mask { numbers, dates });
@@ -169,10 +171,7 @@ fn schemes_that_need_a_feature_are_refused_by_name() {
         ),
         base.replace("stop=none", "stop=en/stop-words-0.10.1"),
         base.replace("stem=none", "stem=en/frostem-2.20261016.1"),
-        base.replace(
-            "nouns=none",
-            "nouns=harper-brill-3.0.0/jieba-0.11.0/whatlang-0.18.0",
-        ),
+        base.replace("nouns=none", "nouns=harper-brill-3.0.0/jieba-0.11.0"),
     ] {
         let message = refused(text);
         assert!(message.contains("Cargo feature `languages`"), "{message}");

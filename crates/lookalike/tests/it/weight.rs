@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lookalike::scheme::Lambda;
 use lookalike::{
     FeatureExtractor, Scheme, Segmentation, Simhash, Terms, TermsBuilder, TokenHash, Weight,
 };
@@ -76,7 +77,7 @@ proptest! {
 /// 5, "base" once 1 + 1; the largest score is 5.
 #[test]
 fn y1_by_hand() {
-    let scheme = words(Weight::TfLengthNoun);
+    let scheme = words(Weight::TfLengthNoun(Lambda::BY_LENGTH));
     let found = weights(&scheme, None, "data of data of data of base of of");
     let mut extractor = FeatureExtractor::new(&scheme);
     let weight_of = |word: &str, extractor: &mut FeatureExtractor| {
@@ -86,6 +87,32 @@ fn y1_by_hand() {
     for (word, score) in [("data", 4.0), ("of", 5.0), ("base", 2.0)] {
         let expected = (score / 5.0 * 1024.0_f64).round() as i32;
         assert_eq!(weight_of(word, &mut extractor), expected, "{word}");
+    }
+}
+
+/// The same sentence with λ = 7: "data" 3 + 7, "of" 5, "base" 1 + 7.
+#[test]
+fn lambda_is_a_parameter_of_the_scheme() {
+    let scheme = words(Weight::TfLengthNoun(Lambda::new(7).unwrap()));
+    let mut found: Vec<i32> = weights(&scheme, None, "data of data of data of base of of")
+        .into_iter()
+        .map(|entry| entry.1)
+        .collect();
+    found.sort_unstable();
+    assert_eq!(found, [512, 819, 1024]); // 5/10, 8/10 and 10/10 of 1024
+    assert_ne!(
+        scheme.id(),
+        words(Weight::TfLengthNoun(Lambda::BY_LENGTH)).id()
+    );
+    for refused in [
+        "tf-length-noun:0",
+        "tf-length-noun:256",
+        "tf-length-noun:",
+        "tf-length-noun:07",
+        "tf-length-nounx",
+    ] {
+        let error = refused.parse::<Weight>().unwrap_err().to_string();
+        assert!(error.contains("from 1 to 255"), "{error}");
     }
 }
 

@@ -1,0 +1,119 @@
+//! Weights of features in a simhash.
+
+use std::fmt;
+use std::num::NonZeroU8;
+use std::str::FromStr;
+
+use super::option::parse_number;
+use super::parse_error::ParseOptionError;
+
+/// Weight of a feature in a simhash (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight); the formulas stand in `crate::feature`.
+///
+/// ```
+/// use lookalike::Weight;
+/// use lookalike::scheme::Lambda;
+/// let fixed = Weight::TfLengthNoun(Lambda::new(4).unwrap());
+/// assert_eq!(fixed.to_string(), "tf-length-noun:4");
+/// assert_eq!("tf-length-noun".parse(), Ok(Weight::TfLengthNoun(Lambda::BY_LENGTH)));
+/// assert!("tf-length-noun:0".parse::<Weight>().is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Weight {
+    /// Each distinct feature once.
+    #[default]
+    Set,
+    /// As often as it occurs.
+    Tf,
+    /// 1 + the binary logarithm of how often it occurs.
+    LogTf,
+    /// Each once, by how rare it is in the collection of the scheme's term table.
+    Idf,
+    /// The product of `tf` and `idf`.
+    TfIdf,
+    /// The product of `log-tf` and `idf`.
+    LogTfIdf,
+    /// The score of a word by Yu, Hu and Zhang, for `words:1`.
+    TfLengthNoun(Lambda),
+}
+
+/// The parameter λ of [`Weight::TfLengthNoun`]: the number of occurrences that a long word, or a noun,
+/// counts more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Lambda(Option<NonZeroU8>);
+
+impl Lambda {
+    /// 1 + floor(log2(1 + words / 64)) of each text, so that it keeps pace with the frequencies of
+    /// longer texts.
+    pub const BY_LENGTH: Self = Self(None);
+
+    /// The same number for all texts, or `None` outside 1 to 255.
+    #[must_use]
+    pub const fn new(lambda: u8) -> Option<Self> {
+        match NonZeroU8::new(lambda) {
+            Some(lambda) => Some(Self(Some(lambda))),
+            None => None,
+        }
+    }
+
+    /// The number for a text of so many words.
+    #[must_use]
+    pub fn of(self, words: usize) -> u64 {
+        let by_length = || 1 + u64::from((1 + words as u64 / 64).ilog2());
+        self.0.map_or_else(by_length, |fixed| fixed.get().into())
+    }
+}
+
+impl Weight {
+    /// Returns true if the weight comes from a table of terms.
+    #[must_use]
+    pub const fn needs_terms(self) -> bool {
+        matches!(self, Self::Idf | Self::TfIdf | Self::LogTfIdf)
+    }
+}
+
+const TF_LENGTH_NOUN: &str = "tf-length-noun";
+
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Set => "set",
+            Self::Tf => "tf",
+            Self::LogTf => "log-tf",
+            Self::Idf => "idf",
+            Self::TfIdf => "tf-idf",
+            Self::LogTfIdf => "log-tf-idf",
+            Self::TfLengthNoun(Lambda(None)) => TF_LENGTH_NOUN,
+            Self::TfLengthNoun(Lambda(Some(fixed))) => {
+                return f.pad(&format!("{TF_LENGTH_NOUN}:{fixed}"));
+            }
+        })
+    }
+}
+
+impl FromStr for Weight {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let fixed = || {
+            let lambda = text.strip_prefix(TF_LENGTH_NOUN)?.strip_prefix(':')?;
+            parse_number(lambda).and_then(Lambda::new)
+        };
+        Ok(match text {
+            "set" => Self::Set,
+            "tf" => Self::Tf,
+            "log-tf" => Self::LogTf,
+            "idf" => Self::Idf,
+            "tf-idf" => Self::TfIdf,
+            "log-tf-idf" => Self::LogTfIdf,
+            TF_LENGTH_NOUN => Self::TfLengthNoun(Lambda::BY_LENGTH),
+            _ => Self::TfLengthNoun(fixed().ok_or_else(|| {
+                ParseOptionError::new(
+                    "weight",
+                    "set, tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or tf-length-noun:N with λ = N \
+                     from 1 to 255",
+                    text,
+                )
+            })?),
+        })
+    }
+}
