@@ -747,11 +747,17 @@ pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
     line(
         "mirrors",
         &format!(
-            "{} on several servers, {}",
+            "{} of {} on several servers, {}{}",
             counted(summary.mirrored_sets, "page set"),
+            counted(summary.mirrored_pages, "page"),
             match summary.aliases {
                 1 => "1 alias".to_owned(),
                 aliases => format!("{} aliases", grouped(aliases)),
+            },
+            match summary.apart_by_address {
+                0 => String::new(),
+                1 => "; 1 server is none by its address".to_owned(),
+                apart => format!("; {} servers are none by their addresses", grouped(apart)),
             }
         ),
     );

@@ -214,6 +214,22 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
     if is_given(read, "copy_containment") && !to_folder {
         return refused("copy_containment", "it is for skip.jsonl, which -o DIR has");
     }
+    let of_mirrors = [
+        "set_page_share",
+        "set_server_share",
+        "alias_pages",
+        "address",
+    ];
+    if let Some(id) = of_mirrors
+        .into_iter()
+        .find(|id| is_given(read, id))
+        .filter(|_| !to_folder)
+    {
+        return refused(
+            id,
+            "it is for mirrors.jsonl and aliases.jsonl, which -o DIR has",
+        );
+    }
     let has_servers = to_folder || is_given(read, "copies_of") || is_given(read, "rerank");
     if is_given(read, "server") && !has_servers && value(read, "by") != Some(&OverlapUnit::Server) {
         return refused(

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use lookalike::chunk::{ChunkBits, Chunking};
 use lookalike_batch::overlap::{
-    ATLAS_RESULTS, AtlasOptions, AtlasSummary, ExactCopies, MinShared, OverlapEngine, OverlapJob,
-    OverlapSettings, OverlapUnit, ServerName,
+    ATLAS_RESULTS, AtlasOptions, AtlasSummary, ExactCopies, MinShared, MirrorSettings,
+    OverlapEngine, OverlapJob, OverlapSettings, OverlapUnit, ServerName,
 };
 use lookalike_batch::{IfExists, JobObserver, RepeatedIds};
-use lookalike_corpus::{OutputFolder, OutputFormat};
+use lookalike_corpus::{FieldPath, OutputFolder, OutputFormat};
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, command_line, output_format,
@@ -32,9 +32,9 @@ Examples:
   lookalike overlap crawl.jsonl --chunk doc,lines:2 --min-shared doc=1,lines:2=25 -o atlas
   lookalike overlap crawl.jsonl --chunk lines:2 --copies-of http://gone.example/page.html
 
-With -o DIR: pairs.jsonl (the rows), copies.jsonl, servers.jsonl, mirrors.jsonl, aliases.jsonl,
-skip.jsonl, skipped.jsonl (--output-format parquet: pairs.parquet, ...), atlas.html and run.json,
-which is written last.")]
+With -o DIR: pairs.jsonl (the rows), copies.jsonl, servers.jsonl, mirrors.jsonl,
+mirror_pages.jsonl, aliases.jsonl, skip.jsonl, skipped.jsonl (--output-format parquet:
+pairs.parquet, ...), atlas.html and run.json, which is written last.")]
 pub(crate) struct OverlapArguments {
     #[command(flatten)]
     input: InputArguments,
@@ -110,6 +110,32 @@ pub(crate) struct OverlapArguments {
     #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = share, help_heading = "Output")]
     copy_containment: f64,
 
+    /// Least share of the servers of a mirrored page set that hold a page of it, from 0.5 to 1
+    ///
+    /// Lower: pages that more mirrors lack stay in the set. 1: all servers of a set hold all of its pages.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = set_share, help_heading = "Mirrors", hide_short_help = true)]
+    set_page_share: f64,
+
+    /// Least share of the pages of a mirrored page set that a server of it holds, from 0.5 to 1
+    ///
+    /// Lower: servers with fewer of the pages count as mirrors.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = set_share, help_heading = "Mirrors", hide_short_help = true)]
+    set_server_share: f64,
+
+    /// Least number of pages that servers have at the same paths to be aliases of one another
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Mirrors", hide_short_help = true)]
+    alias_pages: u32,
+
+    /// Field with the address of the server that a document came from: servers whose addresses differ are no aliases
+    #[arg(
+        long,
+        value_name = "FIELD",
+        default_value = "ip",
+        help_heading = "Mirrors",
+        hide_short_help = true
+    )]
+    address: FieldPath,
+
     /// Format of the results: jsonl, or parquet
     #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = output_format, requires = "output",
         help_heading = "Output")]
@@ -180,6 +206,14 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("{text:?} is not a share above 0 and at most 1"))
 }
 
+/// A share that most have.
+fn set_share(text: &str) -> Result<f64, String> {
+    let share = crate::arguments::share(text)
+        .ok()
+        .filter(|share| (0.5..=1.0).contains(share));
+    share.ok_or_else(|| format!("{text:?} is not a share from 0.5 to 1"))
+}
+
 impl OverlapArguments {
     fn settings(&self) -> OverlapSettings {
         OverlapSettings {
@@ -190,6 +224,7 @@ impl OverlapArguments {
             engine: self.engine,
             by: self.by,
             server: self.server.clone(),
+            address: self.address.clone(),
             copies: self.copies.unwrap_or(match self.output {
                 Some(_) => ExactCopies::Apart,
                 None => ExactCopies::Listed,
@@ -364,6 +399,11 @@ impl OverlapArguments {
             folder: self.folder(),
             command: command_line(),
             copy_containment: self.copy_containment,
+            mirrors: MirrorSettings {
+                page_share: self.set_page_share,
+                server_share: self.set_server_share,
+                alias_pages: self.alias_pages,
+            },
         };
         self.with_job(console, |job| Ok(job.atlas(folder, &options)?))
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::SharedCount;
+use super::aliases::{AddressEvidence, NameAlias};
 use super::atlas_summary::AtlasSummary;
 use super::collection::OverlapDocuments;
-use super::mirrors::{MirrorFinder, NameAlias};
+use super::mirrors::MirrorFinder;
 use crate::report::ReportError;
 use crate::report::atlas::{AliasRow, AtlasPage, LevelRow, MapCell, MirrorRow, ServerRow, render};
 
@@ -13,7 +14,7 @@ use crate::report::atlas::{AliasRow, AtlasPage, LevelRow, MapCell, MirrorRow, Se
 const MAPPED: usize = 40;
 /// Rows of each table on the page.
 const LISTED: usize = 500;
-/// Servers that a page set names on the page.
+/// Servers or URLs that a page set or class of aliases names on the page.
 const NAMED: usize = 8;
 
 /// The rows of servers that the page shows.
@@ -138,6 +139,7 @@ pub(crate) fn page(
         server_rows_all: summary.server_rows.get(map.chunking).copied().unwrap_or(0),
         mirrors: mirrors.sets.iter().take(LISTED).map(mirror_row).collect(),
         mirrors_all: mirrors.sets.len() as u64,
+        apart_by_address: mirrors.apart_by_address,
         aliases: mirrors.aliases.iter().take(LISTED).map(alias_row).collect(),
         aliases_all: mirrors.aliases.len() as u64,
         skipped: summary
@@ -194,12 +196,22 @@ fn level_row(level: &super::replicas::ReplicaLevel, summary: &AtlasSummary) -> L
 }
 
 fn mirror_row(set: &super::mirrors::MirroredSet) -> MirrorRow {
+    let approximate = set.approximate.iter().map(|server| &server.server);
+    let named: Vec<&str> = set
+        .core
+        .iter()
+        .chain(approximate)
+        .take(NAMED)
+        .map(String::as_str)
+        .collect();
     MirrorRow {
         pages: set.pages,
         bytes: set.bytes,
-        servers: set.servers.len() as u64,
-        named: set.servers[..set.servers.len().min(NAMED)].join(", "),
-        unnamed: set.servers.len().saturating_sub(NAMED) as u64,
+        servers: set.servers,
+        core: set.core.len() as u64,
+        held: set.held as f64 / (set.pages * set.servers) as f64,
+        unnamed: set.servers - named.len() as u64,
+        named: named.join(", "),
         example: set.examples.first().cloned().unwrap_or_default(),
     }
 }
@@ -207,20 +219,24 @@ fn mirror_row(set: &super::mirrors::MirroredSet) -> MirrorRow {
 fn alias_row(alias: &NameAlias) -> AliasRow {
     match alias {
         NameAlias::Server {
-            a,
-            b,
-            pages_a,
-            pages_b,
+            servers,
+            pages,
             shared,
+            address,
         } => AliasRow {
-            kind: "server",
-            names: vec![a.clone(), b.clone()],
-            shared: *shared,
-            of: *pages_a.max(pages_b),
+            kind: match address {
+                AddressEvidence::Same => "server, same address",
+                AddressEvidence::Unknown => "server",
+            },
+            names: servers.iter().take(NAMED).cloned().collect(),
+            unnamed: servers.len().saturating_sub(NAMED) as u64,
+            shared: shared.iter().copied().min().unwrap_or_default(),
+            of: pages[0],
         },
         NameAlias::Url { urls, .. } => AliasRow {
             kind: "URL",
             names: urls.iter().take(NAMED).cloned().collect(),
+            unnamed: urls.len().saturating_sub(NAMED) as u64,
             shared: 1,
             of: urls.len() as u64,
         },

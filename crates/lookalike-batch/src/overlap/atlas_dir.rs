@@ -4,7 +4,8 @@
 //! pairs.jsonl      the rows of all chunkings, one chunking after another
 //! copies.jsonl     sets of documents of equal text
 //! servers.jsonl    the rows of servers, where documents have any
-//! mirrors.jsonl    page sets that the same servers hold
+//! mirrors.jsonl    page sets that nearly the same servers hold
+//! mirror_pages.jsonl  the pages of these
 //! aliases.jsonl    names of the same server, URLs of the same page
 //! skip.jsonl       pages that a crawler need not visit, and which kept page has their content
 //! skipped.jsonl    what could not be read
@@ -25,8 +26,10 @@ use serde::Serialize;
 use super::atlas;
 use super::atlas_summary::AtlasSummary;
 use super::checkpoint::OverlapCheckpoint;
+use super::families::PageFamilies;
 use super::job::{ChunkingCount, OverlapJob, PreparedOverlap};
-use super::mirrors::{MirrorFinder, mirrors};
+use super::mirrors::{MirrorFinder, MirrorSettings, mirrors};
+use super::places::DocumentPlaces;
 use super::replicas::{ReplicaCounter, ReplicaLevel};
 use super::settings::OverlapUnit;
 use super::skip::{SkipCounts, SkipList, write_copies};
@@ -38,11 +41,12 @@ use crate::output_dir::{IfExists, JobIdentity, OutputDir, write_file};
 use crate::skipped::SKIPPED;
 
 /// Names of all results in the folder of an atlas.
-pub const ATLAS_RESULTS: [&str; 17] = [
+pub const ATLAS_RESULTS: [&str; 19] = [
     "pairs.parquet",
     "copies.parquet",
     "servers.parquet",
     "mirrors.parquet",
+    "mirror_pages.parquet",
     "aliases.parquet",
     "skip.parquet",
     "skipped.parquet",
@@ -50,6 +54,7 @@ pub const ATLAS_RESULTS: [&str; 17] = [
     "copies.jsonl",
     "servers.jsonl",
     "mirrors.jsonl",
+    "mirror_pages.jsonl",
     "aliases.jsonl",
     "skip.jsonl",
     "skipped.jsonl",
@@ -61,9 +66,10 @@ pub const ATLAS_RESULTS: [&str; 17] = [
 /// Lines whose fields tables have even where no line does.
 const ROW: &str = r#"{"a":"","b":"","chunking":"","shared":1,"chunks_a":1,"chunks_b":1,"containment_a":0.5,"containment_b":0.5,"resemblance":0.5}"#;
 const COPIES: &str = r#"{"id":"","copies":[""],"urls":[""],"bytes":1}"#;
-const MIRROR: &str = r#"{"pages":1,"bytes":1,"servers":[""],"examples":[""]}"#;
+const MIRROR: &str = r#"{"set":1,"pages":1,"bytes":1,"servers":1,"held":1,"core":[""],"approximate":[{"server":"","share":0.5}],"examples":[""]}"#;
+const MIRROR_PAGE: &str = r#"{"set":1,"url":"","servers":1,"share":0.5}"#;
 const ALIAS: &str =
-    r#"{"kind":"","a":"","b":"","pages_a":1,"pages_b":1,"shared":1,"server":"","urls":[""]}"#;
+    r#"{"kind":"","servers":[""],"pages":[1],"shared":[1],"address":"","server":"","urls":[""]}"#;
 const SKIP: &str = r#"{"url":"","copy_of":"","why":"","chunking":"","shared":1,"containment":0.5}"#;
 
 /// Options for writing an atlas.
@@ -77,12 +83,16 @@ pub struct AtlasOptions {
     pub command: String,
     /// Least share of a page's chunks in a kept page for which it stands in `skip.jsonl`, above 0 and at most 1.
     pub copy_containment: f64,
+    /// Settings of the search for mirrors and aliases.
+    pub mirrors: MirrorSettings,
 }
 
 /// Data that the skip list and the page sets need of the rows, of the chunking by which most near copies can be skipped, and
 /// of several such by which most visits are saved.
 struct BestChunking {
     replicas: ReplicaCounter,
+    /// The set of equal texts that stands for the page of each.
+    pages: Vec<u32>,
     sizes: Vec<u32>,
     chunking: usize,
     saved: (u64, u64),
@@ -96,16 +106,18 @@ impl OverlapJob<'_> {
     /// everything is.
     pub fn atlas(&self, folder: &Path, options: &AtlasOptions) -> Result<AtlasSummary, BatchError> {
         self.settings.check()?;
+        options.mirrors.check()?;
         let place = OutputDir {
             folder,
             results: &ATLAS_RESULTS,
         };
         let identity = JobIdentity {
             settings: format!(
-                "{} output={} copy-containment={} {}",
+                "{} output={} copy-containment={} {} {}",
                 self.settings.canonical(),
                 options.format,
                 options.copy_containment,
+                options.mirrors.canonical(),
                 self.options.canonical()
             ),
             input: self.inputs.fingerprint(),
@@ -123,14 +135,15 @@ impl OverlapJob<'_> {
             .prepare(true, Some(kept))
             .inspect_err(|_| place.forget_undecided(&read))?;
         let resumed = prepared.resumed;
-        let (levels, best) = self.pairs(&mut prepared, &place, options)?;
+        let places = DocumentPlaces::new(&prepared.collection, &self.settings.server);
+        let (levels, best) = self.pairs(&mut prepared, &places, &place, options)?;
         let (server_rows, map) = self.servers(&prepared, &place, options.format)?;
         self.observer.stage(JobStage::Write, 0);
         let leaders: Vec<u32> = match &best {
-            Some(best) => best.replicas.leaders.clone(),
+            Some(best) => best.pages.clone(),
             None => (0..prepared.collection.exact.len() as u32).collect(),
         };
-        let mirrors = mirrors(&prepared.collection, &leaders);
+        let mirrors = mirrors(&prepared.collection, &places, &leaders, options.mirrors);
         let skip = self.tables(&prepared, (&place, options.format), &mirrors, best.as_ref())?;
         let summary = AtlasSummary {
             program: PROGRAM,
@@ -141,7 +154,9 @@ impl OverlapJob<'_> {
             levels,
             server_rows,
             mirrored_sets: mirrors.sets.len() as u64,
+            mirrored_pages: mirrors.sets.iter().map(|set| set.pages).sum(),
             aliases: mirrors.aliases.len() as u64,
+            apart_by_address: mirrors.apart_by_address,
             pages: skip.pages,
             skip: skip.skipped,
             skip_chunking: best.map(|best| self.settings.chunkings[best.chunking].to_string()),
@@ -166,6 +181,7 @@ impl OverlapJob<'_> {
     fn pairs(
         &self,
         prepared: &mut PreparedOverlap,
+        places: &DocumentPlaces,
         place: &OutputDir<'_>,
         options: &AtlasOptions,
     ) -> Result<(Vec<ReplicaLevel>, Option<BestChunking>), BatchError> {
@@ -178,6 +194,8 @@ impl OverlapJob<'_> {
             let collection = &prepared.collection;
             let mut replicas =
                 ReplicaCounter::new(collection.exact.len(), options.copy_containment);
+            let mut families =
+                PageFamilies::new(collection.exact.len(), places, options.copy_containment);
             let by_document = self.settings.by == OverlapUnit::Document;
             let log = place.state(&format!("rows-{number}.bin"));
             let count = ChunkingCount {
@@ -190,6 +208,7 @@ impl OverlapJob<'_> {
                 self.chunking(prepared, &count, &mut out, &mut |row, sizes| {
                     if by_document {
                         replicas.row(row, collection, sizes);
+                        families.row(row, sizes);
                     }
                 })?;
             if by_document {
@@ -199,6 +218,7 @@ impl OverlapJob<'_> {
                 if saved > best.as_ref().map_or((0, 0), |best| best.saved) {
                     best = Some(BestChunking {
                         replicas,
+                        pages: families.leaders(),
                         sizes,
                         chunking: number,
                         saved,
@@ -256,6 +276,10 @@ impl OverlapJob<'_> {
         })?;
         place.write_lines("mirrors", (format, MIRROR), &mut |out| {
             lines(out, &mirrors.sets)
+        })?;
+        place.write_lines("mirror_pages", (format, MIRROR_PAGE), &mut |out| {
+            let mut pages = mirrors.pages(collection);
+            pages.try_for_each(|page| write_line(out, &page))
         })?;
         place.write_lines("aliases", (format, ALIAS), &mut |out| {
             lines(out, &mirrors.aliases)

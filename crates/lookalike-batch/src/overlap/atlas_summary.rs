@@ -27,8 +27,12 @@ pub struct AtlasSummary {
     pub server_rows: Vec<u64>,
     /// Page sets that several servers hold.
     pub mirrored_sets: u64,
-    /// Aliases of servers and URLs.
+    /// Pages in these, near copies counted once.
+    pub mirrored_pages: u64,
+    /// Classes of servers that are aliases, and of URLs.
     pub aliases: u64,
+    /// Servers with the pages and paths of others that are no aliases because their addresses differ.
+    pub apart_by_address: u64,
     /// Pages: documents of one URL are one page, whatever their texts.
     pub pages: u64,
     /// Pages in `skip.jsonl`: all their documents have their content in a kept document of another page.

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! 8 bytes   "LOOKOVL1"
-//! u64       length of a JSON object: settings, input, counts, what was skipped, names of servers
+//! u64       length of a JSON object: settings, input, counts, what was skipped, names and
+//!           addresses of servers
 //! ...       that object
 //! u64 x 6   numbers of id bytes, documents, URL bytes, sites, classes, chunkings
 //! ...       id bytes; id starts (u64); id lengths (u32); classes (u32, one more than their position, or 0);
@@ -14,6 +15,7 @@
 //! u64       XXH3-64 of all before
 //! ```
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -52,6 +54,7 @@ struct OverlapHead {
     lines: Vec<SkippedLine>,
     unreadable: u64,
     servers: Vec<String>,
+    addresses: BTreeSet<(NonZeroU32, String)>,
 }
 
 impl OverlapCheckpoint<'_> {
@@ -88,6 +91,7 @@ impl OverlapCheckpoint<'_> {
             lines: read.lines.clone(),
             unreadable: read.unreadable,
             servers: read.sites.names.clone(),
+            addresses: read.sites.addresses.clone(),
         }
     }
 
@@ -131,6 +135,7 @@ impl OverlapCheckpoint<'_> {
         }
         file.end()?;
         read.sites.names = head.servers;
+        read.sites.addresses = head.addresses;
         read.tally = head.tally;
         read.skipped = head.skipped;
         read.lines = head.lines;

@@ -98,13 +98,13 @@ fn key(a: u32, b: u32) -> u64 {
 
 impl CoarseEngine<'_> {
     /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many units are
-    /// behind.
+    /// behind, and may end the work.
     pub(crate) fn rows(
         &self,
         from: u32,
         emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
         temporary: &dyn Fn(io::Error) -> BatchError,
-        done: &dyn Fn(u64),
+        done: &dyn Fn(u64) -> Result<(), BatchError>,
     ) -> Result<CoarseStats, BatchError> {
         let work = self.work().map_err(temporary)?;
         let total: u64 = work.iter().sum();
@@ -125,7 +125,7 @@ impl CoarseEngine<'_> {
             };
             course.ranges += 1;
             rows.into_iter().try_for_each(&mut *emit)?;
-            done(u64::from(range.end));
+            done(u64::from(range.end))?;
         }
         Ok(course)
     }

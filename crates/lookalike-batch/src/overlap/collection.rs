@@ -94,9 +94,10 @@ impl OverlapDocuments {
         })
     }
 
-    /// Bytes of all tables, engines' columns of 12 bytes a unit included.
+    /// Bytes of all tables, engines' columns of 12 bytes a unit included, and the places of documents on servers.
     pub(crate) fn bytes(&self) -> u64 {
-        self.documents.bytes() + self.sites.bytes() + 40 * self.documents.len() as u64
+        let places = 40 * self.servers.of.len() as u64;
+        self.documents.bytes() + self.sites.bytes() + 40 * self.documents.len() as u64 + places
     }
 
     /// The page that a document is a copy of: its URL, which several documents of an archive may share; else its id.

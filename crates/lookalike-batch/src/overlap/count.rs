@@ -90,13 +90,13 @@ impl<'a> SharedLists<'a> {
     }
 
     /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many units are
-    /// behind.
+    /// behind, and may end the work.
     pub(crate) fn rows(
         &self,
         from: u32,
         threads: usize,
         emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
-        done: &dyn Fn(u64),
+        done: &dyn Fn(u64) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         let (first, blocks) = (from / BLOCK, self.units.div_ceil(BLOCK));
         if threads == 1 {
@@ -104,7 +104,7 @@ impl<'a> SharedLists<'a> {
             for block in first..blocks {
                 self.block(block, from, &mut counter, &mut rows);
                 rows.drain(..).try_for_each(&mut *emit)?;
-                done(u64::from(block * BLOCK));
+                done(u64::from(block * BLOCK))?;
             }
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl<'a> SharedLists<'a> {
                     .recv()
                     .expect("workers do not panic");
                 rows.into_iter().try_for_each(&mut *emit)?;
-                done(u64::from(block * BLOCK));
+                done(u64::from(block * BLOCK))?;
             }
             Ok(())
         })

@@ -26,7 +26,7 @@ use crate::dedup::summary::InputCounts;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
-use crate::observer::{JobObserver, JobStage, NoProgress};
+use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::settings::JobLimits;
 use crate::skipped::SkippedLine;
 use crate::skipped::SkippedRow;
@@ -406,7 +406,7 @@ impl OverlapJob<'_> {
         let chunks = &prepared.chunks[number];
         self.observer.stage(JobStage::Group, steps(chunks));
         let means = CountResources {
-            advance: &|done| self.observer.advance(done),
+            advance: &|done| self.advance(done),
             threads: self.limits.threads,
             keys: prepared.left / 3,
             lists: prepared.left / 3,
@@ -416,6 +416,12 @@ impl OverlapJob<'_> {
         let min_shared = self.settings.least(number);
         let deferral = Deferral::new(&postings, min_shared, prepared.left / 8, self.folder)?;
         Ok((postings, deferral))
+    }
+
+    /// Tells the observer of progress; an error if it has cancelled the job.
+    pub(super) fn advance(&self, done: u64) -> std::io::Result<()> {
+        self.observer.advance(done);
+        ensure_wanted(self.observer)
     }
 
     /// Receiver of the news that rows are being written: with more threads than one they are while others count.
@@ -440,14 +446,14 @@ impl OverlapJob<'_> {
             min_shared,
             ..
         } = sorted;
-        let done = |units| self.observer.advance(units);
         let total = match way {
             EngineChoice::Sort => postings.histogram.values().sum(),
             EngineChoice::InMemory | EngineChoice::Coarse => postings.sizes.len() as u64,
         };
         self.observer.stage(JobStage::Compare, total);
+        let done = |units| self.advance(units).map_err(&temporary);
         match way {
-            EngineChoice::Sort => sorted.rows(from, emit, &done),
+            EngineChoice::Sort => sorted.rows(from, emit, &|lists| self.advance(lists)),
             EngineChoice::InMemory => {
                 let index = SharedLists::new(postings, deferral, min_shared).map_err(&temporary)?;
                 index.rows(from, self.limits.threads, emit, &done)

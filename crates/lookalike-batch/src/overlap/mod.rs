@@ -9,12 +9,15 @@
 //! defer      very common chunks are put off, exactly                                   defer
 //! count      pairs: in memory, or coarsely and then exactly, or by sorting             plan, count, coarse, sort
 //! write      rows in the order of names                                                rows
-//! atlas      replicas, savings, mirrors, servers, the page                             folder, replicas, mirrors, atlas
+//! atlas      replicas, savings, pages, mirrors, aliases, servers, the page              atlas_dir, replicas, places,
+//!                                                                                     families, page_sets, mirrors,
+//!                                                                                     aliases, similar_lists, atlas
 //! ```
 //!
 //! The rows depend on the documents and the [`OverlapSettings`] only: not on the engine, the order of the input, the
 //! threads or the memory.
 
+mod aliases;
 mod atlas;
 mod atlas_dir;
 mod atlas_summary;
@@ -23,10 +26,13 @@ mod coarse;
 mod collection;
 mod count;
 mod defer;
+mod families;
 mod interned_lists;
 mod job;
 mod mirrors;
+mod page_sets;
 mod pair_sort;
+mod places;
 mod plan;
 mod postings;
 mod read;
@@ -35,6 +41,7 @@ mod requests;
 mod row_log;
 mod rows;
 mod settings;
+mod similar_lists;
 mod site;
 mod skip;
 mod sort;
@@ -42,10 +49,11 @@ mod sort;
 mod tests;
 mod units;
 
+pub use aliases::{AddressEvidence, NameAlias};
 pub use atlas_dir::{ATLAS_RESULTS, AtlasOptions};
 pub use atlas_summary::AtlasSummary;
 pub use job::{ChunkingSummary, OverlapJob, OverlapSummary};
-pub use mirrors::{MirroredSet, NameAlias};
+pub use mirrors::{ApproximateServer, MirrorSettings, MirroredSet};
 pub use replicas::{ReplicaClass, ReplicaLevel};
 pub use rows::OverlapRow;
 pub use settings::{

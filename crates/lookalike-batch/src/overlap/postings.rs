@@ -180,8 +180,8 @@ pub(crate) struct CountResources<'a> {
     /// Bytes of lists that stay in memory.
     pub(crate) lists: u64,
     pub(crate) folder: &'a Path,
-    /// Hears how many of [`steps`] are done.
-    pub(crate) advance: &'a (dyn Fn(u64) + Sync),
+    /// Hears how many of [`steps`] are done, and may end the work.
+    pub(crate) advance: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
 }
 
 /// Steps of [`collect`]: segments that are scattered, and parts that are grouped.
@@ -218,7 +218,7 @@ pub(crate) fn collect(
             }
             grouper.group(&sink.take(part)?);
             grouper.hand_over(&mut lock(&whole), means.folder)?;
-            (means.advance)((scattered + part + 1) as u64);
+            (means.advance)((scattered + part + 1) as u64)?;
         }
         let mut whole = lock(&whole);
         whole
@@ -265,7 +265,7 @@ fn scatter(
                 }
                 Ok(())
             })?;
-            (means.advance)(segment as u64 + 1);
+            (means.advance)(segment as u64 + 1)?;
         }
     })
 }

@@ -1,6 +1,6 @@
 //! The first stage: every record once; its id, site and text's class, and once a class its chunks under every chunking.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::dedup::scan::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
-use crate::observer::JobObserver;
+use crate::observer::{JobObserver, ensure_wanted};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::skipped::SkippedLine;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
@@ -73,6 +73,8 @@ pub(crate) struct DocumentSites {
     /// Servers as they turned up.
     pub(crate) names: Vec<String>,
     numbers: HashMap<String, NonZeroU32>,
+    /// Addresses of servers.
+    pub(crate) addresses: BTreeSet<(NonZeroU32, String)>,
 }
 
 impl DocumentSites {
@@ -87,6 +89,9 @@ impl DocumentSites {
             })
         });
         self.servers.push(server);
+        if let (Some(server), Some(address)) = (server, site.address) {
+            self.addresses.insert((server, address));
+        }
     }
 
     /// URLs, their ends, and numbers of servers.
@@ -119,8 +124,13 @@ impl DocumentSites {
 
     pub(crate) fn bytes(&self) -> u64 {
         let names: usize = self.names.iter().map(|name| 2 * name.len() + 96).sum();
-        (self.urls.capacity() + self.url_ends.capacity() * 8 + self.servers.capacity() * 4 + names)
-            as u64
+        let addresses: usize = self
+            .addresses
+            .iter()
+            .map(|address| 64 + address.1.len())
+            .sum();
+        let columns = self.urls.capacity() + self.url_ends.capacity() * 8;
+        (columns + self.servers.capacity() * 4 + names + addresses) as u64
     }
 }
 
@@ -187,6 +197,7 @@ impl ChunkWorker<RecordChunk> for OverlapReader<'_> {
                             !source.is_document(),
                             &plan.settings.server,
                             url_field,
+                            &plan.settings.address,
                         )
                     }
                     false => DocumentSite::default(),
@@ -385,7 +396,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
                 .left_by(out.bytes() + line_bytes, read, total)?;
             out.shrink(left, plan)?;
             observer.advance(read);
-            Ok(())
+            ensure_wanted(observer).map_err(BatchError::temporary(plan.folder))
         },
     )?;
     if too_many.load(Ordering::Relaxed) || out.documents.len() >= u32::MAX as usize {

@@ -163,7 +163,7 @@ impl OverlapJob<'_> {
             .stage(JobStage::Compare, sets.segments() as u64);
         let mut buffer = Vec::new();
         let walked: io::Result<()> = (0..sets.segments()).try_for_each(|segment| {
-            self.observer.advance(segment as u64);
+            self.advance(segment as u64)?;
             sets.walk(segment, &mut buffer, |class, set| {
                 visit(placement.of(class)[0], set);
                 Ok(())

@@ -176,6 +176,8 @@ pub struct OverlapSettings {
     pub by: OverlapUnit,
     /// Source of the names of servers.
     pub server: ServerName,
+    /// Field with the address of the server that a document came from.
+    pub address: FieldPath,
     /// Representation of documents of equal text.
     pub copies: ExactCopies,
     /// Rule for repeated ids.
@@ -192,13 +194,14 @@ impl OverlapSettings {
         let least = (0..chunkings.len()).map(|number| self.least(number).to_string());
         let least: Vec<String> = least.collect();
         format!(
-            "overlap chunk={} bits={} min-shared={} min-containment={} by={} server={} copies={} repeated-ids={} strict={}",
+            "overlap chunk={} bits={} min-shared={} min-containment={} by={} server={} address={} copies={} repeated-ids={} strict={}",
             chunkings.join(","),
             self.bits.count(),
             least.join(","),
             self.min_containment,
             self.by,
             self.server,
+            self.address,
             self.copies,
             self.repeated_ids,
             self.losses.is_strict(),

@@ -12,6 +12,8 @@ pub(crate) struct DocumentSite {
     /// The URL, where it is not the id.
     pub(crate) url: Option<String>,
     pub(crate) server: Option<String>,
+    /// The address that the server had.
+    pub(crate) address: Option<String>,
 }
 
 impl DocumentSite {
@@ -22,6 +24,7 @@ impl DocumentSite {
         has_fields: bool,
         name: &ServerName,
         url_field: &FieldPath,
+        address_field: &FieldPath,
     ) -> Self {
         let named = |path: &FieldPath| has_fields.then(|| field_of(record, path)).flatten();
         let id_is_url = host(&record.id).is_some();
@@ -34,7 +37,12 @@ impl DocumentSite {
             ServerName::Field(path) => named(path),
             ServerName::Path(depth) => leading(&record.id, *depth),
         };
-        Self { url, server }
+        let address = server.as_ref().and_then(|_| named(address_field));
+        Self {
+            url,
+            server,
+            address,
+        }
     }
 }
 

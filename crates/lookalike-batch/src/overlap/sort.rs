@@ -42,12 +42,12 @@ impl SortEngine<'_> {
     }
 
     /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many lists are
-    /// behind.
+    /// behind, and may end the work.
     pub(crate) fn rows(
         &self,
         from: u32,
         emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
-        done: &dyn Fn(u64),
+        done: &dyn Fn(u64) -> io::Result<()>,
     ) -> Result<(), BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let pairs = self.pairs(from, done).map_err(&temporary)?;
@@ -73,7 +73,7 @@ impl SortEngine<'_> {
         })
     }
 
-    fn pairs(&self, from: u32, done: &dyn Fn(u64)) -> io::Result<PairSort> {
+    fn pairs(&self, from: u32, done: &dyn Fn(u64) -> io::Result<()>) -> io::Result<PairSort> {
         let units = self.postings.sizes.len();
         let mut pairs = PairSort::new(units, self.budget / 2, self.folder);
         let mut lists = 0;
@@ -84,7 +84,7 @@ impl SortEngine<'_> {
             }
             lists += 1;
             if lists % 4096 == 0 {
-                done(lists);
+                done(lists)?;
             }
             Ok(())
         };

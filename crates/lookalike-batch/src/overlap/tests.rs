@@ -59,7 +59,7 @@ struct Budget {
 
 fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -> Postings {
     let means = CountResources {
-        advance: &|_| (),
+        advance: &|_| Ok(()),
         threads: budget.threads,
         keys: budget.bytes,
         lists: budget.bytes,
@@ -121,7 +121,7 @@ fn every_way_from(
     };
     let in_memory = collected(&|emit| {
         let index = SharedLists::new(&postings, &deferral, min_shared).unwrap();
-        index.rows(from, budget.threads, emit, &|_| ()).unwrap();
+        index.rows(from, budget.threads, emit, &|_| Ok(())).unwrap();
     });
     let coarse = collected(&|emit| {
         let engine = CoarseEngine {
@@ -131,7 +131,9 @@ fn every_way_from(
             budget: budget.bytes,
         };
         engine
-            .rows(from, emit, &|error: io::Error| panic!("{error}"), &|_| ())
+            .rows(from, emit, &|error: io::Error| panic!("{error}"), &|_| {
+                Ok(())
+            })
             .unwrap();
     });
     let sorted = collected(&|emit| {
@@ -142,7 +144,7 @@ fn every_way_from(
             budget: budget.bytes,
             folder,
         };
-        engine.rows(from, emit, &|_| ()).unwrap()
+        engine.rows(from, emit, &|_| Ok(())).unwrap()
     });
     [("count", in_memory), ("coarse", coarse), ("sort", sorted)]
 }

@@ -103,6 +103,8 @@ pub(crate) struct ServerTable {
     pub(crate) names: Vec<String>,
     /// Server of each document.
     pub(crate) of: Vec<Option<u32>>,
+    /// Addresses of each server that are known, in order.
+    pub(crate) addresses: Vec<Vec<String>>,
 }
 
 impl ServerTable {
@@ -121,7 +123,15 @@ impl ServerTable {
             .iter()
             .map(|&number| std::mem::take(&mut sites.names[number]))
             .collect();
-        Self { names, of }
+        let mut addresses = vec![Vec::new(); order.len()];
+        for (number, address) in std::mem::take(&mut sites.addresses) {
+            addresses[ranks[number.get() as usize - 1] as usize].push(address);
+        }
+        Self {
+            names,
+            of,
+            addresses,
+        }
     }
 
     /// The servers that hold each class.

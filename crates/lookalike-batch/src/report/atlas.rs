@@ -46,6 +46,8 @@ pub(crate) struct AtlasPage {
     pub(crate) mirrors_all: u64,
     pub(crate) aliases: Vec<AliasRow>,
     pub(crate) aliases_all: u64,
+    /// Servers that are no aliases because their addresses differ.
+    pub(crate) apart_by_address: u64,
     /// Kind, number and first of what could not be read.
     pub(crate) skipped: Vec<(String, u64, String)>,
     pub(crate) timings: Vec<(String, f64, f64)>,
@@ -92,6 +94,10 @@ pub(crate) struct MirrorRow {
     pub(crate) pages: u64,
     pub(crate) bytes: u64,
     pub(crate) servers: u64,
+    /// Of these, servers that hold all pages.
+    pub(crate) core: u64,
+    /// Share of the pages that the servers hold on average.
+    pub(crate) held: f64,
     /// Some of them, and how many are not among these.
     pub(crate) named: String,
     pub(crate) unnamed: u64,
@@ -103,6 +109,9 @@ pub(crate) struct MirrorRow {
 pub(crate) struct AliasRow {
     pub(crate) kind: &'static str,
     pub(crate) names: Vec<String>,
+    /// Names that are not among these.
+    pub(crate) unnamed: u64,
+    /// Pages of the first that all have; of URLs, 1.
     pub(crate) shared: u64,
     pub(crate) of: u64,
 }

@@ -218,11 +218,17 @@ fn pages_that_link_alike_are_found_in_their_metadata() {
         .says(&["0 records", "3 metadata"]);
     let rows = lookalike("pairs")
         .arg(&crawl)
-        .args(["--format", "wat", "--fields", "anchors:1,out-links:1"])
+        .args(["--format", "wat", "--fields", "out-links:1"])
         .succeed()
         .lines();
     let expected = json!({"a": "http://a.example/1", "b": "http://a.example/2", "similarity": 1.0});
     assert_eq!(rows, [expected]);
+    // Texts of a page's own links are no anchors: those stand on the pages that link to it.
+    lookalike("pairs")
+        .arg(&crawl)
+        .args(["--format", "wat", "--fields", "anchors:1"])
+        .fail(1)
+        .says(&["--fields", "link_texts"]);
 }
 
 #[test]

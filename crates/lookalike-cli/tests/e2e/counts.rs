@@ -98,7 +98,12 @@ fn the_skip_list_names_no_invented_url_and_no_page_as_its_own_copy() {
     assert_eq!(copies[1]["urls"], json!(["http://c.example/"]));
     assert_eq!(run["pages_again"], 3);
     let names = |name: &str| String::from_utf8(contents(&folder.path("atlas").join(name))).unwrap();
-    for name in ["skip.jsonl", "mirrors.jsonl", "aliases.jsonl"] {
+    for name in [
+        "skip.jsonl",
+        "mirrors.jsonl",
+        "mirror_pages.jsonl",
+        "aliases.jsonl",
+    ] {
         assert!(!names(name).contains('#'), "{name}: {}", names(name));
     }
     let page = names("atlas.html");

@@ -60,6 +60,7 @@ mod oracle;
 mod overlap;
 mod overlap_atlas;
 #[cfg(feature = "pdf")]
+mod page_sets;
 mod pdf;
 #[cfg(unix)]
 mod progress;

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Finish, Folder, Numbers, contents, json_lines, lookalike};
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "pairs.jsonl",
     "copies.jsonl",
     "servers.jsonl",
     "mirrors.jsonl",
+    "mirror_pages.jsonl",
     "aliases.jsonl",
     "skip.jsonl",
     "skipped.jsonl",
@@ -169,8 +170,17 @@ fn the_atlas_of_a_mirrored_manual() {
     assert_eq!(mirrors.len(), 1);
     assert_eq!(mirrors[0]["pages"], 10);
     assert_eq!(
-        mirrors[0]["servers"],
+        mirrors[0]["core"],
         json!(["a.example", "b.example", "c.example", "www.a.example"])
+    );
+    assert_eq!(mirrors[0]["approximate"], json!([]));
+    assert_eq!(
+        (&mirrors[0]["servers"], &mirrors[0]["held"]),
+        (&json!(4), &json!(40))
+    );
+    assert_eq!(
+        read("mirror_pages.jsonl")[0],
+        json!({"set": 1, "url": "http://a.example/manual/0.html", "servers": 4, "share": 1.0})
     );
     assert_eq!(mirrors[0]["examples"][0], "http://a.example/manual/0.html");
 
@@ -178,7 +188,7 @@ fn the_atlas_of_a_mirrored_manual() {
     assert_eq!(aliases.len(), 2);
     assert_eq!(
         aliases[0],
-        json!({"kind": "server", "a": "a.example", "b": "www.a.example", "pages_a": 10, "pages_b": 10, "shared": 10})
+        json!({"kind": "server", "servers": ["a.example", "www.a.example"], "pages": [10, 10], "shared": [10, 10], "address": "unknown"})
     );
     assert_eq!(
         aliases[1]["urls"],

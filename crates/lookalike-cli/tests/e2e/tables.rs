@@ -177,7 +177,14 @@ fn the_atlas_has_tables_too() {
     command.arg(&input).arg("-o").arg(&out);
     command.args(["--output-format", "parquet"]).succeed();
     for name in [
-        "pairs", "copies", "servers", "mirrors", "aliases", "skip", "skipped",
+        "pairs",
+        "copies",
+        "servers",
+        "mirrors",
+        "mirror_pages",
+        "aliases",
+        "skip",
+        "skipped",
     ] {
         let table = fs::read(out.join(format!("{name}.parquet"))).unwrap();
         assert!(table.starts_with(b"PAR1"), "{name}");

@@ -7,6 +7,9 @@ use crate::format::Format;
 /// Longest head that is taken.
 pub(super) const MAX_HEAD_BYTES: usize = 256 << 10;
 
+/// What ARC says where the address is not known.
+const NO_ADDRESS: &str = "0.0.0.0";
+
 /// Longest line before an ARC record.
 const MAX_ARC_LINE: usize = 16 << 10;
 
@@ -50,6 +53,8 @@ pub(super) struct ArchiveHead {
     pub(super) mime: Option<String>,
     pub(super) record_id: Option<String>,
     pub(super) digest: Option<String>,
+    /// Address of the server that answered.
+    pub(super) ip: Option<String>,
     /// Length of the block, or what is wrong with it.
     pub(super) length: Result<u64, String>,
 }
@@ -64,6 +69,7 @@ impl ArchiveHead {
             mime: None,
             record_id: None,
             digest: None,
+            ip: None,
             length,
         }
     }
@@ -183,6 +189,7 @@ fn parse_warc(text: &str) -> ArchiveHead {
         mime: owned("content-type"),
         record_id: field("warc-record-id").map(|id| unbracketed(id).to_owned()),
         digest: owned("warc-payload-digest"),
+        ip: owned("warc-ip-address"),
         ..ArchiveHead::new(field("warc-type").unwrap_or(""), length)
     }
 }
@@ -234,6 +241,7 @@ fn parse_arc(line: &str) -> Option<ArchiveHead> {
         url: Some(url),
         date: Some(iso_date(words[date])),
         mime: words.get(date + 1).map(|mime| (*mime).to_owned()),
+        ip: Some(words[date - 1].to_owned()).filter(|ip| ip != NO_ADDRESS),
         ..ArchiveHead::new(kind, Ok(length))
     })
 }
@@ -278,11 +286,12 @@ mod tests {
     fn heads_of_warc() {
         let head = warc(
             "WARC/1.0\r\nWARC-Type: response\r\nwarc-target-uri: <http://a/b:c>\r\n\
-             WARC-Date: 2024-01-02T03:04:05Z\r\nContent-Type: application/http;\r\n msgtype=response\r\n\
+             WARC-Date: 2024-01-02T03:04:05Z\r\nWARC-IP-Address: 192.0.2.7\r\nContent-Type: application/http;\r\n msgtype=response\r\n\
              Content-Length: 12\r\n\r\n",
         );
         assert_eq!(head.kind, ArchiveRecordType::Response);
         assert_eq!(head.url.as_deref(), Some("http://a/b:c"));
+        assert_eq!(head.ip.as_deref(), Some("192.0.2.7"));
         assert_eq!(
             head.mime.as_deref(),
             Some("application/http; msgtype=response")
@@ -311,6 +320,9 @@ mod tests {
         let one = arc("http://a.b/c d 1.2.3.4 20080430204825 text/html 77").unwrap();
         assert_eq!(one.url.as_deref(), Some("http://a.b/c d"));
         assert_eq!(one.date.as_deref(), Some("2008-04-30T20:48:25Z"));
+        assert_eq!(one.ip.as_deref(), Some("1.2.3.4"));
+        let unknown = arc("http://a/ 0.0.0.0 20080430204825 text/html 7").unwrap();
+        assert_eq!(unknown.ip, None);
         assert_eq!(
             (one.length, one.mime.as_deref()),
             (Ok(77), Some("text/html"))

@@ -213,7 +213,7 @@ impl ArchivePages {
             return AddedWat::TooLong(block_hash(block));
         }
         line.text("title", &wat.title);
-        line.texts("anchors", &wat.anchors);
+        line.texts("link_texts", &wat.link_texts);
         line.texts("out_links", &wat.out_links);
         line.text("text", &wat.text());
         line.end();
@@ -234,6 +234,7 @@ impl ArchivePages {
             ("date", known.date),
             ("record_id", known.record_id),
             ("digest", head.digest.as_deref()),
+            ("ip", head.ip.as_deref()),
         ];
         for (name, value) in fields {
             if let Some(value) = value {

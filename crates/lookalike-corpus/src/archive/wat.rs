@@ -14,8 +14,8 @@ pub(super) struct WatRecord {
     pub(super) mime: Option<String>,
     pub(super) title: String,
     pub(super) description: String,
-    /// Texts of links, without those that are empty.
-    pub(super) anchors: Vec<String>,
+    /// Texts of the page's own links, without those that are empty. They describe the pages that they lead to, as anchors do, and not this one.
+    pub(super) link_texts: Vec<String>,
     /// Targets of links as they are written.
     pub(super) out_links: Vec<String>,
 }
@@ -57,12 +57,13 @@ impl WatRecord {
         };
         self.out_links.push(url.to_owned());
         let words = text(&link["text"]).map(joined);
-        self.anchors.extend(words.filter(|words| !words.is_empty()));
+        let words = words.filter(|words| !words.is_empty());
+        self.link_texts.extend(words);
     }
 
     /// All words: title, description, and each link's text a line.
     pub(super) fn text(&self) -> String {
-        let links = self.anchors.join("\n");
+        let links = self.link_texts.join("\n");
         let parts = [self.title.as_str(), self.description.as_str(), &links];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n\n")

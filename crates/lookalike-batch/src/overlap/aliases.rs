@@ -1,0 +1,222 @@
+//! Names of the same thing (Shivakumar and Garcia-Molina 1998, section 3): servers with the same pages at the same paths, URLs of
+//! one server with equal texts.
+//!
+//! A mirror has the pages of another server too. It is told from an alias by its paths, and by its addresses where these are
+//! known: an alias shares one with the server that it names.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::collection::OverlapDocuments;
+use super::places::DocumentPlaces;
+use super::similar_lists::{FittingList, SimilarLists};
+
+/// Least share of the pages of the larger of two servers, for which they may be one under two names.
+const ALIAS: f64 = 0.9;
+
+/// Names that seem to be names of the same thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum NameAlias {
+    /// Servers with the same pages at the same paths.
+    Server {
+        /// The names: first the one with most pages, which all others are compared with, then these in order.
+        servers: Vec<String>,
+        /// Pages of each at their paths, near copies at one path counted once.
+        pages: Vec<u64>,
+        /// Of these, those that the first has at the same path.
+        shared: Vec<u64>,
+        /// Evidence of addresses.
+        address: AddressEvidence,
+    },
+    /// URLs of one server with equal text.
+    Url {
+        /// The server.
+        server: String,
+        /// The URLs, in order.
+        urls: Vec<String>,
+    },
+}
+
+/// What the addresses of servers tell of their being one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AddressEvidence {
+    /// All share an address with the first.
+    Same,
+    /// The address of the first, or of another, is not known.
+    Unknown,
+}
+
+/// Aliases, and what was told from them.
+#[derive(Default)]
+pub(super) struct AliasClasses {
+    pub(super) aliases: Vec<NameAlias>,
+    /// Servers that would be aliases by their pages and paths, and are mirrors by their addresses.
+    pub(super) apart_by_address: u64,
+}
+
+/// A server, and the ranks of its pages at their paths, ascending.
+struct ServerPages {
+    server: u32,
+    pages: Vec<u32>,
+}
+
+/// A class while it grows: members with their pages, and those that they share with the first.
+struct AliasClass {
+    members: Vec<(u32, u64, u64)>,
+    evidence: AddressEvidence,
+}
+
+/// Classes of servers that share `least` pages or more, in the order of the names of their first; `leaders` names the page
+/// of each set of equal texts.
+pub(super) fn server_aliases(
+    collection: &OverlapDocuments,
+    places: &DocumentPlaces,
+    leaders: &[u32],
+    least: u32,
+) -> AliasClasses {
+    let mut servers = pages_of_servers(places, leaders);
+    servers.retain(|server| server.pages.len() >= least as usize);
+    servers.sort_by_key(|server| (Reverse(server.pages.len()), server.server));
+    let mut firsts = SimilarLists::new(ALIAS);
+    let mut classes: Vec<AliasClass> = Vec::new();
+    let mut apart_by_address = 0;
+    for ServerPages { server, pages } in servers {
+        let evidence = |fit: &FittingList| {
+            let first = classes[fit.number as usize].members[0].0;
+            evidence(&collection.servers.addresses, first, server)
+        };
+        let mut fitting = firsts.fitting(&pages);
+        fitting.retain(|fit| fit.shared >= least as usize);
+        let by_pages = !fitting.is_empty();
+        let possible = fitting
+            .into_iter()
+            .filter_map(|fit| Some((evidence(&fit)?, fit)));
+        let best = possible.reduce(|x, y| if y.1.is_better(&x.1) { y } else { x });
+        let all = pages.len() as u64;
+        match best {
+            Some((evidence, fit)) => {
+                let class = &mut classes[fit.number as usize];
+                class.members.push((server, all, fit.shared as u64));
+                if evidence == AddressEvidence::Unknown {
+                    class.evidence = evidence;
+                }
+            }
+            None => {
+                apart_by_address += u64::from(by_pages);
+                firsts.push(&pages);
+                classes.push(AliasClass {
+                    members: vec![(server, all, all)],
+                    evidence: AddressEvidence::Same,
+                });
+            }
+        }
+    }
+    classes.retain(|class| class.members.len() > 1);
+    classes.sort_by_key(|class| class.members[0].0);
+    AliasClasses {
+        aliases: classes
+            .into_iter()
+            .map(|class| class.describe(collection))
+            .collect(),
+        apart_by_address,
+    }
+}
+
+/// Evidence that two servers have one address; none if all their addresses differ.
+fn evidence(addresses: &[Vec<String>], a: u32, b: u32) -> Option<AddressEvidence> {
+    let (a, b) = (&addresses[a as usize], &addresses[b as usize]);
+    match () {
+        () if a.is_empty() || b.is_empty() => Some(AddressEvidence::Unknown),
+        () if a.iter().any(|address| b.binary_search(address).is_ok()) => {
+            Some(AddressEvidence::Same)
+        }
+        () => None,
+    }
+}
+
+/// The pages of each server at their paths, as ranks: pages on few servers first.
+fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> Vec<ServerPages> {
+    let mut held: Vec<(u32, u64)> = Vec::new();
+    for (set, &leader) in leaders.iter().enumerate() {
+        held.extend(places.of(set as u32).iter().map(|place| {
+            let path = place.path.unwrap_or_default();
+            (
+                place.server,
+                xxh3_64(bytemuck::bytes_of(&[u64::from(leader), path])),
+            )
+        }));
+    }
+    held.sort_unstable();
+    held.dedup();
+    let ranks = ranks_of_pages(&held);
+    let servers = held.chunk_by(|a, b| a.0 == b.0).map(|held| {
+        let mut pages: Vec<u32> = held.iter().map(|(_, page)| ranks[page]).collect();
+        pages.sort_unstable();
+        ServerPages {
+            server: held[0].0,
+            pages,
+        }
+    });
+    servers.collect()
+}
+
+fn ranks_of_pages(held: &[(u32, u64)]) -> HashMap<u64, u32> {
+    let mut pages: Vec<u64> = held.iter().map(|&(_, page)| page).collect();
+    pages.sort_unstable();
+    let mut counted: Vec<(usize, u64)> = pages
+        .chunk_by(|a, b| a == b)
+        .map(|same| (same.len(), same[0]))
+        .collect();
+    counted.sort_unstable();
+    counted.into_iter().map(|(_, page)| page).zip(0..).collect()
+}
+
+impl AliasClass {
+    fn describe(mut self, collection: &OverlapDocuments) -> NameAlias {
+        self.members[1..].sort_unstable();
+        let members = self.members.iter();
+        NameAlias::Server {
+            servers: members
+                .clone()
+                .map(|member| collection.servers.names[member.0 as usize].clone())
+                .collect(),
+            pages: members.clone().map(|member| member.1).collect(),
+            shared: members.map(|member| member.2).collect(),
+            address: self.evidence,
+        }
+    }
+}
+
+/// URLs of one server with equal text, in the order of the sets and servers.
+pub(super) fn url_aliases(collection: &OverlapDocuments) -> Vec<NameAlias> {
+    let mut aliases = Vec::new();
+    for set in 0..collection.exact.len() as u32 {
+        let members = collection.exact.members(set).iter();
+        let mut urls: Vec<(u32, &str)> = members
+            .filter_map(|&document| {
+                Some((
+                    collection.servers.of[document as usize]?,
+                    collection.page(document),
+                ))
+            })
+            .collect();
+        urls.sort_unstable();
+        // Documents of one URL are one page.
+        urls.dedup();
+        for same in urls
+            .chunk_by(|a, b| a.0 == b.0)
+            .filter(|same| same.len() > 1)
+        {
+            aliases.push(NameAlias::Url {
+                server: collection.servers.names[same[0].0 as usize].clone(),
+                urls: same.iter().map(|(_, url)| (*url).to_owned()).collect(),
+            });
+        }
+    }
+    aliases
+}

@@ -1,0 +1,868 @@
+//! Sets of pages that nearly the same servers hold: the mirrored collections of table 2 of Shivakumar and Garcia-Molina 1998, of
+//! which mirrors lack some pages.
+//!
+//! ```text
+//! lists     pages with equal lists of servers are one group
+//! stars     a group joins the heaviest group before it whose list differs by little: a quarter of what may be missing
+//! growth    stars, largest first, join the set whose servers fit theirs best, if that blurs neither of the two
+//! homes     groups that fit another set better, now that sets have grown, move there
+//! shares    servers that hold too few pages of a set leave it, then pages that too few of its servers hold, and so on
+//! ```
+//!
+//! Joining *blurs* when a server that holds its share of the pages of one of the two would no longer hold it of both
+//! together: then two collections stand on similar servers. A few pages, and nearly equal servers, blur nothing.
+//! Nothing depends on an order of the input but that of pages, which are numbered by their ids.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::similar_lists::{SimilarLists, is_share};
+
+/// Pages of which each is held by two or more servers.
+#[derive(Default)]
+pub(super) struct PageHoldings {
+    /// The pages, ascending.
+    pages: Vec<u32>,
+    /// End of each page's servers.
+    ends: Vec<usize>,
+    /// Servers of all pages, ascending in each.
+    servers: Vec<u32>,
+}
+
+/// Shares that decide what is in a set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SetShares {
+    /// Least share of the servers of a set that hold a page of it.
+    pub(super) page: f64,
+    /// Least share of the pages of a set that a server of it holds.
+    pub(super) server: f64,
+}
+
+/// A set of pages on a set of servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PageSet {
+    /// Each page, and how many of the servers of the set hold it; in the order of pages.
+    pub(super) pages: Vec<(u32, u32)>,
+    /// Each server, and how many of the pages of the set it holds; in the order of servers.
+    pub(super) servers: Vec<(u32, u32)>,
+}
+
+impl PageSet {
+    /// Copies that would do without: what the servers hold of the set, without one copy of each page.
+    pub(super) fn spare_copies(&self) -> u64 {
+        let held: u64 = self.servers.iter().map(|&(_, held)| u64::from(held)).sum();
+        held - self.pages.len() as u64
+    }
+}
+
+impl PageHoldings {
+    /// From pairs of a page and a server that holds it, ascending, each once.
+    pub(super) fn new(held: &[(u32, u32)]) -> Self {
+        let mut holdings = Self::default();
+        for page in held
+            .chunk_by(|a, b| a.0 == b.0)
+            .filter(|page| page.len() > 1)
+        {
+            holdings.pages.push(page[0].0);
+            holdings
+                .servers
+                .extend(page.iter().map(|&(_, server)| server));
+            holdings.ends.push(holdings.servers.len());
+        }
+        holdings
+    }
+
+    /// Servers of the page at a position.
+    fn servers(&self, position: u32) -> &[u32] {
+        let position = position as usize;
+        let start = position
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before]);
+        &self.servers[start..self.ends[position]]
+    }
+}
+
+/// The sets, those with the most copies to spare first.
+pub(super) fn page_sets(mut holdings: PageHoldings, shares: SetShares) -> Vec<PageSet> {
+    let names = rename_by_rarity(&mut holdings);
+    let growth = SetGrowth::new(&holdings, shares);
+    let mut sets = growth.sets();
+    for set in &mut sets {
+        set.servers
+            .iter_mut()
+            .for_each(|(server, _)| *server = names[*server as usize]);
+        set.servers.sort_unstable();
+    }
+    sets.sort_by_key(|set| (Reverse(set.spare_copies()), set.pages[0].0));
+    sets
+}
+
+/// Numbers servers anew, those with the fewest pages first; the old numbers.
+fn rename_by_rarity(holdings: &mut PageHoldings) -> Vec<u32> {
+    let all = holdings
+        .servers
+        .iter()
+        .max()
+        .map_or(0, |&last| last as usize + 1);
+    let mut pages = vec![0_u32; all];
+    holdings
+        .servers
+        .iter()
+        .for_each(|&server| pages[server as usize] += 1);
+    let mut names: Vec<u32> = (0..all as u32).collect();
+    names.sort_by_key(|&server| (pages[server as usize], server));
+    let mut ranks = vec![0; all];
+    names
+        .iter()
+        .enumerate()
+        .for_each(|(rank, &server)| ranks[server as usize] = rank as u32);
+    let mut start = 0;
+    for &end in &holdings.ends {
+        let list = &mut holdings.servers[start..end];
+        list.iter_mut()
+            .for_each(|server| *server = ranks[*server as usize]);
+        list.sort_unstable();
+        start = end;
+    }
+    names
+}
+
+/// Pages with one list of servers.
+struct ListGroup {
+    /// Where they stand in [`SetGrowth::order`].
+    start: usize,
+    end: usize,
+}
+
+/// A set while it grows.
+struct GrowingSet {
+    groups: Vec<u32>,
+    /// The servers by which others are compared with it: those of the star that it began as.
+    servers: Vec<u32>,
+    /// Pages of the set that each server holds, ascending.
+    held: Vec<(u32, u32)>,
+    pages: u32,
+}
+
+/// A star, or a set as far as it has grown.
+struct StarProfile {
+    /// Servers that hold half of its pages or more, ascending.
+    servers: Vec<u32>,
+    /// Pages that each server holds, ascending.
+    held: Vec<(u32, u32)>,
+    pages: u32,
+}
+
+struct SetGrowth<'a> {
+    holdings: &'a PageHoldings,
+    shares: SetShares,
+    /// Positions of pages, those with equal lists beside one another.
+    order: Vec<u32>,
+    /// Heaviest first.
+    groups: Vec<ListGroup>,
+}
+
+impl<'a> SetGrowth<'a> {
+    fn new(holdings: &'a PageHoldings, shares: SetShares) -> Self {
+        let mut order: Vec<u32> = (0..holdings.pages.len() as u32).collect();
+        let list = |position: u32| holdings.servers(position);
+        order.sort_by(|&a, &b| list(a).cmp(list(b)).then(a.cmp(&b)));
+        let mut start = 0;
+        let mut groups: Vec<ListGroup> = order
+            .chunk_by(|&a, &b| list(a) == list(b))
+            .map(|group| {
+                let group = ListGroup {
+                    start,
+                    end: start + group.len(),
+                };
+                start = group.end;
+                group
+            })
+            .collect();
+        groups.sort_by_key(|group| {
+            let first = order[group.start];
+            (
+                Reverse(group.end - group.start),
+                Reverse(list(first).len()),
+                first,
+            )
+        });
+        Self {
+            holdings,
+            shares,
+            order,
+            groups,
+        }
+    }
+
+    fn sets(&self) -> Vec<PageSet> {
+        let mut stars = self.stars();
+        stars.sort_by_cached_key(|star| {
+            let pages = star
+                .iter()
+                .map(|&group| self.pages(group).len())
+                .sum::<usize>();
+            (Reverse(pages), star[0])
+        });
+        let mut rest = Vec::new();
+        let grown = self.bring_home(self.grow(stars, &mut rest));
+        let mut sets: Vec<PageSet> = grown
+            .into_iter()
+            .filter_map(|set| self.by_shares(set, &mut rest))
+            .collect();
+        sets.extend(rest.into_iter().map(|group| self.of_group(group)));
+        sets
+    }
+
+    fn pages(&self, group: u32) -> &[u32] {
+        let group = &self.groups[group as usize];
+        &self.order[group.start..group.end]
+    }
+
+    fn list(&self, group: u32) -> &[u32] {
+        self.holdings.servers(self.pages(group)[0])
+    }
+
+    /// Least share of the longer of two lists that both hold, for which they differ by little.
+    fn nearly_all(&self) -> f64 {
+        1.0 - (1.0 - self.shares.page) / 4.0
+    }
+
+    /// Groups whose lists differ by little from that of the first of them.
+    fn stars(&self) -> Vec<Vec<u32>> {
+        let mut centres = SimilarLists::new(self.nearly_all());
+        let mut stars: Vec<Vec<u32>> = Vec::new();
+        for group in 0..self.groups.len() as u32 {
+            let list = self.list(group);
+            let fitting = centres.fitting(list);
+            match fitting
+                .into_iter()
+                .reduce(|x, y| if y.is_better(&x) { y } else { x })
+            {
+                Some(best) => stars[best.number as usize].push(group),
+                None => {
+                    centres.push(list);
+                    stars.push(vec![group]);
+                }
+            }
+        }
+        stars
+    }
+
+    /// Sets of stars. Stars of a single group that no list can fit are left to `rest`.
+    fn grow(&self, stars: Vec<Vec<u32>>, rest: &mut Vec<u32>) -> Vec<GrowingSet> {
+        let mut index = SimilarLists::new(self.shares.page);
+        let mut sets: Vec<GrowingSet> = Vec::new();
+        for star in stars {
+            let profile = self.profile(&star);
+            if star.len() == 1 && self.fits_none(profile.servers.len()) {
+                rest.extend(star);
+                continue;
+            }
+            let fitting = index.fitting(&profile.servers).into_iter();
+            let best = fitting
+                .filter(|fit| {
+                    self.may_join(&profile, &sets[fit.number as usize], fit.shared, fit.longer)
+                })
+                .reduce(|x, y| if y.is_better(&x) { y } else { x });
+            match best {
+                Some(best) => sets[best.number as usize].join(star, &profile),
+                None => {
+                    index.push(&profile.servers);
+                    let StarProfile {
+                        servers,
+                        held,
+                        pages,
+                    } = profile;
+                    sets.push(GrowingSet {
+                        groups: star,
+                        servers,
+                        held,
+                        pages,
+                    });
+                }
+            }
+        }
+        sets
+    }
+
+    /// Moves each group to the set that it fits best. The first star of a set stands for it while it grows, and may lack servers that the
+    /// set turns out to have.
+    fn bring_home(&self, sets: Vec<GrowingSet>) -> Vec<GrowingSet> {
+        let mut index = SimilarLists::new(self.shares.page);
+        sets.iter()
+            .for_each(|set| index.push(&most_servers(&set.held, set.pages)));
+        let mut homes: Vec<Vec<u32>> = vec![Vec::new(); sets.len()];
+        for (number, set) in (0..).zip(&sets) {
+            for &group in &set.groups {
+                let fitting = index.fitting(self.list(group));
+                let own = fitting.iter().find(|fit| fit.number == number).copied();
+                let best = fitting
+                    .into_iter()
+                    .reduce(|x, y| if y.is_better(&x) { y } else { x });
+                let better = best.filter(|best| own.is_none_or(|own| best.is_nearer(&own)));
+                homes[better.map_or(number, |better| better.number) as usize].push(group);
+            }
+        }
+        let rebuilt = sets.into_iter().zip(homes).map(|(set, groups)| {
+            if set.groups == groups {
+                return set;
+            }
+            let StarProfile { held, pages, .. } = self.profile(&groups);
+            GrowingSet {
+                groups,
+                held,
+                pages,
+                ..set
+            }
+        });
+        rebuilt.filter(|set| !set.groups.is_empty()).collect()
+    }
+
+    /// Returns true if no other list can fit one of so many servers: a single server more or less is too much.
+    fn fits_none(&self, servers: usize) -> bool {
+        let share = self.shares.page;
+        !is_share(servers - 1, servers, share) && !is_share(servers, servers + 1, share)
+    }
+
+    fn profile(&self, star: &[u32]) -> StarProfile {
+        let mut pages = 0;
+        let mut held = HashMap::new();
+        for &group in star {
+            let weight = self.pages(group).len() as u32;
+            pages += weight;
+            for &server in self.list(group) {
+                *held.entry(server).or_insert(0) += weight;
+            }
+        }
+        let mut held: Vec<(u32, u32)> = held.into_iter().collect();
+        held.sort_unstable();
+        StarProfile {
+            servers: most_servers(&held, pages),
+            held,
+            pages,
+        }
+    }
+
+    /// Decides whether a star joins a set that it fits, of whose servers and its own the longer list has `longer`.
+    fn may_join(&self, star: &StarProfile, set: &GrowingSet, shared: usize, longer: usize) -> bool {
+        let differing = star.servers.len() + set.servers.len() - 2 * shared;
+        is_share(shared, longer, self.nearly_all())
+            || star.pages as usize * differing <= star.servers.len()
+            || !self.blurs(star, set)
+    }
+
+    /// Returns true if a server that holds its share of one of the two does not hold it of both.
+    fn blurs(&self, star: &StarProfile, set: &GrowingSet) -> bool {
+        let pages = star.pages + set.pages;
+        let enough = |held: u32, of: u32| is_share(held as usize, of as usize, self.shares.server);
+        merged(&star.held, &set.held).any(|(_, in_star, in_set)| {
+            (enough(in_star, star.pages) || enough(in_set, set.pages))
+                && !enough(in_star + in_set, pages)
+        })
+    }
+
+    /// What is left of a set when all servers and pages in it have their shares. Groups that are not go to `rest`.
+    fn by_shares(&self, set: GrowingSet, rest: &mut Vec<u32>) -> Option<PageSet> {
+        let GrowingSet {
+            mut groups,
+            mut held,
+            mut pages,
+            ..
+        } = set;
+        loop {
+            let before = (groups.len(), held.len());
+            held.retain(|&(_, held)| is_share(held as usize, pages as usize, self.shares.server));
+            let servers: Vec<u32> = held.iter().map(|&(server, _)| server).collect();
+            if servers.len() < 2 {
+                rest.append(&mut groups);
+                return None;
+            }
+            groups.retain(|&group| {
+                let shared = common(self.list(group), &servers);
+                let stays = is_share(shared, servers.len(), self.shares.page);
+                if !stays {
+                    rest.push(group);
+                    pages -= self.pages(group).len() as u32;
+                }
+                stays
+            });
+            if groups.is_empty() {
+                return None;
+            }
+            if before == (groups.len(), held.len()) {
+                break;
+            }
+            held = self.profile(&groups).held;
+            held.retain(|(server, _)| servers.binary_search(server).is_ok());
+        }
+        let servers: Vec<u32> = held.iter().map(|&(server, _)| server).collect();
+        let of_group = |&group: &u32| {
+            let shared = common(self.list(group), &servers) as u32;
+            self.pages(group)
+                .iter()
+                .map(move |&page| (self.holdings.pages[page as usize], shared))
+        };
+        let mut pages: Vec<(u32, u32)> = groups.iter().flat_map(of_group).collect();
+        pages.sort_unstable();
+        Some(PageSet {
+            pages,
+            servers: held,
+        })
+    }
+
+    /// The pages of one list.
+    fn of_group(&self, group: u32) -> PageSet {
+        let (pages, servers) = (self.pages(group), self.list(group));
+        PageSet {
+            pages: pages
+                .iter()
+                .map(|&page| (self.holdings.pages[page as usize], servers.len() as u32))
+                .collect(),
+            servers: servers
+                .iter()
+                .map(|&server| (server, pages.len() as u32))
+                .collect(),
+        }
+    }
+}
+
+impl GrowingSet {
+    fn join(&mut self, star: Vec<u32>, profile: &StarProfile) {
+        self.groups.extend(star);
+        self.pages += profile.pages;
+        self.held = merged(&profile.held, &self.held)
+            .map(|(server, in_star, in_set)| (server, in_star + in_set))
+            .collect();
+    }
+}
+
+/// Servers that hold half of so many pages or more.
+fn most_servers(held: &[(u32, u32)], pages: u32) -> Vec<u32> {
+    let most = held.iter().filter(|&&(_, held)| 2 * held >= pages);
+    most.map(|&(server, _)| server).collect()
+}
+
+/// Servers of two ascending lists, with the pages that each holds of one and of the other.
+fn merged<'a>(a: &'a [(u32, u32)], b: &'a [(u32, u32)]) -> impl Iterator<Item = (u32, u32, u32)> {
+    let (mut a, mut b) = (a.iter().copied().peekable(), b.iter().copied().peekable());
+    std::iter::from_fn(move || {
+        let server = match (a.peek(), b.peek()) {
+            (Some(x), Some(y)) => x.0.min(y.0),
+            (Some(x), None) => x.0,
+            (None, Some(y)) => y.0,
+            (None, None) => return None,
+        };
+        let held = |found: Option<(u32, u32)>| found.map_or(0, |(_, held)| held);
+        let in_a = held(a.next_if(|x| x.0 == server));
+        let in_b = held(b.next_if(|y| y.0 == server));
+        Some((server, in_a, in_b))
+    })
+}
+
+/// Number of servers in both of two ascending lists.
+fn common(a: &[u32], b: &[u32]) -> usize {
+    let (mut at_a, mut at_b, mut common) = (0, 0, 0);
+    while at_a < a.len() && at_b < b.len() {
+        let (x, y) = (a[at_a], b[at_b]);
+        common += usize::from(x == y);
+        at_a += usize::from(x <= y);
+        at_b += usize::from(y <= x);
+    }
+    common
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Servers = BTreeSet<u32>;
+
+    /// Pages and their servers, as the definition speaks of them.
+    struct Definition<'a> {
+        of: &'a [Servers],
+        shares: SetShares,
+    }
+
+    /// Servers of both lists, and of either.
+    fn fit(a: &Servers, b: &Servers) -> (usize, usize) {
+        (a.intersection(b).count(), a.union(b).count())
+    }
+
+    fn fits(a: &Servers, b: &Servers, share: f64) -> bool {
+        let shared = a.intersection(b).count();
+        shared > 0 && shared as f64 >= share * a.len().max(b.len()) as f64
+    }
+
+    /// The place of the best fit among lists, the first of several.
+    fn best<'a>(
+        list: &Servers,
+        among: impl Iterator<Item = (usize, &'a Servers)>,
+    ) -> Option<usize> {
+        let mut found: Option<(usize, (usize, usize))> = None;
+        for (place, other) in among {
+            let this = fit(list, other);
+            if found.is_none_or(|(_, that)| this.0 * that.1 > that.0 * this.1) {
+                found = Some((place, this));
+            }
+        }
+        found.map(|(place, _)| place)
+    }
+
+    impl Definition<'_> {
+        fn held(&self, pages: &[u32], server: u32) -> usize {
+            pages
+                .iter()
+                .filter(|&&page| self.of[page as usize].contains(&server))
+                .count()
+        }
+
+        fn servers(&self, pages: &[u32], share: f64) -> Servers {
+            let all: Servers = pages
+                .iter()
+                .flat_map(|&page| &self.of[page as usize])
+                .copied()
+                .collect();
+            let enough =
+                |&server: &u32| self.held(pages, server) as f64 >= share * pages.len() as f64;
+            all.into_iter().filter(enough).collect()
+        }
+
+        fn may_join(
+            &self,
+            star: &[u32],
+            set: &[u32],
+            (of_star, of_set): (&Servers, &Servers),
+        ) -> bool {
+            let nearly = 1.0 - (1.0 - self.shares.page) / 4.0;
+            let differing = of_star.symmetric_difference(of_set).count();
+            let both = [star, set].concat();
+            let together = self.servers(&both, self.shares.server);
+            let stays =
+                |pages: &[u32]| self.servers(pages, self.shares.server).is_subset(&together);
+            fits(of_star, of_set, nearly)
+                || star.len() * differing <= of_star.len()
+                || stays(star) && stays(set)
+        }
+
+        fn by_shares(&self, pages: &[u32]) -> (Vec<u32>, Servers) {
+            let mut pages = pages.to_vec();
+            let mut servers = self.servers(&pages, 0.0);
+            loop {
+                let enough = |&server: &u32| {
+                    self.held(&pages, server) as f64 >= self.shares.server * pages.len() as f64
+                };
+                let left: Servers = servers.iter().copied().filter(enough).collect();
+                let on = |page: u32| self.of[page as usize].intersection(&left).count() as f64;
+                let stay: Vec<u32> = pages
+                    .iter()
+                    .copied()
+                    .filter(|&page| on(page) >= self.shares.page * left.len() as f64)
+                    .collect();
+                if left.len() < 2 || stay.is_empty() {
+                    return (Vec::new(), Servers::new());
+                }
+                if left == servers && stay == pages {
+                    return (pages, servers);
+                }
+                (pages, servers) = (stay, left);
+            }
+        }
+
+        fn set(&self, pages: &[u32], servers: &Servers) -> PageSet {
+            let mut pages = pages.to_vec();
+            pages.sort_unstable();
+            let on = |&page: &u32| {
+                (
+                    page,
+                    self.of[page as usize].intersection(servers).count() as u32,
+                )
+            };
+            let held = |&server: &u32| (server, self.held(&pages, server) as u32);
+            PageSet {
+                servers: servers.iter().map(held).collect(),
+                pages: pages.iter().map(on).collect(),
+            }
+        }
+
+        /// The sets, every list compared with every other.
+        fn sets(&self) -> Vec<PageSet> {
+            let mut equal: BTreeMap<&Servers, Vec<u32>> = BTreeMap::new();
+            for (page, servers) in self
+                .of
+                .iter()
+                .enumerate()
+                .filter(|(_, servers)| servers.len() > 1)
+            {
+                equal.entry(servers).or_default().push(page as u32);
+            }
+            let mut groups: Vec<(&Servers, Vec<u32>)> = equal.into_iter().collect();
+            groups.sort_by_key(|(servers, pages)| {
+                (Reverse(pages.len()), Reverse(servers.len()), pages[0])
+            });
+            let nearly = 1.0 - (1.0 - self.shares.page) / 4.0;
+            let mut stars: Vec<(&Servers, Vec<u32>, usize)> = Vec::new();
+            for (place, (servers, pages)) in groups.iter().enumerate() {
+                let near = stars.iter().map(|star| star.0).enumerate();
+                match best(
+                    servers,
+                    near.filter(|(_, centre)| fits(servers, centre, nearly)),
+                ) {
+                    Some(star) => stars[star].1.extend(pages),
+                    None => stars.push((servers, pages.clone(), place)),
+                }
+            }
+            stars.sort_by_key(|(_, pages, first)| (Reverse(pages.len()), *first));
+            let mut sets: Vec<(Servers, Vec<u32>)> = Vec::new();
+            for (_, star, _) in &stars {
+                let servers = self.servers(star, 0.5);
+                let may = |set: &(Servers, Vec<u32>)| {
+                    fits(&servers, &set.0, self.shares.page)
+                        && self.may_join(star, &set.1, (&servers, &set.0))
+                };
+                let near = sets
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, set)| may(set))
+                    .map(|(place, set)| (place, &set.0));
+                match best(&servers, near) {
+                    Some(set) => sets[set].1.extend(star),
+                    None => sets.push((servers, star.clone())),
+                }
+            }
+            let profiles: Vec<Servers> = sets
+                .iter()
+                .map(|(_, pages)| self.servers(pages, 0.5))
+                .collect();
+            let mut homes = vec![Vec::new(); sets.len()];
+            for (list, pages) in &groups {
+                let mut own = sets.iter();
+                let own = own.position(|(_, held)| held.contains(&pages[0])).unwrap();
+                let fitting = profiles
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, servers)| fits(list, servers, self.shares.page));
+                let stays = |best: &usize| {
+                    let (this, that) = (fit(list, &profiles[*best]), fit(list, &profiles[own]));
+                    fits(list, &profiles[own], self.shares.page)
+                        && this.0 * that.1 <= that.0 * this.1
+                };
+                let home = best(list, fitting).filter(|best| !stays(best));
+                homes[home.unwrap_or(own)].extend(pages);
+            }
+            let mut found = Vec::new();
+            for pages in &homes {
+                let (stay, servers) = self.by_shares(pages);
+                for (list, group) in &groups {
+                    let left: Vec<u32> = group
+                        .iter()
+                        .copied()
+                        .filter(|page| pages.contains(page) && !stay.contains(page))
+                        .collect();
+                    if !left.is_empty() {
+                        found.push(self.set(&left, list));
+                    }
+                }
+                if !stay.is_empty() {
+                    found.push(self.set(&stay, &servers));
+                }
+            }
+            let spare = |set: &PageSet| {
+                set.servers
+                    .iter()
+                    .map(|&(_, held)| u64::from(held))
+                    .sum::<u64>()
+                    - set.pages.len() as u64
+            };
+            found.sort_by_key(|set| (Reverse(spare(set)), set.pages[0].0));
+            found
+        }
+    }
+
+    fn found(of: &[Servers], shares: SetShares) -> Vec<PageSet> {
+        let pages = of.iter().enumerate();
+        let held: Vec<(u32, u32)> = pages
+            .flat_map(|(page, servers)| servers.iter().map(move |&server| (page as u32, server)))
+            .collect();
+        page_sets(PageHoldings::new(&held), shares)
+    }
+
+    /// Collections of pages on servers of which some lack some, and pages that are anywhere.
+    fn incidences() -> impl Strategy<Value = Vec<Servers>> {
+        let page = (
+            0_u32..4,
+            prop::collection::btree_set(0_u32..26, 0..5),
+            prop::collection::btree_set(0_u32..30, 0..2),
+            0_u32..8,
+        );
+        prop::collection::vec(page, 0..60).prop_map(|pages| {
+            let servers = |(kind, missing, more, alone): (u32, Servers, Servers, u32)| {
+                let base: Servers = match kind {
+                    0 => (0..24).collect(),
+                    1 => (2..24).collect(),
+                    2 => (10..16).collect(),
+                    _ => (alone..alone + 3).collect(),
+                };
+                &(&base - &missing) | &more
+            };
+            pages.into_iter().map(servers).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn sets_are_those_of_the_definition(
+            of in incidences(),
+            page in prop_oneof![Just(0.8), Just(1.0), Just(0.5), 0.5_f64..1.0],
+            server in prop_oneof![Just(0.8), Just(1.0), Just(0.5), 0.5_f64..1.0],
+        ) {
+            let shares = SetShares { page, server };
+            prop_assert_eq!(found(&of, shares), Definition { of: &of, shares }.sets());
+        }
+
+        /// Every page of two servers or more is in one set, and everything in a set has its share of it.
+        #[test]
+        fn pages_and_servers_of_a_set_have_their_shares(of in incidences()) {
+            let sets = found(&of, SetShares { page: 0.8, server: 0.8 });
+            let mut pages: Vec<u32> = sets.iter().flat_map(|set| &set.pages).map(|page| page.0).collect();
+            pages.sort_unstable();
+            let held = |&page: &u32| of[page as usize].len() > 1;
+            let expected: Vec<u32> = (0..of.len() as u32).filter(held).collect();
+            prop_assert_eq!(pages, expected);
+            for set in &sets {
+                prop_assert!(set.servers.len() > 1);
+                let all = set.servers.len() as f64;
+                prop_assert!(set.pages.iter().all(|&(_, on)| f64::from(on) >= 0.8 * all));
+                let all = set.pages.len() as f64;
+                prop_assert!(set.servers.iter().all(|&(_, held)| f64::from(held) >= 0.8 * all));
+            }
+        }
+    }
+
+    /// The planted collections of the issue: so many servers each, of which every one lacks a share of the pages.
+    fn planted(servers: [Vec<u32>; 4], missing: f64) -> Vec<Servers> {
+        let mut state = 7_u64;
+        let mut of = Vec::new();
+        for (manual, servers) in servers.iter().enumerate() {
+            for _ in 0..[120, 90, 300, 160][manual] {
+                let mut draw = || {
+                    state = state.wrapping_add(1);
+                    lookalike::hash::avalanche(state) as f64 / u64::MAX as f64
+                };
+                of.push(
+                    servers
+                        .iter()
+                        .copied()
+                        .filter(|_| draw() >= missing)
+                        .collect(),
+                );
+            }
+        }
+        of
+    }
+
+    #[test]
+    fn four_manuals_are_four_sets_with_pages_missing_anywhere() {
+        let sizes = [100_u32, 75, 55, 50];
+        let apart = |manual: u32| {
+            (1000 * manual..1000 * manual + sizes[manual as usize]).collect::<Vec<u32>>()
+        };
+        // Every server of a smaller one is one of all larger ones.
+        let nested = |manual: u32| (0..sizes[manual as usize]).collect::<Vec<u32>>();
+        let scattered = |manual: u32| {
+            let mut servers: Vec<u32> = (0..200).collect();
+            servers
+                .sort_by_key(|&server| lookalike::hash::avalanche(u64::from(server * 8 + manual)));
+            servers.truncate(sizes[manual as usize] as usize);
+            servers
+        };
+        for place in [&apart as &dyn Fn(u32) -> Vec<u32>, &nested, &scattered] {
+            for missing in [0.0, 0.005, 0.02, 0.05] {
+                let of = planted([0, 1, 2, 3].map(place), missing);
+                let mut sizes: Vec<(usize, usize)> = found(
+                    &of,
+                    SetShares {
+                        page: 0.8,
+                        server: 0.8,
+                    },
+                )
+                .iter()
+                .map(|set| (set.servers.len(), set.pages.len()))
+                .collect();
+                sizes.sort_unstable();
+                assert_eq!(
+                    sizes,
+                    [(50, 160), (55, 300), (75, 90), (100, 120)],
+                    "{missing} missing"
+                );
+            }
+        }
+    }
+
+    /// Five servers that lack a small manual hold 300 of 360 pages, more than their share, and its pages stand on 50 of 55 servers.
+    #[test]
+    fn a_small_manual_joins_a_large_one_if_all_shares_are_kept() {
+        let of: Vec<Servers> = (0..360)
+            .map(|page| (0..if page < 300 { 55 } else { 50 }).collect())
+            .collect();
+        let shares = |server| SetShares { page: 0.8, server };
+        let sizes = |shares| -> Vec<(usize, usize)> {
+            found(&of, shares)
+                .iter()
+                .map(|set| (set.servers.len(), set.pages.len()))
+                .collect()
+        };
+        assert_eq!(sizes(shares(0.8)), [(55, 360)]);
+        assert_eq!(sizes(shares(0.9)), [(55, 300), (50, 60)]);
+    }
+
+    /// A server that fetched half of a manual does not break it in two.
+    #[test]
+    fn a_partial_mirror_leaves_the_set_whole() {
+        let of: Vec<Servers> = (0..200).map(|page| (0..50 + page % 2).collect()).collect();
+        let sets = found(
+            &of,
+            SetShares {
+                page: 0.8,
+                server: 0.8,
+            },
+        );
+        assert_eq!(
+            sets.iter()
+                .map(|set| (set.servers.len(), set.pages.len()))
+                .collect::<Vec<_>>(),
+            [(50, 200)]
+        );
+    }
+
+    /// The page of an empty server stands everywhere, and is no page of a collection.
+    #[test]
+    fn a_page_of_all_servers_is_no_page_of_a_set() {
+        let of: Vec<Servers> = (0..40)
+            .map(|page| {
+                if page == 7 {
+                    (0..1000).collect()
+                } else {
+                    (100..120).collect()
+                }
+            })
+            .collect();
+        let sets = found(
+            &of,
+            SetShares {
+                page: 0.8,
+                server: 0.8,
+            },
+        );
+        assert_eq!(
+            sets.iter()
+                .map(|set| (set.servers.len(), set.pages.len()))
+                .collect::<Vec<_>>(),
+            [(1000, 1), (20, 39)]
+        );
+    }
+}

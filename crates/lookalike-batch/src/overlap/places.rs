@@ -1,0 +1,156 @@
+//! Places of documents: paths on servers, by which pages and names are told apart.
+
+use lookalike_corpus::host;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::collection::OverlapDocuments;
+use super::settings::ServerName;
+
+/// A document's server and path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ServerPath {
+    pub(super) server: u32,
+    /// Hash of the path; none where a document has none.
+    pub(super) path: Option<u64>,
+}
+
+/// Places of the documents of every set of equal texts.
+///
+/// Memory: 40 bytes a document that has a server.
+pub(crate) struct DocumentPlaces {
+    starts: Vec<u32>,
+    /// Servers and paths of each set, in order.
+    paths: Vec<ServerPath>,
+    /// Hashes of the last two parts of the paths of each set, in order.
+    ends: Vec<u64>,
+}
+
+impl DocumentPlaces {
+    pub(crate) fn new(collection: &OverlapDocuments, name: &ServerName) -> Self {
+        let mut places = Self {
+            starts: vec![0],
+            paths: Vec::new(),
+            ends: Vec::new(),
+        };
+        for set in 0..collection.exact.len() as u32 {
+            let start = places.paths.len();
+            for &document in collection.exact.members(set) {
+                let Some(server) = collection.servers.of[document as usize] else {
+                    continue;
+                };
+                let path = path_of(collection, document, name);
+                places.paths.push(ServerPath {
+                    server,
+                    path: path.map(|path| xxh3_64(path.as_bytes())),
+                });
+                places
+                    .ends
+                    .push(path.map_or(0, |path| xxh3_64(last_parts(path).as_bytes())));
+            }
+            places.paths[start..].sort_unstable();
+            places.ends[start..].sort_unstable();
+            places.starts.push(places.paths.len() as u32);
+        }
+        places
+    }
+
+    /// Servers and paths of a set, in order.
+    pub(super) fn of(&self, set: u32) -> &[ServerPath] {
+        &self.paths[self.range(set)]
+    }
+
+    fn range(&self, set: u32) -> std::ops::Range<usize> {
+        self.starts[set as usize] as usize..self.starts[set as usize + 1] as usize
+    }
+
+    /// Returns true if the paths of two sets end alike: the last directory and the name in it.
+    pub(super) fn end_alike(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (&self.ends[self.range(a)], &self.ends[self.range(b)]);
+        let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
+        few.iter()
+            .any(|end| *end != 0 && many.binary_search(end).is_ok())
+    }
+
+    /// Returns true if a server has both, at different paths: then they are two pages of it.
+    pub(super) fn stand_together(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (self.of(a), self.of(b));
+        let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
+        few.chunk_by(|x, y| x.server == y.server).any(|here| {
+            let server = here[0].server;
+            let from = many.partition_point(|other| other.server < server);
+            let end = from + many[from..].partition_point(|other| other.server == server);
+            let there = &many[from..end];
+            let apart = |place: &ServerPath| place.path.is_some() && !here.contains(place);
+            !there.is_empty()
+                && here.iter().all(|place| place.path.is_some())
+                && there.iter().all(apart)
+        })
+    }
+}
+
+/// Path of a document on its server: of its URL, else what is left of an id whose first parts name the server.
+fn path_of<'a>(
+    collection: &'a OverlapDocuments,
+    document: u32,
+    name: &ServerName,
+) -> Option<&'a str> {
+    if let ServerName::Path(depth) = name {
+        return Some(below(collection.documents.given_id(document), *depth));
+    }
+    collection.url(document).and_then(path_of_url)
+}
+
+/// The path and query of a URL.
+fn path_of_url(url: &str) -> Option<&str> {
+    host(url)?;
+    let (_, rest) = url.split_once("://")?;
+    let start = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let path = rest[start..].split('#').next().unwrap_or_default();
+    Some(if path.is_empty() { "/" } else { path })
+}
+
+/// A path without so many leading components.
+fn below(path: &str, depth: usize) -> &str {
+    let mut rest = path;
+    for _ in 0..depth {
+        while let Some(shorter) = rest.strip_prefix('/').or_else(|| rest.strip_prefix("./")) {
+            rest = shorter;
+        }
+        rest = rest.find('/').map_or("", |slash| &rest[slash + 1..]);
+    }
+    rest
+}
+
+/// The last directory of a path and the name in it.
+fn last_parts(path: &str) -> &str {
+    let path = path.trim_start_matches('/');
+    match path.rmatch_indices('/').nth(1) {
+        Some((slash, _)) => &path[slash + 1..],
+        None => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_urls_and_ids() {
+        for (url, path) in [
+            (
+                "http://a.example/manual/1.html?x=2#top",
+                Some("/manual/1.html?x=2"),
+            ),
+            ("http://a.example", Some("/")),
+            ("http://a.example?x", Some("?x")),
+            ("no url", None),
+        ] {
+            assert_eq!(path_of_url(url), path, "{url}");
+        }
+        assert_eq!(below("/srv/./docs/a/b.html", 2), "a/b.html");
+        assert_eq!(below("docs", 2), "");
+        assert_eq!(last_parts("/mirror/manual/1.html"), "manual/1.html");
+        assert_eq!(last_parts("/1.html"), "1.html");
+        assert_eq!(last_parts("/"), "");
+    }
+}

@@ -1,0 +1,171 @@
+//! Lists that share most of what they hold, found without comparing all pairs.
+//!
+//! Two lists *fit* when each holds at least a given share of the longer one. Such lists have an item in common among the
+//! first few of each, in any one order of items: the prefix filter of set joins. Items come rarest first, so that few
+//! lists stand behind each.
+
+use std::collections::HashMap;
+
+/// A list that fits another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FittingList {
+    /// Its number, in the order in which lists were added.
+    pub(super) number: u32,
+    /// Items that both hold.
+    pub(super) shared: usize,
+    /// Items of the longer one.
+    pub(super) longer: usize,
+    /// Items that either holds.
+    pub(super) either: usize,
+}
+
+impl FittingList {
+    /// Returns true if this one fits better than `other`: of what either list holds, both hold more. The order of numbers decides between
+    /// equals: the earlier is better.
+    pub(super) fn is_better(&self, other: &Self) -> bool {
+        self.is_nearer(other) || !other.is_nearer(self) && self.number < other.number
+    }
+
+    /// Returns true if this one fits better than `other`, whatever their numbers are.
+    pub(super) fn is_nearer(&self, other: &Self) -> bool {
+        self.shared * other.either > other.shared * self.either
+    }
+}
+
+/// Lists of ascending items, of which those that fit a list are found.
+pub(super) struct SimilarLists {
+    share: f64,
+    /// Lists by the items at their beginnings.
+    postings: HashMap<u32, Vec<u32>>,
+    items: Vec<u32>,
+    ends: Vec<usize>,
+    /// The last question for which a list was looked at.
+    asked: Vec<u32>,
+    question: u32,
+}
+
+impl SimilarLists {
+    /// No lists yet; `share` is that of the longer list that both hold, above 0 and at most 1.
+    pub(super) fn new(share: f64) -> Self {
+        Self {
+            share,
+            postings: HashMap::new(),
+            items: Vec::new(),
+            ends: Vec::new(),
+            asked: Vec::new(),
+            question: 0,
+        }
+    }
+
+    /// Adds a list.
+    pub(super) fn push(&mut self, list: &[u32]) {
+        let number = self.ends.len() as u32;
+        for &item in &list[..self.prefix(list.len())] {
+            self.postings.entry(item).or_default().push(number);
+        }
+        self.items.extend_from_slice(list);
+        self.ends.push(self.items.len());
+        self.asked.push(0);
+    }
+
+    /// The lists that fit this one, in no order.
+    pub(super) fn fitting(&mut self, list: &[u32]) -> Vec<FittingList> {
+        self.question += 1;
+        let mut found = Vec::new();
+        for item in &list[..self.prefix(list.len())] {
+            for &number in self.postings.get(item).into_iter().flatten() {
+                let asked = &mut self.asked[number as usize];
+                if *asked != self.question {
+                    *asked = self.question;
+                    let other = self.list(number);
+                    let longer = list.len().max(other.len());
+                    let shared = shared_items(list, other, least_shared(self.share, longer));
+                    found.extend(shared.map(|shared| FittingList {
+                        number,
+                        shared,
+                        longer,
+                        either: list.len() + other.len() - shared,
+                    }));
+                }
+            }
+        }
+        found
+    }
+
+    /// Items of a list by which others that fit it can be found.
+    fn prefix(&self, length: usize) -> usize {
+        match length {
+            0 => 0,
+            _ => length - least_shared(self.share, length) + 1,
+        }
+    }
+
+    fn list(&self, number: u32) -> &[u32] {
+        let number = number as usize;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.items[start..self.ends[number]]
+    }
+}
+
+/// Returns true if a part is at least a share of the whole.
+pub(super) fn is_share(part: usize, whole: usize, share: f64) -> bool {
+    part as f64 >= share * whole as f64
+}
+
+/// The least number of items that is a share of so many, and at least one.
+fn least_shared(share: f64, of: usize) -> usize {
+    let near = (share * of as f64).ceil() as usize;
+    // The product is rounded; the comparison decides.
+    let exact = (near.saturating_sub(1)..=near + 1).find(|&part| is_share(part, of, share));
+    exact.unwrap_or(of).max(1)
+}
+
+/// Number of items that two ascending lists share, if it is `least` or more.
+fn shared_items(a: &[u32], b: &[u32], least: usize) -> Option<usize> {
+    let (mut at_a, mut at_b, mut shared) = (0, 0, 0);
+    while at_a < a.len() && at_b < b.len() {
+        // Nothing that is left can make up for what is missing.
+        if shared + (a.len() - at_a).min(b.len() - at_b) < least {
+            return None;
+        }
+        let (x, y) = (a[at_a], b[at_b]);
+        shared += usize::from(x == y);
+        at_a += usize::from(x <= y);
+        at_b += usize::from(y <= x);
+    }
+    (shared >= least).then_some(shared)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// All lists that fit are found, and no other.
+        #[test]
+        fn lists_that_fit_are_those_of_the_definition(
+            lists in prop::collection::vec(prop::collection::btree_set(0_u32..14, 0..14), 1..30),
+            share in prop_oneof![Just(0.3), Just(0.5), Just(0.8), Just(0.9), Just(0.95), Just(1.0), 0.01_f64..1.0],
+        ) {
+            let mut similar = SimilarLists::new(share);
+            for (number, list) in lists.iter().enumerate() {
+                let items: Vec<u32> = list.iter().copied().collect();
+                let mut found = similar.fitting(&items);
+                found.sort_unstable_by_key(|fit| fit.number);
+                let fits = |(number, other): (usize, &BTreeSet<u32>)| {
+                    let (shared, longer) = (list.intersection(other).count(), list.len().max(other.len()));
+                    let either = list.union(other).count();
+                    let fit = FittingList { number: number as u32, shared, longer, either };
+                    (shared > 0 && shared as f64 >= share * longer as f64).then_some(fit)
+                };
+                let expected: Vec<FittingList> = lists[..number].iter().enumerate().filter_map(fits).collect();
+                prop_assert_eq!(found, expected);
+                similar.push(&items);
+            }
+        }
+    }
+}
