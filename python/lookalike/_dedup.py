@@ -9,6 +9,7 @@ from typing import Any
 
 from lookalike import _lookalike
 from lookalike._documents import DocumentColumns, text_columns
+from lookalike._errors import LookalikeError
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
 from lookalike._options import paths, positional, words
@@ -26,7 +27,7 @@ _EXPLAINED = (
 #: Options that mean files, and have no meaning for data in memory.
 _FILES_ONLY = (
     "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share order output_format "
-    "compress link resume overwrite strict max_skipped into"
+    "compress link resume overwrite strict max_skipped"
 ).split()
 
 
@@ -35,8 +36,8 @@ def dedup(
     *,
     text: str | Sequence[str] | Callable[[Any], str | None] | None = None,
     id: str | None = None,
-    threshold: float = 0.8,
-    shingle: str = "words:5",
+    threshold: float | None = None,
+    shingle: str | None = None,
     method: str = "allpairs",
     keep: str = "longest",
     against: Any = None,
@@ -55,10 +56,11 @@ def dedup(
     ``text`` names the column of the texts, or several, which are joined by line breaks, or is a function of a row; by default
     ``text``, else ``html``, else the only column. ``id`` names the column of ids; by default documents are called by their rows.
     ``against`` is data of the same kind that is compared with and never removed, or the folder of an earlier result; its rows are
-    called ``against-0`` and so on where there are no ids. Where ``data`` is paths it may be the directory of a collection, which is
-    not read again, and ``into`` the one that the kept documents are added to.
+    called ``against-0`` and so on where there are no ids. It may be the directory of a collection, too, which is not read again, and
+    ``into`` the one that the kept documents are added to.
 
-    All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
+    ``threshold`` is the least resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
+    method ``copies`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
     ``method="simhash", distance=6``, ``stem="en"``. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,
     or a function of stage, done and total.
 
@@ -150,7 +152,11 @@ class _RowJob:
         names = self.rows.columns()
         self.columns = DocumentColumns(self.rows, text, id)
         self.text, self.function, self.id = self.columns.text, self.columns.function, id
-        self.against = None if against is None else self._alike(_earlier(against))
+        earlier = None if against is None else _earlier(against)
+        self.against = None if earlier is None else self._alike(earlier)
+        self.collection = None if earlier is not None else against
+        if id is None and (self.collection is not None or options.get("into") is not None):
+            raise TypeError("documents that meet a collection need names of their own: say which column has them with id=")
         category = options.get("within") or options.get("across")
         self.site = category == "site"
         self.category = "url" if self.site else category
@@ -175,7 +181,7 @@ class _RowJob:
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
             try:
                 decisions, told = _lookalike.dedup_documents(
-                    ["dedup", "-", "--output=-", *words(self.options)],
+                    ["dedup", "-", "--output=-", *words({**self.options, "against": self.collection})],
                     self._documents(self.rows),
                     None if self.against is None else self._documents(self.against),
                     columns,
@@ -188,7 +194,6 @@ class _RowJob:
         return FrameResult(
             self.rows,
             decisions,
-            threshold=float(self.options["threshold"]),
             texts=lambda: self.columns.texts(self.rows),
             again=self._again,
             save=self._save,
@@ -218,7 +223,12 @@ class _RowJob:
         others = [name for name in (self.id, self.order, self.category) if name is not None]
         return [{"text": self.function(row), **{name: row[name] for name in others}} for row in rows.dicts()]
 
+    def _refuse_after_adding(self) -> None:
+        if self.options.get("into") is not None:
+            raise LookalikeError("the collection has these documents by now, and would find them again: call dedup without into for that")
+
     def _again(self, threshold: float) -> FrameResult:
+        self._refuse_after_adding()
         other = _RowJob.__new__(_RowJob)
         other.__dict__.update(self.__dict__)
         other.options = {**self.options, "threshold": threshold}
@@ -229,10 +239,11 @@ class _RowJob:
         import tempfile
         from pathlib import Path
 
+        self._refuse_after_adding()
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as spool:
             documents = Path(spool, "documents.jsonl")
             fields = self.columns.write(self.rows, documents)
-            said = words({**self.options, "overwrite": overwrite})
+            said = words({**self.options, "against": self.collection, "overwrite": overwrite})
             inputs = [os.fspath(documents), *fields, f"--output={folder}", *said]
             if self.against is not None:
                 earlier = Path(spool, "against.jsonl")
@@ -251,8 +262,8 @@ def _order_field(keep: str) -> str | None:
     return None
 
 
-def _earlier(against: Any) -> Rows:
-    """Data to compare with: rows, or those that an earlier job kept in a folder."""
+def _earlier(against: Any) -> Rows | None:
+    """Data to compare with: rows, or those that an earlier job kept in a folder. None for the directory of a collection."""
     if isinstance(against, FrameResult):
         return rows_of(against.kept)
     if isinstance(against, (str, os.PathLike)):
@@ -261,7 +272,7 @@ def _earlier(against: Any) -> Rows:
         folder = Path(against)
         summary = folder / "run.json"
         if not summary.exists():
-            raise TypeError("against must be data, or the folder of an earlier result, where data is in memory; a collection goes with paths")
+            return None
         kept = [folder / name for name in json.loads(summary.read_text(encoding="utf-8"))["kept_in"]]
         return rows_of(list(Records(kept, None)))
     return rows_of(against)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from lookalike import _lookalike
-from lookalike._options import positional, words
+from lookalike._options import words
 
 __all__ = ["Explanation", "explain"]
 
@@ -66,18 +67,17 @@ def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any
     >>> print(explain("a rose is a rose is a rose", "a rose is a rose").resemblance)
     0.3333333333333333
     """
-    texts: tuple[str, str] | None
-    by_name = "in_" in options or isinstance(a, os.PathLike) or isinstance(b, os.PathLike)
-    if by_name:
-        said = ["explain", *positional([os.fspath(a), os.fspath(b)]), *words(options)]
-        texts = None
-    else:
-        said = ["explain", "a", "b", *words(options)]
-        texts = (str(a), str(b))
-    text, data, page, told = _lookalike.explain(said, texts)
+    if "in_" in options or isinstance(a, os.PathLike) or isinstance(b, os.PathLike):
+        return explained([os.fspath(a), os.fspath(b)], None, options)
+    return explained(["a", "b"], (str(a), str(b)), options)
+
+
+def explained(names: list[str], texts: tuple[str, str] | None, options: Mapping[str, Any]) -> Explanation:
+    """The explanation of two texts under these names, or, without texts, of the documents that the names stand for."""
+    text, data, page, told = _lookalike.explain(["explain", *words(options), "--", *names], texts)
     if told:
         import warnings
 
         for warning in told:
-            warnings.warn(warning, stacklevel=2)
+            warnings.warn(warning, stacklevel=3)
     return Explanation(text, data, page)

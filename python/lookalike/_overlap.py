@@ -50,12 +50,18 @@ class Overlap:
 
     @property
     def mirrors(self) -> Table:
-        """Sets of pages that the same servers hold: ``pages``, ``bytes``, ``servers``, ``examples``."""
+        """Sets of pages that nearly the same servers hold: ``set``, ``pages``, ``bytes``, ``servers``, ``held``, ``core``, ``approximate``,
+        ``examples``."""
         return self._table("mirrors")
 
     @property
+    def mirror_pages(self) -> Table:
+        """The pages of these sets: ``set``, ``url``, ``servers``, ``share``."""
+        return self._table("mirror_pages")
+
+    @property
     def aliases(self) -> Table:
-        """Servers and URLs that are others by another name."""
+        """Servers and URLs that are others by another name: ``kind``, ``servers``, ``pages``, ``shared``, ``address``, ``server``, ``urls``."""
         return self._table("aliases")
 
     @property
@@ -100,7 +106,7 @@ def overlap(
 
     ``data``, ``text`` and ``id`` are those of :func:`dedup`. ``chunk`` is ``doc``, ``lines:N``, ``lines:N:sliding``, ``sentences``,
     ``paragraphs``, ``words:N`` or ``words:N:sliding``, or several with commas. All other options are those of ``lookalike overlap``:
-    ``min_containment=0.5``, ``server="field:site"``, ``copies="listed"``.
+    ``min_containment=0.5``, ``server="field:site"``, ``copies="listed"``, ``set_page_share=0.7``.
 
     >>> rows = [{"id": "a", "text": "One. Two. Three."}, {"id": "b", "text": "Two. Three. Four."}, {"id": "c", "text": "Five."}]
     >>> overlap(rows, id="id", chunk="sentences").pairs.to_pylist()[0]["shared"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookalike import _lookalike
 from lookalike._errors import LookalikeError
-from lookalike._explain import Explanation, explain
+from lookalike._explain import Explanation, explained
 from lookalike._frames import Rows
 from lookalike._lookalike import Array, Scheme, Table
 from lookalike._report import summary_page
@@ -133,7 +133,6 @@ class FrameResult(DedupResult):
         rows: Rows,
         decisions: Any,
         *,
-        threshold: float,
         texts: Callable[[], Iterable[str | None]],
         again: Callable[[float], DedupResult],
         save: Callable[[str, bool], None],
@@ -141,7 +140,6 @@ class FrameResult(DedupResult):
     ) -> None:
         self._rows = rows
         self._decisions = decisions
-        self._threshold = threshold
         self._texts = texts
         self._again = again
         self._save = save
@@ -182,7 +180,7 @@ class FrameResult(DedupResult):
 
     @property
     def threshold(self) -> float:
-        return self._threshold
+        return self._decisions.threshold
 
     def explain(self, a: Any, b: Any) -> Explanation:
         wanted = [str(a), str(b)]
@@ -193,7 +191,7 @@ class FrameResult(DedupResult):
         for name in wanted:
             if name not in found:
                 raise KeyError(f"no document has the id {name!r}")
-        return explain(found[wanted[0]] or "", found[wanted[1]] or "", **self._explained_with)
+        return explained(wanted, (found[wanted[0]] or "", found[wanted[1]] or ""), self._explained_with)
 
     def report(self) -> str:
         import tempfile
@@ -218,7 +216,10 @@ class FrameResult(DedupResult):
 
 
 class Records:
-    """Records of files of results: an iterable of dicts, read anew each time."""
+    """Records of files of results: an iterable of dicts, read anew each time, and a table for whatever takes Arrow data.
+
+    Where the documents are files of their own, each is its ``id`` and the ``file`` in the folder of results that is its copy.
+    """
 
     def __init__(self, paths: list[Path], folder: Any) -> None:
         #: The files, in the format of the results.
@@ -231,9 +232,22 @@ class Records:
             if path.suffix == ".parquet":
                 yield from _lookalike.read_parquet(os.fspath(path)).to_pylist()
                 continue
-            for line in _lines(path):
-                if line.strip():
-                    yield json.loads(line)
+            yield from (json.loads(line) for line in _lines(path) if line.strip())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table().__arrow_c_stream__(requested_schema)
+
+    def _table(self) -> Table:
+        tables = [path for path in self.paths if path.suffix == ".parquet"]
+        if len(tables) == 1 == len(self.paths):
+            return _lookalike.read_parquet(os.fspath(tables[0]))
+        if tables:
+            raise LookalikeError("the results are several tables, each with its own columns: read the files in paths one by one")
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
+            lines = (line for path in self.paths for line in _lines(path) if line.strip())
+            return _lookalike.table_of_lines(lines, folder)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -282,7 +296,8 @@ class PathResult(DedupResult):
 
     def _records(self, name: str) -> Records:
         found = sorted(self._folder.glob(f"{name}.*")) + sorted(
-            path for path in self._folder.joinpath(name).rglob("*") if path.is_file()
+            # Beside tables there are documents that are files, of which the records tell.
+            path for path in self._folder.joinpath(name).rglob("*.parquet")
         )
         return Records(found, self._owner)
 
@@ -334,7 +349,7 @@ class PathResult(DedupResult):
         return float(self._summary["threshold"])
 
     def explain(self, a: Any, b: Any) -> Explanation:
-        return explain(str(a), str(b), in_=self._inputs, **self._explained_with)
+        return explained([str(a), str(b)], None, {"in_": self._inputs, **self._explained_with})
 
     def report(self) -> str:
         return (self._folder / "report.html").read_text(encoding="utf-8")

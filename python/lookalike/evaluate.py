@@ -233,7 +233,7 @@ def sweep(
     *,
     text: Text = None,
     id: str | None = None,
-    threshold: float = 0.8,
+    threshold: float | None = None,
     precision: float = 0.9,
     recall: float = 0.9,
     progress: Any = "auto",
@@ -241,7 +241,7 @@ def sweep(
 ) -> Sweep:
     """Try many settings at once, and advise which is the cheapest that reaches ``precision`` and ``recall``.
 
-    Without ``labels`` the truth is the exact resemblance at ``threshold``. ``data``, ``text`` and ``id`` are those of
+    Without ``labels`` the truth is the exact resemblance at ``threshold``, by default 0.8. ``data``, ``text`` and ``id`` are those of
     :func:`lookalike.dedup`; other options are those of ``lookalike evaluate sweep``: ``shingles="words:3,words:5"``,
     ``sketches="simhash:64"``, ``page="sweep.html"``.
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, PoisonError};
 
 use arrow_array::builder::{Float64Builder, LargeStringBuilder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, BooleanArray, LargeStringArray, UInt64Array};
+use lookalike::Scheme;
 use lookalike_batch::{BatchError, DedupDecisions, DocumentDedup};
-use lookalike_cli::program;
+use lookalike_cli::program::{self, DocumentJob, ProgramJob};
 use lookalike_corpus::OrderField;
 use pyo3::prelude::*;
 
@@ -26,6 +27,7 @@ pub(crate) struct RowDecisions {
     clusters: Vec<u32>,
     scheme: String,
     scheme_id: String,
+    threshold: f64,
 }
 
 struct PairOfRows {
@@ -49,9 +51,14 @@ pub(crate) fn dedup_documents(
     folder: PathBuf,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(RowDecisions, Vec<String>)> {
-    let job = program::document_settings(&words);
-    let warnings = job.warnings;
-    let (settings, limits) = job.done.map_err(CallError::from)?;
+    let ProgramJob { done, warnings } = program::document_job(&words);
+    let DocumentJob {
+        settings,
+        limits,
+        options,
+        against: collection,
+        into,
+    } = done.map_err(CallError::from)?;
     let order = settings
         .keep
         .field_rule()
@@ -60,16 +67,25 @@ pub(crate) fn dedup_documents(
     let documents = DocumentSource::of(documents, columns.clone(), order.clone())?;
     let against = against.map(|against| DocumentSource::of(against, columns, order));
     let against = against.transpose()?.map(DocumentSource::against);
-    let scheme = settings.scheme;
+    let (scheme, threshold) = (settings.scheme, settings.threshold);
     let decisions = observed(py, progress, |observer| {
         let job = DocumentDedup::new(&folder)
             .settings(settings)
             .limits(limits)
+            .options(options)
             .observer(observer);
+        let job = match &collection {
+            Some(collection) => job.against_collection(collection),
+            None => job,
+        };
+        let job = match &into {
+            Some(writer) => job.into_collection(writer),
+            None => job,
+        };
         let decided = job
             .decide(against.into_iter().flatten(), documents)
             .map_err(given_back)?;
-        RowDecisions::of(decided, scheme.to_string(), scheme.id().to_string())
+        RowDecisions::of(decided, &scheme, threshold)
     })?;
     Ok((decisions, warnings))
 }
@@ -88,7 +104,7 @@ fn given_back(error: BatchError) -> CallError {
 }
 
 impl RowDecisions {
-    fn of(decided: DedupDecisions, scheme: String, scheme_id: String) -> Result<Self, CallError> {
+    fn of(decided: DedupDecisions, scheme: &Scheme, threshold: f64) -> Result<Self, CallError> {
         let mut pairs = Vec::new();
         decided
             .take_pairs(|pair| {
@@ -110,8 +126,9 @@ impl RowDecisions {
             decided,
             pairs,
             clusters,
-            scheme,
-            scheme_id,
+            scheme: scheme.to_string(),
+            scheme_id: scheme.id().to_string(),
+            threshold,
         })
     }
 
@@ -269,6 +286,12 @@ impl RowDecisions {
     #[getter]
     fn scheme(&self) -> &str {
         &self.scheme
+    }
+
+    /// Least resemblance of near-duplicates.
+    #[getter]
+    fn threshold(&self) -> f64 {
+        self.threshold
     }
 
     /// Id of the scheme.

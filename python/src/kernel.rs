@@ -155,6 +155,12 @@ impl PyDedupKernel {
         self.kernel.needs_levels()
     }
 
+    /// Least resemblance of near-duplicates.
+    #[getter]
+    fn threshold(&self) -> f64 {
+        self.kernel.threshold()
+    }
+
     /// Columns of `keys`, in the words of Spark.
     #[getter]
     fn keys_schema(&self) -> &'static str {

@@ -68,6 +68,7 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(html::decode_html, module)?)?;
     module.add_function(wrap_pyfunction!(array::table, module)?)?;
     module.add_function(wrap_pyfunction!(array::read_parquet, module)?)?;
+    module.add_function(wrap_pyfunction!(lines::table_of_lines, module)?)?;
     module.add_function(wrap_pyfunction!(decisions::dedup_documents, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::dedup_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::evaluate_paths, module)?)?;

@@ -1,13 +1,15 @@
-//! Lines of compressed files of results.
+//! Lines of files of results.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use lookalike_corpus::{AtomicFile, OutputFormat};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::array::{ArrowTable, read_parquet};
 use crate::error::CallError;
 
 /// Lines of a file that Zstandard compressed, one after another.
@@ -21,6 +23,25 @@ impl ZstdLines {
     fn failed(path: &std::path::Path, error: &std::io::Error) -> CallError {
         CallError::Failed(format!("{}: {error}", path.display()))
     }
+}
+
+/// Makes a table of lines of JSON, one object each, by way of a file in `folder`.
+#[pyfunction]
+pub(crate) fn table_of_lines(
+    py: Python<'_>,
+    lines: &Bound<'_, PyAny>,
+    folder: PathBuf,
+) -> PyResult<ArrowTable> {
+    let path = folder.join("table.parquet");
+    let failed = |error: std::io::Error| CallError::Failed(error.to_string());
+    let mut table = AtomicFile::lines(&path, OutputFormat::Parquet, "").map_err(failed)?;
+    for line in lines.try_iter()? {
+        table
+            .write_all(line?.cast::<PyBytes>()?.as_bytes())
+            .map_err(failed)?;
+    }
+    py.detach(|| table.commit()).map_err(failed)?;
+    read_parquet(py, path)
 }
 
 #[pymethods]

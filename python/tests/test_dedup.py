@@ -133,8 +133,60 @@ def test_a_collection_is_compared_with_and_gets_what_is_kept(tmp_path):
     assert kept == [[rose, tale], [more], []]
     with pytest.raises(lk.LookalikeError, match="threshold of the collection: 0.8, of the job: 0.7"):
         lk.dedup(tmp_path / "0.jsonl", against=seen, threshold=0.7)
-    with pytest.raises(TypeError, match="into is for files"):
-        lk.dedup([rose], into=seen)
+
+
+@pytest.mark.parametrize("options", [{}, {"keep": "max:score"}, {"within": "language"}, {"method": "simhash", "distance": 6}])
+def test_rows_meet_a_collection_as_files_do(rows, tmp_path, options):
+    days = [rows[:80], rows[80:150], rows[150:]]
+    for number, day in enumerate(days):
+        file = tmp_path / f"{number}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in day), encoding="utf-8")
+        by_files = lk.dedup(file, against=tmp_path / "files" if number else None, into=tmp_path / "files", **options)
+        by_rows = lk.dedup(day, id="id", against=tmp_path / "rows" if number else None, into=tmp_path / "rows", **options)
+        assert decided(by_rows) == decided(by_files)
+        assert sorted(row["id"] for row in by_rows.kept) == sorted(row["id"] for row in by_files.kept)
+    again = lk.dedup(rows, id="id", against=tmp_path / "rows", **options)
+    assert again.counts["documents"] == len(rows)
+    assert {row["reason"] for row in again.clusters.to_pylist()} <= {"exact", "near"}
+    assert [row["id"] for row in again.kept] == [row["id"] for row in lk.dedup(rows, id="id", against=tmp_path / "files", **options).kept]
+
+
+def test_what_rows_cannot_do_with_a_collection_is_refused(rows, tmp_path):
+    seen = tmp_path / "seen"
+    result = lk.dedup(rows, id="id", into=seen)
+    for job in (lambda: lk.dedup(["a"], against=seen), lambda: lk.dedup(["a"], into=tmp_path / "other")):
+        with pytest.raises(TypeError, match="names of their own.*id="):
+            job()
+    with pytest.raises(lk.LookalikeError, match="would find them again"):
+        result.save(tmp_path / "out")
+    with pytest.raises(ValueError, match="not compared with them"):
+        lk.dedup(rows, id="id", into=seen)
+    with pytest.raises(ValueError, match="neither a collection nor"):
+        lk.dedup(rows, id="id", against=tmp_path / "nowhere")
+
+
+def test_records_of_files_are_tables_for_others(rows, tmp_path):
+    import pyarrow
+
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for options in ({}, {"output_format": "parquet"}):
+        result = lk.dedup(file, **options)
+        table = pyarrow.table(result.kept)
+        assert table.to_pylist() == list(result.kept)
+        assert table.schema.field("score").type == pyarrow.int64()
+
+
+def test_records_of_documents_that_are_files_say_where_they_are(tmp_path):
+    (tmp_path / "pages").mkdir()
+    for name, text in {"a.txt": "a rose is a rose", "b.txt": "A rose is a rose!", "c.txt": "else"}.items():
+        (tmp_path / "pages" / name).write_text(text, encoding="utf-8")
+    result = lk.dedup(tmp_path / "pages")
+    (gone,) = result.clusters.to_pylist()
+    assert [row["id"] for row in result.removed] == [gone["id"]]
+    assert sorted(Path(row["id"]).name for row in result.kept) == ["b.txt", "c.txt"]
+    folder = result.save(tmp_path / "out")
+    assert [(folder / row["file"]).read_text(encoding="utf-8") for row in result.removed] == ["a rose is a rose"]
 
 
 def test_annotations_stand_beside_the_rows():
@@ -188,6 +240,8 @@ def test_an_explanation_by_ids_is_that_of_the_texts(rows, tmp_path):
     gone = result.clusters.to_pylist()[0]
     texts = {row["id"]: row["text"] for row in rows}
     told = result.explain(gone["survivor"], gone["id"])
+    for name in (gone["survivor"], gone["id"]):
+        assert f'dir="auto">{name}</span>' in told.to_html()
     assert told.resemblance == pytest.approx(lk.resemblance(texts[gone["survivor"]], texts[gone["id"]]))
     assert told.found
     with pytest.raises(KeyError, match="nobody"):
@@ -278,6 +332,18 @@ def test_an_error_of_the_progress_callback_ends_the_job():
 
     with pytest.raises(Enough):
         lk.dedup(pages(60_000, seed=3), progress=stop, threads=1)
+
+
+@pytest.mark.parametrize("method", ["copies", "simhash", "minhash"])
+def test_methods_have_the_defaults_of_the_command(rows, tmp_path, command, method):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    done = command("dedup", file, "-o", tmp_path / "out", "--method", method, "--json", "--quiet")
+    expected = json.loads(done.stdout)
+    for data, named in ((file, {}), (rows, {"id": "id"})):
+        result = lk.dedup(data, method=method, **named)
+        assert result.counts["kept"] == expected["decisions"]["kept"]
+        assert result.threshold == expected["threshold"]
 
 
 def test_ctrl_c_ends_a_job_soon():

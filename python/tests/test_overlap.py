@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -58,11 +60,52 @@ def test_frames_and_files_have_the_overlap_that_the_command_prints(spread_rows, 
         assert result.counts["counts"]["documents"] == len(spread_rows)
 
 
+def test_ctrl_c_ends_the_count_soon():
+    program = textwrap.dedent("""
+        import os, signal, threading, time
+        import lookalike as lk
+        from conftest import WORDS
+        # Every two of forty thousand documents share chunks: 800 million pairs, far more than some seconds of work.
+        rows = [f"{WORDS[at % len(WORDS)]} {WORDS[at % 19]} {WORDS[at % 17]} {at}" for at in range(40_000)]
+        def interrupt_the_count(stage, done, total):
+            global told
+            if stage == "compare" and not told:
+                told = True
+                threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        told = False
+        try:
+            lk.overlap(rows, chunk="words:1", progress=interrupt_the_count, threads=1)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=False, timeout=30, cwd=Path(__file__).parent,
+    )
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_a_sweep_is_ended_by_its_callback(spread_rows):
+    class Enough(Exception):
+        pass
+
+    seen = []
+
+    def stop(stage, done, total):
+        if stage == "measure" and done:
+            seen.append(done)
+            raise Enough
+
+    with pytest.raises(Enough):
+        lk.evaluate.sweep(spread_rows * 20, text="text", progress=stop, threads=1)
+    assert seen
+
+
 def test_an_atlas_has_servers_copies_and_a_page(spread_rows, spread_file, command, tmp_path):
     result = lk.overlap([*spread_rows, {**spread_rows[0], "id": "again"}], id="id", chunk="sentences")
     assert any("again" in [row["id"], *row["copies"]] for row in result.copies.to_pylist())
     assert {row["a"] for row in result.servers.to_pylist()} <= {"s0.example", "s1.example", "s2.example"} and len(result.servers)
-    for table in (result.mirrors, result.aliases, result.skip):
+    for table in (result.mirrors, result.mirror_pages, result.aliases, result.skip):
         assert table.column_names
     assert "<html" in result.report() and "pairs that share chunks" in repr(result)
     folder = result.save(tmp_path / "atlas")
@@ -70,6 +113,26 @@ def test_an_atlas_has_servers_copies_and_a_page(spread_rows, spread_file, comman
     with pytest.raises(FileExistsError):
         result.save(folder)
     result.save(folder, overwrite=True)
+
+
+def test_page_sets_have_core_and_approximate_servers():
+    texts = [f"{text} page {at}" for at, text in enumerate(pages(20, seed=9))]
+    rows = [
+        {"id": f"{server}-{at}", "url": f"http://s{server}.example/{at}", "ip": f"192.0.2.{server}", "text": text}
+        for server in range(10)
+        for at, text in enumerate(texts)
+        if (server, at) != (3, 5)
+    ]
+    result = lk.overlap(rows, id="id", chunk="words:5:sliding", min_shared=3)
+    (found,) = result.mirrors.to_pylist()
+    assert (found["pages"], found["servers"], found["held"]) == (20, 10, 199)
+    assert found["core"] == [f"s{server}.example" for server in range(10) if server != 3]
+    assert found["approximate"] == [{"server": "s3.example", "share": 0.95}]
+    assert {row["share"] for row in result.mirror_pages.to_pylist()} == {1.0, 0.9}
+    # The same paths at ten addresses are mirrors; without addresses they could be one server.
+    assert len(result.aliases) == 0 and result.counts["apart_by_address"] == 9
+    (alias,) = lk.overlap(rows, id="id", chunk="words:5:sliding", min_shared=3, address="peer").aliases.to_pylist()
+    assert (len(alias["servers"]), min(alias["shared"]), alias["address"]) == (10, 19, "unknown")
 
 
 def test_options_of_the_command_only_and_wrong_ones_are_refused(spread_rows):

@@ -209,7 +209,10 @@ fn print(info: &CollectionInfo) -> Result<(), Failure> {
     use std::io::Write as _;
 
     let mut out = std::io::stdout().lock();
-    let each = info.bytes / info.documents.max(1);
+    let each = match info.bytes.checked_div(info.documents) {
+        Some(each) => format!(", {each} bytes a document"),
+        None => String::new(),
+    };
     let documents = console::counted(info.documents, "document");
     let additions = console::counted(info.segments, "addition");
     writeln!(
@@ -219,7 +222,7 @@ fn print(info: &CollectionInfo) -> Result<(), Failure> {
     )?;
     writeln!(
         out,
-        "{} of text; {} on disk, {each} bytes a document",
+        "{} of text; {} on disk{each}",
         crate::size::show(info.text_bytes),
         crate::size::show(info.bytes)
     )?;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike_batch::kernel::{DedupKernel, KernelError};
 use lookalike_batch::{
-    DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, IfExists, JobLimits, JobSettings,
-    KeepRules, Method, OutputOptions, PairList, RecordOrder, RepeatedIds,
+    DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, IfExists, JobSettings, KeepRules,
+    Method, OutputOptions, PairList, RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
     Compression, InputOptions, Inputs, OrderField, OutputFolder, OutputFormat, PROGRAM,
@@ -21,6 +21,7 @@ use crate::collection::{JobCollections, refuse_collections, remove_unless_used};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::program::DocumentJob;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -347,11 +348,28 @@ impl DedupArguments {
         done
     }
 
-    /// Settings and limits of a job over documents that another program hands over.
-    pub(crate) fn document_settings(&self) -> Result<(JobSettings, JobLimits), Failure> {
+    /// The job over documents that another program hands over. Paths of `--against` are collections; there is nothing else to read.
+    pub(crate) fn document_job(&self) -> Result<DocumentJob, Failure> {
         self.method.check()?;
-        let settings = self.settings(&self.input_options()?)?;
-        Ok((settings, self.run.limits()))
+        let options = self.input_options()?;
+        let settings = self.settings(&options)?;
+        let mut paths = self.against.iter().map(Path::new);
+        if let Some(path) = paths.find(|path| !DocumentCollection::is_in(path)) {
+            return Err(Failure::Usage(format!(
+                "{}: is neither a collection nor the folder of an earlier result: where the data is in memory, compare it with \
+                 data, or with one of these",
+                path.display()
+            )));
+        }
+        let collections = JobCollections::open(&self.against, self.into.as_deref())?;
+        self.refuse_learning(&collections)?;
+        Ok(DocumentJob {
+            settings,
+            limits: self.run.limits(),
+            options,
+            against: collections.against,
+            into: collections.into,
+        })
     }
 
     /// Settings of a job over documents that another program spreads over many machines.

@@ -412,8 +412,8 @@ impl ExplainArguments {
         let settings = self.settings()?;
         let pair = match texts {
             Some([a, b]) => [
-                ExplainedPair::of_text("a", a),
-                ExplainedPair::of_text("b", b),
+                ExplainedPair::of_text(&self.a.to_string_lossy(), a),
+                ExplainedPair::of_text(&self.b.to_string_lossy(), b),
             ],
             None => self.documents()?,
         };

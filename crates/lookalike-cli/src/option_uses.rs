@@ -119,8 +119,8 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
             of_evaluation(what, read)?;
             anywhere(read)
         }
-        ("client", Some((what, read))) => of_client(what, read),
-        ("collection", Some((_, read))) => {
+        ("client", Some((_, read))) => anywhere(read),
+        ("archive" | "collection", Some((_, read))) => {
             of_method(read)?;
             of_copies(read)?;
             anywhere(read)
@@ -268,14 +268,5 @@ fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
             refused("positive", "it is for the grades of --labels")
         }
         _ => Ok(()),
-    }
-}
-
-fn of_client(what: &str, read: &ArgMatches) -> Result<(), Failure> {
-    // The documents of these are not kept.
-    let only_asks = matches!(what, "check" | "query" | "paragraphs");
-    match is_given(read, "ttl") && only_asks {
-        true => refused("ttl", "nothing is inserted"),
-        false => anywhere(read),
     }
 }

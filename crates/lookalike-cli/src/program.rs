@@ -8,7 +8,11 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use lookalike_batch::kernel::DedupKernel;
 use lookalike_batch::overlap::AtlasSummary;
-use lookalike_batch::{DedupSummary, ExtractionSummary, JobLimits, JobObserver, JobSettings};
+use lookalike_batch::{
+    CollectionWriter, DedupSummary, DocumentCollection, ExtractionSummary, JobLimits, JobObserver,
+    JobSettings,
+};
+use lookalike_corpus::InputOptions;
 
 pub use crate::explain::PairExplanation;
 
@@ -46,11 +50,26 @@ pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<Dedup
     })
 }
 
-/// Reads what the options of `lookalike dedup` say about documents that the program hands over itself. The inputs and the output
-/// directory among the words are not looked at.
-pub fn document_settings(words: &[OsString]) -> ProgramJob<(JobSettings, JobLimits)> {
+/// Deduplication of documents that the program hands over itself.
+#[derive(Debug)]
+pub struct DocumentJob {
+    /// Settings that decide the result.
+    pub settings: JobSettings,
+    /// Limits on the resources of the machine.
+    pub limits: JobLimits,
+    /// Ways to read that count for documents in memory, too.
+    pub options: InputOptions,
+    /// The collection that `--against` names.
+    pub against: Option<DocumentCollection>,
+    /// The collection that `--into` names, locked.
+    pub into: Option<CollectionWriter>,
+}
+
+/// Reads what the options of `lookalike dedup` say about documents that the program hands over itself, and opens the collections that
+/// they name. The inputs and the output directory among the words are not looked at.
+pub fn document_job(words: &[OsString]) -> ProgramJob<DocumentJob> {
     for_program(words, |command| match command {
-        CliCommand::Dedup(arguments) => arguments.document_settings(),
+        CliCommand::Dedup(arguments) => arguments.document_job(),
         _ => Err(other_command("dedup")),
     })
 }
@@ -139,7 +158,7 @@ mod tests {
     fn wrong_options_are_told_in_a_sentence_and_end_nothing() {
         let refused = |words: &[&str]| {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-            document_settings(&words).done.unwrap_err().to_string()
+            document_job(&words).done.unwrap_err().to_string()
         };
         let said = refused(&["dedup", "-", "-o", "out", "--methd", "minhash"]);
         assert_eq!(said, "unexpected argument '--methd' found");

@@ -5,7 +5,8 @@
 //! exact resemblance reaches a threshold.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::sketch::{SketchValue, Sketcher};
@@ -385,16 +386,16 @@ fn row(tokens: &DocumentTokens<'_>, setting: &SweepSetting, truth: &GroundTruth)
     }
 }
 
-/// Measures all settings on `threads` threads; `done` hears how many are finished. The result does
-/// not depend on the threads.
+/// Measures all settings on `threads` threads; `done` hears how many are finished, and may end the work: there is no result then.
+/// The result does not depend on the threads.
 #[must_use]
 pub fn sweep(
     collection: &DocumentSet,
     settings: &[SweepSetting],
     truth: &GroundTruth,
     threads: usize,
-    done: impl Fn(usize) + Sync,
-) -> SweepResult {
+    done: impl Fn(usize) -> ControlFlow<()> + Sync,
+) -> Option<SweepResult> {
     let mut tokens: Vec<DocumentTokens<'_>> = Vec::new();
     for SweepSetting { scheme, .. } in settings {
         if tokens.iter().all(|tokens| !tokens.fit(scheme)) {
@@ -403,15 +404,19 @@ pub fn sweep(
     }
     let next = AtomicUsize::new(0);
     let rows = Mutex::new(BTreeMap::new());
+    let is_ended = AtomicBool::new(false);
     let work = || {
-        while let at = next.fetch_add(1, Ordering::Relaxed)
+        while !is_ended.load(Ordering::Relaxed)
+            && let at = next.fetch_add(1, Ordering::Relaxed)
             && let Some(setting) = settings.get(at)
         {
             let tokens = tokens.iter().find(|tokens| tokens.fit(&setting.scheme));
             let row = row(tokens.expect("made for every setting"), setting, truth);
             let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
             rows.insert(at, row);
-            done(rows.len());
+            if done(rows.len()).is_break() {
+                is_ended.store(true, Ordering::Relaxed);
+            }
         }
     };
     std::thread::scope(|scope| {
@@ -420,11 +425,11 @@ pub fn sweep(
         });
     });
     let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    SweepResult {
+    (!is_ended.into_inner()).then(|| SweepResult {
         documents: collection.len() as u64,
         true_pairs: truth.true_pairs(),
         rows: rows.into_values().collect(),
-    }
+    })
 }
 
 impl SweepResult {

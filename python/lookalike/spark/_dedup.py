@@ -52,8 +52,8 @@ def dedup(
     *,
     text: str | Sequence[str] | None = None,
     id: str | None = None,
-    threshold: float = 0.8,
-    shingle: str = "words:5",
+    threshold: float | None = None,
+    shingle: str | None = None,
     method: str = "allpairs",
     keep: str = "longest",
     against: DataFrame | SparkDedupResult | None = None,
@@ -81,9 +81,6 @@ def dedup(
     heap of Spark; what is larger goes through its local disk. All other options are those of ``lookalike dedup``.
     """
     told = {"threshold": threshold, "shingle": shingle, "method": method, "keep": keep, "within": within, "across": across, **options}
-    if method == "copies":
-        # Defaults of what is not compared there; anything else is refused by the kernel.
-        told = {name: value for name, value in told.items() if (name, value) not in (("threshold", 0.8), ("shingle", "words:5"))}
     job = DedupJob(data, text=text, id=id, against=against, position=position, told=told, partitions=partitions, memory=memory)
     return job.run(work_dir, progress)
 
@@ -129,7 +126,7 @@ class DedupJob:
         self.pair_list = told.pop("pairs", None) or "deciding"
         self.kernel = _lookalike.DedupKernel(["dedup", "-", "--output=-", *to_words({**told, "pairs": self.pair_list})])
         self.words = list(self.kernel.words)
-        self.threshold = float(told.get("threshold", 1.0))
+        self.threshold = self.kernel.threshold
         self.partitions = partitions
         self.memory = _in_bytes(memory)
         self.group_limit = group_limit

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use lookalike_corpus::{
-    BadRecord, DocumentBatch, Inputs, Parser, Record, RecordPlace, SkippedPart,
+    BadRecord, DocumentBatch, InputOptions, Inputs, Parser, Record, RecordPlace, SkippedPart,
 };
 
 use crate::dedup::candidate_groups::KeySink;
+use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::job::DedupJob;
 use crate::dedup::scan::{ScanChunk, scan};
@@ -51,6 +52,9 @@ pub struct DocumentDedup<'a> {
     limits: JobLimits,
     expected_bytes: u64,
     observer: &'a dyn JobObserver,
+    collection: Option<&'a DocumentCollection>,
+    addition: Option<&'a CollectionWriter>,
+    options: InputOptions,
 }
 
 /// Bytes of text that are expected unless the caller knows better.
@@ -65,6 +69,9 @@ impl<'a> DocumentDedup<'a> {
             limits: JobLimits::default(),
             expected_bytes: EXPECTED_BYTES,
             observer: &NoProgress,
+            collection: None,
+            addition: None,
+            options: InputOptions::default(),
         }
     }
 
@@ -95,6 +102,31 @@ impl<'a> DocumentDedup<'a> {
         Self { observer, ..self }
     }
 
+    /// Sets how documents would be read from a file, of which the longest document and the extraction of HTML count here, and for
+    /// collections where categories come from.
+    #[must_use]
+    pub fn options(self, options: InputOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Sets a collection to compare with, whose documents are never removed: see [`DedupJob::against_collection`].
+    #[must_use]
+    pub fn against_collection(self, collection: &'a DocumentCollection) -> Self {
+        Self {
+            collection: Some(collection),
+            ..self
+        }
+    }
+
+    /// Sets a collection that [`DocumentDedup::decide`] adds to what it keeps, in one step, when all is decided.
+    #[must_use]
+    pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
+        Self {
+            addition: Some(writer),
+            ..self
+        }
+    }
+
     /// Decides on every document. Those of `against` are compared with and never removed; their numbers come first.
     ///
     /// With several threads the batches are fetched on a thread of their own.
@@ -113,8 +145,17 @@ impl<'a> DocumentDedup<'a> {
         let job = DedupJob::new(&inputs, self.folder)
             .settings(self.settings.clone())
             .limits(self.limits.clone())
+            .options(self.options.clone())
             .against_sources(1)
             .observer(self.observer);
+        let job = match self.collection {
+            Some(collection) => job.against_collection(collection),
+            None => job,
+        };
+        let job = match self.addition {
+            Some(writer) => job.into_collection(writer),
+            None => job,
+        };
         let (mut chunks, mut later) = (numbered(against, 0), numbered(documents, 1));
         let chunks = std::iter::from_fn(move || chunks.next().or_else(|| later.next()));
         let prepared = job.prepare_scan(self.expected_bytes, |plan, keys| {
@@ -124,7 +165,11 @@ impl<'a> DocumentDedup<'a> {
             let scanned = scan(plan, chunks, &sink, self.observer)?;
             Ok((scanned, sink))
         })?;
-        job.choose_survivors(prepared)
+        let decided = job.choose_survivors(prepared)?;
+        if let (Some(staged), Some(writer)) = (job.stage_kept(&decided)?, self.addition) {
+            staged.commit(writer)?;
+        }
+        Ok(decided)
     }
 }
 
@@ -204,7 +249,7 @@ mod tests {
     use std::convert::Infallible;
     use std::io;
 
-    use lookalike_corpus::{GivenDocument, InputOptions, OrderField, OrderKey};
+    use lookalike_corpus::{GivenDocument, OrderField, OrderKey};
     use proptest::prelude::*;
     use serde_json::json;
 

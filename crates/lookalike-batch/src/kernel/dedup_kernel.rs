@@ -79,6 +79,11 @@ impl DedupKernel {
         self.0.job.keep.rules().contains(&KeepRule::First)
     }
 
+    /// Least resemblance of near-duplicates.
+    pub fn threshold(&self) -> f64 {
+        self.0.job.threshold
+    }
+
     /// True if [`DedupKernel::key_plan`] needs levels.
     pub fn needs_levels(&self) -> bool {
         self.0.job.method == Method::AllPairs

@@ -7,7 +7,7 @@ use lookalike_corpus::{Parser, TextState};
 use serde_json::{Value, json};
 
 use super::exported;
-use super::http::{ServiceClient, collection};
+use super::http::{ServiceClient, collection, escaped};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 
@@ -17,19 +17,38 @@ const BYTES: usize = 2 << 20;
 /// Most neighbours of one answer.
 const PAGE: usize = 100;
 
+/// Documents, and the requests that carry them.
 #[derive(clap::Args)]
-pub(super) struct DocumentArguments {
+struct SentDocuments {
     /// Name of the collection
     collection: String,
 
     #[command(flatten)]
     input: InputArguments,
 
+    /// Number of documents in one request
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+}
+
+#[derive(clap::Args)]
+pub(super) struct CheckArguments {
+    #[command(flatten)]
+    documents: SentDocuments,
+
+    /// Largest distance, up to the radius of the collection
+    #[arg(long, value_name = "BITS", help_heading = "Question")]
+    radius: Option<u32>,
+}
+
+/// Neighbours that are looked for and shown.
+#[derive(clap::Args)]
+struct NeighbourArguments {
     /// Largest distance, up to the radius of the collection
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 
-    /// Largest number of neighbours, or of documents of a paragraph, to show; `query` asks page by page for more than 100
+    /// Largest number of neighbours to show; `query` asks page by page for more than 100
     #[arg(long = "limit", value_name = "N", help_heading = "Question")]
     neighbours: Option<u32>,
 
@@ -47,18 +66,142 @@ pub(super) struct DocumentArguments {
     /// Show the differences to the text of each neighbour
     #[arg(long, help_heading = "Question")]
     diff: bool,
+}
 
-    /// Documents that check-and-insert inserts: new, not-same-fingerprint, not-exact (no equal text) or always
-    #[arg(long, value_name = "WHAT", help_heading = "Question")]
+#[derive(clap::Args)]
+pub(super) struct QueryArguments {
+    #[command(flatten)]
+    documents: SentDocuments,
+
+    #[command(flatten)]
+    question: NeighbourArguments,
+}
+
+#[derive(clap::Args)]
+pub(super) struct InsertArguments {
+    #[command(flatten)]
+    documents: SentDocuments,
+
+    /// Lifetime of inserted documents [default: that of the collection]; lines of an export keep their own
+    #[arg(long, value_name = "SECONDS")]
+    ttl: Option<u64>,
+}
+
+#[derive(clap::Args)]
+pub(super) struct CheckAndInsertArguments {
+    #[command(flatten)]
+    documents: SentDocuments,
+
+    #[command(flatten)]
+    question: NeighbourArguments,
+
+    /// Documents to insert: new, not-same-fingerprint, not-exact (no equal text) or always [default: new]
+    #[arg(long, value_name = "WHAT")]
     insert: Option<String>,
 
     /// Lifetime of inserted documents [default: that of the collection]; lines of an export keep their own
-    #[arg(long, value_name = "SECONDS", help_heading = "Question")]
+    #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
+}
 
-    /// Number of documents in one request
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
-    batch: u32,
+#[derive(clap::Args)]
+pub(super) struct ParagraphArguments {
+    #[command(flatten)]
+    documents: SentDocuments,
+
+    /// Largest number of documents of a paragraph to show
+    #[arg(long, value_name = "N", help_heading = "Question")]
+    limit: Option<u32>,
+}
+
+/// An operation on many documents.
+struct DocumentOperation<'a> {
+    name: &'a str,
+    /// Options after the `?`.
+    question: Vec<(&'a str, String)>,
+    /// Neighbours that are shown beyond those of the first page.
+    neighbours: Option<usize>,
+    /// Lifetime of the documents, where they are kept.
+    kept_for: Option<Option<u64>>,
+}
+
+/// Asks for verdicts.
+pub(super) fn check(client: &ServiceClient, arguments: &CheckArguments) -> Result<(), Failure> {
+    let radius = arguments.radius.map(|bits| ("radius", bits.to_string()));
+    let operation = DocumentOperation {
+        question: radius.into_iter().collect(),
+        ..DocumentOperation::named("check")
+    };
+    operation.send(client, &arguments.documents)
+}
+
+/// Asks for neighbours, page by page where more are wanted than one answer has.
+pub(super) fn query(client: &ServiceClient, arguments: &QueryArguments) -> Result<(), Failure> {
+    let most = arguments.question.neighbours.map(|most| most as usize);
+    let operation = DocumentOperation {
+        question: arguments.question.options(Some(PAGE as u32)),
+        neighbours: most.filter(|&most| most > PAGE),
+        ..DocumentOperation::named("query")
+    };
+    operation.send(client, &arguments.documents)
+}
+
+/// Inserts documents.
+pub(super) fn insert(client: &ServiceClient, arguments: &InsertArguments) -> Result<(), Failure> {
+    let operation = DocumentOperation {
+        kept_for: Some(arguments.ttl),
+        ..DocumentOperation::named("insert")
+    };
+    operation.send(client, &arguments.documents)
+}
+
+/// Asks for verdicts and neighbours, and inserts what is new.
+pub(super) fn check_and_insert(
+    client: &ServiceClient,
+    arguments: &CheckAndInsertArguments,
+) -> Result<(), Failure> {
+    let mut question = arguments.question.options(None);
+    let condition = arguments.insert.as_deref().map(escaped);
+    question.extend(condition.map(|condition| ("insert", condition)));
+    let operation = DocumentOperation {
+        question,
+        kept_for: Some(arguments.ttl),
+        ..DocumentOperation::named("check-and-insert")
+    };
+    operation.send(client, &arguments.documents)
+}
+
+/// Asks which paragraphs are known.
+pub(super) fn paragraphs(
+    client: &ServiceClient,
+    arguments: &ParagraphArguments,
+) -> Result<(), Failure> {
+    let limit = arguments.limit.map(|most| ("limit", most.to_string()));
+    let operation = DocumentOperation {
+        question: limit.into_iter().collect(),
+        ..DocumentOperation::named("paragraphs")
+    };
+    operation.send(client, &arguments.documents)
+}
+
+impl NeighbourArguments {
+    /// The options of a request, of whose neighbours at most `page` are shown.
+    fn options(&self, page: Option<u32>) -> Vec<(&'static str, String)> {
+        let shown = match (self.neighbours, page) {
+            (Some(most), Some(page)) => Some(most.min(page)),
+            (most, _) => most,
+        };
+        let options = [
+            ("radius", self.radius.map(|radius| radius.to_string())),
+            ("limit", shown.map(|most| most.to_string())),
+            ("verify", self.verify.map(|wanted| wanted.to_string())),
+            ("diff", self.diff.then(|| "true".to_owned())),
+        ];
+        let given = options.into_iter();
+        given
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect()
+    }
 }
 
 /// Documents of one request.
@@ -74,111 +217,107 @@ struct RequestBatch<'a> {
     out: BufWriter<std::io::StdoutLock<'static>>,
 }
 
-/// Sends all documents to an operation.
-pub(super) fn send(
-    client: &ServiceClient,
-    operation: &str,
-    arguments: &DocumentArguments,
-) -> Result<(), Failure> {
-    let options = arguments.input.options(None);
-    let spool = tempfile::tempdir()?;
-    let inputs = arguments
-        .input
-        .discover(&options, spool.path(), None, false)?;
-    // Equal texts are known by all that a reader sees.
-    let mut parser = Parser::new(&inputs, &options).with_visible();
-    let neighbours = arguments.neighbours.map(|most| most as usize);
-    let neighbours = neighbours.filter(|&most| operation == "query" && most > PAGE);
-    let question = question(arguments, neighbours.is_some());
-    let mut batch = RequestBatch {
-        client,
-        path: collection(&arguments.collection, &format!("/{operation}{question}")),
-        most: arguments.batch as usize,
-        neighbours,
-        ids: Vec::new(),
-        items: Vec::new(),
-        bytes: 0,
-        out: BufWriter::new(stdout().lock()),
-    };
-    let keeps = matches!(operation, "insert" | "check-and-insert");
-    let names = keeps || operation == "paragraphs";
-    let losses = &arguments.input.losses;
-    let (mut skipped, mut sent) = (SkippedRows::default(), 0_u64);
-    let mut fields = FieldTally::default();
-    inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
-    for chunk in inputs.chunks(&options) {
-        let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
-        let mut done = Ok(());
-        chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
-        parser.parse(&chunk, &mut |record| {
-            if done.is_err() {
-                return;
-            }
-            if let Ok(record) = &record {
-                fields.count(record);
-            }
-            match record {
-                Ok(record) if record.text_state == TextState::Present => {
-                    let mut item = json!({"text": record.text});
-                    if record.visible.is_some() {
-                        let hash = record.seen_hash().swap_bytes();
-                        item["text_hash"] = format!("{hash:032x}").into();
-                    }
-                    if names {
-                        item["id"] = json!(record.id);
-                    }
-                    let own = keeps.then(|| exported::beside_text(record.raw)).flatten();
-                    if let Some(own) = own {
-                        own.add_to(&mut item);
-                    } else if let Some(seconds) = arguments.ttl.filter(|_| keeps) {
-                        item["ttl_seconds"] = seconds.into();
-                    }
-                    sent += 1;
-                    done = batch.push(record.id.into_owned(), item, record.text.len());
-                }
-                Ok(record) if record.text_state == TextState::Missing => {
-                    skipped.add("missing", format!("{}: no text", record.id));
-                }
-                Ok(record) => {
-                    let first = format!("{}: longer than --max-document", record.id);
-                    skipped.add("too-long", first);
-                }
-                Err(bad) => skipped.add_record(&inputs, &bad),
-            }
-        });
-        done?;
-        if losses.policy().is_strict() && skipped.has_losses() {
-            break;
+impl<'a> DocumentOperation<'a> {
+    fn named(name: &'a str) -> Self {
+        Self {
+            name,
+            question: Vec::new(),
+            neighbours: None,
+            kept_for: None,
         }
     }
-    batch.send()?;
-    batch.out.flush()?;
-    fields.check(&inputs, &options)?;
-    let skipped = skipped.finish();
-    losses.policy().check(&skipped, sent)?;
-    losses.end(&skipped)
-}
 
-/// Options after the `?`; the service refuses what an operation does not have.
-fn question(arguments: &DocumentArguments, has_pages: bool) -> String {
-    let mut pairs = Vec::new();
-    let mut add = |name: &str, value: Option<String>| {
-        pairs.extend(value.map(|value| format!("{name}={value}")));
-    };
-    let shown = arguments.neighbours.map(|most| most.to_string());
-    let page = has_pages.then(|| PAGE.to_string());
-    add("radius", arguments.radius.map(|radius| radius.to_string()));
-    add("limit", page.or(shown));
-    add("verify", arguments.verify.map(|wanted| wanted.to_string()));
-    add("diff", arguments.diff.then(|| "true".to_owned()));
-    add(
-        "insert",
-        arguments.insert.as_deref().map(super::http::escaped),
-    );
-    if pairs.is_empty() {
-        return String::new();
+    /// The last part of the operation's path; the service refuses options that the operation does not have.
+    fn path(&self) -> String {
+        let mut path = format!("/{}", self.name);
+        for (at, (name, value)) in self.question.iter().enumerate() {
+            path.push(if at == 0 { '?' } else { '&' });
+            path += &format!("{name}={value}");
+        }
+        path
     }
-    format!("?{}", pairs.join("&"))
+
+    /// Sends all documents.
+    fn send(&self, client: &ServiceClient, arguments: &SentDocuments) -> Result<(), Failure> {
+        let options = arguments.input.options(None);
+        let spool = tempfile::tempdir()?;
+        let inputs = arguments
+            .input
+            .discover(&options, spool.path(), None, false)?;
+        // Equal texts are known by all that a reader sees.
+        let mut parser = Parser::new(&inputs, &options).with_visible();
+        let mut batch = RequestBatch {
+            client,
+            path: collection(&arguments.collection, &self.path()),
+            most: arguments.batch as usize,
+            neighbours: self.neighbours,
+            ids: Vec::new(),
+            items: Vec::new(),
+            bytes: 0,
+            out: BufWriter::new(stdout().lock()),
+        };
+        let losses = &arguments.input.losses;
+        let (mut skipped, mut sent) = (SkippedRows::default(), 0_u64);
+        let mut fields = FieldTally::default();
+        inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
+        for chunk in inputs.chunks(&options) {
+            let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
+            let mut done = Ok(());
+            chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
+            parser.parse(&chunk, &mut |record| {
+                if done.is_err() {
+                    return;
+                }
+                if let Ok(record) = &record {
+                    fields.count(record);
+                }
+                match record {
+                    Ok(record) if record.text_state == TextState::Present => {
+                        let mut item = json!({"text": record.text});
+                        if record.visible.is_some() {
+                            let hash = record.seen_hash().swap_bytes();
+                            item["text_hash"] = format!("{hash:032x}").into();
+                        }
+                        if self.names_documents() {
+                            item["id"] = json!(record.id);
+                        }
+                        let keeps = self.kept_for.is_some();
+                        let own = keeps.then(|| exported::beside_text(record.raw)).flatten();
+                        if let Some(own) = own {
+                            own.add_to(&mut item);
+                        } else if let Some(Some(seconds)) = self.kept_for {
+                            item["ttl_seconds"] = seconds.into();
+                        }
+                        sent += 1;
+                        done = batch.push(record.id.into_owned(), item, record.text.len());
+                    }
+                    Ok(record) if record.text_state == TextState::Missing => {
+                        skipped.add("missing", format!("{}: no text", record.id));
+                    }
+                    Ok(record) => {
+                        let first = format!("{}: longer than --max-document", record.id);
+                        skipped.add("too-long", first);
+                    }
+                    Err(bad) => skipped.add_record(&inputs, &bad),
+                }
+            });
+            done?;
+            if losses.policy().is_strict() && skipped.has_losses() {
+                break;
+            }
+        }
+        batch.send()?;
+        batch.out.flush()?;
+        fields.check(&inputs, &options)?;
+        let skipped = skipped.finish();
+        losses.policy().check(&skipped, sent)?;
+        losses.end(&skipped)
+    }
+
+    /// True if the service wants to know what the documents are called.
+    fn names_documents(&self) -> bool {
+        self.kept_for.is_some() || self.name == "paragraphs"
+    }
 }
 
 impl RequestBatch<'_> {

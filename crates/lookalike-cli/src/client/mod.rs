@@ -13,7 +13,9 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use documents::DocumentArguments;
+use documents::{
+    CheckAndInsertArguments, CheckArguments, InsertArguments, ParagraphArguments, QueryArguments,
+};
 use http::ServiceClient;
 use output::print;
 
@@ -61,15 +63,15 @@ pub(crate) struct ClientArguments {
 #[derive(Subcommand)]
 enum ClientCommand {
     /// Tell which documents were seen before: verdicts only
-    Check(DocumentArguments),
+    Check(CheckArguments),
     /// Tell which documents were seen before, with their neighbours
-    Query(DocumentArguments),
+    Query(QueryArguments),
     /// Insert documents; each replaces any with its id
-    Insert(DocumentArguments),
+    Insert(InsertArguments),
     /// Give the verdict and insert what is new, in one step
-    CheckAndInsert(DocumentArguments),
+    CheckAndInsert(CheckAndInsertArguments),
     /// Tell which paragraphs were seen before, and the known share of each page
-    Paragraphs(DocumentArguments),
+    Paragraphs(ParagraphArguments),
     /// Delete documents by id
     Delete {
         /// Name of the collection
@@ -113,13 +115,13 @@ enum ClientCommand {
         #[arg(
             long,
             value_name = "SECONDS",
-            required_unless_present = "forever",
-            conflicts_with = "forever"
+            required_unless_present = "never",
+            conflicts_with = "never"
         )]
         ttl: Option<u64>,
         /// Let them live forever
         #[arg(long)]
-        forever: bool,
+        never: bool,
     },
     /// Delete a collection with all its documents
     Drop {
@@ -197,13 +199,11 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         arguments.retry_for,
     )?;
     match &arguments.command {
-        ClientCommand::Check(documents) => documents::send(&client, "check", documents),
-        ClientCommand::Query(documents) => documents::send(&client, "query", documents),
-        ClientCommand::Insert(documents) => documents::send(&client, "insert", documents),
-        ClientCommand::CheckAndInsert(documents) => {
-            documents::send(&client, "check-and-insert", documents)
-        }
-        ClientCommand::Paragraphs(documents) => documents::send(&client, "paragraphs", documents),
+        ClientCommand::Check(arguments) => documents::check(&client, arguments),
+        ClientCommand::Query(arguments) => documents::query(&client, arguments),
+        ClientCommand::Insert(arguments) => documents::insert(&client, arguments),
+        ClientCommand::CheckAndInsert(arguments) => documents::check_and_insert(&client, arguments),
+        ClientCommand::Paragraphs(arguments) => documents::paragraphs(&client, arguments),
         ClientCommand::Delete { collection, ids } => delete(&client, collection, ids),
         ClientCommand::Get {
             collection,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
@@ -247,9 +248,9 @@ impl LabelFileArguments {
                     &[setting],
                     &GroundTruth::Judged(known),
                     1,
-                    |_| (),
+                    |_| ControlFlow::Continue(()),
                 );
-                let row = swept.rows.into_iter().next();
+                let row = swept.and_then(|swept| swept.rows.into_iter().next());
                 let row =
                     Box::new(row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))?);
                 LabelFileResult::Pairs {

@@ -4,11 +4,12 @@ mod advised_job;
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use lookalike::Scheme;
 use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
-use lookalike_batch::{DocumentUse, JobObserver, JobStage};
+use lookalike_batch::{BatchError, DocumentUse, JobObserver, JobStage};
 use lookalike_corpus::{AtomicFile, Compression, HtmlText, InputOptions};
 use lookalike_eval::label::{LabelSet, judged};
 use lookalike_eval::page::{self, PageHead};
@@ -310,8 +311,15 @@ impl SweepMeasurement {
         let threads = arguments.run.limits().threads;
         let measure = |collection: &DocumentSet, settings: &[SweepSetting]| {
             console.stage(JobStage::Measure, settings.len() as u64);
-            let done = |done| console.advance(done as u64);
-            sweep(collection, settings, truth, threads, done)
+            let done = |done| {
+                console.advance(done as u64);
+                match console.is_cancelled() {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            };
+            let swept = sweep(collection, settings, truth, threads, done);
+            swept.ok_or(Failure::from(BatchError::Cancelled))
         };
         let judged: &[_] = match truth {
             GroundTruth::Judged(judged) => judged,
@@ -319,7 +327,7 @@ impl SweepMeasurement {
         };
         let mut scores = JudgedScores::new(collection, judged);
         let mut settings = arguments.masked_settings(base);
-        let mut swept = measure(collection, &settings);
+        let mut swept = measure(collection, &settings)?;
         let mut add_scores = |collection: &DocumentSet, settings: &[SweepSetting]| {
             if !judged.is_empty() {
                 scores.add(collection, settings);
@@ -349,7 +357,7 @@ impl SweepMeasurement {
                 continue;
             }
             let more = arguments.masked_settings(&Scheme { html, ..*base });
-            swept.rows.extend(measure(&other, &more).rows);
+            swept.rows.extend(measure(&other, &more)?.rows);
             add_scores(&other, &more);
             settings.extend(more);
         }

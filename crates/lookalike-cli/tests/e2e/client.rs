@@ -530,7 +530,7 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
         .succeed()
         .json();
     assert_eq!(changed["ttl_seconds"], 90);
-    let changed = client(&service, &["change", "less", "--forever"])
+    let changed = client(&service, &["change", "less", "--never"])
         .succeed()
         .json();
     assert_eq!(changed["ttl_seconds"], Value::Null);

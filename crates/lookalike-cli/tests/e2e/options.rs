@@ -317,7 +317,6 @@ fn options_beside_which_others_would_do_nothing_are_refused() {
             "--threshold",
             "0.5",
         ],
-        &["client", "check", "pages", input, "--ttl", "5"],
     ] {
         let mut command = lookalike(words[0]);
         command

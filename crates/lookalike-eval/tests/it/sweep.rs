@@ -1,5 +1,7 @@
 //! Sweeps: known answers, the same for any number of threads, and the page.
 
+use std::ops::ControlFlow;
+
 use lookalike::{Scheme, Sketch, Weight};
 use lookalike_eval::page::{PageHead, render};
 use lookalike_eval::{AccuracyTarget, GroundTruth, SweepResult, SweepSetting, sweep};
@@ -27,7 +29,10 @@ fn swept(threads: usize) -> SweepResult {
     // Members of a family share 6 of 7 words: three pairs in each of eight families.
     assert_eq!(truth.true_pairs(), 24);
     let settings: Vec<SweepSetting> = settings().into_iter().map(SweepSetting::from).collect();
-    sweep(&collection, &settings, &truth, threads, |_| ())
+    sweep(&collection, &settings, &truth, threads, |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The directory of a collection: opened to be compared with, or locked to be added to.
 
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,13 @@ pub struct DocumentCollection {
     pub(crate) checksum: u64,
     pub(crate) segments: Vec<SegmentFile>,
     pub(crate) levels: FrequencyLevels,
+}
+
+impl fmt::Debug for DocumentCollection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = out.debug_struct("DocumentCollection");
+        shown.field("folder", &self.folder).finish_non_exhaustive()
+    }
 }
 
 /// Facts about a collection on disk.
