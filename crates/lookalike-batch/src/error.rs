@@ -158,6 +158,9 @@ pub enum BatchError {
     /// A collection of documents cannot be used.
     #[error(transparent)]
     Collection(#[from] crate::dedup::collection::error::CollectionError),
+    /// An archive cannot be written or read.
+    #[error(transparent)]
+    Archive(#[from] crate::archive::error::CollectionArchiveError),
     /// Tables over fingerprints could not be built.
     #[error(transparent)]
     Tables(#[from] lookalike_hamming::BuildError),
@@ -254,7 +257,7 @@ impl BatchError {
     }
 }
 
-fn is_cancelled(error: &io::Error) -> bool {
+pub(crate) fn is_cancelled(error: &io::Error) -> bool {
     error
         .get_ref()
         .is_some_and(|reason| reason.is::<JobCancelled>())

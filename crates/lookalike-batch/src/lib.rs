@@ -13,10 +13,13 @@
 //! write      records read again and written under their final names             run, result_writer, output_dir, report
 //! ```
 //!
+//! [`DedupJob::archive`] writes all records into one file instead, copies beside their survivors; a [`CollectionArchive`] gives them back.
+//!
 //! The result depends on the documents and the [`JobSettings`] only: not on the order of the input, the threads, the
 //! memory or whether the job was interrupted. Text never stays in memory; feature sets and keys go to unnamed
 //! temporary files when the [`JobLimits`] are reached.
 
+mod archive;
 mod boilerplate;
 mod contents;
 mod dedup;
@@ -39,6 +42,9 @@ mod skipped;
 mod spill;
 mod terms;
 
+pub use archive::build::{ArchiveLevel, ArchiveSummary};
+pub use archive::error::CollectionArchiveError;
+pub use archive::read::{CollectionArchive, CollectionArchiveInfo};
 pub use boilerplate::{BoilerplateCounts, BoilerplateLearner};
 pub use dedup::collection::addition::AddedDocuments;
 pub use dedup::collection::directory::{

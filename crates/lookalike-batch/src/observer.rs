@@ -29,6 +29,8 @@ pub enum JobStage {
     Measure,
     /// Writing results; progress in documents.
     Write,
+    /// Compressing an archive; progress in bytes of records.
+    Compress,
 }
 
 impl JobStage {
@@ -47,12 +49,16 @@ impl JobStage {
             Self::Truth => "truth",
             Self::Measure => "measure",
             Self::Write => "write",
+            Self::Compress => "compress",
         }
     }
 
     /// True if progress counts bytes.
     pub fn counts_bytes(self) -> bool {
-        matches!(self, Self::Learn | Self::Scan | Self::Queries | Self::Join)
+        matches!(
+            self,
+            Self::Learn | Self::Scan | Self::Queries | Self::Join | Self::Compress
+        )
     }
 }
 

@@ -998,7 +998,7 @@ impl RunArguments {
 }
 
 /// 1 to 1024 threads.
-fn threads(text: &str) -> Result<usize, String> {
+pub(crate) fn threads(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|n| (1..=1024).contains(n))

@@ -12,9 +12,9 @@ use console::Term;
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
-    AddedDocuments, BoilerplateCounts, CollectionSummary, DedupSummary, ExtractionSummary,
-    FingerprintSummary, InputCounts, JobObserver, JobStage, JoinSummary, MeasuredCost, PageCounts,
-    PairsSummary, SkippedRow, TermsSummary, WrittenBytes,
+    AddedDocuments, ArchiveSummary, BoilerplateCounts, CollectionSummary, DedupSummary,
+    ExtractionSummary, FingerprintSummary, InputCounts, JobObserver, JobStage, JoinSummary,
+    MeasuredCost, PageCounts, PairsSummary, SkippedRow, TermsSummary, WrittenBytes,
 };
 
 use lookalike_batch::fingerprints::files::ImportSummary;
@@ -449,6 +449,37 @@ pub(crate) fn collection_summary(
     skipped(&summary.skipped);
     cost(measured);
     added(&summary.added, folder);
+}
+
+/// Prints the summary of `archive build`.
+pub(crate) fn archive_summary(summary: &ArchiveSummary, file: &Path, measured: &MeasuredCost) {
+    let (counts, archive) = (&summary.counts, &summary.archive);
+    line(
+        "input",
+        &format!(
+            "{}, {} as stored",
+            counted(counts.documents, "record"),
+            show(counts.input_bytes)
+        ),
+    );
+    texts(counts, None);
+    noteworthy(counts);
+    skipped(&summary.skipped);
+    line(
+        "copies",
+        &format!("{} beside another document", grouped(archive.copies)),
+    );
+    cost(measured);
+    line(
+        "archive",
+        &format!(
+            "{}, {} of {}: {:.2} to 1",
+            file.display(),
+            show(archive.archive_bytes),
+            show(archive.source_bytes),
+            archive.ratio
+        ),
+    );
 }
 
 /// A part of a whole: `18.7%`; nothing is no part of nothing.

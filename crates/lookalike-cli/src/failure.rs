@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use lookalike_batch::{BatchError, CollectionError};
+use lookalike_batch::{BatchError, CollectionArchiveError, CollectionError};
 use lookalike_corpus::{InputError, OptionError};
 
 /// Reason why a command ended without its result.
@@ -63,6 +63,12 @@ impl From<BatchError> for Failure {
 impl From<CollectionError> for Failure {
     fn from(error: CollectionError) -> Self {
         Self::Job(BatchError::Collection(error))
+    }
+}
+
+impl From<CollectionArchiveError> for Failure {
+    fn from(error: CollectionArchiveError) -> Self {
+        Self::Job(BatchError::Archive(error))
     }
 }
 

@@ -6,6 +6,7 @@
 //! One file a subcommand; `arguments` holds what they share, `console` everything that is printed. Results go to
 //! standard output or into the directory given with `-o`, all else to standard error. `failure` has the exit statuses.
 
+mod archive;
 mod arguments;
 mod bus_error;
 mod caller;
@@ -82,6 +83,8 @@ enum CliCommand {
     Pairs(pairs::PairsArguments),
     /// Keep documents that new ones are compared with, so that they need not be read again
     Collection(collection::CollectionArguments),
+    /// Keep a collection in one file, near-copies beside each other, every document back byte for byte
+    Archive(archive::ArchiveArguments),
     /// Print the texts that the other commands see
     Extract(extract::ExtractArguments),
     /// Print the 64-bit simhash fingerprint of every document
@@ -148,6 +151,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         CliCommand::Dedup(arguments) => dedup::run(&arguments),
         CliCommand::Pairs(arguments) => pairs::run(&arguments),
         CliCommand::Collection(arguments) => collection::run(&arguments),
+        CliCommand::Archive(arguments) => archive::run(&arguments),
         CliCommand::Extract(arguments) => extract::run(&arguments),
         CliCommand::Fingerprint(arguments) => fingerprint::run(&arguments),
         CliCommand::Join(arguments) => join::run(&arguments),

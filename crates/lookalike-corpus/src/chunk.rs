@@ -25,7 +25,7 @@ use rows::RowCutter;
 const MAX_PIECES: usize = 4096;
 
 /// Whole files are decompressed in steps of this size; the ratio is looked at after each.
-const FILE_STEP_BYTES: usize = 1 << 20;
+pub(crate) const FILE_STEP_BYTES: usize = 1 << 20;
 
 /// Below this output no ratio is held against a file.
 const BOMB_FLOOR_BYTES: u64 = 16 << 20;
@@ -317,7 +317,7 @@ fn hash_long_file(
 }
 
 /// Returns true if a compressed file grows beyond all reason.
-fn is_bomb(source: &Source, length: u64, limits: ReadLimits) -> bool {
+pub(crate) fn is_bomb(source: &Source, length: u64, limits: ReadLimits) -> bool {
     source.compression != Compression::None
         && length > BOMB_FLOOR_BYTES
         && length > source.bytes.saturating_mul(limits.decoded_ratio)

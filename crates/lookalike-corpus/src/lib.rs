@@ -8,7 +8,7 @@
 //!    (one thread);
 //! 3. a [`Parser`] (one a worker) turns a chunk into [`Record`]s: id, text, order key, raw bytes;
 //! 4. [`raw_records`] reads the same records again, numbered alike, without looking inside, for
-//!    output;
+//!    output; [`exact_pieces`] visits the bytes between them, too;
 //! 5. [`AtomicFile`] and [`FileTree`] write results so that no half file ever bears a final name.
 //!
 //! HTML is reduced to text by [`HtmlText`], character sets are found by [`charset`].
@@ -48,6 +48,7 @@ mod convert;
 mod decode;
 mod discover;
 mod error;
+mod exact;
 mod field_path;
 mod fields;
 mod format;
@@ -90,6 +91,7 @@ pub use boilerplate::{BoilerplateLines, line_keys, site_key};
 pub use chunk::ChunkReader;
 pub use convert::Converter;
 pub use error::{InputError, OptionError, ReadError};
+pub use exact::{ExactPiece, exact_pieces};
 pub use field_path::FieldPath;
 pub use format::{Compression, Format};
 pub use given::{DocumentBatch, GivenDocument};

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::atomic;
 use crate::decode;
 use crate::error::ReadError;
-use crate::format::Format;
+use crate::format::{Compression, Format};
 use crate::regular::{is_of_file, open_regular};
 use crate::source::{Inputs, Source};
 
@@ -69,6 +69,22 @@ impl FileTree {
             .map(|file| (file.clone(), taken.place_at(relative(file))))
             .collect();
         FileTree { paths, skipped }
+    }
+
+    /// Lays out all sources for files that hold their decompressed bytes: an ending that tells the compression is left out.
+    pub fn decompressed(inputs: &Inputs) -> FileTree {
+        let mut taken = TakenNames::default();
+        let wanted = |source: &Source| match source.place() {
+            Some(path) => relative(&without_suffix(path, source.compression)),
+            None => PathBuf::from("standard-input"),
+        };
+        let sources = inputs.sources.iter();
+        FileTree {
+            paths: sources
+                .map(|source| taken.place_at(wanted(source)))
+                .collect(),
+            skipped: Vec::new(),
+        }
     }
 
     /// The files that were passed over, and their paths relative to the results directory, in the order of
@@ -141,6 +157,16 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
         Ok(bytes)
     };
     copy().map_err(TransferError::Output)
+}
+
+/// A path without the ending of files that are compressed so.
+fn without_suffix(path: PathBuf, compression: Compression) -> PathBuf {
+    let suffix = compression.suffix().trim_start_matches('.');
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    match ending.is_some_and(|ending| !suffix.is_empty() && ending.eq_ignore_ascii_case(suffix)) {
+        true => path.with_extension(""),
+        false => path,
+    }
 }
 
 fn symbolic_link(from: &Path, to: &Path) -> io::Result<()> {

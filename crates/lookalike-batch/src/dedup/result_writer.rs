@@ -14,11 +14,12 @@ use serde::Serialize;
 use crate::dedup::checkpoint::DecisionCheckpoint;
 use crate::dedup::decision::{ClusterTable, DocumentDecision};
 use crate::dedup::job::DedupJob;
+use crate::dedup::record_cursor::RecordCursor;
 use crate::dedup::report_examples::ReportExamples;
 use crate::dedup::result_lines::write_cluster;
 use crate::dedup::summary::WrittenBytes;
 use crate::error::BatchError;
-use crate::observer::{JobObserver, JobStage};
+use crate::observer::JobStage;
 use crate::output_dir::{OutputDir, OutputOptions};
 use crate::settings::RecordOrder;
 use crate::spill::arrange::RecordArranger;
@@ -126,7 +127,12 @@ impl ResultWriter<'_> {
         self.job
             .observer
             .stage(JobStage::Write, self.verdicts.documents.len() as u64);
-        let mut cursor = RecordCursor::new(self.verdicts, against, self.job.observer);
+        let mut cursor = RecordCursor::new(
+            &self.verdicts.bad,
+            against,
+            self.verdicts.documents.against,
+            self.job.observer,
+        );
         let mut current = None;
         let read = match self.options.format {
             OutputFormat::Parquet => raw_records_beside_tables,
@@ -317,44 +323,6 @@ impl ResultWriter<'_> {
             .iter()
             .filter(|&&document| document as usize >= against)
             .is_sorted()
-    }
-}
-
-/// Follows raw records and tells which document each is, and the observer how far they are.
-struct RecordCursor<'a> {
-    bad: &'a [[u64; 2]],
-    source_offset: u64,
-    next: usize,
-    observer: &'a dyn JobObserver,
-}
-
-impl<'a> RecordCursor<'a> {
-    fn new(
-        verdicts: &'a DecisionCheckpoint,
-        against: usize,
-        observer: &'a dyn JobObserver,
-    ) -> Self {
-        let first = verdicts.bad.partition_point(|bad| bad[0] < against as u64);
-        Self {
-            bad: &verdicts.bad[first..],
-            source_offset: against as u64,
-            next: verdicts.documents.against,
-            observer,
-        }
-    }
-
-    /// The document that a record is, or none if it could not be read.
-    fn next(&mut self, source: u32, number: u64) -> Option<usize> {
-        let here = [u64::from(source) + self.source_offset, number];
-        if self.bad.first() == Some(&here) {
-            self.bad = &self.bad[1..];
-            return None;
-        }
-        if self.next.is_multiple_of(4096) {
-            self.observer.advance(self.next as u64);
-        }
-        self.next += 1;
-        Some(self.next - 1)
     }
 }
 

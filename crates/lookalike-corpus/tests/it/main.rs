@@ -11,6 +11,7 @@ mod charsets;
 mod columns;
 mod containers;
 mod discovery;
+mod exact;
 mod extraction;
 mod fuzzed;
 #[path = "../fuzzing/mod.rs"]

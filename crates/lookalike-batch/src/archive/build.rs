@@ -1,0 +1,411 @@
+//! From inputs to an archive: decide, read again, put in order, compress.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::str::FromStr;
+
+use lookalike_corpus::{
+    AtomicFile, Compression, ExactPiece, FileTree, InputOptions, Inputs, ReadError, exact_pieces,
+};
+use serde::Serialize;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use zstd::zstd_safe::{self, CCtx};
+
+use crate::archive::blocks::{BlockSettings, RecordBlocks, thread_bytes};
+use crate::archive::error::CollectionArchiveError;
+use crate::archive::format::{
+    ArchiveDirectory, ArchivedKind, ArchivedRecord, ArchivedSource, END_MAGIC, HEADER_BYTES, MAGIC,
+    VERSION,
+};
+use crate::archive::read::{CollectionArchive, CollectionArchiveInfo};
+use crate::dedup::decided::DedupDecisions;
+use crate::dedup::decision::DocumentDecision;
+use crate::dedup::documents::DocumentTable;
+use crate::dedup::job::DedupJob;
+use crate::dedup::memory_budget::DedupMemory;
+use crate::dedup::record_cursor::RecordCursor;
+use crate::dedup::summary::InputCounts;
+use crate::document_memory::{DocumentUse, fixed_bytes};
+use crate::error::{BatchError, is_cancelled};
+use crate::observer::JobStage;
+use crate::skipped::SkippedRow;
+use crate::spill::arrange::RecordArranger;
+
+/// Longer parts of records, and parts that are not the first, do not go through memory.
+const SHORT: usize = 1 << 19;
+
+/// Level of the directory: half of it are hashes, which no level makes smaller.
+const DIRECTORY_LEVEL: i32 = 12;
+
+/// Level of compression, from 1 to 19.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveLevel(i32);
+
+impl Default for ArchiveLevel {
+    fn default() -> Self {
+        Self(19)
+    }
+}
+
+impl FromStr for ArchiveLevel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let level = text.parse().ok().filter(|level| (1..=19).contains(level));
+        let level =
+            level.ok_or_else(|| format!("{text:?} is no level of compression from 1 to 19"));
+        level.map(Self)
+    }
+}
+
+impl std::fmt::Display for ArchiveLevel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Summary of an archive that was built.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArchiveSummary {
+    /// Facts about the archive.
+    #[serde(flatten)]
+    pub archive: CollectionArchiveInfo,
+    /// Counts of what was read.
+    pub counts: InputCounts,
+    /// Parts that were not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+}
+
+/// The order of documents in an archive.
+struct ArchiveOrder {
+    /// Place of each document.
+    places: Vec<u32>,
+    /// Document at each place.
+    documents: Vec<u32>,
+    /// Kind of the record at each place.
+    kinds: Vec<ArchivedKind>,
+}
+
+impl ArchiveOrder {
+    /// Survivors by their ids, the copies of each behind it by theirs.
+    fn new(decided: &DedupDecisions) -> Self {
+        let mut order = Self {
+            places: vec![0; decided.len()],
+            documents: Vec::with_capacity(decided.len()),
+            kinds: Vec::with_capacity(decided.len()),
+        };
+        let mut clusters = decided.clusters().peekable();
+        for &document in &decided.ranking.by_id {
+            if decided.outcomes[document as usize] != DocumentDecision::Kept {
+                continue;
+            }
+            order.push(document, ArchivedKind::Kept);
+            if let Some(cluster) = clusters.next_if(|cluster| cluster.survivor == document) {
+                let members = cluster.members.iter();
+                members.for_each(|&copy| order.push(copy, ArchivedKind::Copy));
+            }
+        }
+        order
+    }
+
+    fn push(&mut self, document: u32, kind: ArchivedKind) {
+        self.places[document as usize] = self.documents.len() as u32;
+        self.documents.push(document);
+        self.kinds.push(kind);
+    }
+}
+
+/// All that is needed of the decisions.
+struct ArchivePlan {
+    order: ArchiveOrder,
+    documents: DocumentTable,
+    /// Source and number of unreadable records, ascending.
+    bad: Vec<[u64; 2]>,
+    /// Records of each source.
+    records: Vec<u64>,
+    counts: InputCounts,
+    skipped: Vec<SkippedRow>,
+}
+
+impl ArchivePlan {
+    /// Lets go of all else.
+    fn new(decided: DedupDecisions) -> Self {
+        let order = ArchiveOrder::new(&decided);
+        let bad = decided.scanned.bad.iter();
+        Self {
+            order,
+            bad: bad.map(|bad| [u64::from(bad.source), bad.number]).collect(),
+            documents: decided.scanned.documents,
+            records: decided.scanned.records,
+            counts: decided.counts,
+            skipped: decided.skipped,
+        }
+    }
+
+    /// Adds the ids of all records; bytes between documents have empty ones.
+    fn put_ids(&self, directory: &mut ArchiveDirectory) {
+        for &document in &self.order.documents {
+            directory.push_id(self.documents.id(document as usize));
+        }
+        for _ in self.order.documents.len()..directory.records.len() {
+            directory.push_id("");
+        }
+    }
+}
+
+/// The second reading: records on their way into their order.
+struct RecordIntake<'a> {
+    order: &'a ArchiveOrder,
+    cursor: RecordCursor<'a>,
+    arranger: RecordArranger,
+    /// Number in the archive of each source of the inputs.
+    numbers: &'a [u32],
+    /// By place.
+    records: Vec<ArchivedRecord>,
+    /// Behind all others, in the order in which they are read.
+    between: Vec<ArchivedRecord>,
+    /// Lengths of the sources of the inputs, and how many records each had.
+    lengths: Vec<u64>,
+    counts: Vec<u64>,
+    /// Place of the record at hand, and its hash so far.
+    place: Option<u32>,
+    hash: Xxh3,
+    /// Hash so far of the last part of `between`.
+    between_hash: Xxh3,
+}
+
+impl RecordIntake<'_> {
+    fn take(&mut self, piece: &ExactPiece<'_>) -> io::Result<()> {
+        if piece.begins {
+            self.counts[piece.source as usize] += 1;
+            let document = self.cursor.next(piece.source, piece.record.unwrap_or(0));
+            let places = &self.order.places;
+            // One more than there were: the source changed, which the counts will tell.
+            self.place = document.and_then(|document| places.get(document).copied());
+            self.hash.reset();
+            if let Some(place) = self.place {
+                let record = &mut self.records[place as usize];
+                record.source = self.numbers[piece.source as usize];
+                record.offset = piece.offset;
+            }
+        }
+        self.lengths[piece.source as usize] += piece.bytes.len() as u64;
+        let place = self.place.filter(|_| piece.record.is_some());
+        let Some(place) = place else {
+            return self.take_between(piece);
+        };
+        let record = &mut self.records[place as usize];
+        self.hash.update(piece.bytes);
+        record.length += piece.bytes.len() as u64;
+        record.hash = self.hash.digest();
+        self.arrange(place, piece)
+    }
+
+    /// Takes bytes that are no document, as one with those before them if they follow them.
+    fn take_between(&mut self, piece: &ExactPiece<'_>) -> io::Result<()> {
+        let source = self.numbers[piece.source as usize];
+        let follows = |last: &&mut ArchivedRecord| {
+            last.source == source && last.offset + last.length == piece.offset
+        };
+        let last = match self.between.last_mut().filter(follows) {
+            Some(last) => last,
+            None => {
+                self.between_hash.reset();
+                self.between.push(ArchivedRecord {
+                    kind: ArchivedKind::Between,
+                    source,
+                    offset: piece.offset,
+                    length: 0,
+                    hash: 0,
+                });
+                self.between.last_mut().expect("pushed above")
+            }
+        };
+        self.between_hash.update(piece.bytes);
+        last.length += piece.bytes.len() as u64;
+        last.hash = self.between_hash.digest();
+        self.arrange(self.order.documents.len() as u32, piece)
+    }
+
+    fn arrange(&mut self, place: u32, piece: &ExactPiece<'_>) -> io::Result<()> {
+        match piece.bytes.len() <= SHORT && (piece.begins || piece.record.is_none()) {
+            true => self.arranger.add(place, piece.bytes),
+            false => self.arranger.add_long(place, piece.bytes),
+        }
+    }
+}
+
+impl DedupJob<'_> {
+    /// Writes all records of the inputs into one file: near-copies beside the one that [`DedupJob::dedup`] would keep. The file appears
+    /// under its name when it is whole, in the place of any other. Equal inputs and settings give equal bytes.
+    ///
+    /// # Errors
+    /// [`BatchError`]; [`CollectionArchiveError::Inexact`] for sources that would not come back byte for byte.
+    pub fn archive(&self, path: &Path, level: ArchiveLevel) -> Result<ArchiveSummary, BatchError> {
+        let sources = &self.inputs.sources;
+        if let Some(source) = sources.iter().find(|source| !source.is_exact()) {
+            return Err(BatchError::Archive(CollectionArchiveError::Inexact {
+                name: source.name().into_owned(),
+                format: source.format.to_string(),
+            }));
+        }
+        // Before hours of comparisons.
+        self.compressing_threads(&[], 0)?;
+        let plan = ArchivePlan::new(self.decide()?);
+        let failed = |error: io::Error| match is_cancelled(&error) {
+            true => BatchError::Cancelled,
+            false => BatchError::Archive(CollectionArchiveError::unwritable(path)(error)),
+        };
+        let mut file = AtomicFile::create(path, Compression::None).map_err(failed)?;
+        let numbers = source_numbers(self.inputs);
+        let intake = self.take_in(&plan, &numbers)?;
+        self.refuse_changed(&intake, &plan.records)?;
+        let mut directory = ArchiveDirectory {
+            sources: source_table(self.inputs, &intake.lengths),
+            records: [intake.records, intake.between].concat(),
+            ..ArchiveDirectory::default()
+        };
+        let total = directory.records.iter().map(|record| record.length).sum();
+        self.observer.stage(JobStage::Compress, total);
+        let settings = BlockSettings {
+            level: level.0,
+            threads: self.compressing_threads(&directory.records, plan.documents.bytes())?,
+            observer: self.observer,
+        };
+        let head = [&MAGIC[..], &VERSION.to_le_bytes(), &[0; 4]].concat();
+        file.write_all(&head).map_err(failed)?;
+        let mut blocks = RecordBlocks::new(&directory.records, settings, &mut file);
+        intake.arranger.finish(&mut blocks).map_err(failed)?;
+        directory.blocks = blocks.finish().map_err(failed)?;
+        plan.put_ids(&mut directory);
+        let packed = directory.blocks.iter().map(|block| block.packed);
+        let offset = HEADER_BYTES + packed.sum::<u64>();
+        write_directory(&directory.encode(), offset, &mut file).map_err(failed)?;
+        file.commit().map_err(failed)?;
+        Ok(ArchiveSummary {
+            archive: CollectionArchive::open(path)?.info(),
+            counts: plan.counts,
+            skipped: plan.skipped,
+        })
+    }
+
+    /// Reads the sources a second time.
+    fn take_in<'i>(
+        &'i self,
+        plan: &'i ArchivePlan,
+        numbers: &'i [u32],
+    ) -> Result<RecordIntake<'i>, BatchError> {
+        let (inputs, order) = (self.inputs, &plan.order);
+        self.observer
+            .stage(JobStage::Write, order.documents.len() as u64);
+        let empty = |&kind| ArchivedRecord {
+            kind,
+            source: 0,
+            offset: 0,
+            length: 0,
+            hash: xxh3_64(b""),
+        };
+        let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys();
+        // Compressed input may be many times larger once it is read; the text is the better guess then.
+        let bytes = inputs.total_bytes().max(plan.counts.text_bytes);
+        let places = order.documents.len() + 1;
+        let mut intake = RecordIntake {
+            order,
+            cursor: RecordCursor::new(&plan.bad, 0, 0, self.observer),
+            arranger: RecordArranger::new(self.folder, places, bytes, budget),
+            numbers,
+            records: order.kinds.iter().map(empty).collect(),
+            between: Vec::new(),
+            lengths: vec![0; inputs.sources.len()],
+            counts: vec![0; inputs.sources.len()],
+            place: None,
+            hash: Xxh3::new(),
+            between_hash: Xxh3::new(),
+        };
+        let temporary = BatchError::temporary(self.folder);
+        let options: &InputOptions = &self.options;
+        exact_pieces::<BatchError>(inputs, options, &mut |piece| {
+            intake.take(&piece).map_err(&temporary)
+        })?;
+        Ok(intake)
+    }
+
+    /// Refuses sources that had other numbers of records than before.
+    fn refuse_changed(&self, intake: &RecordIntake<'_>, records: &[u64]) -> Result<(), BatchError> {
+        let sources = self.inputs.sources.iter().zip(&intake.counts).zip(records);
+        let mut present = sources.filter(|((source, _), _)| !source.is_lost());
+        match present.find(|((_, count), before)| count != before) {
+            None => Ok(()),
+            Some(((source, _), _)) => Err(BatchError::Read(ReadError::Changed {
+                name: source.name().into_owned(),
+            })),
+        }
+    }
+
+    /// Threads that fit the memory beside the tables; an error if not one does.
+    fn compressing_threads(
+        &self,
+        records: &[ArchivedRecord],
+        tables: u64,
+    ) -> Result<usize, BatchError> {
+        let scheme = &self.settings.scheme;
+        let fixed = fixed_bytes(&self.limits, DocumentUse::Features(scheme), &self.options);
+        // While records are put in order they take their budget, and a quarter more.
+        let arranging = DedupMemory::new(&self.limits, scheme, &self.options).keys() / 4 * 5;
+        let tables = tables + 2 * size_of_val(records) as u64;
+        let held = fixed + arranging + tables;
+        let left = self.limits.memory.saturating_sub(held);
+        let each = thread_bytes(records);
+        match left / each {
+            0 => Err(BatchError::Memory {
+                what: "compressing a block",
+                needed: each,
+                left,
+                least: fixed + (tables + each) / 3 * 4 + 4,
+            }),
+            fitting => Ok(self.limits.threads.min(fitting as usize)),
+        }
+    }
+}
+
+/// Numbers of the sources in the archive; those that are lost are not in it.
+fn source_numbers(inputs: &Inputs) -> Vec<u32> {
+    let mut next = 0;
+    let number = |source: &lookalike_corpus::Source| {
+        let number = next;
+        next += u32::from(!source.is_lost());
+        number
+    };
+    inputs.sources.iter().map(number).collect()
+}
+
+/// The sources in the archive.
+fn source_table(inputs: &Inputs, lengths: &[u64]) -> Vec<ArchivedSource> {
+    let tree = FileTree::decompressed(inputs);
+    let sources = (0..).zip(&inputs.sources).zip(lengths);
+    let present = sources.filter(|((_, source), _)| !source.is_lost());
+    present
+        .map(|((number, _), &length)| ArchivedSource {
+            name: tree.path(number).to_owned(),
+            length,
+        })
+        .collect()
+}
+
+/// Writes a directory, which begins at `offset`, and the end of the file.
+pub(super) fn write_directory(raw: &[u8], offset: u64, out: &mut impl Write) -> io::Result<()> {
+    let failed = |code| io::Error::other(zstd_safe::get_error_name(code));
+    let mut packed = Vec::with_capacity(zstd_safe::compress_bound(raw.len()));
+    let mut context = CCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
+    context
+        .compress(&mut packed, raw, DIRECTORY_LEVEL)
+        .map_err(failed)?;
+    let (length, hash) = (raw.len() as u64, xxh3_64(&packed));
+    let place = [offset, packed.len() as u64, length, hash];
+    let place = place.map(u64::to_le_bytes);
+    let place = place.as_flattened();
+    out.write_all(&packed)?;
+    out.write_all(place)?;
+    out.write_all(&xxh3_64(place).to_le_bytes())?;
+    out.write_all(&END_MAGIC)
+}

@@ -1,0 +1,463 @@
+//! The file of an archive. Little-endian, one part after another:
+//!
+//! ```text
+//! 8 bytes   "LKARCHV\n"
+//! u32 x 2   version of the format; 0
+//! ...       blocks: zstd frames, one behind the other, each with the checksum of its content
+//! ...       directory: a zstd frame
+//! u64 x 4   offset of the directory, its compressed length, its length, XXH3-64 of its compressed bytes
+//! u64       XXH3-64 of these 32 bytes
+//! 8 bytes   "LKARCEND"
+//! ```
+//!
+//! The directory, column after column:
+//!
+//! ```text
+//! u64 x 5   numbers of sources, blocks, records; bytes of names, bytes of ids
+//! sources   length of the name (u32), decompressed bytes (u64); the names
+//! blocks    compressed length, length, XXH3-64 of the compressed bytes, prefix (u64): 0, or the number of a record, from 1
+//! records   kind (u8): 0 kept, 1 a copy of the last kept one before it, 2 bytes between documents; source (u32); offset in the source,
+//!           length, XXH3-64 (u64); length of the id (u32); the ids
+//! ```
+//!
+//! The contents of all blocks make one stream; records are its parts, in their order. A record of at most [`LONGEST_IN_BLOCK`] bytes lies
+//! in one block. The prefix of a block is a kept record in a block without one, and every record of the block is a copy of it: so no
+//! record takes more than two blocks to be read. Bytes between documents are blank lines, byte order marks, and what could not be read as
+//! a document; the records of a source cover every byte of it.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+pub(crate) const MAGIC: [u8; 8] = *b"LKARCHV\n";
+pub(crate) const VERSION: u32 = 1;
+pub(crate) const HEADER_BYTES: u64 = 16;
+pub(crate) const END_MAGIC: [u8; 8] = *b"LKARCEND";
+pub(crate) const TRAILER_BYTES: u64 = 48;
+
+/// Bytes of an ordinary block.
+pub(crate) const BLOCK_BYTES: u64 = 8 << 20;
+
+/// Bytes of the longest record that lies in one block: the largest block.
+pub(crate) const LONGEST_IN_BLOCK: u64 = 32 << 20;
+
+/// A directory is at most so many times its compressed bytes, and [`SMALL_DIRECTORY`] more: hashes of records do not compress.
+pub(crate) const DIRECTORY_RATIO: u64 = 256;
+pub(crate) const SMALL_DIRECTORY: u64 = 1 << 20;
+
+/// Bytes of a source, a block and a record in the directory, without names and ids.
+const SOURCE_BYTES: u64 = 12;
+const BLOCK_ROW_BYTES: u64 = 32;
+const RECORD_BYTES: u64 = 33;
+
+/// The role of a record in its archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArchivedKind {
+    /// A document that `dedup` keeps.
+    Kept,
+    /// A copy of the last kept one before it.
+    Copy,
+    /// Bytes that are no document.
+    Between,
+}
+
+/// A record of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ArchivedRecord {
+    pub(crate) kind: ArchivedKind,
+    pub(crate) source: u32,
+    /// Offset in the source, decompressed.
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    /// XXH3-64 of its bytes.
+    pub(crate) hash: u64,
+}
+
+/// A block of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ArchivedBlock {
+    /// Bytes in the file.
+    pub(crate) packed: u64,
+    pub(crate) length: u64,
+    /// XXH3-64 of its bytes in the file.
+    pub(crate) hash: u64,
+    /// The record that stands before its content as prefix.
+    pub(crate) prefix: Option<u32>,
+}
+
+/// A source of an archive: its path below the directory that it is extracted to, and its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ArchivedSource {
+    pub(crate) name: PathBuf,
+    pub(crate) length: u64,
+}
+
+/// The directory of an archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ArchiveDirectory {
+    pub(crate) sources: Vec<ArchivedSource>,
+    pub(crate) blocks: Vec<ArchivedBlock>,
+    pub(crate) records: Vec<ArchivedRecord>,
+    /// All ids, one behind the other.
+    pub(crate) ids: String,
+    /// End of each record's id in them.
+    pub(crate) id_ends: Vec<usize>,
+}
+
+/// Positions that follow from a directory.
+#[derive(Debug)]
+pub(crate) struct ArchivePositions {
+    /// Beginning of each record in the stream, and the end of all.
+    pub(crate) records: Vec<u64>,
+    /// Beginning of each block in the stream, and the end of all.
+    pub(crate) blocks: Vec<u64>,
+    /// Offset of each block in the file, and the end of all.
+    pub(crate) offsets: Vec<u64>,
+}
+
+impl ArchiveDirectory {
+    /// The id of a record.
+    pub(crate) fn id(&self, record: usize) -> &str {
+        let start = record
+            .checked_sub(1)
+            .map_or(0, |before| self.id_ends[before]);
+        &self.ids[start..self.id_ends[record]]
+    }
+
+    /// Adds the id of the next record.
+    pub(crate) fn push_id(&mut self, id: &str) {
+        self.ids.push_str(id);
+        self.id_ends.push(self.ids.len());
+    }
+
+    /// The directory as bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let names = || {
+            self.sources
+                .iter()
+                .map(|source| source.name.as_os_str().as_bytes())
+        };
+        let name_bytes: usize = names().map(<[u8]>::len).sum();
+        let (sources, blocks, records) = (&self.sources, &self.blocks, &self.records);
+        for number in [
+            sources.len(),
+            blocks.len(),
+            records.len(),
+            name_bytes,
+            self.ids.len(),
+        ] {
+            out.extend_from_slice(&(number as u64).to_le_bytes());
+        }
+        put_u32(&mut out, names().map(|name| name.len() as u32));
+        put_u64(&mut out, sources.iter().map(|source| source.length));
+        names().for_each(|name| out.extend_from_slice(name));
+        put_u64(&mut out, blocks.iter().map(|block| block.packed));
+        put_u64(&mut out, blocks.iter().map(|block| block.length));
+        put_u64(&mut out, blocks.iter().map(|block| block.hash));
+        let prefix = |block: &ArchivedBlock| block.prefix.map_or(0, |record| u64::from(record) + 1);
+        put_u64(&mut out, blocks.iter().map(prefix));
+        out.extend(records.iter().map(|record| record.kind as u8));
+        put_u32(&mut out, records.iter().map(|record| record.source));
+        put_u64(&mut out, records.iter().map(|record| record.offset));
+        put_u64(&mut out, records.iter().map(|record| record.length));
+        put_u64(&mut out, records.iter().map(|record| record.hash));
+        put_u32(
+            &mut out,
+            (0..records.len()).map(|record| self.id(record).len() as u32),
+        );
+        out.extend_from_slice(self.ids.as_bytes());
+        out
+    }
+
+    /// Reads a directory and checks it against the place of its blocks in the file, which end at `end`. The error is a reason in words.
+    pub(crate) fn decode(bytes: &[u8], end: u64) -> Result<(Self, ArchivePositions), &'static str> {
+        let mut columns = DirectoryColumns { rest: bytes };
+        let numbers: [u64; 5] = columns.head()?;
+        let [sources, blocks, records, names, ids] = numbers;
+        let tables = [
+            (sources, SOURCE_BYTES),
+            (blocks, BLOCK_ROW_BYTES),
+            (records, RECORD_BYTES),
+            (names, 1),
+            (ids, 1),
+        ];
+        let needed = tables.iter().try_fold(0_u64, |sum, (count, each)| {
+            sum.checked_add(count.checked_mul(*each)?)
+        });
+        if needed != Some(columns.rest.len() as u64) || records > u64::from(u32::MAX) {
+            return Err("its length is not that of what it counts");
+        }
+        // Every count is bounded by the bytes that are here.
+        let [sources, blocks, records, names, ids] = numbers.map(|number| number as usize);
+        let directory = Self {
+            sources: columns.sources(sources, names)?,
+            blocks: columns.blocks(blocks)?,
+            records: columns.records(records)?,
+            id_ends: columns.ends(records, ids)?,
+            ids: match std::str::from_utf8(columns.take(ids)) {
+                Ok(ids) => ids.to_owned(),
+                Err(_) => return Err("an id is not UTF-8"),
+            },
+        };
+        if !directory
+            .id_ends
+            .iter()
+            .all(|&end| directory.ids.is_char_boundary(end))
+        {
+            return Err("an id is not UTF-8");
+        }
+        directory.check_names()?;
+        directory.check_sources()?;
+        let positions = directory.positions(end)?;
+        directory.check_prefixes(&positions)?;
+        Ok((directory, positions))
+    }
+
+    /// Refuses names that lead out of the directory that is extracted to, and names that collide.
+    fn check_names(&self) -> Result<(), &'static str> {
+        let mut names = HashSet::new();
+        for source in &self.sources {
+            if !is_safe(&source.name) {
+                return Err("the name of a source is no path below a directory");
+            }
+            if !names.insert(&*source.name) {
+                return Err("two sources have one name");
+            }
+        }
+        let is_above = |name: &Path| name.ancestors().skip(1).any(|above| names.contains(above));
+        match self.sources.iter().any(|source| is_above(&source.name)) {
+            true => Err("the name of a source is a directory of another"),
+            false => Ok(()),
+        }
+    }
+
+    /// Demands that the records of each source cover it.
+    fn check_sources(&self) -> Result<(), &'static str> {
+        const GAP: &str = "records do not cover their source";
+        let mut order: Vec<u32> = (0..self.records.len() as u32).collect();
+        let record = |number: u32| &self.records[number as usize];
+        order.sort_unstable_by_key(|&number| {
+            (
+                record(number).source,
+                record(number).offset,
+                record(number).length,
+            )
+        });
+        let mut ends = vec![0_u64; self.sources.len()];
+        for record in order.into_iter().map(record) {
+            let end = ends
+                .get_mut(record.source as usize)
+                .ok_or("a record has no source")?;
+            if record.offset != *end {
+                return Err(GAP);
+            }
+            *end = end.checked_add(record.length).ok_or(GAP)?;
+        }
+        let lengths = self.sources.iter().map(|source| source.length);
+        match lengths.eq(ends) {
+            true => Ok(()),
+            false => Err(GAP),
+        }
+    }
+
+    fn positions(&self, end: u64) -> Result<ArchivePositions, &'static str> {
+        const LONG: &str = "lengths are too large";
+        let sizes_fit = |block: &ArchivedBlock| (1..=LONGEST_IN_BLOCK).contains(&block.length);
+        if !self.blocks.iter().all(sizes_fit) {
+            return Err("a block has no size of one");
+        }
+        let positions = ArchivePositions {
+            records: sums(0, self.records.iter().map(|record| record.length)).ok_or(LONG)?,
+            blocks: sums(0, self.blocks.iter().map(|block| block.length)).ok_or(LONG)?,
+            offsets: sums(HEADER_BYTES, self.blocks.iter().map(|block| block.packed))
+                .ok_or(LONG)?,
+        };
+        if positions.offsets.last() != Some(&end) {
+            return Err("blocks do not end where the directory begins");
+        }
+        if positions.records.last() != positions.blocks.last() {
+            return Err("records and blocks differ in length");
+        }
+        for (record, &start) in self.records.iter().zip(&positions.records) {
+            if record.length == 0 && record.hash != xxh3_64(b"") {
+                return Err("an empty record has the hash of another");
+            }
+            let is_split = record.length > 0
+                && positions.block_of(start) != positions.block_of(start + record.length - 1);
+            if is_split && record.length <= LONGEST_IN_BLOCK {
+                return Err("a record is cut that fits a block");
+            }
+        }
+        Ok(positions)
+    }
+
+    fn check_prefixes(&self, positions: &ArchivePositions) -> Result<(), &'static str> {
+        let mut kinds = self.records.iter().map(|record| record.kind);
+        if kinds.find(|&kind| kind != ArchivedKind::Between) == Some(ArchivedKind::Copy) {
+            return Err("a copy has nothing that it is a copy of");
+        }
+        for (number, block) in self.blocks.iter().enumerate() {
+            let Some(prefix) = block.prefix else { continue };
+            let record = self
+                .records
+                .get(prefix as usize)
+                .ok_or("a prefix is no record")?;
+            let fits = record.kind == ArchivedKind::Kept
+                && (1..=LONGEST_IN_BLOCK).contains(&record.length);
+            let place = fits.then(|| positions.block_of(positions.records[prefix as usize]));
+            if !place.is_some_and(|place| place < number && self.blocks[place].prefix.is_none()) {
+                return Err("a prefix is not in a block before that has none");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ArchivePositions {
+    /// The block that a byte of the stream lies in.
+    pub(crate) fn block_of(&self, at: u64) -> usize {
+        self.blocks.partition_point(|&start| start <= at) - 1
+    }
+}
+
+/// Sums of all before each number, and of all.
+fn sums(first: u64, numbers: impl ExactSizeIterator<Item = u64>) -> Option<Vec<u64>> {
+    let mut sums = Vec::with_capacity(numbers.len() + 1);
+    let mut sum = first;
+    sums.push(sum);
+    for number in numbers {
+        sum = sum.checked_add(number)?;
+        sums.push(sum);
+    }
+    Some(sums)
+}
+
+/// Returns true for a path that stays below the directory that it is joined to.
+pub(crate) fn is_safe(name: &Path) -> bool {
+    let bytes = name.as_os_str().as_bytes();
+    let mut rebuilt = PathBuf::new();
+    let is_plain = |component: Component<'_>| matches!(component, Component::Normal(_));
+    rebuilt.extend(name.components().filter(|&component| is_plain(component)));
+    // `a//b`, `./a`, `a/` and all that is not plain are written otherwise.
+    !bytes.is_empty() && !bytes.contains(&0) && rebuilt.as_os_str().as_bytes() == bytes
+}
+
+fn put_u32(out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
+    numbers.for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+}
+
+fn put_u64(out: &mut Vec<u8>, numbers: impl Iterator<Item = u64>) {
+    numbers.for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+}
+
+/// The columns of a directory that are not read yet. Their lengths were compared with the bytes that are there.
+struct DirectoryColumns<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> DirectoryColumns<'a> {
+    fn head(&mut self) -> Result<[u64; 5], &'static str> {
+        if self.rest.len() < 40 {
+            return Err("it is too short");
+        }
+        let mut numbers = [0; 5];
+        numbers
+            .iter_mut()
+            .zip(self.u64s(5))
+            .for_each(|(number, read)| *number = read);
+        Ok(numbers)
+    }
+
+    fn take(&mut self, bytes: usize) -> &'a [u8] {
+        let (taken, rest) = self.rest.split_at(bytes);
+        self.rest = rest;
+        taken
+    }
+
+    fn u32s(&mut self, count: usize) -> impl ExactSizeIterator<Item = u32> + use<'a> {
+        self.take(4 * count)
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn u64s(&mut self, count: usize) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        self.take(8 * count)
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn sources(&mut self, count: usize, bytes: usize) -> Result<Vec<ArchivedSource>, &'static str> {
+        let ends = self.ends(count, bytes)?;
+        let lengths = self.u64s(count);
+        let names = self.take(bytes);
+        let mut start = 0;
+        let source = |(end, length)| {
+            let name = OsStr::from_bytes(&names[std::mem::replace(&mut start, end)..end]);
+            ArchivedSource {
+                name: PathBuf::from(name),
+                length,
+            }
+        };
+        Ok(ends.into_iter().zip(lengths).map(source).collect())
+    }
+
+    fn blocks(&mut self, count: usize) -> Result<Vec<ArchivedBlock>, &'static str> {
+        let (packed, lengths) = (self.u64s(count), self.u64s(count));
+        let (hashes, prefixes) = (self.u64s(count), self.u64s(count));
+        let block = |(((packed, length), hash), prefix): (((u64, u64), u64), u64)| {
+            let prefix = prefix.checked_sub(1).map(u32::try_from).transpose();
+            Ok(ArchivedBlock {
+                packed,
+                length,
+                hash,
+                prefix: prefix.map_err(|_| "a prefix is no record")?,
+            })
+        };
+        packed
+            .zip(lengths)
+            .zip(hashes)
+            .zip(prefixes)
+            .map(block)
+            .collect()
+    }
+
+    fn records(&mut self, count: usize) -> Result<Vec<ArchivedRecord>, &'static str> {
+        let kinds = self.take(count);
+        let sources = self.u32s(count);
+        let (offsets, lengths, hashes) = (self.u64s(count), self.u64s(count), self.u64s(count));
+        let mut records = Vec::with_capacity(count);
+        let places = sources.zip(offsets.zip(lengths)).zip(hashes);
+        for (kind, ((source, (offset, length)), hash)) in kinds.iter().zip(places) {
+            let kind = match kind {
+                0 => ArchivedKind::Kept,
+                1 => ArchivedKind::Copy,
+                2 => ArchivedKind::Between,
+                _ => return Err("a record is of no known kind"),
+            };
+            records.push(ArchivedRecord {
+                kind,
+                source,
+                offset,
+                length,
+                hash,
+            });
+        }
+        Ok(records)
+    }
+
+    /// Ends of strings, from the column of their lengths; they take `bytes` together.
+    fn ends(&mut self, count: usize, bytes: usize) -> Result<Vec<usize>, &'static str> {
+        let lengths = self.u32s(count).map(u64::from);
+        let sums = sums(0, lengths).filter(|sums| sums.last() == Some(&(bytes as u64)));
+        let sums = sums.ok_or("strings are longer or shorter than all together")?;
+        Ok(sums[1..].iter().map(|&end| end as usize).collect())
+    }
+}

@@ -1,0 +1,537 @@
+//! Archives that are opened: facts, one record, all records.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lookalike_corpus::open_regular;
+use serde::Serialize;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::archive::blocks::decompress;
+use crate::archive::error::CollectionArchiveError;
+use crate::archive::format::{
+    ArchiveDirectory, ArchivePositions, ArchivedKind, ArchivedSource, DIRECTORY_RATIO, END_MAGIC,
+    HEADER_BYTES, MAGIC, SMALL_DIRECTORY, TRAILER_BYTES, VERSION,
+};
+use crate::error::BatchError;
+use crate::observer::{JobObserver, JobStage, ensure_wanted};
+use crate::settings::JobLimits;
+
+/// Files that are open at once while sources are written.
+const OPEN_FILES: usize = 128;
+
+/// An archive on disk: its directory is in memory, its blocks are read as they are wanted.
+///
+/// Every block is compared with its checksum before it is unpacked and every record before it is handed out: what is not as it was
+/// written is an error that names the block or the record.
+#[derive(Debug)]
+pub struct CollectionArchive {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    directory_bytes: u64,
+    directory: ArchiveDirectory,
+    positions: ArchivePositions,
+}
+
+/// Facts about an archive.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct CollectionArchiveInfo {
+    /// Files that can be extracted.
+    pub sources: u64,
+    /// Documents.
+    pub documents: u64,
+    /// Of these, copies of another that lie beside it.
+    pub copies: u64,
+    /// Bytes of all sources.
+    pub source_bytes: u64,
+    /// Of these, bytes that are no document: blank lines, and what could not be read as one.
+    pub other_bytes: u64,
+    /// Bytes of the archive.
+    pub archive_bytes: u64,
+    /// Of these, bytes of the directory.
+    pub directory_bytes: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Of these, blocks of copies that need the block of their survivor.
+    pub dependent_blocks: u64,
+    /// Bytes of the sources for each byte of the archive.
+    pub ratio: f64,
+}
+
+/// A survivor that the blocks at hand need, kept from one to the next.
+#[derive(Default)]
+struct PrefixCache {
+    record: Option<u32>,
+    bytes: Vec<u8>,
+}
+
+/// Receiver of parts of records: the record, the offset of the part in it, and its bytes.
+type PartSink<'s> = &'s (dyn Fn(usize, u64, &[u8]) -> Result<(), CollectionArchiveError> + Sync);
+
+impl CollectionArchive {
+    /// Opens an archive and reads its directory.
+    ///
+    /// # Errors
+    /// [`CollectionArchiveError`].
+    pub fn open(path: &Path) -> Result<Self, CollectionArchiveError> {
+        let unreadable = CollectionArchiveError::unreadable(path);
+        let file = open_regular(path).map_err(&unreadable)?;
+        let bytes = file.metadata().map_err(&unreadable)?.len();
+        let damaged = |place: &str, reason: &str| CollectionArchiveError::Damaged {
+            path: path.to_owned(),
+            place: place.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let mut head = [0; HEADER_BYTES as usize];
+        if bytes < HEADER_BYTES {
+            return Err(CollectionArchiveError::Foreign {
+                path: path.to_owned(),
+            });
+        }
+        file.read_exact_at(&mut head, 0).map_err(&unreadable)?;
+        check_header(&head, path)?;
+        let end = bytes.checked_sub(TRAILER_BYTES);
+        let end = end.filter(|&end| end >= HEADER_BYTES);
+        let end = end.ok_or_else(|| damaged("the end of the file", "it is cut off"))?;
+        let mut trailer = [0; TRAILER_BYTES as usize];
+        file.read_exact_at(&mut trailer, end).map_err(&unreadable)?;
+        let place = DirectoryPlace::read(&trailer, end)
+            .map_err(|reason| damaged("the end of the file", reason))?;
+        let mut packed = vec![0; place.packed as usize];
+        file.read_exact_at(&mut packed, place.offset)
+            .map_err(&unreadable)?;
+        let read = place
+            .unpack(&packed)
+            .and_then(|raw| ArchiveDirectory::decode(&raw, place.offset));
+        let (directory, positions) = read.map_err(|reason| damaged("the directory", reason))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            bytes,
+            directory_bytes: place.packed,
+            directory,
+            positions,
+        })
+    }
+
+    /// Returns facts about the archive.
+    pub fn info(&self) -> CollectionArchiveInfo {
+        let records = &self.directory.records;
+        let count = |kind| records.iter().filter(|record| record.kind == kind).count() as u64;
+        let between = records
+            .iter()
+            .filter(|record| record.kind == ArchivedKind::Between);
+        let source_bytes = self.positions.records.last().copied().unwrap_or(0);
+        let blocks = &self.directory.blocks;
+        CollectionArchiveInfo {
+            sources: self.directory.sources.len() as u64,
+            documents: count(ArchivedKind::Kept) + count(ArchivedKind::Copy),
+            copies: count(ArchivedKind::Copy),
+            source_bytes,
+            other_bytes: between.map(|record| record.length).sum(),
+            archive_bytes: self.bytes,
+            directory_bytes: self.directory_bytes,
+            blocks: blocks.len() as u64,
+            dependent_blocks: blocks.iter().filter(|block| block.prefix.is_some()).count() as u64,
+            ratio: source_bytes as f64 / self.bytes as f64,
+        }
+    }
+
+    /// Finds a document by its id.
+    ///
+    /// # Errors
+    /// [`CollectionArchiveError::UnknownId`].
+    pub fn find(&self, id: &str) -> Result<usize, CollectionArchiveError> {
+        let records = &self.directory.records;
+        let is_it = |&record: &usize| {
+            records[record].kind != ArchivedKind::Between && self.directory.id(record) == id
+        };
+        let found = (0..records.len()).find(is_it);
+        found.ok_or_else(|| CollectionArchiveError::UnknownId {
+            path: self.path.clone(),
+            id: id.to_owned(),
+        })
+    }
+
+    /// The number of records, bytes between documents included.
+    pub fn len(&self) -> usize {
+        self.directory.records.len()
+    }
+
+    /// True if there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.directory.records.is_empty()
+    }
+
+    /// The id of a record; empty for bytes between documents.
+    ///
+    /// # Panics
+    /// If there is no such record.
+    pub fn id(&self, record: usize) -> &str {
+        self.directory.id(record)
+    }
+
+    /// Reads a record. A longer one than memory holds has to be extracted with its source.
+    ///
+    /// # Errors
+    /// [`CollectionArchiveError`].
+    ///
+    /// # Panics
+    /// If there is no such record.
+    pub fn read(&self, record: usize) -> Result<Vec<u8>, CollectionArchiveError> {
+        let entry = self.directory.records[record];
+        let mut bytes = Vec::new();
+        let start = self.positions.records[record];
+        let end = start + entry.length;
+        let mut cache = PrefixCache::default();
+        let mut at = start;
+        while at < end {
+            let block = self.positions.block_of(at);
+            let unpacked = self.block(block, &mut cache)?;
+            let (from, to) = (
+                self.positions.blocks[block],
+                self.positions.blocks[block + 1],
+            );
+            bytes.extend_from_slice(&unpacked[(at - from) as usize..(end.min(to) - from) as usize]);
+            at = to;
+        }
+        match xxh3_64(&bytes) == entry.hash {
+            true => Ok(bytes),
+            false => Err(self.damaged_record(record)),
+        }
+    }
+
+    /// Reads every block and compares every record with its checksum.
+    ///
+    /// # Errors
+    /// [`BatchError`].
+    pub fn verify(&self, limits: &JobLimits, observer: &dyn JobObserver) -> Result<(), BatchError> {
+        self.visit(limits, observer, &|_, _, _| Ok(()))
+    }
+
+    /// Writes all sources below `folder`, which should be new: what is there under their names is overwritten.
+    ///
+    /// # Errors
+    /// [`BatchError`]; some of the files may then be there, whole or not.
+    pub fn extract(
+        &self,
+        folder: &Path,
+        limits: &JobLimits,
+        observer: &dyn JobObserver,
+    ) -> Result<(), BatchError> {
+        let files = SourceFiles::new(folder, &self.directory.sources)?;
+        self.visit(limits, observer, &|record, offset, bytes| {
+            let record = &self.directory.records[record];
+            files.write(record.source as usize, record.offset + offset, bytes)
+        })
+    }
+
+    /// Hands all records to `sink`, part by part, on all threads.
+    fn visit(
+        &self,
+        limits: &JobLimits,
+        observer: &dyn JobObserver,
+        sink: PartSink<'_>,
+    ) -> Result<(), BatchError> {
+        let threads = self.threads(limits)?;
+        let runs = self.runs();
+        let offsets = &self.positions.offsets;
+        observer.stage(JobStage::Scan, self.bytes);
+        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let work = || -> Result<(), BatchError> {
+            let mut cache = PrefixCache::default();
+            while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                ensure_wanted(observer).map_err(BatchError::temporary(&self.path))?;
+                let result = self.visit_run(run.clone(), &mut cache, sink);
+                result.inspect_err(|_| next.store(runs.len(), Ordering::Relaxed))?;
+                let bytes = offsets[run.end] - offsets[run.start];
+                observer.advance(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            let others = workers
+                .into_iter()
+                .map(|worker| worker.join().expect("workers do not panic"));
+            own.and(others.fold(Ok(()), Result::and))
+        })
+    }
+
+    /// Threads that fit the memory.
+    fn threads(&self, limits: &JobLimits) -> Result<usize, CollectionArchiveError> {
+        const FIXED: u64 = 32 << 20;
+        let blocks = &self.directory.blocks;
+        let cost = |block: usize| blocks[block].length + blocks[block].packed;
+        let with_prefix = |block: usize| {
+            let prefix = blocks[block].prefix.map(|record| {
+                let place = self
+                    .positions
+                    .block_of(self.positions.records[record as usize]);
+                cost(place) + self.directory.records[record as usize].length
+            });
+            cost(block) + prefix.unwrap_or(0)
+        };
+        let each = (0..blocks.len()).map(with_prefix).max().unwrap_or(0).max(1);
+        let own = FIXED + 64 * self.len() as u64 + self.directory.ids.len() as u64;
+        match limits.memory.checked_sub(own).map(|left| left / each) {
+            Some(fitting @ 1..) => Ok(limits.threads.min(fitting as usize)),
+            _ => Err(CollectionArchiveError::ReadMemory {
+                path: self.path.clone(),
+                needed: own + each,
+                limit: limits.memory,
+            }),
+        }
+    }
+
+    /// Runs of blocks, such that no record lies in two of them.
+    fn runs(&self) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for block in 0..self.directory.blocks.len() {
+            let start = self.positions.blocks[block];
+            let begins_record = self.positions.records.binary_search(&start).is_ok();
+            match runs.last_mut() {
+                Some(run) if !begins_record => run.end = block + 1,
+                _ => runs.push(block..block + 1),
+            }
+        }
+        runs
+    }
+
+    /// Hands the records of some blocks to `sink`.
+    fn visit_run(
+        &self,
+        run: Range<usize>,
+        cache: &mut PrefixCache,
+        sink: PartSink<'_>,
+    ) -> Result<(), CollectionArchiveError> {
+        let starts = &self.positions.records;
+        let mut hash = Xxh3::new();
+        for block in run {
+            let bytes = self.block(block, cache)?;
+            let start = self.positions.blocks[block];
+            let end = start + bytes.len() as u64;
+            let mut record = starts.partition_point(|&at| at <= start) - 1;
+            while record < self.len() && starts[record] < end {
+                let (first, last) = (starts[record], starts[record + 1]);
+                let (from, to) = (first.max(start), last.min(end));
+                if from == first {
+                    hash.reset();
+                }
+                let part = &bytes[(from - start) as usize..(to - start) as usize];
+                hash.update(part);
+                sink(record, from - first, part)?;
+                if to == last && hash.digest() != self.directory.records[record].hash {
+                    return Err(self.damaged_record(record));
+                }
+                record += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The contents of a block.
+    fn block(
+        &self,
+        number: usize,
+        cache: &mut PrefixCache,
+    ) -> Result<Vec<u8>, CollectionArchiveError> {
+        let Some(record) = self.directory.blocks[number].prefix else {
+            return self.unpack(number, None);
+        };
+        if cache.record != Some(record) {
+            let start = self.positions.records[record as usize];
+            let place = self.positions.block_of(start);
+            let from = (start - self.positions.blocks[place]) as usize;
+            let length = self.directory.records[record as usize].length as usize;
+            let bytes = self.unpack(place, None)?;
+            *cache = PrefixCache {
+                record: Some(record),
+                bytes: bytes[from..from + length].to_vec(),
+            };
+        }
+        self.unpack(number, Some(&cache.bytes))
+    }
+
+    fn unpack(
+        &self,
+        number: usize,
+        prefix: Option<&[u8]>,
+    ) -> Result<Vec<u8>, CollectionArchiveError> {
+        let block = self.directory.blocks[number];
+        let damaged = |reason: &str| CollectionArchiveError::Damaged {
+            path: self.path.clone(),
+            place: format!("block {} of {}", number + 1, self.directory.blocks.len()),
+            reason: reason.to_owned(),
+        };
+        // Blocks end where the directory begins: their lengths are within the file's.
+        let mut packed = vec![0; block.packed as usize];
+        let read = self
+            .file
+            .read_exact_at(&mut packed, self.positions.offsets[number]);
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => damaged("it is cut off"),
+            _ => CollectionArchiveError::unreadable(&self.path)(error),
+        })?;
+        if xxh3_64(&packed) != block.hash {
+            return Err(damaged("its bytes have another checksum"));
+        }
+        decompress(&packed, block.length, prefix).map_err(damaged)
+    }
+
+    fn damaged_record(&self, record: usize) -> CollectionArchiveError {
+        let place = match self.directory.records[record].kind {
+            ArchivedKind::Between => format!("part {} of {}", record + 1, self.len()),
+            _ => format!("the document {:?}", self.id(record)),
+        };
+        CollectionArchiveError::Damaged {
+            path: self.path.clone(),
+            place,
+            reason: "its bytes have another checksum".to_owned(),
+        }
+    }
+}
+
+fn check_header(
+    head: &[u8; HEADER_BYTES as usize],
+    path: &Path,
+) -> Result<(), CollectionArchiveError> {
+    let number =
+        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    if head[..8] != MAGIC {
+        return Err(CollectionArchiveError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    match (number(8), number(12)) {
+        (VERSION, 0) => Ok(()),
+        (VERSION, _) => Err(CollectionArchiveError::Damaged {
+            path: path.to_owned(),
+            place: "the beginning of the file".to_owned(),
+            reason: "what must be 0 is not".to_owned(),
+        }),
+        (found, _) => Err(CollectionArchiveError::Version {
+            path: path.to_owned(),
+            found,
+            known: VERSION,
+        }),
+    }
+}
+
+/// The place of the directory, as the end of the file tells it.
+struct DirectoryPlace {
+    offset: u64,
+    packed: u64,
+    length: u64,
+    hash: u64,
+}
+
+impl DirectoryPlace {
+    /// Reads the trailer of a file, which begins at `end`.
+    fn read(trailer: &[u8; TRAILER_BYTES as usize], end: u64) -> Result<Self, &'static str> {
+        if trailer[40..] != END_MAGIC {
+            return Err("it is cut off, or something follows it");
+        }
+        let number = |at: usize| {
+            let bytes = trailer[at..at + 8].try_into();
+            u64::from_le_bytes(bytes.expect("eight bytes"))
+        };
+        if xxh3_64(&trailer[..32]) != number(32) {
+            return Err("it has another checksum");
+        }
+        let place = Self {
+            offset: number(0),
+            packed: number(8),
+            length: number(16),
+            hash: number(24),
+        };
+        let most = place
+            .packed
+            .saturating_mul(DIRECTORY_RATIO)
+            .saturating_add(SMALL_DIRECTORY);
+        let is_there =
+            place.offset >= HEADER_BYTES && place.offset.checked_add(place.packed) == Some(end);
+        match is_there && place.length <= most {
+            true => Ok(place),
+            false => Err("the directory is not where it says"),
+        }
+    }
+
+    fn unpack(&self, packed: &[u8]) -> Result<Vec<u8>, &'static str> {
+        match xxh3_64(packed) == self.hash {
+            true => decompress(packed, self.length, None),
+            false => Err("it has another checksum"),
+        }
+    }
+}
+
+/// Files of sources that are being written, in any order.
+struct SourceFiles<'a> {
+    folder: &'a Path,
+    sources: &'a [ArchivedSource],
+    open: Mutex<HashMap<usize, Arc<File>>>,
+}
+
+impl<'a> SourceFiles<'a> {
+    /// Makes the directories, and the files that stay empty.
+    fn new(
+        folder: &'a Path,
+        sources: &'a [ArchivedSource],
+    ) -> Result<Self, CollectionArchiveError> {
+        let files = Self {
+            folder,
+            sources,
+            open: Mutex::default(),
+        };
+        let parents = sources.iter().filter_map(|source| source.name.parent());
+        let parents: BTreeSet<PathBuf> = parents.map(|parent| folder.join(parent)).collect();
+        for parent in &parents {
+            fs::create_dir_all(parent).map_err(CollectionArchiveError::unwritable(parent))?;
+        }
+        for (number, source) in sources.iter().enumerate() {
+            if source.length == 0 {
+                files.file(number)?;
+            }
+        }
+        Ok(files)
+    }
+
+    fn write(
+        &self,
+        source: usize,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), CollectionArchiveError> {
+        let file = self.file(source)?;
+        let path = || self.folder.join(&self.sources[source].name);
+        file.write_all_at(bytes, offset)
+            .map_err(|error| CollectionArchiveError::unwritable(&path())(error))
+    }
+
+    fn file(&self, source: usize) -> Result<Arc<File>, CollectionArchiveError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.get(&source) {
+            return Ok(Arc::clone(file));
+        }
+        if open.len() == OPEN_FILES {
+            open.clear();
+        }
+        let path = self.folder.join(&self.sources[source].name);
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path);
+        let file = Arc::new(file.map_err(CollectionArchiveError::unwritable(&path))?);
+        open.insert(source, Arc::clone(&file));
+        Ok(file)
+    }
+}

@@ -1,0 +1,416 @@
+//! An archive is compared with what went into it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lookalike_corpus::{InputOptions, Inputs};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::archive::build::{ArchiveLevel, ArchiveSummary, write_directory};
+use crate::archive::error::CollectionArchiveError;
+use crate::archive::format::ArchiveDirectory;
+use crate::archive::read::CollectionArchive;
+use crate::dedup::job::DedupJob;
+use crate::error::BatchError;
+use crate::observer::NoProgress;
+use crate::settings::{JobLimits, JobSettings};
+
+fn limits(threads: usize) -> JobLimits {
+    JobLimits {
+        threads,
+        memory: 1 << 30,
+    }
+}
+
+/// A folder with inputs in `in/`.
+struct Files {
+    folder: TempDir,
+}
+
+impl Files {
+    fn new(files: &[(&str, &[u8])]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("in")).unwrap();
+        for (name, bytes) in files {
+            fs::write(folder.path().join("in").join(name), bytes).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn try_archive(&self, name: &str, threads: usize) -> Result<ArchiveSummary, BatchError> {
+        let options = InputOptions::default();
+        let inputs = [self.path("in").into()];
+        let inputs = Inputs::discover(&inputs, &options, self.folder.path()).unwrap();
+        let settings = JobSettings {
+            threshold: 0.5,
+            ..JobSettings::default()
+        };
+        let job = DedupJob::new(&inputs, self.folder.path())
+            .settings(settings)
+            .limits(limits(threads))
+            .options(options);
+        job.archive(&self.path(name), "9".parse::<ArchiveLevel>().unwrap())
+    }
+
+    fn archive(&self, name: &str) -> CollectionArchive {
+        self.try_archive(name, 2).unwrap();
+        CollectionArchive::open(&self.path(name)).unwrap()
+    }
+}
+
+/// All files below a folder, by their names at the end of their paths.
+fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                    let before = found.insert(name, fs::read(path).unwrap());
+                    assert!(before.is_none());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Everything that an archive gives back: its sources, and each document by its id.
+fn extracted(
+    archive: &CollectionArchive,
+) -> (BTreeMap<String, Vec<u8>>, BTreeMap<String, Vec<u8>>) {
+    let out = tempfile::tempdir().unwrap();
+    archive.verify(&limits(2), &NoProgress).unwrap();
+    archive
+        .extract(out.path(), &limits(2), &NoProgress)
+        .unwrap();
+    let ids = (0..archive.len())
+        .map(|record| archive.id(record))
+        .filter(|id| !id.is_empty());
+    let records = ids.map(|id| {
+        (
+            id.to_owned(),
+            archive.read(archive.find(id).unwrap()).unwrap(),
+        )
+    });
+    (files_below(out.path()), records.collect())
+}
+
+/// Documents of a few families, with words exchanged here and there.
+fn documents() -> impl Strategy<Value = Vec<String>> {
+    let word = |number: u32| format!("w{}", number % 40);
+    let document = (
+        0..5_u32,
+        prop::collection::vec((0..30_usize, any::<u32>()), 0..4),
+    );
+    let text = document.prop_map(move |(family, changes)| {
+        let mut words: Vec<String> = (0..30)
+            .map(|at| word(family * 7 + at * (family + 1)))
+            .collect();
+        for (at, other) in changes {
+            words[at] = word(other);
+        }
+        words.join(" ")
+    });
+    prop::collection::vec(text, 0..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn what_goes_in_comes_out(
+        lines in documents(),
+        files in documents(),
+        noise in prop::collection::vec(prop::sample::select(vec!["\n", "{broken\n", " \r\n", "[]\n"]), 0..6),
+        ends in any::<bool>(),
+    ) {
+        let mut jsonl = String::from("\u{feff}");
+        let mut records = BTreeMap::new();
+        for (number, text) in lines.iter().enumerate() {
+            let end = if number % 3 == 0 { "\r\n" } else { "\n" };
+            let line = format!("{}{end}", serde_json::json!({ "id": format!("r{number}"), "text": text }));
+            jsonl.push_str(noise.get(number).unwrap_or(&""));
+            jsonl.push_str(&line);
+            records.insert(format!("r{number}"), line);
+        }
+        if !ends && let Some(last) = lines.len().checked_sub(1) {
+            let line = records.get_mut(&format!("r{last}")).unwrap();
+            line.truncate(line.trim_end().len());
+            jsonl.truncate(jsonl.trim_end().len());
+        }
+        let names: Vec<String> = (0..files.len()).map(|number| format!("{number}.txt")).collect();
+        let mut inputs: Vec<(&str, &[u8])> = vec![("records.jsonl", jsonl.as_bytes()), ("empty.txt", b"")];
+        inputs.extend(names.iter().zip(&files).map(|(name, text)| (&**name, text.as_bytes())));
+        let folder = Files::new(&inputs);
+        let archive = folder.archive("archive");
+        let (sources, found) = extracted(&archive);
+        let expected: BTreeMap<String, Vec<u8>> = inputs.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
+        prop_assert_eq!(sources, expected);
+        for (id, line) in &records {
+            prop_assert_eq!(found.get(id).map(Vec::as_slice), Some(line.as_bytes()), "{}", id);
+        }
+        prop_assert_eq!(found.len(), lines.len() + files.len() + 1);
+        for threads in [1, 5] {
+            folder.try_archive("again", threads).unwrap();
+            prop_assert!(fs::read(folder.path("again")).unwrap() == fs::read(folder.path("archive")).unwrap());
+        }
+    }
+}
+
+/// Numbers that look random and are the same every time.
+fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed;
+    let next = || {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        b"abcdefghijklmnopqrstuvwxyz \n"[(state >> 33) as usize % 28]
+    };
+    std::iter::repeat_with(next).take(bytes).collect()
+}
+
+#[test]
+fn copies_of_a_survivor_further_back_take_next_to_nothing() {
+    let base = noise(1, 3 << 20);
+    let versions: Vec<Vec<u8>> = (0..9)
+        .map(|number| [&base[..], format!("\nversion {number}").as_bytes()].concat())
+        .collect();
+    let names: Vec<String> = (0..9).map(|number| format!("v{number}.txt")).collect();
+    let other = noise(2, 1 << 20);
+    let mut inputs: Vec<(&str, &[u8])> = names
+        .iter()
+        .map(|name| &**name)
+        .zip(versions.iter().map(Vec::as_slice))
+        .collect();
+    inputs.push(("z.txt", &other));
+    let folder = Files::new(&inputs);
+    let archive = folder.archive("archive");
+    let info = archive.info();
+    assert_eq!((info.documents, info.copies, info.sources), (10, 8, 10));
+    // Blocks of two documents and the second one: 3 MiB each of at most 8.
+    assert_eq!((info.blocks, info.dependent_blocks), (6, 4));
+    let one = zstd::bulk::compress(&base, 9).unwrap().len() as u64;
+    let rest = zstd::bulk::compress(&other, 9).unwrap().len() as u64;
+    assert!(info.archive_bytes < (one + rest) * 11 / 10, "{info:?}");
+    let (sources, _) = extracted(&archive);
+    assert!(inputs.iter().all(|(name, bytes)| sources[*name] == *bytes));
+}
+
+#[test]
+fn a_record_longer_than_any_block_goes_over_several() {
+    let long = noise(3, (33 << 20) + 5);
+    let folder = Files::new(&[("a.txt", b"before"), ("b.txt", &long), ("c.txt", b"behind")]);
+    let archive = folder.archive("archive");
+    assert_eq!(archive.info().blocks, 7);
+    let (sources, records) = extracted(&archive);
+    assert!(sources["b.txt"] == long);
+    assert_eq!(sources["c.txt"], b"behind");
+    assert!(records.values().any(|bytes| *bytes == long));
+}
+
+/// A small archive with everything in it: copies in a block of their own, bytes between documents, an empty file.
+fn small() -> (Files, CollectionArchive) {
+    let base = String::from_utf8(noise(4, 2000)).unwrap();
+    let copy = format!("{base} and more");
+    let jsonl = format!(
+        "{}\n\n{{broken\n{}\n",
+        serde_json::json!({ "id": "a", "text": base }),
+        serde_json::json!({ "id": "b", "text": copy })
+    );
+    let folder = Files::new(&[
+        ("r.jsonl", jsonl.as_bytes()),
+        ("empty.txt", b""),
+        ("c.txt", b"something else"),
+    ]);
+    let archive = folder.archive("archive");
+    (folder, archive)
+}
+
+/// Demands that a damaged file is refused, or gives back what was in it.
+fn is_refused(path: &Path, bytes: &[u8]) -> bool {
+    fs::write(path, bytes).unwrap();
+    let read = CollectionArchive::open(path)
+        .map_err(BatchError::Archive)
+        .and_then(|archive| archive.verify(&limits(1), &NoProgress));
+    match read {
+        Ok(()) => false,
+        Err(BatchError::Archive(
+            CollectionArchiveError::Damaged { .. }
+            | CollectionArchiveError::Foreign { .. }
+            | CollectionArchiveError::Version { .. },
+        )) => true,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn every_flipped_byte_and_every_cut_is_an_error() {
+    let (folder, _) = small();
+    let bytes = fs::read(folder.path("archive")).unwrap();
+    let path = folder.path("damaged");
+    assert!(!is_refused(&path, &bytes));
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        assert!(is_refused(&path, &damaged), "byte {at}");
+    }
+    for length in 0..bytes.len() {
+        assert!(is_refused(&path, &bytes[..length]), "{length} bytes");
+    }
+    assert!(is_refused(&path, &[&bytes[..], b"x"].concat()));
+}
+
+/// The raw directory of an archive, and where it begins.
+fn directory_of(bytes: &[u8]) -> (Vec<u8>, usize) {
+    let trailer = &bytes[bytes.len() - 48..];
+    let number = |at: usize| u64::from_le_bytes(trailer[at..at + 8].try_into().unwrap()) as usize;
+    let (offset, packed, length) = (number(0), number(8), number(16));
+    let raw = zstd::bulk::decompress(&bytes[offset..offset + packed], length).unwrap();
+    (raw, offset)
+}
+
+/// The same archive with another directory, whose checks fit.
+fn with_directory(bytes: &[u8], raw: &[u8], offset: usize) -> Vec<u8> {
+    let mut changed = bytes[..offset].to_vec();
+    write_directory(raw, offset as u64, &mut changed).unwrap();
+    changed
+}
+
+/// Opens what may be anything: nothing panics, and no file is written but below the folder.
+fn is_harmless(folder: &Path, bytes: &[u8]) {
+    let (path, out) = (folder.join("file"), folder.join("a/b/c"));
+    fs::write(&path, bytes).unwrap();
+    fs::create_dir_all(&out).unwrap();
+    if let Ok(archive) = CollectionArchive::open(&path) {
+        let _ = archive.extract(&out, &limits(1), &NoProgress);
+        for record in 0..archive.len() {
+            let _ = archive.read(record);
+        }
+    }
+    for (folder, names) in [
+        (folder, vec!["a", "file"]),
+        (&folder.join("a"), vec!["b"]),
+        (&folder.join("a/b"), vec!["c"]),
+    ] {
+        let mut found: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        found.sort();
+        assert_eq!(found, names);
+    }
+    fs::remove_dir_all(folder.join("a")).unwrap();
+}
+
+#[test]
+fn mutations_of_directories_whose_checks_fit_break_no_promise() {
+    let (folder, _) = small();
+    let bytes = fs::read(folder.path("archive")).unwrap();
+    let (raw, offset) = directory_of(&bytes);
+    let scratch = tempfile::tempdir().unwrap();
+    for at in 0..raw.len() {
+        for changed in [raw[at] ^ 1, 0xff, b'/'] {
+            let mut raw = raw.clone();
+            raw[at] = changed;
+            is_harmless(scratch.path(), &with_directory(&bytes, &raw, offset));
+        }
+    }
+    for at in (0..raw.len() - 8).step_by(4) {
+        for number in [1 << 32, u64::MAX] {
+            let mut raw = raw.clone();
+            raw[at..at + 8].copy_from_slice(&u64::to_le_bytes(number));
+            is_harmless(scratch.path(), &with_directory(&bytes, &raw, offset));
+        }
+    }
+}
+
+#[test]
+fn names_that_lead_out_of_the_folder_are_refused() {
+    let (folder, archive) = small();
+    let bytes = fs::read(folder.path("archive")).unwrap();
+    let (raw, offset) = directory_of(&bytes);
+    let (directory, _) = ArchiveDirectory::decode(&raw, offset as u64).unwrap();
+    assert_eq!(directory.encode(), raw);
+    assert_eq!(archive.len(), directory.records.len());
+    for name in [
+        "../x",
+        "/x",
+        "a/../../x",
+        "..",
+        ".",
+        "",
+        "a//b",
+        "a/",
+        "./a",
+        "a\0b",
+    ] {
+        let mut changed = directory.clone();
+        changed.sources[0].name = name.into();
+        let changed = with_directory(&bytes, &changed.encode(), offset);
+        let error = CollectionArchive::open(&write(&folder.path("changed"), &changed)).unwrap_err();
+        assert!(
+            error.to_string().contains("no path below a directory"),
+            "{name:?}: {error}"
+        );
+    }
+    let mut changed = directory.clone();
+    changed.sources[0].name = changed.sources[1].name.join("below");
+    let changed = with_directory(&bytes, &changed.encode(), offset);
+    assert!(CollectionArchive::open(&write(&folder.path("changed"), &changed)).is_err());
+}
+
+fn write(path: &Path, bytes: &[u8]) -> PathBuf {
+    fs::write(path, bytes).unwrap();
+    path.to_owned()
+}
+
+#[test]
+fn an_error_names_the_block_and_the_other_blocks_are_unharmed() {
+    let versions: Vec<Vec<u8>> = (0..3).map(|seed| noise(10 + seed, 6 << 20)).collect();
+    let inputs: Vec<(&str, &[u8])> = ["a.txt", "b.txt", "c.txt"]
+        .into_iter()
+        .zip(versions.iter().map(Vec::as_slice))
+        .collect();
+    let folder = Files::new(&inputs);
+    let archive = folder.archive("archive");
+    assert_eq!(archive.info().blocks, 3);
+    let mut bytes = fs::read(folder.path("archive")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(folder.path("archive"), &bytes).unwrap();
+    let archive = CollectionArchive::open(&folder.path("archive")).unwrap();
+    assert!(archive.read(0).unwrap() == versions[0]);
+    assert!(archive.read(2).unwrap() == versions[2]);
+    let error = archive.read(1).unwrap_err().to_string();
+    assert!(error.contains("block 2 of 3 is damaged"), "{error}");
+}
+
+#[test]
+fn sources_that_would_not_come_back_are_refused_before_anything_is_read() {
+    let folder = Files::new(&[("a.csv", b"id,text\n1,one\n")]);
+    let error = folder.try_archive("archive", 1).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            BatchError::Archive(CollectionArchiveError::Inexact { .. })
+        ),
+        "{error}"
+    );
+    assert!(!folder.path("archive").exists());
+}
+
+#[test]
+fn ids_that_nobody_has_are_told() {
+    let (_folder, archive) = small();
+    let error = archive.find("nobody").unwrap_err().to_string();
+    assert!(error.contains("\"nobody\""), "{error}");
+}

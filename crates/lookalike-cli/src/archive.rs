@@ -1,0 +1,358 @@
+//! `lookalike archive`: a collection in one file, near-copies beside their survivor, every record back byte for byte.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use lookalike_batch::{
+    ArchiveLevel, ArchiveSummary, CollectionArchive, CollectionArchiveInfo, DedupJob, JobLimits,
+    JobObserver as _, JobSettings,
+};
+use lookalike_corpus::{InputOptions, sync_directory};
+use tempfile::TempPath;
+
+use crate::arguments::{
+    self, InputArguments, MethodArguments, RunArguments, SchemeArguments, ScopeArguments,
+    TestArguments,
+};
+use crate::console::{self, Console};
+use crate::failure::Failure;
+use crate::spool::Spool;
+use crate::{machine, size};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+An archive holds files of text, HTML, PDF and so on, and JSON Lines. Documents that `dedup` would
+remove lie beside the one that it would keep, where compression finds them. Everything comes back
+byte for byte; of compressed files what was in them.
+
+Examples:
+  lookalike archive build manuals/ -o manuals.lka
+  lookalike archive info manuals.lka --verify
+  lookalike archive extract manuals.lka --id manuals/2/intro.html > intro.html
+  lookalike archive extract manuals.lka -o manuals-again")]
+pub(crate) struct ArchiveArguments {
+    #[command(subcommand)]
+    command: ArchiveCommand,
+}
+
+#[derive(Subcommand)]
+enum ArchiveCommand {
+    /// Write documents into an archive
+    Build(Box<ArchiveBuildArguments>),
+    /// Give back one document, or all files
+    Extract(ArchiveExtractArguments),
+    /// Show what an archive holds
+    Info(ArchiveInfoArguments),
+}
+
+#[derive(clap::Args)]
+struct ArchiveBuildArguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// File of the archive; it must not be there yet
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Level of compression, from 1 (fast) to 19 (small)
+    #[arg(long, value_name = "N", default_value_t, help_heading = "Output")]
+    level: ArchiveLevel,
+
+    #[command(flatten)]
+    method: MethodArguments,
+
+    #[command(flatten)]
+    tests: TestArguments,
+
+    #[command(flatten)]
+    scope: ScopeArguments,
+
+    #[command(flatten)]
+    scheme: SchemeArguments,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+With --id the documents go to standard output, or with -o into one file, one behind the other in the
+order given. Without it all files are written below DIR, under the paths that they had.")]
+struct ArchiveExtractArguments {
+    /// File of the archive
+    #[arg(value_name = "FILE")]
+    archive: PathBuf,
+
+    /// Id of a document, as `dedup` tells it; may be given several times
+    #[arg(long, value_name = "ID")]
+    id: Vec<String>,
+
+    /// New directory for all files; with --id a new file
+    #[arg(long, short, value_name = "PATH", required_unless_present = "id")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    reading: ArchiveReadingArguments,
+
+    /// Print no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(clap::Args)]
+struct ArchiveInfoArguments {
+    /// File of the archive
+    #[arg(value_name = "FILE")]
+    archive: PathBuf,
+
+    /// Read every block and compare every document with its checksum
+    #[arg(long)]
+    verify: bool,
+
+    #[command(flatten)]
+    reading: ArchiveReadingArguments,
+
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Share of the machine that reading all of an archive takes.
+#[derive(clap::Args)]
+struct ArchiveReadingArguments {
+    /// Worker threads [default: all processors]
+    #[arg(long, value_name = "N", value_parser = arguments::threads)]
+    threads: Option<usize>,
+
+    /// Memory of the whole command [default: half of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    memory: Option<u64>,
+}
+
+impl ArchiveReadingArguments {
+    fn limits(&self) -> JobLimits {
+        JobLimits {
+            threads: self.threads.unwrap_or_else(machine::default_threads),
+            memory: self.memory.unwrap_or_else(machine::default_memory),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &ArchiveArguments) -> Result<(), Failure> {
+    match &arguments.command {
+        ArchiveCommand::Build(arguments) => arguments.run(),
+        ArchiveCommand::Extract(arguments) => arguments.run(),
+        ArchiveCommand::Info(arguments) => arguments.run(),
+    }
+}
+
+impl ArchiveBuildArguments {
+    fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
+        let method = &self.method;
+        let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
+        Ok(JobSettings {
+            scope: self.scope.scope(),
+            lengths: self.scope.lengths,
+            losses: self.input.losses.policy(),
+            ..self.method.settings(scheme, terms, &self.tests)
+        })
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        refuse_existing(&self.output)?;
+        let console = Console::new(self.run.quiet);
+        let summary = self.build(&console)?;
+        if self.run.json {
+            console::json(&summary)?;
+        } else if !self.run.quiet {
+            console::archive_summary(&summary, &self.output, &console.measured());
+        }
+        self.input.losses.end(&summary.skipped)
+    }
+
+    fn build(&self, console: &Console) -> Result<ArchiveSummary, Failure> {
+        self.method.check()?;
+        let options = InputOptions {
+            category: self.scope.category(&self.method),
+            fields: self.scheme.fields,
+            ..self.input.options(None)
+        };
+        let settings = self.settings(&options)?;
+        let spool = self.run.spool(parent(&self.output).to_owned())?;
+        let inputs = self
+            .input
+            .discover(&options, spool.path(), None, self.run.quiet)?;
+        // Not before: it would be found as an input where the archive goes to a directory that is read.
+        let place = PlaceBeside::new(&self.output)?;
+        let job = DedupJob::new(&inputs, spool.path())
+            .settings(settings)
+            .limits(self.run.limits())
+            .options(options)
+            .observer(console);
+        let done = job.archive(&place.path(), self.level);
+        console.clear();
+        let summary = done?;
+        self.scope
+            .warn(summary.counts.without_category, &self.method);
+        self.input.warn_of_unused(&inputs, self.run.quiet);
+        place.put_file()?;
+        Ok(summary)
+    }
+}
+
+impl ArchiveExtractArguments {
+    fn run(&self) -> Result<(), Failure> {
+        let archive = CollectionArchive::open(&self.archive)?;
+        match (&self.output, self.id.is_empty()) {
+            (Some(folder), true) => self.extract_all(&archive, folder),
+            (Some(file), false) => {
+                refuse_existing(file)?;
+                let place = PlaceBeside::new(file)?;
+                let failed = |error| unwritable(file, &error);
+                let mut out = File::create_new(place.path()).map_err(failed)?;
+                self.extract_chosen(&archive, &mut |bytes| out.write_all(bytes).map_err(failed))?;
+                out.sync_all().map_err(failed)?;
+                place.put_file()
+            }
+            (None, _) => {
+                let mut out = io::stdout().lock();
+                self.extract_chosen(&archive, &mut |bytes| Ok(out.write_all(bytes)?))?;
+                Ok(out.flush()?)
+            }
+        }
+    }
+
+    /// Hands the documents to `write`, once all of them are found.
+    fn extract_chosen(
+        &self,
+        archive: &CollectionArchive,
+        write: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let found = self.id.iter().map(|id| archive.find(id));
+        let found: Vec<usize> = found.collect::<Result<_, _>>()?;
+        for record in found {
+            write(&archive.read(record)?)?;
+        }
+        Ok(())
+    }
+
+    fn extract_all(&self, archive: &CollectionArchive, folder: &Path) -> Result<(), Failure> {
+        let is_empty =
+            |folder: &Path| fs::read_dir(folder).is_ok_and(|mut all| all.next().is_none());
+        if !is_empty(folder) {
+            refuse_existing(folder)?;
+        }
+        let place = PlaceBeside::new(folder)?;
+        let failed = |error| unwritable(folder, &error);
+        fs::create_dir(place.path()).map_err(failed)?;
+        let console = Console::new(self.quiet);
+        let done = archive.extract(&place.path(), &self.reading.limits(), &console);
+        console.clear();
+        done?;
+        // A directory takes the place of an empty one only.
+        fs::rename(place.path(), folder).map_err(failed)?;
+        sync_directory(parent(folder)).map_err(failed)
+    }
+}
+
+impl ArchiveInfoArguments {
+    fn run(&self) -> Result<(), Failure> {
+        let archive = CollectionArchive::open(&self.archive)?;
+        if self.verify {
+            let console = Console::new(self.json);
+            let done = archive.verify(&self.reading.limits(), &console);
+            console.clear();
+            done?;
+        }
+        let info = archive.info();
+        match self.json {
+            true => console::json(&info)?,
+            false => print(&info)?,
+        }
+        Ok(())
+    }
+}
+
+/// Prints facts about an archive on standard output.
+fn print(info: &CollectionArchiveInfo) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "{}, {}, {} beside the one that they are copies of",
+        console::counted(info.sources, "file"),
+        console::counted(info.documents, "document"),
+        console::grouped(info.copies)
+    )?;
+    writeln!(
+        out,
+        "{} in {}: {:.2} to 1",
+        size::show(info.source_bytes),
+        size::show(info.archive_bytes),
+        info.ratio
+    )?;
+    writeln!(
+        out,
+        "{}, {} of copies alone; directory {}",
+        console::counted(info.blocks, "block"),
+        console::grouped(info.dependent_blocks),
+        size::show(info.directory_bytes)
+    )?;
+    Ok(())
+}
+
+/// A place in the directory of an output, from which it gets its name when it is whole; it vanishes with the command.
+struct PlaceBeside {
+    folder: Spool,
+    output: PathBuf,
+}
+
+impl PlaceBeside {
+    fn new(output: &Path) -> Result<Self, Failure> {
+        let folder = Spool::new(parent(output)).map_err(|error| unwritable(output, &error))?;
+        Ok(Self {
+            folder,
+            output: output.to_owned(),
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("output")
+    }
+
+    /// Gives the file its name, unless there is one of that name meanwhile.
+    fn put_file(self) -> Result<(), Failure> {
+        let failed = |error| unwritable(&self.output, &error);
+        let file = TempPath::try_from_path(self.path()).map_err(failed)?;
+        let put = file.persist_noclobber(&self.output);
+        put.map_err(|error| failed(error.error))?;
+        sync_directory(parent(&self.output)).map_err(failed)
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+fn unwritable(output: &Path, error: &io::Error) -> Failure {
+    let reason = error.to_string();
+    let reason = reason.split(" at path").next().unwrap_or_default();
+    Failure::Failed(format!(
+        "{}: {reason}: check the permissions and the free space there, or choose another place with -o",
+        output.display()
+    ))
+}
+
+fn refuse_existing(output: &Path) -> Result<(), Failure> {
+    match output.symlink_metadata() {
+        Err(_) => Ok(()),
+        Ok(_) => Err(Failure::Usage(format!(
+            "{}: is there already, and nothing is overwritten: choose another place with -o, or remove it",
+            output.display()
+        ))),
+    }
+}

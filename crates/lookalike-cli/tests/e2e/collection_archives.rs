@@ -1,0 +1,351 @@
+//! `lookalike archive`: what goes into an archive comes out of it, or there is an error.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::support::{Finish, Folder, Numbers, contents, corpus, examples, lookalike, record};
+
+fn archive(what: &str, file: &Path) -> Command {
+    let mut command = lookalike("archive");
+    command.arg(what).arg(file);
+    command
+}
+
+fn build(inputs: &[&Path], file: &Path) -> Command {
+    let mut command = lookalike("archive");
+    command.arg("build").args(inputs).arg("-o").arg(file);
+    command.arg("--quiet");
+    command
+}
+
+/// The files below a folder, by their paths in it.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(below) = folders.pop() {
+        for entry in fs::read_dir(below).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_owned();
+                found.insert(name, fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Families of files and records, with everything that is no document between them.
+fn mixed(folder: &Folder) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut numbers = Numbers(11);
+    let bases: Vec<String> = (0..6).map(|_| numbers.words(200, 5000)).collect();
+    let mut lines = String::from("\u{feff}");
+    for number in 0..200 {
+        let text = format!("{} {}", bases[number % 6], numbers.words(3, 5000));
+        lines.push_str(&record(&format!("r{number}"), &text));
+        if number % 50 == 7 {
+            lines.push_str("\r\n\n{no record\n");
+        }
+    }
+    lines.push_str("\n{\"id\":\"last\",\"text\":\"without an end\"}");
+    let mut expected = BTreeMap::new();
+    for number in 0..30 {
+        let text = format!("{} {}", bases[number % 6], numbers.words(5, 5000));
+        expected.insert(format!("in/pages/{number:02}.txt"), text.into_bytes());
+    }
+    expected.insert("in/empty.txt".to_owned(), Vec::new());
+    expected.insert("in/records.jsonl".to_owned(), lines.into_bytes());
+    for (name, bytes) in &expected {
+        match name.ends_with("jsonl") {
+            true => folder.add(format!("{name}.gz"), gzip(bytes)),
+            false => folder.add(name, bytes),
+        };
+    }
+    let expected = expected.into_iter();
+    expected
+        .map(|(name, bytes)| (PathBuf::from(name), bytes))
+        .collect()
+}
+
+/// The part of a tree that lies below a folder of this name, wherever that is.
+fn below(tree: BTreeMap<PathBuf, Vec<u8>>, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    let cut = |path: &Path| {
+        let parts: Vec<_> = path.iter().collect();
+        let at = parts.iter().position(|part| *part == name).unwrap();
+        parts[at..].iter().collect::<PathBuf>()
+    };
+    tree.into_iter()
+        .map(|(path, bytes)| (cut(&path), bytes))
+        .collect()
+}
+
+#[test]
+fn files_and_records_come_back_byte_for_byte() {
+    let folder = Folder::new();
+    let expected = mixed(&folder);
+    let file = folder.path("all.lka");
+    build(&[&folder.path("in")], &file)
+        .lose()
+        .says(&["records.jsonl.gz, line 11", "invalid JSON"]);
+    let info = archive("info", &file)
+        .args(["--json", "--verify"])
+        .succeed()
+        .json();
+    assert_eq!(info["documents"], 232);
+    assert_eq!(info["sources"], 32);
+    assert!(info["copies"].as_u64().unwrap() > 200, "{info}");
+    let bytes: usize = expected.values().map(Vec::len).sum();
+    assert_eq!(info["source_bytes"], bytes);
+    assert_eq!(info["archive_bytes"], fs::metadata(&file).unwrap().len());
+
+    let out = folder.path("out");
+    archive("extract", &file)
+        .arg("-o")
+        .arg(&out)
+        .args(["--quiet", "--threads", "3"])
+        .succeed();
+    assert!(below(tree(&out), "in") == expected);
+
+    let lines = &expected[Path::new("in/records.jsonl")];
+    let line = |number: usize| {
+        let wanted = format!("{{\"id\":\"r{number}\",");
+        let mut lines = lines.split_inclusive(|&byte| byte == b'\n');
+        lines
+            .find(|line| String::from_utf8_lossy(line).contains(&wanted))
+            .unwrap()
+    };
+    let read = archive("extract", &file)
+        .args(["--id", "r33", "--id", "r5"])
+        .succeed();
+    assert_eq!(read.out, [line(33), line(5)].concat());
+    let page = folder.path("in/pages/17.txt");
+    let one = folder.path("one");
+    archive("extract", &file)
+        .arg("--id")
+        .arg(&page)
+        .arg("-o")
+        .arg(&one)
+        .succeed();
+    assert_eq!(fs::read(&one).unwrap(), fs::read(&page).unwrap());
+    let last = archive("extract", &file).args(["--id", "last"]).succeed();
+    assert_eq!(last.text(), "{\"id\":\"last\",\"text\":\"without an end\"}");
+    assert!(
+        fs::read_dir(folder.path("."))
+            .unwrap()
+            .all(|entry| { !entry.unwrap().file_name().to_string_lossy().contains("tmp") })
+    );
+}
+
+#[test]
+fn an_archive_does_not_depend_on_threads_or_memory() {
+    let folder = Folder::new();
+    mixed(&folder);
+    let input = folder.path("in");
+    let first = folder.path("first.lka");
+    build(&[&input], &first).args(["--threads", "1"]).lose();
+    for (name, flags) in [("a", ["--threads", "7"]), ("b", ["--memory", "260M"])] {
+        let other = folder.path(name);
+        build(&[&input], &other).args(flags).lose();
+        assert!(
+            fs::read(&other).unwrap() == fs::read(&first).unwrap(),
+            "{flags:?}"
+        );
+    }
+    build(&[&input], &folder.path("little"))
+        .args(["--memory", "64M", "--threads", "1"])
+        .fail(1)
+        .says(&["compressing a block", "raise --memory to at least"]);
+    assert!(!folder.path("little").exists());
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let folder = Folder::new();
+    let input = folder.add("a.txt", "some text");
+    let file = folder.path("a.lka");
+    build(&[&input], &file).succeed();
+    let before = fs::read(&file).unwrap();
+    build(&[&input], &file)
+        .fail(2)
+        .says(&["a.lka", "choose another place"]);
+    let full = folder.add("full/b.txt", "b");
+    archive("extract", &file)
+        .arg("-o")
+        .arg(full.parent().unwrap())
+        .fail(2)
+        .says(&["full", "nothing is overwritten"]);
+    archive("extract", &file)
+        .args(["--id", input.to_str().unwrap(), "-o"])
+        .arg(&full)
+        .fail(2);
+    assert_eq!(fs::read(&full).unwrap(), b"b");
+    assert_eq!(fs::read(&file).unwrap(), before);
+    let empty = folder.path("empty");
+    fs::create_dir(&empty).unwrap();
+    archive("extract", &file)
+        .arg("-o")
+        .arg(&empty)
+        .arg("--quiet")
+        .succeed();
+    assert_eq!(tree(&empty).len(), 1);
+    archive("extract", &file).fail(2).says(&["--output"]);
+}
+
+#[test]
+fn what_would_not_come_back_is_refused_with_its_kind() {
+    let folder = Folder::new();
+    let text = folder.add("a.txt", "some text");
+    let table = folder.add("rows.csv", "id,text\n1,one\n2,two\n");
+    let array = folder.add(
+        "rows.json",
+        r#"[{"id":1,"text":"one"},{"id":2,"text":"two"}]"#,
+    );
+    for (input, kind) in [(&table, "is csv"), (&array, "is json")] {
+        let file = folder.path("a.lka");
+        build(&[&text, input], &file)
+            .fail(1)
+            .says(&[input.to_str().unwrap(), kind, "JSON Lines"]);
+        assert!(!file.exists());
+    }
+    archive("extract", &text)
+        .args(["--id", "a"])
+        .fail(1)
+        .says(&["is no archive"]);
+}
+
+#[test]
+fn an_id_that_nobody_has_gives_nothing() {
+    let folder = Folder::new();
+    let input = folder.records("r.jsonl", &[("a", "one two three"), ("b", "four five six")]);
+    let file = folder.path("r.lka");
+    build(&[&input], &file).succeed();
+    let failed = archive("extract", &file)
+        .args(["--id", "a", "--id", "c"])
+        .fail(1);
+    failed.says(&["\"c\"", "check the id"]);
+    assert!(failed.out.is_empty());
+}
+
+#[test]
+fn a_damaged_archive_gives_an_error_and_no_wrong_byte() {
+    let folder = Folder::new();
+    mixed(&folder);
+    let file = folder.path("all.lka");
+    build(&[&folder.path("in")], &file).lose();
+    let whole = fs::read(&file).unwrap();
+    let out = folder.path("out");
+    for at in (0..whole.len()).step_by(whole.len() / 40) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x20;
+        fs::write(&file, &damaged).unwrap();
+        let failed = archive("extract", &file)
+            .arg("-o")
+            .arg(&out)
+            .arg("--quiet")
+            .fail(1);
+        let is_told = ["is damaged", "is no archive", "of format"]
+            .iter()
+            .any(|word| failed.err.contains(word));
+        assert!(is_told, "byte {at}: {}", failed.err);
+        assert!(!out.exists(), "byte {at}");
+    }
+    for length in (0..whole.len()).step_by(whole.len() / 10) {
+        fs::write(&file, &whole[..length]).unwrap();
+        archive("info", &file).fail(1);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_build_leaves_nothing() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(3);
+    let lines: String = (0..4000)
+        .map(|n| record(&n.to_string(), &numbers.words(400, 90_000)))
+        .collect();
+    let input = folder.add("in/many.jsonl", lines);
+    let file = folder.path("out/many.lka");
+    fs::create_dir(folder.path("out")).unwrap();
+    let mut command = build(&[&input], &file);
+    let mut child = command
+        .args(["--level", "19"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It compresses for seconds: wait until the file is begun.
+    let begun = || {
+        let mut spools = fs::read_dir(folder.path("out"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        spools.any(|spool| {
+            fs::read_dir(spool).is_ok_and(|mut all| {
+                all.any(|entry| {
+                    entry
+                        .unwrap()
+                        .file_name()
+                        .to_string_lossy()
+                        .starts_with("output.tmp")
+                })
+            })
+        })
+    };
+    while child.try_wait().unwrap().is_none() && !begun() {
+        std::thread::yield_now();
+    }
+    let id = child.id().to_string();
+    Command::new("kill").args(["-INT", &id]).status().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(fs::read_dir(folder.path("out")).unwrap().count(), 0);
+}
+
+#[test]
+fn the_examples_come_back() {
+    let folder = Folder::new();
+    let file = folder.path("examples.lka");
+    build(&[&examples()], &file).succeed();
+    let out = folder.path("out");
+    archive("extract", &file)
+        .arg("-o")
+        .arg(&out)
+        .arg("--quiet")
+        .succeed();
+    let found = below(tree(&out), "examples");
+    for (name, bytes) in &found {
+        let path = examples().parent().unwrap().join(name);
+        assert!(*bytes == fs::read(&path).unwrap(), "{}", path.display());
+    }
+    assert!(found.len() > 20, "{}", found.len());
+}
+
+/// At a level whose window reaches from one page to the next, and not from one version to the next.
+#[test]
+fn versions_of_manuals_take_half_of_plain_zstd_at_level_3() {
+    let Some(input) = corpus("manual-versions-html/docs.jsonl.gz") else {
+        return;
+    };
+    let folder = Folder::new();
+    let file = folder.path("manuals.lka");
+    build(&[&input], &file).args(["--level", "3"]).succeed();
+    let out = folder.path("out");
+    archive("extract", &file)
+        .arg("-o")
+        .arg(&out)
+        .arg("--quiet")
+        .succeed();
+    let plain = contents(&input);
+    let found = tree(&out).into_values().next().unwrap();
+    assert!(found == plain);
+    let packed = zstd::bulk::compress(&plain, 3).unwrap().len() as u64;
+    assert!(fs::metadata(&file).unwrap().len() < packed / 2);
+}

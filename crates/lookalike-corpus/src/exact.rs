@@ -1,0 +1,161 @@
+//! The reading for archives: every byte of sources that are lines or files, in order, as records and as what stands between them.
+//!
+//! Records are numbered as a [`crate::Parser`] numbers them. Blank lines and byte order marks are no records; they are visited too, so
+//! that a source can be put together again from what was visited.
+
+use crate::chunk::{ChunkReader, FILE_STEP_BYTES, is_bomb};
+use crate::decode::{DecodeStep, SourceDecoder};
+use crate::error::ReadError;
+use crate::format::Format;
+use crate::limits::{ReadLimits, max_document_bytes};
+use crate::lines::TextLines;
+use crate::options::InputOptions;
+use crate::piece::{ChunkPiece, PieceContent, ReadMode, RecordChunk};
+use crate::record::RecordPart;
+use crate::source::{Inputs, Source};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Some bytes of a source, decompressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExactPiece<'a> {
+    /// Index into [`Inputs::sources`].
+    pub source: u32,
+    /// Number of the record that the bytes are of, the same as in [`crate::Record::number`]; none between records.
+    pub record: Option<u64>,
+    /// True if the record begins here.
+    pub begins: bool,
+    /// Offset of the first byte in the decompressed source.
+    pub offset: u64,
+    /// The bytes; of a line with its terminator.
+    pub bytes: &'a [u8],
+}
+
+impl Source {
+    /// Returns true if [`exact_pieces`] visits every byte of the source: it is lines of JSON, or one document.
+    pub fn is_exact(&self) -> bool {
+        self.is_document() || self.format == Format::Jsonl
+    }
+}
+
+/// Visits every byte of every source in order: of lines and of documents, decompressed. Of a compressed source that is damaged it visits what
+/// comes before the damage; nothing of sources that are lost, and of those that are not [exact](Source::is_exact). Holds one chunk.
+///
+/// # Errors
+/// What reading or the visitor brings up, which ends the visit.
+pub fn exact_pieces<E: From<ReadError>>(
+    inputs: &Inputs,
+    options: &InputOptions,
+    visit: &mut dyn FnMut(ExactPiece<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let max_bytes = max_document_bytes(options);
+    let mut seen = vec![false; inputs.sources.len()];
+    for chunk in ChunkReader::with_mode(inputs, options, ReadMode::Copy) {
+        let chunk = chunk?;
+        for piece in &chunk.pieces {
+            let source = &inputs.sources[piece.source as usize];
+            if !source.is_exact() || source.is_lost() {
+                continue;
+            }
+            let is_first = !std::mem::replace(&mut seen[piece.source as usize], true);
+            match piece.span {
+                PieceContent::File(_) => visit_file(piece.source, source, options, visit)?,
+                _ => {
+                    if is_first && piece.offset > 0 {
+                        visit(mark(piece.source))?;
+                    }
+                    visit_lines(&chunk, piece, max_bytes, visit)?;
+                }
+            }
+        }
+    }
+    for (number, source) in (0..).zip(&inputs.sources) {
+        if source.format == Format::Jsonl && !seen[number as usize] && is_lone_mark(source)? {
+            visit(mark(number))?;
+        }
+    }
+    Ok(())
+}
+
+/// The mark before the first line of a source.
+fn mark(source: u32) -> ExactPiece<'static> {
+    ExactPiece {
+        source,
+        record: None,
+        begins: false,
+        offset: 0,
+        bytes: BYTE_ORDER_MARK,
+    }
+}
+
+/// Returns true if a source without lines has such a mark: no chunk tells of it.
+fn is_lone_mark(source: &Source) -> Result<bool, ReadError> {
+    if source.is_lost() || source.bytes == 0 {
+        return Ok(false);
+    }
+    let mut bytes = Vec::new();
+    SourceDecoder::open(source)?.append(&mut bytes, BYTE_ORDER_MARK.len() + 1)?;
+    Ok(bytes == BYTE_ORDER_MARK)
+}
+
+fn visit_lines<E>(
+    chunk: &RecordChunk,
+    piece: &ChunkPiece,
+    max_bytes: usize,
+    visit: &mut dyn FnMut(ExactPiece<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let bytes = &chunk.bytes[piece.range.clone()];
+    if let PieceContent::Long(part) = piece.span {
+        return visit(ExactPiece {
+            source: piece.source,
+            record: Some(piece.first_record),
+            begins: part == RecordPart::First,
+            offset: piece.offset,
+            bytes,
+        });
+    }
+    let mut number = piece.first_record;
+    for line in TextLines::new(bytes) {
+        let is_record = line.is_record(max_bytes);
+        let end = line.start + line.content.len() + line.end.len();
+        visit(ExactPiece {
+            source: piece.source,
+            record: is_record.then_some(number),
+            begins: is_record,
+            offset: piece.offset + line.start as u64,
+            bytes: &bytes[line.start..end],
+        })?;
+        number += u64::from(is_record);
+    }
+    Ok(())
+}
+
+fn visit_file<E: From<ReadError>>(
+    number: u32,
+    source: &Source,
+    options: &InputOptions,
+    visit: &mut dyn FnMut(ExactPiece<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let limits = ReadLimits::new(options);
+    let mut decoder = SourceDecoder::open(source)?;
+    let mut bytes = Vec::new();
+    let mut offset = 0;
+    loop {
+        bytes.clear();
+        let step = decoder.append(&mut bytes, FILE_STEP_BYTES)?;
+        // An empty file is a record, too.
+        if offset == 0 || !bytes.is_empty() {
+            visit(ExactPiece {
+                source: number,
+                record: Some(0),
+                begins: offset == 0,
+                offset,
+                bytes: &bytes,
+            })?;
+        }
+        offset += bytes.len() as u64;
+        if step != DecodeStep::More || is_bomb(source, offset, limits) {
+            return Ok(());
+        }
+    }
+}
