@@ -155,6 +155,9 @@ pub enum BatchError {
     /// A collection of fingerprints cannot be used.
     #[error(transparent)]
     Codes(#[from] crate::fingerprints::files::error::CodesError),
+    /// Fingerprints and pairs that do not make a decision.
+    #[error(transparent)]
+    Cluster(#[from] crate::fingerprints::cluster::ClusterError),
     /// A collection of documents cannot be used.
     #[error(transparent)]
     Collection(#[from] crate::dedup::collection::error::CollectionError),

@@ -17,6 +17,7 @@ use lookalike_batch::{
     MeasuredCost, PageCounts, PairsSummary, SkippedRow, TermsSummary, WrittenBytes,
 };
 
+use lookalike_batch::fingerprints::cluster::{ClusterSummary, FingerprintRule};
 use lookalike_batch::fingerprints::files::ImportSummary;
 use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, OverlapSummary};
 use lookalike_batch::report::diff;
@@ -656,6 +657,97 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
         );
     }
     cost(measured);
+}
+
+/// Prints the summary of `cluster`.
+pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
+    let (counts, decisions) = (&summary.counts, &summary.decisions);
+    line("input", &counted(counts.documents, "document"));
+    for (count, what) in [
+        (
+            counts.repeated,
+            "fingerprints without ids equal an earlier one: one document with it",
+        ),
+        (
+            counts.without_features,
+            "null: texts without features, neither kept nor removed here",
+        ),
+    ] {
+        if count > 0 {
+            line("note", &format!("{} {what}", grouped(count)));
+        }
+    }
+    summary
+        .inputs
+        .iter()
+        .for_each(|input| skipped(&input.skipped));
+    let pairs = grouped(counts.pairs);
+    match summary.distance {
+        Some(distance) => line("pairs", &format!("{pairs} within {distance} bits")),
+        None => line("pairs", &pairs),
+    }
+    let same = grouped(decisions.removed_same_fingerprint);
+    line(
+        "same",
+        &format!("{same} removed, each for a kept one of equal fingerprint"),
+    );
+    match summary.rule {
+        FingerprintRule::Stars => line(
+            "near",
+            &format!(
+                "{} removed, each for a kept one within the distance",
+                grouped(decisions.removed_near)
+            ),
+        ),
+        FingerprintRule::Components => line(
+            "connected",
+            &format!(
+                "{} removed for a kept one that a chain of pairs leads to, and not compared with it",
+                grouped(decisions.removed_connected)
+            ),
+        ),
+    }
+    line(
+        "kept",
+        &format!(
+            "{} ({})",
+            grouped(decisions.kept),
+            share(decisions.kept, counts.documents)
+        ),
+    );
+    match &summary.verification {
+        None => line(
+            "verified",
+            "nothing: fingerprints decided, no text was compared",
+        ),
+        Some(texts) => {
+            let (removed, counts) = (grouped(decisions.removed()), &texts.counts);
+            let least = texts.threshold;
+            line(
+                "verified",
+                &format!(
+                    "{removed} removed, each text resembling that of the kept one by {least} or more"
+                ),
+            );
+            line(
+                "",
+                &format!(
+                    "{} kept after all: their texts do not",
+                    grouped(counts.kept_after_all)
+                ),
+            );
+            if counts.missing > 0 {
+                let missing = counted(counts.missing, "document");
+                line(
+                    "note",
+                    &format!("{missing} without a text there: not removed, and nothing for it"),
+                );
+            }
+            skipped(&texts.skipped);
+        }
+    }
+    cost(&summary.measured);
+    line("results", &folder.display().to_string());
 }
 
 /// Prints the summary of `terms`.

@@ -12,6 +12,7 @@ mod bus_error;
 mod caller;
 #[cfg(feature = "service")]
 mod client;
+mod cluster;
 mod collection;
 mod completions;
 #[cfg(feature = "service")]
@@ -70,7 +71,8 @@ Examples:
   lookalike serve --data store                  the online service, on this machine
   lookalike explain a.html b.html               why two documents match, or do not
 
-Every near-duplicate that is reported was verified by exact resemblance.
+Every near-duplicate document that is reported was verified by exact resemblance; what join, cluster
+and index say of fingerprints is not.
 
 Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but records or files that were to be read
 could not be (see --max-skipped); 130 or 143 ended by a signal.";
@@ -91,6 +93,8 @@ enum CliCommand {
     Fingerprint(fingerprint::FingerprintJobArguments),
     /// List all pairs of fingerprints within a distance, of two collections or of one
     Join(join::JoinArguments),
+    /// Decide by fingerprints, or pairs of them, what is kept and what is removed
+    Cluster(cluster::ClusterArguments),
     /// List the table designs of a Hamming index and what each costs
     Design(design::DesignArguments),
     /// Count in how many documents each feature occurs, for weights by rarity
@@ -155,6 +159,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         CliCommand::Extract(arguments) => extract::run(&arguments),
         CliCommand::Fingerprint(arguments) => fingerprint::run(&arguments),
         CliCommand::Join(arguments) => join::run(&arguments),
+        CliCommand::Cluster(arguments) => cluster::run(&arguments),
         CliCommand::Design(arguments) => design::run(&arguments),
         CliCommand::Terms(arguments) => terms::run(&arguments),
         CliCommand::Index(arguments) => index::run(&arguments),

@@ -96,6 +96,7 @@ fn flag(id: &str) -> String {
     let name = match id {
         "converters" => "convert",
         "limit" => "convert-limit",
+        "folding" => "fold",
         id => id,
     };
     format!("--{}", name.replace('_', "-"))
@@ -131,6 +132,7 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
             anywhere(read)
         }
         ("explain", _) => of_method(read).and_then(|()| anywhere(read)),
+        ("cluster", _) => of_verification(read).and_then(|()| anywhere(read)),
         ("fingerprint", _) => of_import(read).and_then(|()| anywhere(read)),
         ("extract", _) => of_texts(read).and_then(|()| anywhere(read)),
         ("overlap", _) => of_overlap(read).and_then(|()| anywhere(read)),
@@ -187,6 +189,23 @@ fn of_copies(read: &ArgMatches) -> Result<(), Failure> {
             id,
             "--method copies compares the bytes of texts, not features",
         ),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what says how texts are read and compared where none are.
+fn of_verification(read: &ArgMatches) -> Result<(), Failure> {
+    const MORE: [&str; 6] = [
+        "delimiter",
+        "no_header",
+        "folding",
+        "pdf_limit",
+        "follow_links",
+        "threshold",
+    ];
+    let mut ids = FEATURES.iter().chain(&READING).chain(&MORE);
+    match ids.find(|id| !is_given(read, "verify") && is_given(read, id)) {
+        Some(id) => refused(id, "it is for the texts that --verify names"),
         None => Ok(()),
     }
 }

@@ -2,25 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use lookalike::cluster::Components;
+
 /// The cluster of each of `documents` documents when pairs are merged: the smallest position in it.
 #[must_use]
 pub fn components(documents: usize, pairs: impl IntoIterator<Item = (u32, u32)>) -> Vec<u32> {
-    let mut parent: Vec<u32> = (0..documents as u32).collect();
+    let mut joined = Components::new(documents as u32);
     for (a, b) in pairs {
-        let (a, b) = (root(&mut parent, a), root(&mut parent, b));
-        parent[a.max(b) as usize] = a.min(b);
+        joined.join(a, b);
     }
-    (0..documents as u32)
-        .map(|at| root(&mut parent, at))
-        .collect()
-}
-
-fn root(parent: &mut [u32], mut at: u32) -> u32 {
-    while parent[at as usize] != at {
-        parent[at as usize] = parent[parent[at as usize] as usize];
-        at = parent[at as usize];
-    }
-    at
+    (0..documents as u32).map(|at| joined.first(at)).collect()
 }
 
 /// The adjusted Rand index of two clusterings of the same documents (Hubert and Arabie, 1985): 1

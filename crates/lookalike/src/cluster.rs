@@ -1,7 +1,8 @@
-//! Survivors: which documents are kept, by the slow and obvious definition.
+//! Survivors: which documents are kept.
 //!
-//! The last step of the way of the data. The batch job has a streaming version of its own and is
-//! tested against this one.
+//! The last step of the way of the data. [`survivors`] is the slow and obvious definition; [`StarClusters`] decides the same
+//! from pairs that stream by in order, and the batch job has a version of its own that verifies as it goes. Both are tested
+//! against it. [`Components`] follows chains, for those who ask for that.
 
 use std::collections::BTreeMap;
 
@@ -68,4 +69,111 @@ pub fn survivors(priority: &[usize], pairs: &[(usize, usize, f64)]) -> Vec<Decis
         }
     }
     decisions
+}
+
+/// The decisions of [`survivors`] over fingerprints, from pairs in the order of their less wanted document.
+///
+/// Documents are called by their places in the order of priority, from 0; the closer of two pairs is that of the smaller
+/// distance. Memory is five bytes a document, and nothing of the pairs, which may stream from disk.
+///
+/// ```
+/// use lookalike::cluster::StarClusters;
+/// // A chain 0 - 1 - 2: 1 goes to 0, but 2 is not near 0 and stays.
+/// let mut stars = StarClusters::new(3);
+/// stars.pair(1, 0, 2);
+/// stars.pair(2, 1, 2);
+/// assert_eq!(stars.survivor(1), Some((0, 2)));
+/// assert_eq!(stars.survivor(2), None);
+/// ```
+#[derive(Clone, Debug)]
+pub struct StarClusters {
+    /// Place of the survivor of each document; its own place if it survives.
+    survivors: Vec<u32>,
+    /// Distance to it.
+    distances: Vec<u8>,
+    latest: u32,
+}
+
+impl StarClusters {
+    /// So many documents, none of which has been compared.
+    #[must_use]
+    pub fn new(documents: u32) -> Self {
+        Self {
+            survivors: (0..documents).collect(),
+            distances: vec![0; documents as usize],
+            latest: 0,
+        }
+    }
+
+    /// Takes a pair of documents, the less wanted one first.
+    ///
+    /// # Panics
+    /// When `later` is not the less wanted one, no document at all, or less than that of a pair before: what a decision rests on
+    /// must have been decided.
+    pub fn pair(&mut self, later: u32, earlier: u32, distance: u8) {
+        assert!(
+            earlier < later && self.latest <= later,
+            "pairs come in order"
+        );
+        self.latest = later;
+        if self.survivors[earlier as usize] != earlier {
+            return;
+        }
+        let at = later as usize;
+        let is_first = self.survivors[at] == later;
+        if is_first || (distance, earlier) < (self.distances[at], self.survivors[at]) {
+            (self.survivors[at], self.distances[at]) = (earlier, distance);
+        }
+    }
+
+    /// The survivor that a document is removed for, and their distance; none if it survives itself.
+    #[must_use]
+    pub fn survivor(&self, document: u32) -> Option<(u32, u8)> {
+        let at = document as usize;
+        (self.survivors[at] != document).then(|| (self.survivors[at], self.distances[at]))
+    }
+}
+
+/// Connected components of documents, which are called by their numbers from 0.
+///
+/// Members of a component need not be similar to each other: a chain of small changes may lead from anywhere to anywhere.
+///
+/// ```
+/// use lookalike::cluster::Components;
+/// let mut components = Components::new(4);
+/// components.join(3, 2);
+/// components.join(2, 1);
+/// assert_eq!([0, 1, 2, 3].map(|document| components.first(document)), [0, 1, 1, 1]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Components {
+    /// An earlier member of the same component, or the document itself.
+    parents: Vec<u32>,
+}
+
+impl Components {
+    /// So many documents, each a component by itself.
+    #[must_use]
+    pub fn new(documents: u32) -> Self {
+        Self {
+            parents: (0..documents).collect(),
+        }
+    }
+
+    /// The first member of a document's component.
+    pub fn first(&mut self, mut document: u32) -> u32 {
+        while self.parents[document as usize] != document {
+            let parent = self.parents[document as usize];
+            self.parents[document as usize] = self.parents[parent as usize];
+            document = parent;
+        }
+        document
+    }
+
+    /// Makes one component of those of two documents; false if they are one already.
+    pub fn join(&mut self, a: u32, b: u32) -> bool {
+        let (a, b) = (self.first(a), self.first(b));
+        self.parents[a.max(b) as usize] = a.min(b);
+        a != b
+    }
 }

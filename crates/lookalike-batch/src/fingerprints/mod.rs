@@ -1,5 +1,6 @@
-//! Fingerprints without their texts: computing them, files of them, Hamming indexes and joins.
+//! Fingerprints without their texts: computing them, files of them, Hamming indexes, joins, and decisions.
 
+pub mod cluster;
 pub mod files;
 pub mod index;
 pub(crate) mod job;

@@ -4,6 +4,8 @@
 //! connected costs time only. So a large group needs no pair of its members. In ascending order of their sizes, two members of compatible
 //! sizes are connected by the chain of neighbours between them, for all of these are compatible.
 
+use lookalike::cluster::Components;
+
 use crate::kernel::candidate_rule::{CandidateRule, is_compatible};
 
 /// A key of a class. Classes that share one are candidates.
@@ -147,43 +149,15 @@ pub(crate) fn fingerprint_edges(
                 visit(WorkEdge::new(pair[0].class, pair[1].class, CHAIN));
             }
         }
-        let mut trees = Forest::new(equal.len());
+        let mut trees = Components::new(equal.len() as u32);
         for (at, b) in equal.iter().enumerate() {
             for (before, a) in equal[..at].iter().enumerate() {
                 let apart = (a[0].fingerprint ^ b[0].fingerprint).count_ones();
-                if apart <= distance && trees.join(before, at) {
+                if apart <= distance && trees.join(before as u32, at as u32) {
                     visit(WorkEdge::new(a[0].class, b[0].class, CHAIN));
                 }
             }
         }
-    }
-}
-
-/// Disjoint sets of numbers.
-struct Forest {
-    parents: Vec<usize>,
-}
-
-impl Forest {
-    fn new(len: usize) -> Self {
-        Self {
-            parents: (0..len).collect(),
-        }
-    }
-
-    fn root(&mut self, mut number: usize) -> usize {
-        while self.parents[number] != number {
-            self.parents[number] = self.parents[self.parents[number]];
-            number = self.parents[number];
-        }
-        number
-    }
-
-    /// Puts the sets of two numbers together; false if they are one already.
-    fn join(&mut self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.root(a), self.root(b));
-        self.parents[a.max(b)] = a.min(b);
-        a != b
     }
 }
 
@@ -216,15 +190,15 @@ mod tests {
         edges: &[WorkEdge],
         passes: impl Fn(ClassKey, ClassKey) -> bool,
     ) -> bool {
-        let mut forest = Forest::new(40);
+        let mut trees = Components::new(40);
         for edge in edges {
-            forest.join(edge.x as usize, edge.y as usize);
+            trees.join(edge.x as u32, edge.y as u32);
         }
         let mut pairs = keys.iter().flat_map(|&a| keys.iter().map(move |&b| (a, b)));
         pairs.all(|(a, b)| {
             a.key != b.key
                 || !passes(a, b)
-                || forest.root(a.rank as usize) == forest.root(b.rank as usize)
+                || trees.first(a.rank as u32) == trees.first(b.rank as u32)
         })
     }
 

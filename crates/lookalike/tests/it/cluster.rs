@@ -1,5 +1,6 @@
 //! Survivors: promise 4 of the design, and independence of the order of the pairs.
 
+use lookalike::cluster::{Components, StarClusters};
 use lookalike::{Decision, survivors};
 use proptest::prelude::*;
 
@@ -80,4 +81,68 @@ fn odd_input_is_taken() {
         decisions[0],
         Decision::Removed { survivor: 2, .. }
     ));
+}
+
+proptest! {
+    #[test]
+    fn stars_from_pairs_in_order_decide_as_the_slow_definition(
+        documents in 1..30_u32,
+        pairs in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..6_u8), 0..90),
+    ) {
+        let place = |index: &prop::sample::Index| index.index(documents as usize);
+        let pairs: Vec<(usize, usize, u8)> = pairs.iter().map(|(a, b, distance)| (place(a), place(b), *distance)).collect();
+        let priority: Vec<usize> = (0..documents as usize).collect();
+        let similar: Vec<_> = pairs.iter().map(|&(a, b, distance)| (a, b, 1.0 / (1.0 + f64::from(distance)))).collect();
+        let expected = survivors(&priority, &similar);
+        let mut ordered: Vec<_> = pairs.iter().filter(|(a, b, _)| a != b).copied().collect();
+        ordered.sort_by_key(|&(a, b, _)| a.max(b));
+        let mut stars = StarClusters::new(documents);
+        for (a, b, distance) in ordered {
+            stars.pair(a.max(b) as u32, a.min(b) as u32, distance);
+        }
+        for document in 0..documents {
+            let found = stars.survivor(document);
+            match expected[document as usize] {
+                Decision::Survivor => prop_assert_eq!(found, None),
+                Decision::Removed { survivor, similarity } => {
+                    let (survivor_found, distance) = found.unwrap();
+                    prop_assert_eq!(survivor_found as usize, survivor);
+                    prop_assert_eq!(1.0 / (1.0 + f64::from(distance)), similarity);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn components_are_what_a_walk_along_pairs_reaches(
+        documents in 1..30_u32,
+        pairs in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..40),
+    ) {
+        let place = |index: &prop::sample::Index| index.index(documents as usize) as u32;
+        let pairs: Vec<(u32, u32)> = pairs.iter().map(|(a, b)| (place(a), place(b))).collect();
+        let mut components = Components::new(documents);
+        for &(a, b) in &pairs {
+            let were_one = components.first(a) == components.first(b);
+            prop_assert_eq!(components.join(a, b), !were_one);
+        }
+        // The least number spreads along pairs until nothing changes.
+        let mut least: Vec<u32> = (0..documents).collect();
+        for _ in 0..documents {
+            for &(a, b) in &pairs {
+                let both = least[a as usize].min(least[b as usize]);
+                (least[a as usize], least[b as usize]) = (both, both);
+            }
+        }
+        for document in 0..documents {
+            prop_assert_eq!(components.first(document), least[document as usize]);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "pairs come in order")]
+fn pairs_out_of_order_are_refused() {
+    let mut stars = StarClusters::new(3);
+    stars.pair(2, 0, 1);
+    stars.pair(1, 0, 1);
 }

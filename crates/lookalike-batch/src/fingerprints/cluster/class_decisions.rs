@@ -1,0 +1,103 @@
+//! Who is kept: the rule of [`lookalike::cluster`] over classes in the order in which they are wanted.
+
+use std::io;
+
+use lookalike::cluster::{Components, StarClusters};
+
+use super::class_ranking::{ClassRanking, same_distance};
+use super::edge_spool::Edge;
+use super::error::ClusterError;
+use super::linked_classes::{ClassIndex, LinkedClasses};
+use super::memory_shares::MemoryShares;
+use super::{FingerprintClustering, FingerprintRule};
+use crate::error::BatchError;
+use crate::observer::JobStage;
+use crate::spill::external_sort::ExternalSort;
+
+/// Decisions on classes, by rank.
+pub(super) enum ClassDecisions {
+    Stars(StarClusters),
+    /// The first rank of the component of each.
+    Components(Vec<u32>),
+}
+
+impl ClassDecisions {
+    /// The rank that a class is removed for, and the distance where the two were compared; none if the class survives.
+    pub(super) fn survivor(&self, rank: u32) -> Option<(u32, Option<u8>)> {
+        match self {
+            Self::Stars(stars) => {
+                let (survivor, distance) = stars.survivor(rank)?;
+                Some((survivor, Some(distance)))
+            }
+            Self::Components(firsts) => {
+                let first = firsts[rank as usize];
+                (first != rank).then_some((first, None))
+            }
+        }
+    }
+}
+
+impl FingerprintClustering<'_> {
+    /// Decides about all classes.
+    pub(super) fn decide(
+        &self,
+        linked: &LinkedClasses,
+        ranking: &ClassRanking,
+    ) -> Result<ClassDecisions, BatchError> {
+        self.observer.stage(JobStage::Group, 0);
+        let temporary = BatchError::temporary(self.folder);
+        let ranks = linked.index.len() as u32;
+        let mut wrong = None;
+        let decided = match self.rule {
+            FingerprintRule::Components => {
+                let mut components = Components::new(ranks);
+                let walked = each_ranked(linked, ranking, &mut wrong, |[later, _, earlier]| {
+                    components.join(earlier, later);
+                    Ok(())
+                });
+                walked.map_err(&temporary)?;
+                let firsts = (0..ranks).map(|rank| components.first(rank));
+                ClassDecisions::Components(firsts.collect())
+            }
+            FingerprintRule::Stars => {
+                let shares = MemoryShares::new(self.limits);
+                let budget = shares.sorting(u64::from(ranks), ranking.held_bytes)?;
+                let mut sort = ExternalSort::new(budget, self.folder);
+                let walked = each_ranked(linked, ranking, &mut wrong, |edge| sort.push(edge));
+                walked.map_err(&temporary)?;
+                let mut stars = StarClusters::new(ranks);
+                sort.drain(|[later, distance, earlier]: Edge| {
+                    stars.pair(later, earlier, distance as u8);
+                    io::Result::Ok(())
+                })
+                .map_err(&temporary)?;
+                ClassDecisions::Stars(stars)
+            }
+        };
+        wrong.map_or(Ok(decided), |wrong| Err(BatchError::Cluster(wrong)))
+    }
+}
+
+/// Shows every pair by ranks: the later one, the distance, the earlier one. The first pair that the files contradict goes to `wrong`.
+fn each_ranked(
+    linked: &LinkedClasses,
+    ranking: &ClassRanking,
+    wrong: &mut Option<ClusterError>,
+    mut visit: impl FnMut(Edge) -> io::Result<()>,
+) -> io::Result<()> {
+    linked.edges.each(|[a, b, distance]| {
+        let classes = [a, b].map(|end| linked.index.end(end));
+        if let ClassIndex::Ids { ids, .. } = &linked.index
+            && !ranking.fingerprints.is_empty()
+            && wrong.is_none()
+        {
+            let fingerprints = classes.map(|class| ranking.fingerprints[class as usize]);
+            *wrong = same_distance(ids, [a, b], distance, fingerprints).err();
+        }
+        let [x, y] = classes.map(|class| ranking.ranks[class as usize]);
+        match x == y {
+            true => Ok(()),
+            false => visit([x.max(y), distance, x.min(y)]),
+        }
+    })
+}

@@ -1,0 +1,252 @@
+//! The best document of each class, and the order in which classes are wanted.
+
+use super::documents::{ClusterDocument, ClusterDocuments, DocumentId};
+use super::error::ClusterError;
+use super::id_table::IdTable;
+use super::linked_classes::ClassIndex;
+use super::linked_ids::{LinkedIds, SortedIds};
+use super::{FingerprintClustering, FingerprintKeep};
+use crate::error::BatchError;
+use crate::fingerprints::files::{FingerprintName, ListedId};
+use crate::observer::JobStage;
+use crate::parallel_sort::sort_unequal_by;
+
+/// No document.
+const NOBODY: u32 = u32::MAX;
+
+/// What there is to know of the documents of each class.
+pub(super) struct ClassRanking {
+    /// Place of the best document, by class.
+    pub(super) best: Vec<u32>,
+    /// Number of documents, by class.
+    pub(super) members: Vec<u32>,
+    /// Rank, by class: the most wanted first.
+    pub(super) ranks: Vec<u32>,
+    /// Class, by rank.
+    pub(super) classes: Vec<u32>,
+    /// Bytes of the ids of all these documents.
+    pub(super) id_bytes: u64,
+    /// Fingerprint, by class; empty where no file was read, or fingerprints are the classes.
+    pub(super) fingerprints: Vec<u64>,
+    /// Digest of the files that were read.
+    pub(super) digest: Option<u64>,
+    /// Ids of all these documents.
+    pub(super) linked: SortedIds,
+    /// Bytes that are held of ids.
+    pub(super) held_bytes: u64,
+}
+
+impl DocumentId<'_> {
+    /// True if a fingerprint stands for itself: all documents with it are one.
+    pub(super) fn is_bare(self) -> bool {
+        matches!(self, Self::Named(FingerprintName::Fingerprint(_)))
+    }
+
+    fn bytes(self) -> u64 {
+        match self {
+            Self::Named(FingerprintName::Text(text)) => text.len() as u64,
+            Self::Named(FingerprintName::Number(_) | FingerprintName::Fingerprint(_)) => 16,
+            Self::Listed(ids, number) => match ids.id(number) {
+                ListedId::Text(text) => text.len() as u64,
+                ListedId::Number(_) => 16,
+            },
+        }
+    }
+}
+
+/// Documents on their way to a ranking.
+struct RankedDocuments<'i> {
+    index: &'i ClassIndex,
+    keep: FingerprintKeep,
+    ranking: ClassRanking,
+    /// Id of the best document, by class, where ids decide.
+    ids: Vec<Option<ListedId<'static>>>,
+    /// True for each id of the pairs that is in a file.
+    met: Vec<bool>,
+    /// Number of the id whose fingerprint is that of its class, where files must agree with pairs.
+    witnesses: Vec<u32>,
+    linked: LinkedIds,
+}
+
+impl RankedDocuments<'_> {
+    fn add(&mut self, document: &ClusterDocument<'_>) -> Result<(), BatchError> {
+        let Some(class) = self.index.class(document) else {
+            return Ok(());
+        };
+        self.check(document, class)?;
+        if !document.id.is_bare() {
+            self.linked.add(&document.id.listed());
+        }
+        let class = class as usize;
+        let ranking = &mut self.ranking;
+        ranking.id_bytes += document.id.bytes();
+        let is_first = ranking.best[class] == NOBODY;
+        match document.id.is_bare() {
+            true => ranking.members[class] = 1,
+            false => ranking.members[class] += 1,
+        }
+        let is_better = match self.keep {
+            _ if is_first => true,
+            FingerprintKeep::First => false,
+            FingerprintKeep::Last => true,
+            FingerprintKeep::Id => {
+                let best = self.ids[class].as_ref();
+                best.is_none_or(|best| document.id.listed() < *best)
+            }
+        };
+        if is_better {
+            ranking.best[class] = document.place;
+            if self.keep == FingerprintKeep::Id {
+                self.ids[class] = Some(owned(document.id.listed()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a second document of an id of the pairs, and a fingerprint that is not that of its class.
+    fn check(&mut self, document: &ClusterDocument<'_>, class: u32) -> Result<(), ClusterError> {
+        let (ClassIndex::Ids { ids, .. }, Some(number)) = (self.index, self.index.listed(document))
+        else {
+            return Ok(());
+        };
+        if std::mem::replace(&mut self.met[number as usize], true) && !document.id.is_bare() {
+            let id = ids.id(number).to_string();
+            return Err(ClusterError::RepeatedId { id });
+        }
+        let Some(fingerprint) = document.fingerprint else {
+            return Ok(());
+        };
+        let class = class as usize;
+        if self.ranking.best[class] == NOBODY {
+            self.ranking.fingerprints[class] = fingerprint;
+            self.witnesses[class] = number;
+            return Ok(());
+        }
+        same_distance(
+            ids,
+            [self.witnesses[class], number],
+            0,
+            [self.ranking.fingerprints[class], fingerprint],
+        )
+    }
+
+    /// Refuses ids of the pairs that are in no file.
+    fn check_met(&self) -> Result<(), ClusterError> {
+        let ClassIndex::Ids { ids, .. } = self.index else {
+            return Ok(());
+        };
+        let mut missing = (0..).zip(&self.met).filter(|(_, met)| !**met);
+        match missing.next() {
+            None => Ok(()),
+            Some((number, _)) => Err(ClusterError::UnknownId {
+                id: ids.id(number).to_string(),
+                count: 1 + missing.count() as u64,
+            }),
+        }
+    }
+
+    fn finish(self, threads: usize) -> ClassRanking {
+        let Self {
+            mut ranking,
+            ids,
+            keep,
+            linked,
+            ..
+        } = self;
+        ranking.held_bytes = linked.memory();
+        if keep == FingerprintKeep::Id {
+            ranking.held_bytes += ranking.id_bytes;
+        }
+        ranking.linked = linked.sorted();
+        let best = &ranking.best;
+        let place = |class: &u32| best[*class as usize];
+        let id = |class: &u32| &ids[*class as usize];
+        let mut classes: Vec<u32> = (0..best.len() as u32).collect();
+        sort_unequal_by(&mut classes, threads, |a, b| match keep {
+            FingerprintKeep::First => place(a).cmp(&place(b)),
+            FingerprintKeep::Last => place(b).cmp(&place(a)),
+            FingerprintKeep::Id => (id(a), place(a)).cmp(&(id(b), place(b))),
+        });
+        ranking.ranks = vec![0; classes.len()];
+        for (rank, &class) in (0..).zip(&classes) {
+            ranking.ranks[class as usize] = rank;
+        }
+        ranking.classes = classes;
+        ranking
+    }
+}
+
+/// Refuses two ids whose fingerprints have another distance than in the pairs.
+pub(super) fn same_distance(
+    ids: &IdTable,
+    pair: [u32; 2],
+    listed: u32,
+    fingerprints: [u64; 2],
+) -> Result<(), ClusterError> {
+    let found = (fingerprints[0] ^ fingerprints[1]).count_ones();
+    if found == listed {
+        return Ok(());
+    }
+    let [a, b] = pair.map(|number| ids.id(number).to_string());
+    Err(ClusterError::OtherDistance {
+        a,
+        b,
+        listed,
+        found,
+    })
+}
+
+fn owned(id: ListedId<'_>) -> ListedId<'static> {
+    match id {
+        ListedId::Number(number) => ListedId::Number(number),
+        ListedId::Text(text) => ListedId::Text(text.into_owned().into()),
+    }
+}
+
+impl FingerprintClustering<'_> {
+    /// Finds the best document of each class.
+    pub(super) fn rank(
+        &self,
+        index: &ClassIndex,
+        documents: &ClusterDocuments<'_>,
+    ) -> Result<ClassRanking, BatchError> {
+        self.observer.stage(JobStage::Rank, 0);
+        let classes = index.len();
+        let ids = match index {
+            ClassIndex::Ids { ids, .. } => ids.len() as usize,
+            ClassIndex::Fingerprints { .. } => 0,
+        };
+        let (keep, in_files) = match documents {
+            ClusterDocuments::Files(_) => (self.keep(), ids > 0),
+            // Their places are in the order of ids.
+            ClusterDocuments::Ids(..) => (FingerprintKeep::First, false),
+        };
+        let of_files = if in_files { classes } else { 0 };
+        let mut ranked = RankedDocuments {
+            index,
+            keep,
+            ranking: ClassRanking {
+                best: vec![NOBODY; classes],
+                members: vec![0; classes],
+                ranks: Vec::new(),
+                classes: Vec::new(),
+                id_bytes: 0,
+                fingerprints: vec![0; of_files],
+                digest: None,
+                linked: LinkedIds::default().sorted(),
+                held_bytes: 0,
+            },
+            ids: match keep {
+                FingerprintKeep::Id => vec![None; classes],
+                FingerprintKeep::First | FingerprintKeep::Last => Vec::new(),
+            },
+            met: vec![false; ids],
+            witnesses: vec![0; of_files],
+            linked: LinkedIds::default(),
+        };
+        let read = documents.each(&mut |document| ranked.add(&document))?;
+        ranked.check_met()?;
+        ranked.ranking.digest = read.map(|read| read.digest);
+        Ok(ranked.finish(self.limits.threads))
+    }
+}

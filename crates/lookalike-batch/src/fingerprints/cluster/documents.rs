@@ -1,0 +1,176 @@
+//! The documents of a decision, one after another, as often as they are needed: those of files of fingerprints, or the ids of pairs.
+
+use std::path::PathBuf;
+
+use lookalike_corpus::ReadError;
+use lookalike_hamming::BuildError;
+
+use super::error::ClusterError;
+use super::id_table::IdTable;
+use crate::error::BatchError;
+use crate::fingerprints::files::{
+    CodeFile, CodesSummary, FingerprintFile, FingerprintName, ListedId, check_losses,
+    ensure_one_scheme, sum,
+};
+use crate::losses::LossPolicy;
+use crate::observer::{JobObserver, ensure_wanted};
+
+/// Bytes of fingerprints and ids that are in memory at once.
+const CHUNK_BYTES: u64 = 4 << 20;
+
+/// A document, by its place among all.
+pub(super) struct ClusterDocument<'a> {
+    pub(super) place: u32,
+    pub(super) id: DocumentId<'a>,
+    /// Its fingerprint, where there is a file.
+    pub(super) fingerprint: Option<u64>,
+}
+
+/// Id of a document.
+#[derive(Clone, Copy)]
+pub(super) enum DocumentId<'a> {
+    /// Of a file; a fingerprint without an id stands for itself.
+    Named(FingerprintName<'a>),
+    /// Of a pair.
+    Listed(&'a IdTable, u32),
+}
+
+impl<'a> DocumentId<'a> {
+    pub(super) fn listed(self) -> ListedId<'a> {
+        match self {
+            Self::Named(name) => name.into(),
+            Self::Listed(ids, number) => ids.id(number),
+        }
+    }
+}
+
+/// Documents that can be read again.
+pub(super) enum ClusterDocuments<'a> {
+    /// Those of files, in their order.
+    Files(DocumentFiles<'a>),
+    /// Ids in ascending order.
+    Ids(&'a IdTable, Vec<u32>),
+}
+
+/// Files of fingerprints, in the order in which they are named.
+#[derive(Clone)]
+pub(super) struct DocumentFiles<'a> {
+    pub(super) paths: &'a [PathBuf],
+    pub(super) losses: LossPolicy,
+    pub(super) observer: &'a dyn JobObserver,
+    /// Digest of the fingerprints, once they have been read.
+    pub(super) digest: Option<u64>,
+}
+
+/// Facts about files that have been read.
+pub(super) struct ReadDocuments {
+    pub(super) files: Vec<CodesSummary>,
+    pub(super) documents: u32,
+    /// True if fingerprints stand for themselves: equal ones are one document.
+    pub(super) is_bare: bool,
+    pub(super) digest: u64,
+}
+
+impl ClusterDocuments<'_> {
+    /// Shows every document in the order of their places; facts about the files, where there are any.
+    pub(super) fn each(
+        &self,
+        visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
+    ) -> Result<Option<ReadDocuments>, BatchError> {
+        let (ids, order) = match self {
+            Self::Files(files) => return files.read(visit).map(Some),
+            Self::Ids(ids, order) => (ids, order),
+        };
+        for (place, &number) in (0..).zip(order) {
+            visit(ClusterDocument {
+                place,
+                id: DocumentId::Listed(ids, number),
+                fingerprint: None,
+            })?;
+        }
+        Ok(None)
+    }
+}
+
+impl DocumentFiles<'_> {
+    /// Opens all files, whose schemes must agree.
+    pub(super) fn open(&self) -> Result<Vec<CodeFile>, BatchError> {
+        let open = |path: &PathBuf| CodeFile::open(path, self.losses.is_strict());
+        let files: Vec<CodeFile> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
+        let mut named = files.iter().filter(|file| file.scheme().is_some());
+        if let Some(first) = named.next() {
+            named.try_for_each(|other| ensure_one_scheme(first, other))?;
+        }
+        Ok(files)
+    }
+
+    /// Reads all files.
+    pub(super) fn read(
+        &self,
+        visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
+    ) -> Result<ReadDocuments, BatchError> {
+        let mut read = ReadDocuments {
+            files: Vec::new(),
+            documents: 0,
+            is_bare: false,
+            digest: 0,
+        };
+        let mut counters = Vec::new();
+        for mut file in self.open()? {
+            counters.push(file.bytes_read());
+            let (mut chunk, mut more) = (FingerprintFile::default(), true);
+            while more {
+                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                chunk.clear();
+                more = file.fill(&mut chunk, CHUNK_BYTES)?;
+                read.show(&chunk, file.name(), visit)?;
+                self.observer.advance(sum(&counters));
+            }
+            read.files.push(file.summary());
+        }
+        check_losses(self.losses, &read.files)?;
+        match self.digest.is_some_and(|digest| digest != read.digest) {
+            true => {
+                let name = self.paths.iter().map(|path| path.display().to_string());
+                let name = name.collect::<Vec<_>>().join(", ");
+                Err(ReadError::Changed { name }.into())
+            }
+            false => Ok(read),
+        }
+    }
+}
+
+impl ReadDocuments {
+    fn show(
+        &mut self,
+        chunk: &FingerprintFile,
+        file: &str,
+        visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        if chunk.codes.is_empty() {
+            return Ok(());
+        }
+        let is_bare = chunk.ids.is_none();
+        if self.documents > 0 && is_bare != self.is_bare {
+            let name = file.to_owned();
+            return Err(ClusterError::MixedIds { name }.into());
+        }
+        self.is_bare = is_bare;
+        let all = u64::from(self.documents) + chunk.codes.len() as u64;
+        if all >= u64::from(u32::MAX) {
+            return Err(BuildError::TooMany(all).into());
+        }
+        for (at, &fingerprint) in chunk.codes.iter().enumerate() {
+            self.digest = (self.digest ^ fingerprint)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(29);
+            visit(ClusterDocument {
+                place: self.documents,
+                id: DocumentId::Named(chunk.ids.name(at, fingerprint)),
+                fingerprint: Some(fingerprint),
+            })?;
+            self.documents += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Errors of a decision by fingerprints, each with its place.
+
+/// Pairs and files of fingerprints that do not make a decision.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// A line of a list of pairs is none.
+    #[error(
+        "{name}, line {line}: {reason}: pairs are lines as `lookalike join` writes them, \
+         {{\"a\":..,\"b\":..,\"distance\":..}} or {{\"f\":..,\"q\":..,\"distance\":..}}; repair the line, or join again"
+    )]
+    Line {
+        /// The list.
+        name: String,
+        /// The line.
+        line: u64,
+        /// Fault.
+        reason: String,
+    },
+    /// A pair is farther apart than is allowed.
+    #[error(
+        "{name}, line {line}: {a} and {b} are {found} bits apart, more than --distance {most}: allow that many, or join \
+         again with --distance {most}"
+    )]
+    Beyond {
+        /// The list.
+        name: String,
+        /// The line.
+        line: u64,
+        /// One document, as JSON.
+        a: String,
+        /// The other.
+        b: String,
+        /// Their distance.
+        found: u8,
+        /// Largest distance allowed.
+        most: u32,
+    },
+    /// A document is a pair with itself.
+    #[error(
+        "{name}, line {line}: {id} is paired with itself at distance {distance}: the two collections that were joined call \
+         different documents by one id; give them different ids and join again"
+    )]
+    OneId {
+        /// The list.
+        name: String,
+        /// The line.
+        line: u64,
+        /// The id, as JSON.
+        id: String,
+        /// The distance.
+        distance: u8,
+    },
+    /// An id of the pairs is in no file.
+    #[error(
+        "{id} stands in the pairs and in none of the files ({count} such ids): name every file that was joined, or none, to \
+         decide about the ids of the pairs only"
+    )]
+    UnknownId {
+        /// The id, as JSON.
+        id: String,
+        /// Number of such ids.
+        count: u64,
+    },
+    /// Two documents of the files have one id.
+    #[error(
+        "{id} stands in the files more than once, so a line with it would not say which document is meant: give each document \
+         an id of its own"
+    )]
+    RepeatedId {
+        /// The id, as JSON.
+        id: String,
+    },
+    /// The fingerprints of a pair have another distance than the pair.
+    #[error(
+        "{a} and {b} are {listed} bits apart in the pairs and {found} in the files: the pairs were not made of these \
+         fingerprints; join the files again"
+    )]
+    OtherDistance {
+        /// One document, as JSON.
+        a: String,
+        /// The other.
+        b: String,
+        /// Distance in the pairs.
+        listed: u32,
+        /// Distance in the files.
+        found: u32,
+    },
+    /// Some fingerprints have ids and others none.
+    #[error(
+        "{name}: some fingerprints have ids and others, here or in a file before, have none: give all of them ids, or cluster \
+         them separately"
+    )]
+    MixedIds {
+        /// The file.
+        name: String,
+    },
+    /// Fingerprints without ids name no texts.
+    #[error(
+        "the fingerprints have no ids, so no text can be found for them: make them again in a format that keeps ids"
+    )]
+    NoIds,
+    /// No text of any document is there.
+    #[error(
+        "none of the {records} records that were read has the id of a document that would be removed, such as {id}: name the files \
+         that the fingerprints were made of, with the same --id"
+    )]
+    NoTexts {
+        /// Records read.
+        records: u64,
+        /// An id, as JSON.
+        id: String,
+    },
+    /// The memory limit is too small.
+    #[error("{what} do not fit {mib} MiB: raise --memory to about {least}M", mib = limit >> 20)]
+    Memory {
+        /// Consumer of the memory.
+        what: &'static str,
+        /// The limit, in bytes.
+        limit: u64,
+        /// Least limit that would do, in MiB.
+        least: u64,
+    },
+}

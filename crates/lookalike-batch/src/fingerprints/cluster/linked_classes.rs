@@ -1,0 +1,299 @@
+//! Classes of documents with equal fingerprints, and the pairs between them: by the self-join of files, or from a list of pairs.
+//!
+//! Only classes that matter are numbered: those of several documents, and those with a neighbour.
+
+use lookalike::cluster::Components;
+use lookalike_hamming::{SelfJoinLimits, self_join};
+
+use super::documents::{ClusterDocument, DocumentFiles, DocumentId, ReadDocuments};
+use super::edge_spool::{Edge, EdgeSpool, EdgeWriter};
+use super::error::ClusterError;
+use super::id_table::IdTable;
+use super::memory_shares::MemoryShares;
+use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedFingerprints};
+use super::{FingerprintClustering, LARGEST_DISTANCE};
+use crate::error::BatchError;
+use crate::fingerprints::files::{ListedPair, PairFile, PairFileError, sum};
+use crate::observer::{JobStage, ensure_wanted};
+use crate::parallel_sort::sort_unequal_by;
+
+/// Lines between two looks at the memory and the observer.
+const STEP: u64 = 1 << 14;
+
+/// Classes by number, and their pairs.
+pub(super) struct LinkedClasses {
+    pub(super) index: ClassIndex,
+    /// Pairs of what [`ClassIndex::end`] takes.
+    pub(super) edges: EdgeSpool,
+    /// Files that were read for it.
+    pub(super) read: Option<ReadDocuments>,
+}
+
+/// Tells the class of a document and of the end of an edge.
+pub(super) enum ClassIndex {
+    /// A class is a fingerprint; an edge has the positions of fingerprints among all.
+    Fingerprints {
+        classes: SortedFingerprints,
+        marks: NumberedMarks,
+    },
+    /// A class is a set of ids; an edge has their numbers.
+    Ids {
+        ids: IdTable,
+        classes: Vec<u32>,
+        count: u32,
+    },
+}
+
+impl ClassIndex {
+    /// Number of classes.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Fingerprints { classes, .. } => classes.keys().len(),
+            Self::Ids { count, .. } => *count as usize,
+        }
+    }
+
+    /// The class of the end of an edge.
+    pub(super) fn end(&self, end: u32) -> u32 {
+        match self {
+            Self::Fingerprints { marks, .. } => marks.number(end),
+            Self::Ids { classes, .. } => classes[end as usize],
+        }
+    }
+
+    /// Number of a document's id among those of the pairs, where there are any.
+    pub(super) fn listed(&self, document: &ClusterDocument<'_>) -> Option<u32> {
+        match (self, document.id) {
+            (Self::Fingerprints { .. }, _) => None,
+            (Self::Ids { .. }, DocumentId::Listed(_, number)) => Some(number),
+            (Self::Ids { ids, .. }, DocumentId::Named(name)) => ids.find(&name.into()),
+        }
+    }
+
+    /// The class of a document; none if it is alone.
+    pub(super) fn class(&self, document: &ClusterDocument<'_>) -> Option<u32> {
+        match self {
+            Self::Fingerprints { classes, .. } => classes.find(document.fingerprint?),
+            Self::Ids { classes, .. } => Some(classes[self.listed(document)? as usize]),
+        }
+    }
+}
+
+impl FingerprintClustering<'_> {
+    /// All pairs of the files within the distance, by the engine's self-join.
+    pub(super) fn join_files(
+        &self,
+        files: &DocumentFiles<'_>,
+    ) -> Result<LinkedClasses, BatchError> {
+        let sizes = files.open()?;
+        let expected: u64 = sizes.iter().map(|file| file.expected().unwrap_or(0)).sum();
+        let bytes = sizes
+            .iter()
+            .map(|file| file.total_bytes().unwrap_or(0))
+            .sum();
+        drop(sizes);
+        let shares = MemoryShares::new(self.limits);
+        self.observer.stage(JobStage::Scan, bytes);
+        let mut all: Vec<u64> = Vec::new();
+        // Memory that is not written to costs nothing; a vector that grows is there twice for a moment.
+        all.reserve_exact(shares.most_fingerprints().min(expected) as usize);
+        let read = files.read(&mut |document| {
+            all.extend(document.fingerprint);
+            match all.len() as u64 > shares.most_fingerprints() {
+                true => Err(shares
+                    .refusal("the fingerprints", expected.max(2 * all.len() as u64))
+                    .into()),
+                false => Ok(()),
+            }
+        })?;
+        self.observer.stage(JobStage::Compare, 0);
+        let shares = shares.beside_fingerprints(all.len() as u64);
+        // Sorting on several threads takes a copy.
+        let threads = match shares.join >= 8 * all.len() as u64 {
+            true => self.limits.threads,
+            false => 1,
+        };
+        sort_unequal_by(&mut all, threads, u64::cmp);
+        let repeated = drop_repeated(&mut all);
+        let marks = FingerprintMarks::new(all.len());
+        repeated.into_iter().for_each(|at| marks.set(at));
+        let sorted = SortedFingerprints::new(all);
+        let temporary = BatchError::temporary(self.folder);
+        let edges = EdgeSpool::new(self.folder, shares.pairs).map_err(&temporary)?;
+        let limits = SelfJoinLimits {
+            threads: self.limits.threads,
+            scratch_bytes: usize::try_from(shares.join).unwrap_or(usize::MAX),
+        };
+        self_join(sorted.keys(), self.radius(), limits, || {
+            let (sorted, marks) = (&sorted, &marks);
+            let mut writer = edges.writer();
+            move |a: u64, b: u64, distance| link(sorted, marks, &mut writer, [a, b], distance)
+        });
+        edges.check().map_err(&temporary)?;
+        let classes = sorted.retain(&marks);
+        let marks = marks.numbered();
+        Ok(LinkedClasses {
+            index: ClassIndex::Fingerprints { classes, marks },
+            edges,
+            read: Some(read),
+        })
+    }
+
+    /// The pairs of the lists.
+    pub(super) fn read_pairs(&self) -> Result<LinkedClasses, BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        let shares = MemoryShares::new(self.limits);
+        let mut ids = IdTable::default();
+        let edges = EdgeSpool::new(self.folder, shares.list_pairs).map_err(&temporary)?;
+        let mut writer = edges.writer();
+        let mut equal = Vec::new();
+        let lists: Vec<PairFile> = (self.pairs.iter())
+            .map(|path| PairFile::open(path))
+            .collect::<Result<_, _>>()?;
+        let bytes = lists
+            .iter()
+            .map(|list| list.total_bytes().unwrap_or(0))
+            .sum();
+        self.observer.stage(JobStage::Scan, bytes);
+        let mut counters = Vec::new();
+        for mut list in lists {
+            let name = list.name().to_owned();
+            counters.push(list.bytes_read());
+            while let Some(pair) = list.next().map_err(|error| unreadable(&name, error))? {
+                let line = pair.line;
+                if let Some([a, b, distance]) = self.edge(&mut ids, &name, pair)? {
+                    match distance {
+                        0 => equal.push([a, b]),
+                        _ => writer.push([a, b, distance]),
+                    }
+                }
+                if line % STEP == 1 {
+                    ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                    self.observer.advance(sum(&counters));
+                    let used = ids.memory() + 8 * equal.capacity() as u64;
+                    shares.ensure_list(used, u64::from(ids.len()))?;
+                }
+            }
+        }
+        drop(writer);
+        edges.check().map_err(&temporary)?;
+        let (classes, count) = classes_of(ids.len(), &equal);
+        Ok(LinkedClasses {
+            index: ClassIndex::Ids {
+                ids,
+                classes,
+                count,
+            },
+            edges,
+            read: None,
+        })
+    }
+
+    /// A pair as an edge of two ids; none of an id with itself.
+    fn edge(
+        &self,
+        ids: &mut IdTable,
+        name: &str,
+        pair: ListedPair<'_>,
+    ) -> Result<Option<Edge>, BatchError> {
+        let ListedPair {
+            a,
+            b,
+            distance,
+            line,
+        } = pair;
+        let most = self.distance.unwrap_or(u32::MAX);
+        if u32::from(distance) > most {
+            return Err(BatchError::Cluster(ClusterError::Beyond {
+                name: name.to_owned(),
+                line,
+                a: a.to_string(),
+                b: b.to_string(),
+                found: distance,
+                most,
+            }));
+        }
+        if a == b && distance > 0 {
+            return Err(BatchError::Cluster(ClusterError::OneId {
+                name: name.to_owned(),
+                line,
+                id: a.to_string(),
+                distance,
+            }));
+        }
+        let (a, b) = (ids.number(&a), ids.number(&b));
+        Ok((a != b).then_some([a, b, u32::from(distance)]))
+    }
+
+    /// Most bits in which two fingerprints differ that are joined.
+    pub(super) fn radius(&self) -> u32 {
+        self.distance
+            .unwrap_or(super::DEFAULT_DISTANCE)
+            .min(LARGEST_DISTANCE)
+    }
+}
+
+/// Leaves each of some ascending fingerprints once; the new positions of those that there were several of.
+fn drop_repeated(all: &mut Vec<u64>) -> Vec<u32> {
+    let mut repeated = Vec::new();
+    let mut count = 0;
+    for at in 0..all.len() {
+        if count > 0 && all[at] == all[count - 1] {
+            if repeated.last() != Some(&(count as u32 - 1)) {
+                repeated.push(count as u32 - 1);
+            }
+            continue;
+        }
+        all[count] = all[at];
+        count += 1;
+    }
+    all.truncate(count);
+    repeated
+}
+
+/// Takes a pair that the join found.
+fn link(
+    sorted: &SortedFingerprints,
+    marks: &FingerprintMarks,
+    writer: &mut EdgeWriter<'_>,
+    pair: [u64; 2],
+    distance: u32,
+) {
+    let [a, b] = pair.map(|fingerprint| {
+        let at = sorted.find(fingerprint);
+        at.expect("the join visits what it was given")
+    });
+    marks.set(a);
+    marks.set(b);
+    writer.push([a, b, distance]);
+}
+
+/// The class of each of some ids, where equal ones are one, and the number of classes.
+fn classes_of(ids: u32, equal: &[[u32; 2]]) -> (Vec<u32>, u32) {
+    let mut joined = Components::new(ids);
+    for &[a, b] in equal {
+        joined.join(a, b);
+    }
+    let (mut classes, mut count) = (vec![0; ids as usize], 0);
+    for id in 0..ids {
+        let first = joined.first(id);
+        // The first of a class stands before the others.
+        classes[id as usize] = match first == id {
+            true => count,
+            false => classes[first as usize],
+        };
+        count += u32::from(first == id);
+    }
+    (classes, count)
+}
+
+fn unreadable(name: &str, error: PairFileError) -> BatchError {
+    match error {
+        PairFileError::Io(error) => error.into(),
+        PairFileError::Line(line, reason) => BatchError::Cluster(ClusterError::Line {
+            name: name.to_owned(),
+            line,
+            reason,
+        }),
+    }
+}

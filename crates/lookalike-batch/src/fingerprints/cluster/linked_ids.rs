@@ -1,0 +1,60 @@
+//! Ids of documents that are in a cluster or beside one, to see that no other document has the same.
+
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use super::sorted_fingerprints::SortedKeys;
+use crate::fingerprints::files::ListedId;
+
+/// Hashes of 128 bits: two different ids never have the same.
+#[derive(Default)]
+pub(super) struct LinkedIds {
+    hashes: Vec<u128>,
+}
+
+/// The same in order, once all are there.
+pub(super) struct SortedIds {
+    all: SortedKeys<u128>,
+    /// Those of several documents.
+    repeated: Vec<u128>,
+}
+
+fn hash(id: &ListedId<'_>) -> u128 {
+    match id {
+        ListedId::Number(number) => xxh3_128_with_seed(&number.to_le_bytes(), 1),
+        ListedId::Text(text) => xxh3_128_with_seed(text.as_bytes(), 0),
+    }
+}
+
+impl LinkedIds {
+    pub(super) fn add(&mut self, id: &ListedId<'_>) {
+        self.hashes.push(hash(id));
+    }
+
+    /// Bytes that they take once they are in order.
+    pub(super) fn memory(&self) -> u64 {
+        SortedKeys::<u128>::memory(self.hashes.capacity() as u64)
+    }
+
+    pub(super) fn sorted(self) -> SortedIds {
+        let Self { mut hashes } = self;
+        hashes.sort_unstable();
+        let pairs = hashes.windows(2).filter(|pair| pair[0] == pair[1]);
+        let mut repeated: Vec<u128> = pairs.map(|pair| pair[0]).collect();
+        repeated.dedup();
+        hashes.dedup();
+        SortedIds {
+            all: SortedKeys::new(hashes),
+            repeated,
+        }
+    }
+}
+
+impl SortedIds {
+    /// True if another document has this id. Of two documents none of which was added nobody asks.
+    pub(super) fn is_repeated(&self, id: &ListedId<'_>, was_added: bool) -> bool {
+        match was_added {
+            true => !self.repeated.is_empty() && self.repeated.binary_search(&hash(id)).is_ok(),
+            false => self.all.find(hash(id)).is_some(),
+        }
+    }
+}

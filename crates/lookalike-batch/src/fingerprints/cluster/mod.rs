@@ -1,0 +1,326 @@
+//! From fingerprints to a decision: what to keep and what to remove, behind `lookalike cluster`.
+//!
+//! Documents of equal fingerprints form a class, classes within the distance are pairs. A class joins the closest survivor among those that
+//! are wanted more, or survives: the rule of [`lookalike::cluster::survivors`], so every removed document is within the distance of one that
+//! is kept, and no chain leads farther. Connected components are there for those who ask for them.
+//!
+//! ```text
+//! linked_classes     pairs: the self-join of files, or the lists that `join` wrote; classes that have one, or several documents
+//! class_ranking      files once more: the best document of each class, and their order
+//! class_decisions    pairs in the order of their less wanted class: survivors
+//! results            files once more: kept, removed, clusters
+//! ```
+//!
+//! Memory: about ten bytes a fingerprint while pairs are found, then some forty for each class that matters. Pairs wait on disk. Nothing depends on
+//! the order of pairs, the threads or the memory. No text is seen unless `text_verification` is asked to hold the removals against it: a decision by
+//! fingerprints is not verified.
+
+mod class_decisions;
+mod class_ranking;
+mod documents;
+mod edge_spool;
+mod error;
+mod id_table;
+mod linked_classes;
+mod linked_ids;
+mod memory_shares;
+mod outcomes;
+mod results;
+mod sorted_fingerprints;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod text_verification;
+
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use lookalike_corpus::{AtomicFile, Compression, PROGRAM, STATE_FOLDER, SUMMARY_FILE};
+use serde::Serialize;
+
+pub use error::ClusterError;
+pub use results::CLUSTER_RESULTS;
+pub use summary::{
+    ClusterCounts, ClusterDecisionCounts, ClusterSummary, VerificationCounts, VerificationSummary,
+};
+pub use text_verification::TextVerification;
+
+use crate::error::BatchError;
+use crate::fingerprints::join::LARGEST_DISTANCE;
+use crate::losses::LossPolicy;
+use crate::observer::{JobObserver, JobStage};
+use crate::output_dir::{IfExists, JobIdentity, OutputDir};
+use crate::settings::JobLimits;
+use documents::{ClusterDocuments, DocumentFiles};
+use linked_classes::{ClassIndex, LinkedClasses};
+use memory_shares::MemoryShares;
+use outcomes::ClusterOutcomes;
+use results::{ClusterWriter, WrittenClusters, unwritable};
+use text_verification::VerifiedRemovals;
+
+/// Distance within which fingerprints are joined unless told otherwise.
+const DEFAULT_DISTANCE: u32 = 3;
+
+/// Rule by which documents are removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FingerprintRule {
+    /// A removed document is within the distance of its survivor: [`lookalike::cluster::survivors`].
+    #[default]
+    Stars,
+    /// Of each connected component one document is kept, whatever its distance to the others.
+    Components,
+}
+
+/// Document of a cluster that survives. Fingerprints tell neither lengths nor fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FingerprintKeep {
+    /// The first in the files.
+    First,
+    /// The last in the files.
+    Last,
+    /// That of the smallest id: numbers by value, then texts byte by byte.
+    Id,
+}
+
+impl fmt::Display for FingerprintKeep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Id => "id",
+        })
+    }
+}
+
+impl FromStr for FingerprintKeep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all = [Self::First, Self::Last, Self::Id].into_iter();
+        all.find(|keep| keep.to_string() == text).ok_or_else(|| {
+            format!(
+                "unknown rule {text:?}: use first, last or id; fingerprints tell neither lengths nor fields, which only `lookalike \
+                 dedup` reads"
+            )
+        })
+    }
+}
+
+/// The job: what is clustered, and by which rule.
+pub struct FingerprintClustering<'a> {
+    /// Files of fingerprints, in any of their formats. With none, the ids of the pairs are all documents.
+    pub inputs: &'a [PathBuf],
+    /// Lists of pairs as `lookalike join` prints them; `-` is standard input. With none, the files are joined with themselves.
+    pub pairs: &'a [PathBuf],
+    /// Most bits in which the fingerprints of a pair differ: 3 for files, whatever they have for lists of pairs unless told otherwise.
+    pub distance: Option<u32>,
+    /// Document of a cluster that survives: the first unless told otherwise, without files that of the smallest id.
+    pub keep: Option<FingerprintKeep>,
+    /// Rule by which documents are removed.
+    pub rule: FingerprintRule,
+    /// Texts that removals are held against, if they are.
+    pub verify: Option<&'a TextVerification<'a>>,
+    /// Policy for lines of files that cannot be read. A pair that cannot be read is always an error.
+    pub losses: LossPolicy,
+    /// Threads and memory.
+    pub limits: &'a JobLimits,
+    /// Directory for temporary files.
+    pub folder: &'a Path,
+    /// Receiver of progress.
+    pub observer: &'a dyn JobObserver,
+}
+
+impl FingerprintClustering<'_> {
+    fn keep(&self) -> FingerprintKeep {
+        self.keep.unwrap_or(match self.inputs.is_empty() {
+            true => FingerprintKeep::Id,
+            false => FingerprintKeep::First,
+        })
+    }
+
+    fn check(&self) -> Result<(), BatchError> {
+        let refused = |reason: &str| Err(BatchError::Settings(reason.to_owned()));
+        if self.inputs.is_empty() && self.pairs.is_empty() {
+            return refused(
+                "nothing to cluster: name files of fingerprints, or pairs of `lookalike join` with --pairs",
+            );
+        }
+        if self.inputs.iter().any(|path| path == Path::new("-")) {
+            return refused(
+                "fingerprints are read more than once, which standard input cannot be: save them to a file",
+            );
+        }
+        if self.inputs.is_empty() && self.keep() != FingerprintKeep::Id {
+            return refused(
+                "pairs have no order: name the files of fingerprints too, or use --keep id",
+            );
+        }
+        match self.distance {
+            Some(distance) if self.pairs.is_empty() && distance > LARGEST_DISTANCE => {
+                Err(BatchError::Settings(format!(
+                    "distance {distance} is more than the {LARGEST_DISTANCE} bits up to which fingerprints are compared"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Decides, and writes the results into `folder`. `command` is told in the summary.
+    ///
+    /// # Errors
+    /// [`BatchError`]. Whatever happens, no file under its final name is incomplete, and `run.json` is there only when everything is.
+    pub fn cluster(
+        &self,
+        folder: &Path,
+        if_exists: IfExists,
+        command: &str,
+    ) -> Result<ClusterSummary, BatchError> {
+        self.check()?;
+        let place = OutputDir {
+            folder,
+            results: &CLUSTER_RESULTS,
+        };
+        self.enter(&place, if_exists)?;
+        let done = self.write(&place, command);
+        // There is nothing to go on from.
+        done.inspect_err(|_| place.forget_undecided(&place.state("decided.bin")))
+    }
+
+    fn write(&self, place: &OutputDir<'_>, command: &str) -> Result<ClusterSummary, BatchError> {
+        let files = DocumentFiles {
+            paths: self.inputs,
+            losses: self.losses,
+            observer: self.observer,
+            digest: None,
+        };
+        let linked = match self.pairs.is_empty() {
+            true => self.join_files(&files)?,
+            false => self.read_pairs()?,
+        };
+        let mut documents = self.documents(files, &linked);
+        let ranking = self.rank(&linked.index, &documents)?;
+        if let ClusterDocuments::Files(files) = &mut documents {
+            files.digest = ranking.digest;
+        }
+        let decisions = self.decide(&linked, &ranking)?;
+        let outcomes = ClusterOutcomes {
+            index: &linked.index,
+            ranking: &ranking,
+            decisions: &decisions,
+        };
+        let verify = |texts| self.verify(texts, &outcomes, &documents);
+        let verified = self.verify.map(verify).transpose()?;
+        self.observer.stage(JobStage::Write, 0);
+        let shares = MemoryShares::new(self.limits);
+        let writer = ClusterWriter {
+            outcomes: &outcomes,
+            verified: verified.as_ref(),
+            place,
+            folder: self.folder,
+            budget: shares.sorting(linked.index.len() as u64, ranking.held_bytes)?,
+        };
+        let written = writer.write(&documents)?;
+        let mut summary = self.summary(written, linked.edges.len(), command);
+        summary.verification = verified.and_then(|verified| self.verification(verified));
+        self.publish(place, &summary)?;
+        Ok(summary)
+    }
+
+    /// All documents: those of the files, as far as there are any.
+    fn documents<'l>(
+        &'l self,
+        files: DocumentFiles<'l>,
+        linked: &'l LinkedClasses,
+    ) -> ClusterDocuments<'l> {
+        match &linked.index {
+            ClassIndex::Ids { ids, .. } if self.inputs.is_empty() => {
+                let mut order: Vec<u32> = (0..ids.len()).collect();
+                order.sort_unstable_by(|&a, &b| ids.compare(a, b));
+                ClusterDocuments::Ids(ids, order)
+            }
+            _ => ClusterDocuments::Files(DocumentFiles {
+                digest: linked.read.as_ref().map(|read| read.digest),
+                ..files
+            }),
+        }
+    }
+
+    fn summary(&self, written: WrittenClusters, pairs: u64, command: &str) -> ClusterSummary {
+        let inputs = written.read.map_or(Vec::new(), |read| read.files);
+        let names = self.pairs.iter().map(|path| path.display().to_string());
+        ClusterSummary {
+            program: PROGRAM,
+            version: env!("CARGO_PKG_VERSION"),
+            command: command.to_owned(),
+            rule: self.rule,
+            compared: self.rule == FingerprintRule::Stars,
+            verified: self.verify.is_some(),
+            distance: match self.pairs.is_empty() {
+                true => Some(self.radius()),
+                false => self.distance,
+            },
+            keep: self.keep(),
+            pair_lists: names.collect(),
+            counts: ClusterCounts {
+                documents: written.counts.kept + written.counts.removed(),
+                repeated: written.repeated,
+                without_features: inputs.iter().map(|file| file.without_features).sum(),
+                pairs,
+            },
+            inputs,
+            decisions: written.counts,
+            verification: None,
+            limits: self.limits.clone(),
+            measured: self.observer.measured(),
+        }
+    }
+
+    fn verification(&self, verified: VerifiedRemovals) -> Option<VerificationSummary> {
+        let texts = self.verify?;
+        Some(VerificationSummary {
+            threshold: texts.threshold,
+            scheme: texts.scheme.to_string(),
+            scheme_id: texts.scheme.id().to_string(),
+            counts: verified.counts,
+            skipped: verified.skipped,
+        })
+    }
+
+    /// Makes the folder ready. There is nothing to resume: what is not whole is made again.
+    fn enter(&self, place: &OutputDir<'_>, if_exists: IfExists) -> Result<(), BatchError> {
+        let mut results = CLUSTER_RESULTS.iter();
+        // The state of a job that failed is in nobody's way.
+        let is_there = |name: &&&str| {
+            ***name != *STATE_FOLDER && place.folder.join(name).symlink_metadata().is_ok()
+        };
+        if let (IfExists::New, Some(name)) = (if_exists, results.find(is_there)) {
+            return Err(BatchError::Folder {
+                path: place.folder.to_owned(),
+                reason: format!(
+                    "holds results already ({name}): choose another folder, or replace its results with --overwrite"
+                ),
+            });
+        }
+        let identity = JobIdentity {
+            settings: format!("{:?} {:?} {}", self.rule, self.distance, self.keep()),
+            input: format!("{:?} {:?}", self.inputs, self.pairs),
+        };
+        place.enter(IfExists::Overwrite, &identity, self.folder)
+    }
+
+    fn publish(&self, place: &OutputDir<'_>, summary: &ClusterSummary) -> Result<(), BatchError> {
+        let failed = unwritable(place.folder);
+        let path = place.path(SUMMARY_FILE);
+        let mut file = AtomicFile::create(&path, Compression::None).map_err(&failed)?;
+        serde_json::to_writer_pretty(&mut file, summary)
+            .map_err(std::io::Error::from)
+            .and_then(|()| file.write_all(b"\n"))
+            .and_then(|()| file.commit())
+            .map_err(&failed)?;
+        place.publish()
+    }
+}

@@ -1,0 +1,311 @@
+//! Results in a folder: each file appears under its name when it is whole, `run.json` last.
+//!
+//! ```text
+//! kept.jsonl        ids of the documents that are kept
+//! removed.jsonl     ids of those that are removed
+//! clusters.jsonl    who was removed for whom, and why
+//! run.json          settings, counts, cost
+//! ```
+//!
+//! Documents keep the order of the files, or of ids where there are none. Clusters follow the order in which their survivors are wanted.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use lookalike_corpus::{AtomicFile, Compression, STATE_FOLDER as STATE, SUMMARY_FILE as LAST};
+use serde::Serialize;
+
+use super::documents::{ClusterDocuments, ReadDocuments};
+use super::error::ClusterError;
+use super::outcomes::{ClusterOutcomes, DocumentOutcome};
+use super::summary::ClusterDecisionCounts;
+use super::text_verification::VerifiedRemovals;
+use crate::dedup::summary::LargestCluster;
+use crate::error::BatchError;
+use crate::fingerprints::files::ListedId;
+use crate::output_dir::OutputDir;
+use crate::spill::arrange::RecordArranger;
+
+/// Names of all results of `cluster` in its folder.
+pub const CLUSTER_RESULTS: [&str; 5] =
+    ["kept.jsonl", "removed.jsonl", "clusters.jsonl", LAST, STATE];
+
+/// Bytes of a line beside its id, at most.
+const MEMBER_BYTES: u64 = 80;
+
+/// For `map_err`: a result that cannot be written, of a job that is not resumed.
+pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
+    move |source| BatchError::File {
+        path: path.to_owned(),
+        source,
+        remedy: "results are written there; check its permissions and the free space, then repeat the command",
+    }
+}
+
+/// Why a document was removed.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum RemovalReason {
+    SameFingerprint,
+    Near,
+    Connected,
+}
+
+#[derive(Serialize)]
+struct IdLine<'a> {
+    id: ListedId<'a>,
+}
+
+#[derive(Serialize)]
+struct RemovedMember<'a> {
+    id: ListedId<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<u8>,
+    /// Exact resemblance to the survivor, where texts were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<f64>,
+    reason: RemovalReason,
+}
+
+/// Places of clusters and of their members among all lines and members of `clusters.jsonl`, by rank of the survivor.
+struct ClusterPlaces {
+    /// Place of each survivor, and the end.
+    starts: Vec<u32>,
+    /// Place of its next member.
+    next: Vec<u32>,
+    /// Number of its cluster.
+    numbers: Vec<u32>,
+    /// The survivor for which most documents are removed, the first of several.
+    largest: Option<u32>,
+}
+
+impl ClusterPlaces {
+    /// Takes the number of removed documents by rank of their survivor.
+    fn new(sizes: Vec<u32>) -> Self {
+        let ranks = sizes.len();
+        let most = sizes.iter().copied().max().filter(|&most| most > 0);
+        let largest = sizes.iter().position(|&size| Some(size) == most);
+        let (mut starts, mut next) = (sizes, Vec::with_capacity(ranks));
+        let mut numbers = Vec::with_capacity(ranks);
+        let (mut end, mut clusters) = (0, 0);
+        for start in &mut starts {
+            let size = *start;
+            *start = end;
+            next.push(end + 1);
+            if size > 0 {
+                end += size + 1;
+                clusters += 1;
+            }
+            numbers.push(clusters);
+        }
+        starts.push(end);
+        Self {
+            starts,
+            next,
+            numbers,
+            largest: largest.map(|rank| rank as u32),
+        }
+    }
+
+    /// The number of documents that are removed for a survivor.
+    fn removed(&self, rank: u32) -> u32 {
+        let rank = rank as usize;
+        (self.starts[rank + 1] - self.starts[rank]).saturating_sub(1)
+    }
+
+    fn all(&self) -> u32 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+}
+
+/// Writes what follows from the decisions.
+pub(super) struct ClusterWriter<'a> {
+    pub(super) outcomes: &'a ClusterOutcomes<'a>,
+    /// Answer of the texts, where they were asked.
+    pub(super) verified: Option<&'a VerifiedRemovals>,
+    pub(super) place: &'a OutputDir<'a>,
+    /// Folder for temporary files, and bytes of memory.
+    pub(super) folder: &'a Path,
+    pub(super) budget: u64,
+}
+
+/// What was written.
+pub(super) struct WrittenClusters {
+    pub(super) counts: ClusterDecisionCounts,
+    /// Fingerprints without ids that equal an earlier one.
+    pub(super) repeated: u64,
+    /// Files that were read for it.
+    pub(super) read: Option<ReadDocuments>,
+}
+
+/// Files on their way, and counts of what is in them.
+struct ClusterFiles {
+    kept: AtomicFile,
+    removed: AtomicFile,
+    clusters: RecordArranger,
+    places: ClusterPlaces,
+    counts: ClusterDecisionCounts,
+    line: Vec<u8>,
+}
+
+impl ClusterFiles {
+    fn id_line(&mut self, id: ListedId<'_>, is_kept: bool) -> io::Result<()> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, &IdLine { id })?;
+        self.line.push(b'\n');
+        match is_kept {
+            true => self.kept.write_all(&self.line),
+            false => self.removed.write_all(&self.line),
+        }
+    }
+
+    /// Keeps a document.
+    fn keep(&mut self, id: ListedId<'_>) -> io::Result<()> {
+        self.counts.kept += 1;
+        self.id_line(id, true)
+    }
+
+    /// Begins the line of a cluster with its survivor, if anything was removed for it.
+    fn begin(&mut self, rank: u32, survivor: &ListedId<'_>) -> io::Result<()> {
+        let removed = u64::from(self.places.removed(rank));
+        if removed == 0 {
+            return Ok(());
+        }
+        self.counts.clusters += 1;
+        if self.places.largest == Some(rank) {
+            self.counts.largest_cluster = Some(LargestCluster {
+                survivor: text_of(survivor),
+                removed,
+            });
+        }
+        let line = &mut self.line;
+        line.clear();
+        let number = self.places.numbers[rank as usize];
+        write!(line, "{{\"cluster\":{number},\"survivor\":")?;
+        serde_json::to_writer(&mut *line, survivor)?;
+        line.extend_from_slice(b",\"members\":[");
+        self.clusters.add(self.places.starts[rank as usize], line)
+    }
+
+    /// Removes a document for a survivor. The last member ends the line of the cluster.
+    fn remove(&mut self, survivor: u32, member: RemovedMember<'_>) -> io::Result<()> {
+        *count_of(&mut self.counts, member.reason) += 1;
+        let line = &mut self.line;
+        line.clear();
+        serde_json::to_writer(&mut *line, &member)?;
+        let survivor = survivor as usize;
+        let place = self.places.next[survivor];
+        self.places.next[survivor] += 1;
+        let is_last = place + 1 == self.places.starts[survivor + 1];
+        line.extend_from_slice(if is_last { b"]}\n" } else { b"," });
+        self.clusters.add(place, line)?;
+        self.id_line(member.id, false)
+    }
+}
+
+impl ClusterWriter<'_> {
+    fn open(&self, name: &str) -> Result<AtomicFile, BatchError> {
+        let path = self.place.path(name);
+        AtomicFile::create(&path, Compression::None).map_err(unwritable(self.place.folder))
+    }
+
+    fn files(&self) -> Result<ClusterFiles, BatchError> {
+        let sizes = match self.verified {
+            Some(verified) => verified.sizes.clone(),
+            None => self.outcomes.sizes(),
+        };
+        let places = ClusterPlaces::new(sizes);
+        let all = places.all();
+        let bytes = self.outcomes.ranking.id_bytes + MEMBER_BYTES * u64::from(all);
+        Ok(ClusterFiles {
+            kept: self.open("kept.jsonl")?,
+            removed: self.open("removed.jsonl")?,
+            clusters: RecordArranger::new(self.folder, all as usize, bytes, self.budget),
+            places,
+            counts: ClusterDecisionCounts::default(),
+            line: Vec::new(),
+        })
+    }
+
+    /// Writes all files but the summary.
+    pub(super) fn write(
+        &self,
+        documents: &ClusterDocuments<'_>,
+    ) -> Result<WrittenClusters, BatchError> {
+        let mut files = self.files()?;
+        let mut similarities = self.verified.map(|verified| verified.similarities.iter());
+        let mut repeated = 0;
+        let failed = unwritable(self.place.folder);
+        let read = documents.each(&mut |document| {
+            let id = document.id.listed();
+            let (rank, outcome) = self.outcomes.of(&document);
+            let linked = &self.outcomes.ranking.linked;
+            if !document.id.is_bare() && linked.is_repeated(&id, rank.is_some()) {
+                let id = id.to_string();
+                return Err(ClusterError::RepeatedId { id }.into());
+            }
+            match (rank, outcome) {
+                (_, DocumentOutcome::Again) => {
+                    repeated += 1;
+                    Ok(())
+                }
+                (None, DocumentOutcome::Kept) => files.keep(id),
+                (Some(rank), DocumentOutcome::Kept) => {
+                    files.begin(rank, &id).and_then(|()| files.keep(id))
+                }
+                (_, DocumentOutcome::Removed { survivor, distance }) => {
+                    let similarity = similarities.as_mut().and_then(Iterator::next).copied();
+                    match similarity.is_some_and(f64::is_nan) {
+                        true => files.keep(id),
+                        false => {
+                            files.remove(survivor, RemovedMember::new(id, distance, similarity))
+                        }
+                    }
+                }
+            }
+            .map_err(&failed)
+        })?;
+        let mut clusters = self.open("clusters.jsonl")?;
+        files.clusters.finish(&mut clusters).map_err(&failed)?;
+        for file in [files.kept, files.removed, clusters] {
+            file.commit().map_err(&failed)?;
+        }
+        Ok(WrittenClusters {
+            counts: files.counts,
+            repeated,
+            read,
+        })
+    }
+}
+
+impl<'a> RemovedMember<'a> {
+    fn new(id: ListedId<'a>, distance: Option<u8>, similarity: Option<f64>) -> Self {
+        let reason = match distance {
+            Some(0) => RemovalReason::SameFingerprint,
+            Some(_) => RemovalReason::Near,
+            None => RemovalReason::Connected,
+        };
+        Self {
+            id,
+            distance,
+            similarity,
+            reason,
+        }
+    }
+}
+
+/// An id as people read it.
+fn text_of(id: &ListedId<'_>) -> String {
+    match id {
+        ListedId::Number(number) => number.to_string(),
+        ListedId::Text(text) => text.to_string(),
+    }
+}
+
+fn count_of(counts: &mut ClusterDecisionCounts, reason: RemovalReason) -> &mut u64 {
+    match reason {
+        RemovalReason::SameFingerprint => &mut counts.removed_same_fingerprint,
+        RemovalReason::Near => &mut counts.removed_near,
+        RemovalReason::Connected => &mut counts.removed_connected,
+    }
+}

@@ -1,0 +1,188 @@
+//! Different fingerprints in ascending order, found by their leading bits; some of them marked.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Keys of a bucket, on average and where they are spread evenly.
+const BUCKET: usize = 4;
+
+/// A number that is found by its leading bits.
+pub(super) trait SortedKey: Copy + Ord {
+    /// The leading bits, fewer than 32.
+    fn leading(self, bits: u32) -> usize;
+}
+
+impl SortedKey for u64 {
+    fn leading(self, bits: u32) -> usize {
+        self.checked_shr(Self::BITS - bits).unwrap_or(0) as usize
+    }
+}
+
+impl SortedKey for u128 {
+    fn leading(self, bits: u32) -> usize {
+        self.checked_shr(Self::BITS - bits).unwrap_or(0) as usize
+    }
+}
+
+/// Ascending keys with a directory, which takes a byte for each.
+pub(super) struct SortedKeys<K> {
+    keys: Vec<K>,
+    /// Position of the first key of each bucket, and the end.
+    starts: Vec<u32>,
+    /// Leading bits that choose a bucket.
+    bits: u32,
+}
+
+/// Different fingerprints.
+pub(super) type SortedFingerprints = SortedKeys<u64>;
+
+impl<K: SortedKey> SortedKeys<K> {
+    /// Takes keys that ascend, each once.
+    pub(super) fn new(keys: Vec<K>) -> Self {
+        debug_assert!(keys.is_sorted_by(|a, b| a < b), "each once");
+        let bits = (keys.len() / BUCKET).max(1).ilog2();
+        let mut starts = vec![0_u32; (1 << bits) + 1];
+        for key in &keys {
+            starts[key.leading(bits) + 1] += 1;
+        }
+        let mut end = 0;
+        for start in &mut starts {
+            end += *start;
+            *start = end;
+        }
+        Self { keys, starts, bits }
+    }
+
+    /// Bytes of memory for so many keys.
+    pub(super) fn memory(count: u64) -> u64 {
+        (size_of::<K>() as u64 + 1) * count
+    }
+
+    pub(super) fn keys(&self) -> &[K] {
+        &self.keys
+    }
+
+    /// Position of a key, if it is there.
+    pub(super) fn find(&self, key: K) -> Option<u32> {
+        let bucket = key.leading(self.bits);
+        let start = self.starts[bucket] as usize;
+        let entries = &self.keys[start..self.starts[bucket + 1] as usize];
+        let at = entries.binary_search(&key).ok()?;
+        Some((start + at) as u32)
+    }
+
+    /// Only those that are marked.
+    pub(super) fn retain(self, marks: &FingerprintMarks) -> Self {
+        let Self { mut keys, .. } = self;
+        let mut at = 0;
+        keys.retain(|_| {
+            at += 1;
+            marks.has(at - 1)
+        });
+        keys.shrink_to_fit();
+        Self::new(keys)
+    }
+}
+
+/// A bit for each position, which all threads may set.
+pub(super) struct FingerprintMarks {
+    words: Vec<AtomicU64>,
+}
+
+impl FingerprintMarks {
+    pub(super) fn new(count: usize) -> Self {
+        let words = (0..count.div_ceil(64)).map(|_| AtomicU64::new(0));
+        Self {
+            words: words.collect(),
+        }
+    }
+
+    pub(super) fn set(&self, at: u32) {
+        let (word, bit) = (&self.words[at as usize / 64], 1 << (at % 64));
+        // Most are set again and again.
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    fn has(&self, at: u32) -> bool {
+        self.words[at as usize / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
+    }
+
+    /// Numbers the marked positions from 0, in their order.
+    pub(super) fn numbered(self) -> NumberedMarks {
+        let mut count = 0;
+        let numbered = self.words.into_iter().map(|word| {
+            let (word, before) = (word.into_inner(), count);
+            count += word.count_ones();
+            (word, before)
+        });
+        let (words, before) = numbered.unzip();
+        NumberedMarks { words, before }
+    }
+}
+
+/// Marks that tell how many others stand before each.
+pub(super) struct NumberedMarks {
+    words: Vec<u64>,
+    /// Marks before each word.
+    before: Vec<u32>,
+}
+
+impl NumberedMarks {
+    /// Number of a marked position among those that are marked.
+    pub(super) fn number(&self, at: u32) -> u32 {
+        let word = at as usize / 64;
+        let below = self.words[word] & ((1 << (at % 64)) - 1);
+        self.before[word] + below.count_ones()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Fingerprints spread evenly, or all close together.
+    fn fingerprints() -> impl Strategy<Value = Vec<u64>> {
+        let any = prop_oneof![any::<u64>(), 0..50_u64, Just(u64::MAX)];
+        prop::collection::btree_set(any, 0..300).prop_map(|all| all.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn longer_keys_are_found_too(all in prop::collection::btree_set(prop_oneof![any::<u128>(), 0..9_u128], 0..300), other in any::<u128>()) {
+            let keys: Vec<u128> = all.iter().copied().collect();
+            let sorted = SortedKeys::new(keys.clone());
+            for (at, &key) in keys.iter().enumerate() {
+                prop_assert_eq!(sorted.find(key), Some(at as u32));
+            }
+            prop_assert_eq!(sorted.find(other).is_some(), all.contains(&other));
+        }
+
+        #[test]
+        fn every_fingerprint_is_found_at_its_position_and_no_other(all in fingerprints(), others in fingerprints()) {
+            let sorted = SortedFingerprints::new(all.clone());
+            for (at, &fingerprint) in all.iter().enumerate() {
+                prop_assert_eq!(sorted.find(fingerprint), Some(at as u32));
+            }
+            for other in others {
+                prop_assert_eq!(sorted.find(other).is_some(), all.contains(&other));
+            }
+        }
+
+        #[test]
+        fn marked_ones_are_numbered_in_their_order(all in fingerprints(), choice in any::<u64>()) {
+            let marks = FingerprintMarks::new(all.len());
+            let chosen: Vec<u32> = (0..all.len() as u32).filter(|at| choice >> (at % 61) & 1 == 1).collect();
+            chosen.iter().for_each(|&at| marks.set(at));
+            let retained = SortedFingerprints::new(all.clone()).retain(&marks);
+            let expected: Vec<u64> = chosen.iter().map(|&at| all[at as usize]).collect();
+            prop_assert_eq!(retained.keys(), expected);
+            let numbered = marks.numbered();
+            for (number, &at) in chosen.iter().enumerate() {
+                prop_assert_eq!(numbered.number(at), number as u32);
+            }
+        }
+    }
+}

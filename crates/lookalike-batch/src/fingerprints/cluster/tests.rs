@@ -1,0 +1,338 @@
+//! The job against the slow definition, on small collections.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lookalike::{Decision, survivors};
+use lookalike_hamming::FingerprintWriter;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::observer::NoProgress;
+use crate::{FingerprintJoin, JobLimits};
+
+/// A document of a test.
+type Numbered = (u64, u64);
+
+/// Fingerprints in families: chains, copies, and some that are far from all. Ids are different numbers in no order.
+fn collections() -> impl Strategy<Value = Vec<Numbered>> {
+    let fingerprint = (0..6_u64, prop::collection::vec(0..12_u32, 0..5));
+    prop::collection::vec(fingerprint, 1..60).prop_map(|all| {
+        let of = |(family, flips): &(u64, Vec<u32>)| {
+            let base = (family + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            flips.iter().fold(base, |code, flip| code ^ 1 << (5 * flip))
+        };
+        let id = |at: usize| (at as u64 + 1) * 7919 % 10_007;
+        all.iter()
+            .enumerate()
+            .map(|(at, one)| (id(at), of(one)))
+            .collect()
+    })
+}
+
+fn keeps() -> impl Strategy<Value = FingerprintKeep> {
+    prop::sample::select(vec![
+        FingerprintKeep::First,
+        FingerprintKeep::Last,
+        FingerprintKeep::Id,
+    ])
+}
+
+fn file_of(documents: &[Numbered]) -> Vec<u8> {
+    let mut writer = FingerprintWriter::with_ids(Vec::new(), 7).unwrap();
+    for &(id, fingerprint) in documents {
+        writer.push(fingerprint, id).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// Bytes of kept, removed and clusters.
+type ResultBytes = [Vec<u8>; 3];
+
+/// Options of a test's job.
+#[derive(Clone, Copy)]
+struct TestJob {
+    distance: Option<u32>,
+    keep: FingerprintKeep,
+    rule: FingerprintRule,
+    threads: usize,
+    memory: u64,
+}
+
+impl TestJob {
+    fn run(
+        self,
+        inputs: &[PathBuf],
+        pairs: &[PathBuf],
+    ) -> Result<(ResultBytes, ClusterSummary), BatchError> {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = tempfile::tempdir().unwrap();
+        let job = FingerprintClustering {
+            inputs,
+            pairs,
+            distance: self.distance,
+            keep: Some(self.keep),
+            rule: self.rule,
+            verify: None,
+            losses: LossPolicy::Tolerate,
+            limits: &JobLimits {
+                threads: self.threads,
+                memory: self.memory,
+            },
+            folder: spool.path(),
+            observer: &NoProgress,
+        };
+        let summary = job.cluster(folder.path(), IfExists::New, "")?;
+        let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+        Ok((
+            ["kept.jsonl", "removed.jsonl", "clusters.jsonl"].map(read),
+            summary,
+        ))
+    }
+}
+
+fn lines(values: impl IntoIterator<Item = Value>) -> Vec<u8> {
+    let lines = values.into_iter().map(|value| format!("{value}\n"));
+    lines.collect::<String>().into_bytes()
+}
+
+/// Documents of each fingerprint, by position and best first; fingerprints in the order in which they are wanted.
+fn wanted(documents: &[Numbered], keep: FingerprintKeep) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..documents.len()).collect();
+    match keep {
+        FingerprintKeep::First => {}
+        FingerprintKeep::Last => order.reverse(),
+        FingerprintKeep::Id => order.sort_by_key(|&at| documents[at].0),
+    }
+    let mut classes: Vec<Vec<usize>> = Vec::new();
+    for at in order {
+        let mut known = classes.iter_mut();
+        match known.find(|class| documents[class[0]].1 == documents[at].1) {
+            Some(class) => class.push(at),
+            None => classes.push(vec![at]),
+        }
+    }
+    classes
+}
+
+/// The results by the slow definition.
+fn slow(
+    documents: &[Numbered],
+    distance: u32,
+    keep: FingerprintKeep,
+    rule: FingerprintRule,
+) -> ResultBytes {
+    let classes = wanted(documents, keep);
+    let apart =
+        |a: usize, b: usize| (documents[classes[a][0]].1 ^ documents[classes[b][0]].1).count_ones();
+    let mut pairs = Vec::new();
+    for b in 0..classes.len() {
+        for a in (0..b).filter(|&a| apart(a, b) <= distance) {
+            pairs.push((a, b, 1.0 / f64::from(apart(a, b))));
+        }
+    }
+    let priority: Vec<usize> = (0..classes.len()).collect();
+    let survivor_of: Vec<usize> = match rule {
+        FingerprintRule::Stars => (survivors(&priority, &pairs).iter().enumerate())
+            .map(|(class, decision)| match decision {
+                Decision::Survivor => class,
+                Decision::Removed { survivor, .. } => *survivor,
+            })
+            .collect(),
+        FingerprintRule::Components => {
+            // The least number spreads along pairs until nothing changes.
+            let mut first = priority.clone();
+            for _ in 0..classes.len() {
+                for &(a, b, _) in &pairs {
+                    let least = first[a].min(first[b]);
+                    (first[a], first[b]) = (least, least);
+                }
+            }
+            first
+        }
+    };
+    // Position of the survivor, and what a member says, by position.
+    let mut removed: BTreeMap<usize, (usize, Value)> = BTreeMap::new();
+    for (class, members) in classes.iter().enumerate() {
+        let survivor = survivor_of[class];
+        for &at in members {
+            let id = documents[at].0;
+            let member = match (survivor == class, rule) {
+                (true, _) if at == members[0] => continue,
+                (true, _) => json!({"id": id, "distance": 0, "reason": "same-fingerprint"}),
+                (false, FingerprintRule::Stars) => {
+                    json!({"id": id, "distance": apart(class, survivor), "reason": "near"})
+                }
+                (false, FingerprintRule::Components) => json!({"id": id, "reason": "connected"}),
+            };
+            removed.insert(at, (survivor, member));
+        }
+    }
+    let id = |at: usize| json!({ "id": documents[at].0 });
+    let is_removed = |at: &usize| removed.contains_key(at);
+    let all = 0..documents.len();
+    let mut clusters = Vec::new();
+    for (class, members) in classes.iter().enumerate() {
+        let mine = removed.values().filter(|(survivor, _)| *survivor == class);
+        let mine: Vec<Value> = mine.map(|(_, member)| member.clone()).collect();
+        if !mine.is_empty() {
+            let survivor = documents[members[0]].0;
+            clusters.push(
+                json!({"cluster": clusters.len() + 1, "survivor": survivor, "members": mine}),
+            );
+        }
+    }
+    [
+        lines(all.clone().filter(|at| !is_removed(at)).map(id)),
+        lines(all.filter(is_removed).map(id)),
+        lines(clusters),
+    ]
+}
+
+/// JSON lines with the names of their fields in one order.
+fn sorted_fields(bytes: &[u8]) -> Vec<Value> {
+    let lines = bytes
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+/// The pairs of a collection as `join` writes them.
+fn joined(file: &Path, folder: &Path, distance: u32) -> Vec<u8> {
+    let join = FingerprintJoin {
+        f: file,
+        q: None,
+        distance,
+        losses: LossPolicy::Tolerate,
+        limits: &JobLimits::default(),
+        folder,
+        observer: &NoProgress,
+    };
+    let mut out = Vec::new();
+    join.write(&mut out).unwrap();
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn decisions_are_those_of_the_slow_definition_for_any_threads_and_memory(
+        documents in collections(),
+        distance in 0..6_u32,
+        keep in keeps(),
+        is_stars in any::<bool>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let rule = if is_stars { FingerprintRule::Stars } else { FingerprintRule::Components };
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = ["a.lkfp", "b.lkfp"].map(|name| folder.path().join(name));
+        let (first, second) = documents.split_at(cut.index(documents.len()));
+        fs::write(&inputs[0], file_of(first)).unwrap();
+        fs::write(&inputs[1], file_of(second)).unwrap();
+        let job = TestJob { distance: Some(distance), keep, rule, threads: 1, memory: 1 << 30 };
+        let (found, summary) = job.run(&inputs, &[]).unwrap();
+        let expected = slow(&documents, distance, keep, rule);
+        for (found, expected) in found.iter().zip(&expected) {
+            prop_assert_eq!(sorted_fields(found), sorted_fields(expected));
+        }
+        let decisions = &summary.decisions;
+        prop_assert_eq!(summary.counts.documents, documents.len() as u64);
+        prop_assert_eq!(decisions.kept, sorted_fields(&expected[0]).len() as u64);
+        prop_assert_eq!(decisions.removed(), sorted_fields(&expected[1]).len() as u64);
+        prop_assert_eq!(decisions.clusters, sorted_fields(&expected[2]).len() as u64);
+        let sizes = sorted_fields(&expected[2]).into_iter().map(|cluster| cluster["members"].as_array().unwrap().len() as u64);
+        prop_assert_eq!(decisions.largest_cluster.as_ref().map(|largest| largest.removed), sizes.max());
+        let other = TestJob { threads: 3, memory: 44 << 20, ..job };
+        prop_assert_eq!(&other.run(&inputs, &[]).unwrap().0, &found);
+    }
+
+    #[test]
+    fn pairs_of_a_join_in_any_order_decide_as_the_files_do(
+        documents in collections(),
+        distance in 0..6_u32,
+        keep in keeps(),
+        is_stars in any::<bool>(),
+        shuffle in any::<u64>(),
+        is_listed_in_full in any::<bool>(),
+    ) {
+        let rule = if is_stars { FingerprintRule::Stars } else { FingerprintRule::Components };
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = [folder.path().join("a.lkfp")];
+        fs::write(&inputs[0], file_of(&documents)).unwrap();
+        let mut rows: Vec<String> = match is_listed_in_full {
+            // A join of two collections lists every pair of ids both ways, and each id with itself.
+            true => documents.iter().flat_map(|&(f, x)| documents.iter().filter_map(move |&(q, y)| {
+                let apart = (x ^ y).count_ones();
+                (apart <= distance).then(|| json!({"f": f, "q": q, "distance": apart}).to_string())
+            })).collect(),
+            false => String::from_utf8(joined(&inputs[0], folder.path(), distance)).unwrap().lines().map(str::to_owned).collect(),
+        };
+        let mut state = shuffle;
+        rows.sort_by_cached_key(|_| { state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1); state >> 7 });
+        let lists = ["1.jsonl", "2.jsonl"].map(|name| folder.path().join(name));
+        let (first, second) = rows.split_at(rows.len() / 3);
+        fs::write(&lists[0], first.join("\n")).unwrap();
+        fs::write(&lists[1], second.join("\n")).unwrap();
+        let job = TestJob { distance: Some(distance), keep, rule, threads: 2, memory: 1 << 30 };
+        let straight = job.run(&inputs, &[]).unwrap().0;
+        prop_assert_eq!(&job.run(&inputs, &lists).unwrap().0, &straight);
+
+        // Without files the ids of the pairs are all documents, and the smallest is wanted most.
+        let job = TestJob { keep: FingerprintKeep::Id, ..job };
+        let mut ordered = documents.clone();
+        ordered.sort_unstable();
+        let expected = slow(&ordered, distance, FingerprintKeep::Id, rule);
+        let found = job.run(&[], &lists).unwrap().0;
+        prop_assert_eq!(sorted_fields(&found[1]), sorted_fields(&expected[1]));
+        prop_assert_eq!(sorted_fields(&found[2]), sorted_fields(&expected[2]));
+        let is_listed = |line: &Value| rows.iter().any(|row| {
+            let row: Value = serde_json::from_str(row).unwrap();
+            ["a", "b", "f", "q"].iter().any(|side| row[side] == line["id"])
+        });
+        let kept: Vec<Value> = sorted_fields(&expected[0]).into_iter().filter(is_listed).collect();
+        prop_assert_eq!(sorted_fields(&found[0]), kept);
+    }
+
+    #[test]
+    fn fingerprints_without_ids_are_one_document_each(documents in collections(), distance in 0..5_u32) {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = [folder.path().join("a.u64")];
+        let bytes = documents.iter().flat_map(|document| document.1.to_le_bytes());
+        fs::write(&inputs[0], bytes.collect::<Vec<u8>>()).unwrap();
+        let mut distinct: Vec<Numbered> = Vec::new();
+        for &(_, fingerprint) in &documents {
+            if distinct.iter().all(|known| known.1 != fingerprint) {
+                distinct.push((fingerprint, fingerprint));
+            }
+        }
+        let job = TestJob { distance: Some(distance), keep: FingerprintKeep::First, rule: FingerprintRule::Stars, threads: 2, memory: 1 << 30 };
+        let (found, summary) = job.run(&inputs, &[]).unwrap();
+        let expected = slow(&distinct, distance, FingerprintKeep::First, FingerprintRule::Stars);
+        // The same with fingerprints as ids, in hexadecimal.
+        let hexadecimal = |bytes: &[u8]| {
+            let named = |value: &mut Value| {
+                if let Some(number) = value.as_u64() {
+                    *value = format!("{number:016x}").into();
+                }
+            };
+            sorted_fields(bytes).into_iter().map(|mut line| {
+                for name in ["id", "survivor"] {
+                    line.get_mut(name).map(named);
+                }
+                if let Some(members) = line.get_mut("members") {
+                    members.as_array_mut().unwrap().iter_mut().for_each(|member| named(&mut member["id"]));
+                }
+                line
+            }).collect::<Vec<Value>>()
+        };
+        for (found, expected) in found.iter().zip(&expected) {
+            prop_assert_eq!(sorted_fields(found), hexadecimal(expected));
+        }
+        prop_assert_eq!(summary.counts.repeated, (documents.len() - distinct.len()) as u64);
+    }
+}

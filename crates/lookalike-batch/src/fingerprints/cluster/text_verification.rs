@@ -1,0 +1,351 @@
+//! Removals by fingerprint held against the texts: only those count whose documents resemble each other.
+//!
+//! Documents that are removed, and those that they are removed for, are read again, each once; their feature sets go to disk where there are many.
+//! The resemblance of each pair is exact, as in `dedup`.
+
+use std::sync::Arc;
+
+use lookalike::feature::FeatureExtractor;
+use lookalike::resemblance::{intersection_at_least, resemblance_of, shared_needed};
+use lookalike::{Scheme, Terms};
+use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
+
+use super::documents::ClusterDocuments;
+use super::error::ClusterError;
+use super::id_table::IdTable;
+use super::memory_shares::MemoryShares;
+use super::outcomes::{ClusterOutcomes, DocumentOutcome};
+use super::{FingerprintClustering, VerificationCounts};
+use crate::document_memory::{DocumentMemory, DocumentUse};
+use crate::error::BatchError;
+use crate::fields::FieldTally;
+use crate::fingerprints::files::ListedId;
+use crate::observer::JobStage;
+use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
+
+/// Nobody's number.
+const NOBODY: u32 = u32::MAX;
+
+/// Texts of the documents, and what resembles.
+pub struct TextVerification<'a> {
+    /// Sources to read.
+    pub inputs: &'a Inputs,
+    /// Options for reading them.
+    pub options: &'a InputOptions,
+    /// Steps from texts to features.
+    pub scheme: Scheme,
+    /// The table of terms that the scheme names.
+    pub terms: Option<Arc<Terms>>,
+    /// Least resemblance of a removed document to its survivor, above 0 and at most 1.
+    pub threshold: f64,
+}
+
+/// Removed documents, in the order of all, and those that they are removed for.
+#[derive(Default)]
+struct ClaimedRemovals {
+    ids: IdTable,
+    /// Number of a removed document's id, and the rank of its survivor.
+    removed: Vec<[u32; 2]>,
+    /// Number of each survivor's id, by rank.
+    survivors: Vec<u32>,
+}
+
+/// What the texts say of the removals.
+pub(super) struct VerifiedRemovals {
+    /// Resemblance of each removed document to its survivor, in the order of documents; not a number if it is below the threshold.
+    pub(super) similarities: Vec<f64>,
+    /// Documents that remain removed, by rank of their survivor.
+    pub(super) sizes: Vec<u32>,
+    pub(super) counts: VerificationCounts,
+    /// Texts that could not be read.
+    pub(super) skipped: Vec<SkippedRow>,
+}
+
+/// Feature sets of the documents, by number of the id.
+struct TextSets {
+    sets: SetStore,
+    /// Where the set lies, and its size; none for a document that was not met.
+    places: Vec<Option<(SetPlace, u32)>>,
+}
+
+impl TextSets {
+    fn set<'b>(
+        &'b self,
+        number: u32,
+        buffer: &'b mut Vec<u64>,
+    ) -> std::io::Result<Option<&'b [u64]>> {
+        match self.places[number as usize] {
+            Some((at, size)) => self.sets.get(number, at, size as usize, buffer).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+struct TextWorker<'a> {
+    verification: &'a TextVerification<'a>,
+    ids: &'a IdTable,
+    parser: Parser<'a>,
+    extractor: FeatureExtractor,
+}
+
+/// Feature sets of one chunk, each behind its header.
+#[derive(Default)]
+struct TextBatch {
+    words: Vec<u64>,
+    /// Number of the id, word of the header, and size of each.
+    sets: Vec<(u32, u32, u32)>,
+    records: u64,
+    fields: FieldTally,
+    disk_bytes: u64,
+    skipped: Vec<SkippedInput>,
+}
+
+/// The number of a record's id: a number of a file of fingerprints is its own text.
+fn number_of(ids: &IdTable, id: &str) -> Option<u32> {
+    let by_text = ids.find(&ListedId::Text(id.into()));
+    by_text.or_else(|| {
+        let number: u64 = id.parse().ok()?;
+        ids.find(&ListedId::Number(number))
+            .filter(|_| number.to_string() == id)
+    })
+}
+
+impl ChunkWorker<RecordChunk> for TextWorker<'_> {
+    type Output = TextBatch;
+
+    fn run(&mut self, chunk: &RecordChunk) -> Result<TextBatch, BatchError> {
+        let mut made = TextBatch {
+            disk_bytes: chunk.disk_bytes,
+            ..TextBatch::default()
+        };
+        let Self {
+            verification,
+            ids,
+            parser,
+            extractor,
+        } = self;
+        let skips = chunk.skips.iter().map(SkippedInput::part);
+        made.skipped.extend(skips);
+        parser.parse(chunk, &mut |record| match record {
+            Ok(record) => {
+                made.records += 1;
+                made.fields.count(&record);
+                let Some(number) = number_of(ids, &record.id) else {
+                    return;
+                };
+                let set = match verification.options.fields.is_none() {
+                    true => extractor.feature_set(&record.text),
+                    false => extractor.extract_with(&record.text, &record.fields).set,
+                };
+                made.sets
+                    .push((number, made.words.len() as u32, set.len() as u32));
+                made.words.push(header(number, set.len()));
+                made.words.extend_from_slice(set);
+            }
+            Err(bad) => made
+                .skipped
+                .push(SkippedInput::record(verification.inputs, &bad)),
+        });
+        Ok(made)
+    }
+
+    fn shrink(&mut self) {
+        self.parser.shrink();
+        self.extractor.shrink();
+    }
+}
+
+impl ClaimedRemovals {
+    fn collect(
+        outcomes: &ClusterOutcomes<'_>,
+        documents: &ClusterDocuments<'_>,
+        shares: &MemoryShares,
+    ) -> Result<Self, BatchError> {
+        let mut claimed = Self {
+            survivors: vec![NOBODY; outcomes.ranking.classes.len()],
+            ..Self::default()
+        };
+        let sizes = outcomes.sizes();
+        documents.each(&mut |document| {
+            let (rank, outcome) = outcomes.of(&document);
+            let survivor = rank.filter(|&rank| sizes[rank as usize] > 0);
+            let (is_removed, rank) = match (outcome, survivor) {
+                (DocumentOutcome::Removed { survivor, .. }, _) => (true, survivor),
+                (DocumentOutcome::Kept, Some(rank)) => (false, rank),
+                _ => return Ok(()),
+            };
+            if document.id.is_bare() {
+                return Err(ClusterError::NoIds.into());
+            }
+            let (id, before) = (document.id.listed(), claimed.ids.len());
+            let number = claimed.ids.number(&id);
+            if number < before {
+                let id = id.to_string();
+                return Err(ClusterError::RepeatedId { id }.into());
+            }
+            match is_removed {
+                true => claimed.removed.push([number, rank]),
+                false => claimed.survivors[rank as usize] = number,
+            }
+            if number.is_multiple_of(1 << 14) {
+                let used = claimed.ids.memory() + 16 * claimed.removed.len() as u64;
+                shares.ensure_list(used, u64::from(number))?;
+            }
+            Ok(())
+        })?;
+        Ok(claimed)
+    }
+}
+
+impl FingerprintClustering<'_> {
+    /// Holds all removals against the texts.
+    pub(super) fn verify(
+        &self,
+        texts: &TextVerification<'_>,
+        outcomes: &ClusterOutcomes<'_>,
+        documents: &ClusterDocuments<'_>,
+    ) -> Result<VerifiedRemovals, BatchError> {
+        let shares = MemoryShares::new(self.limits);
+        let claimed = ClaimedRemovals::collect(outcomes, documents, &shares)?;
+        let mut rows = SkippedRows::default();
+        let sets = self.read_texts(texts, &claimed.ids, &shares, &mut rows)?;
+        self.observer.stage(JobStage::Compare, 0);
+        let mut similarities = vec![f64::NAN; claimed.removed.len()];
+        let share = claimed.removed.len().div_ceil(self.limits.threads).max(1);
+        let compared: std::io::Result<()> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (claimed.removed.chunks(share))
+                .zip(similarities.chunks_mut(share))
+                .map(|(removed, found)| {
+                    let (sets, survivors) = (&sets, &claimed.survivors);
+                    scope.spawn(move || {
+                        resemblances(sets, removed, survivors, texts.threshold, found)
+                    })
+                })
+                .collect();
+            let mut done = workers.into_iter().map(|worker| worker.join());
+            done.try_for_each(|done| done.expect("workers do not panic"))
+        });
+        compared.map_err(BatchError::temporary(self.folder))?;
+        let mut sizes = vec![0; claimed.survivors.len()];
+        let mut counts = VerificationCounts {
+            texts: sets.places.iter().flatten().count() as u64,
+            missing: sets.places.iter().filter(|place| place.is_none()).count() as u64,
+            ..VerificationCounts::default()
+        };
+        for (&[_, survivor], similarity) in claimed.removed.iter().zip(&similarities) {
+            match similarity.is_nan() {
+                true => counts.kept_after_all += 1,
+                false => sizes[survivor as usize] += 1,
+            }
+        }
+        Ok(VerifiedRemovals {
+            similarities,
+            sizes,
+            counts,
+            skipped: rows.finish(),
+        })
+    }
+
+    /// Reads the texts of the documents in the table.
+    fn read_texts(
+        &self,
+        texts: &TextVerification<'_>,
+        ids: &IdTable,
+        shares: &MemoryShares,
+        rows: &mut SkippedRows,
+    ) -> Result<TextSets, BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        self.losses.refuse_undiscovered(texts.inputs)?;
+        self.observer
+            .stage(JobStage::Scan, texts.inputs.total_bytes());
+        let extractor = match &texts.terms {
+            Some(terms) => FeatureExtractor::with_terms(&texts.scheme, terms)
+                .map_err(|error| BatchError::Settings(error.to_string()))?,
+            None => FeatureExtractor::new(&texts.scheme),
+        };
+        let worker = || TextWorker {
+            verification: texts,
+            ids,
+            parser: Parser::new(texts.inputs, texts.options),
+            extractor: extractor.clone(),
+        };
+        let uses = DocumentUse::Features(&texts.scheme);
+        let memory = DocumentMemory::new(self.limits, uses, texts.inputs, texts.options);
+        for skip in &texts.inputs.skips {
+            rows.take(SkippedInput::part(skip));
+        }
+        let mut read = TextSets {
+            sets: SetStore::new(shares.texts()),
+            places: vec![None; ids.len() as usize],
+        };
+        let (mut bytes, mut records, mut fields) = (0, 0, FieldTally::default());
+        run_in_order(
+            texts.inputs.chunks(texts.options),
+            memory,
+            (0..self.limits.threads).map(|_| worker()).collect(),
+            |made| {
+                for skipped in made.skipped {
+                    self.losses.refuse_first(&skipped)?;
+                    rows.take(skipped);
+                }
+                let segment = read
+                    .sets
+                    .push(made.words, self.folder)
+                    .map_err(&temporary)?;
+                for (number, word, size) in made.sets {
+                    let known = &mut read.places[number as usize];
+                    if known.replace((place(segment, word), size)).is_some() {
+                        let id = ids.id(number).to_string();
+                        return Err(ClusterError::RepeatedId { id }.into());
+                    }
+                }
+                records += made.records;
+                fields.add(&made.fields);
+                bytes += made.disk_bytes;
+                self.observer.advance(bytes);
+                Ok(())
+            },
+        )?;
+        fields.check(texts.inputs, texts.options)?;
+        let none_is_there = ids.len() > 0 && read.places.iter().all(Option::is_none);
+        match none_is_there {
+            true => Err(ClusterError::NoTexts {
+                records,
+                id: ids.id(0).to_string(),
+            }
+            .into()),
+            false => Ok(read),
+        }
+    }
+}
+
+/// The resemblance of each removed document to its survivor, where it reaches the threshold.
+fn resemblances(
+    sets: &TextSets,
+    removed: &[[u32; 2]],
+    survivors: &[u32],
+    threshold: f64,
+    found: &mut [f64],
+) -> std::io::Result<()> {
+    let (mut own, mut other) = (Vec::new(), Vec::new());
+    for (&[document, survivor], found) in removed.iter().zip(found) {
+        let survivor = survivors[survivor as usize];
+        let (Some(a), Some(b)) = (
+            sets.set(document, &mut own)?,
+            sets.set(survivor, &mut other)?,
+        ) else {
+            continue;
+        };
+        // Texts without features resemble nothing.
+        if a.is_empty() || b.is_empty() {
+            continue;
+        }
+        let needed = shared_needed(a.len(), b.len(), threshold);
+        if let Some(shared) = intersection_at_least(a, b, needed) {
+            *found = resemblance_of(shared, a.len(), b.len());
+        }
+    }
+    Ok(())
+}

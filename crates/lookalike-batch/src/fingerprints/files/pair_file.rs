@@ -1,0 +1,212 @@
+//! Pairs as `lookalike join` prints them: one JSON object a line, packed or not.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::CodesError;
+use super::ids::FingerprintName;
+use super::open::{self, FingerprintStream, OpenedFile};
+
+/// A longer line is no pair, and must not fill the memory.
+const LONGEST: u64 = 1 << 20;
+
+/// The id of a document in a line: ascending, numbers come before texts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ListedId<'a> {
+    /// A number of a fingerprint file.
+    Number(u64),
+    /// Any other id.
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+}
+
+impl<'a> From<FingerprintName<'a>> for ListedId<'a> {
+    fn from(name: FingerprintName<'a>) -> Self {
+        match name {
+            FingerprintName::Number(number) => Self::Number(number),
+            FingerprintName::Text(text) => Self::Text(text.into()),
+            FingerprintName::Fingerprint(fingerprint) => Self::Text(fingerprint.to_string().into()),
+        }
+    }
+}
+
+/// As JSON, so that a number and a text of the same digits can be told apart.
+impl std::fmt::Display for ListedId<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => write!(f, "{text:?}"),
+        }
+    }
+}
+
+/// Two documents and the distance of their fingerprints.
+pub(crate) struct ListedPair<'a> {
+    pub(crate) a: ListedId<'a>,
+    pub(crate) b: ListedId<'a>,
+    pub(crate) distance: u8,
+    /// Number of the line, from 1.
+    pub(crate) line: u64,
+}
+
+/// A line of one collection (a, b) or of two (f, q).
+#[derive(Deserialize)]
+struct JoinedLine<'a> {
+    #[serde(borrow)]
+    a: Option<ListedId<'a>>,
+    #[serde(borrow)]
+    b: Option<ListedId<'a>>,
+    #[serde(borrow)]
+    f: Option<ListedId<'a>>,
+    #[serde(borrow)]
+    q: Option<ListedId<'a>>,
+    distance: Option<u64>,
+}
+
+/// An open list of pairs.
+pub(crate) struct PairFile {
+    name: String,
+    input: BufReader<FingerprintStream>,
+    bytes: Option<u64>,
+    read: Arc<AtomicU64>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+/// Reason why a list of pairs cannot be read on.
+pub(crate) enum PairFileError {
+    /// The medium failed.
+    Io(CodesError),
+    /// A line is no pair: its number, and why.
+    Line(u64, String),
+}
+
+impl PairFile {
+    /// Opens a list; `-` is standard input.
+    pub(crate) fn open(path: &Path) -> Result<Self, CodesError> {
+        let OpenedFile {
+            name,
+            input,
+            bytes,
+            read,
+            ..
+        } = open::open(path)?;
+        Ok(Self {
+            name,
+            input: BufReader::with_capacity(1 << 18, input),
+            bytes,
+            read,
+            line: Vec::new(),
+            number: 0,
+        })
+    }
+
+    /// The name as the user wrote it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of the file as stored; none for standard input.
+    pub(crate) fn total_bytes(&self) -> Option<u64> {
+        self.bytes
+    }
+
+    /// Counts the bytes read so far, as stored.
+    pub(crate) fn bytes_read(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.read)
+    }
+
+    /// The next pair; none at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<ListedPair<'_>>, PairFileError> {
+        loop {
+            self.line.clear();
+            let read = io::Read::by_ref(&mut self.input)
+                .take(LONGEST)
+                .read_until(b'\n', &mut self.line);
+            let read = read.map_err(|source| {
+                let name = self.name.clone();
+                PairFileError::Io(CodesError::Io { name, source })
+            })?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
+                let reason = "longer than 1 MiB".to_owned();
+                return Err(PairFileError::Line(self.number, reason));
+            }
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let pair = pair_of(self.line.trim_ascii(), self.number);
+        pair.map(Some)
+            .map_err(|reason| PairFileError::Line(self.number, reason))
+    }
+}
+
+/// The pair of a line, or what is wrong with it.
+fn pair_of(line: &[u8], number: u64) -> Result<ListedPair<'_>, String> {
+    let read: JoinedLine<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let sides = match (read.a, read.b, read.f, read.q) {
+        (Some(a), Some(b), None, None) | (None, None, Some(a), Some(b)) => Some((a, b)),
+        _ => None,
+    };
+    let (a, b) = sides.ok_or("has neither a and b nor f and q")?;
+    let distance = read.distance.ok_or("has no distance")?;
+    let distance = u8::try_from(distance)
+        .ok()
+        .filter(|&distance| distance <= 128)
+        .ok_or_else(|| format!("distance {distance} is more than the bits of a fingerprint"))?;
+    Ok(ListedPair {
+        a,
+        b,
+        distance,
+        line: number,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<(String, String, u8), String> {
+        let pair = pair_of(line.as_bytes(), 1)?;
+        Ok((pair.a.to_string(), pair.b.to_string(), pair.distance))
+    }
+
+    #[test]
+    fn pairs_of_one_collection_and_of_two_are_read_with_ids_of_both_kinds() {
+        let owned = |a: &str, b: &str, distance| Ok((a.to_owned(), b.to_owned(), distance));
+        assert_eq!(
+            read(r#"{"a":"x\n","b":7,"distance":3,"more":[1]}"#),
+            owned("\"x\\n\"", "7", 3)
+        );
+        assert_eq!(
+            read(r#"{"f":12,"q":"12","distance":0}"#),
+            owned("12", "\"12\"", 0)
+        );
+    }
+
+    #[test]
+    fn lines_that_are_no_pairs_are_refused_with_a_reason() {
+        for (line, reason) in [
+            (r#"{"a":"x","distance":1}"#, "neither a and b"),
+            (r#"{"a":"x","q":"y","distance":1}"#, "neither a and b"),
+            (r#"{"a":"x","b":"y","similarity":0.9}"#, "no distance"),
+            (r#"{"a":"x","b":"y","distance":129}"#, "distance 129"),
+            (r#"{"a":"x","b":"y","distance":-1}"#, "invalid value"),
+            (r#"{"a":1.5,"b":"y","distance":1}"#, "did not match"),
+            ("a\tb\t1", "expected value"),
+        ] {
+            let found = read(line).unwrap_err();
+            assert!(found.contains(reason), "{line}: {found}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! `lookalike cluster`: from fingerprints, or pairs of them, to what is kept and what is removed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use lookalike::scheme::{Sketch, Weight};
+use lookalike_batch::fingerprints::cluster::{
+    CLUSTER_RESULTS, ClusterSummary, FingerprintClustering, FingerprintKeep, FingerprintRule,
+    TextVerification,
+};
+use lookalike_batch::{DocumentUse, IfExists, JobLimits, ensure_documents_fit};
+use lookalike_corpus::{InputOptions, Inputs, OutputFolder};
+
+use crate::arguments::{InputArguments, RunArguments, SchemeArguments, command_line, share};
+use crate::console::{self, Console};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(
+    mut_arg("inputs", |inputs| inputs
+        .required(false)
+        .required_unless_present("pairs")
+        .help("Files of fingerprints, which are joined with themselves")
+        .long_help(None)),
+    after_help = "\
+Writes into DIR: kept.jsonl and removed.jsonl (a line {\"id\":..} for each document), clusters.jsonl
+(who was removed for whom, and why) and run.json, which is written last.
+
+INPUT are files of fingerprints in any format of `lookalike fingerprint`; they are joined with
+themselves. With --pairs the pairs come from `lookalike join` instead, and INPUT says which
+documents there are; without INPUT these are the ids of the pairs. Fingerprints without ids are
+called by themselves, and equal ones are one document.
+
+A removed document is within the distance of the one that it is removed for; with --components it
+may be any number of small changes away. Fingerprints decide, no text is read: nothing is verified
+unless --verify names the texts. Then only those are removed that resemble the one that they are
+removed for by --threshold or more, and the options on input and features say how texts are read
+and compared.
+
+Example:
+  lookalike fingerprint crawl.jsonl -o crawl.lkfp
+  lookalike cluster crawl.lkfp -o out
+  lookalike join crawl.lkfp -o pairs.jsonl
+  lookalike cluster crawl.lkfp --pairs pairs.jsonl -o out        the same from pairs
+  lookalike cluster crawl.lkfp --verify crawl.jsonl -o out       removals held against the texts"
+)]
+pub(crate) struct ClusterArguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// Pairs as `lookalike join` prints them (also .gz and .zst), or - for standard input; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pairs: Vec<PathBuf>,
+
+    /// Directory for the results; it is created
+    #[arg(long, short, value_name = "DIR")]
+    output: PathBuf,
+
+    /// Most bits in which the fingerprints of a pair differ, 0 to 16 [default: 3; with --pairs as they are]
+    #[arg(long, value_name = "BITS")]
+    distance: Option<u32>,
+
+    /// Document of a cluster that survives: first or last of INPUT, or id, the smallest [default: first; without INPUT id]
+    #[arg(long, value_name = "RULE")]
+    keep: Option<FingerprintKeep>,
+
+    /// Keep one document of each connected component, whatever its distance to the others
+    #[arg(long)]
+    components: bool,
+
+    /// Replace results that are already there
+    #[arg(long)]
+    overwrite: bool,
+
+    /// Documents that the fingerprints were made of: remove only what resembles its survivor; may be repeated
+    #[arg(long, value_name = "PATH")]
+    verify: Vec<OsString>,
+
+    /// Least resemblance of a removed document to its survivor, above 0 and at most 1
+    #[arg(long, value_name = "SHARE", default_value = "0.8", value_parser = share)]
+    threshold: f64,
+
+    #[command(flatten)]
+    scheme: SchemeArguments,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
+    let console = Console::new(arguments.run.quiet);
+    let is_ours = !arguments.output.exists();
+    let done = arguments.cluster(&console);
+    console.clear();
+    if is_ours && done.is_err() {
+        // A job that failed leaves no empty folder.
+        let _ = std::fs::remove_dir(&arguments.output);
+    }
+    let summary = done?;
+    if arguments.run.json {
+        console::json(&summary)?;
+    } else if !arguments.run.quiet {
+        console::cluster_summary(&summary, &arguments.output);
+    }
+    let of_texts = summary.verification.iter().flat_map(|texts| &texts.skipped);
+    let of_files = summary.inputs.iter().flat_map(|input| &input.skipped);
+    arguments.input.losses.end(of_files.chain(of_texts))
+}
+
+/// Texts to verify with.
+struct VerifiedTexts {
+    inputs: Inputs,
+    options: InputOptions,
+}
+
+impl ClusterArguments {
+    fn cluster(&self, console: &Console<'_>) -> Result<ClusterSummary, Failure> {
+        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
+            return Err(Failure::Usage(format!(
+                "--threshold {} is no resemblance: name one above 0 and at most 1",
+                self.threshold
+            )));
+        }
+        let limits = self.run.limits();
+        let shown = self.output.display();
+        std::fs::create_dir_all(&self.output).map_err(|error| {
+            Failure::Failed(format!(
+                "{shown}: {error}: name a directory that can be made and written to with -o"
+            ))
+        })?;
+        let spool = self.run.spool(self.output.clone())?;
+        let texts = match self.verify.is_empty() {
+            true => None,
+            false => Some(self.texts(spool.path())?),
+        };
+        let verification = texts
+            .as_ref()
+            .map(|texts| self.verification(texts, &limits));
+        let verification = verification.transpose()?;
+        let inputs: Vec<PathBuf> = self.input.inputs.iter().map(PathBuf::from).collect();
+        let job = FingerprintClustering {
+            inputs: &inputs,
+            pairs: &self.pairs,
+            distance: self.distance,
+            keep: self.keep,
+            rule: match self.components {
+                true => FingerprintRule::Components,
+                false => FingerprintRule::Stars,
+            },
+            verify: verification.as_ref(),
+            losses: self.input.losses.policy(),
+            limits: &limits,
+            folder: spool.path(),
+            observer: console,
+        };
+        let if_exists = match self.overwrite {
+            true => IfExists::Overwrite,
+            false => IfExists::New,
+        };
+        let summary = job.cluster(&self.output, if_exists, &command_line())?;
+        if let Some(texts) = &texts {
+            self.input.warn_of_unused(&texts.inputs, self.run.quiet);
+        }
+        Ok(summary)
+    }
+
+    fn texts(&self, spool: &Path) -> Result<VerifiedTexts, Failure> {
+        let options = InputOptions {
+            fields: self.scheme.fields,
+            ..self.input.options(None)
+        };
+        let output = OutputFolder {
+            path: &self.output,
+            results: &CLUSTER_RESULTS,
+        };
+        let inputs = self.input.discover_paths(
+            &self.verify,
+            &options,
+            spool,
+            Some(output),
+            self.run.quiet,
+        )?;
+        Ok(VerifiedTexts { inputs, options })
+    }
+
+    fn verification<'t>(
+        &self,
+        texts: &'t VerifiedTexts,
+        limits: &JobLimits,
+    ) -> Result<TextVerification<'t>, Failure> {
+        let VerifiedTexts { inputs, options } = texts;
+        let (scheme, terms) = self.scheme.scheme(Weight::Set, Sketch::None, options)?;
+        ensure_documents_fit(limits, DocumentUse::Features(&scheme), inputs, options)?;
+        Ok(TextVerification {
+            inputs,
+            options,
+            scheme,
+            terms,
+            threshold: self.threshold,
+        })
+    }
+}

@@ -1,0 +1,630 @@
+//! `cluster` through the binary: against a recount of all pairs on a real corpus, from every kind of input, and with what is wrong.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lookalike_hamming::FingerprintWriter;
+use serde_json::{Value, json};
+
+use crate::support::{Finish, Finished, Folder, STORY, corpus, json_lines, lookalike, pairs_of};
+
+const RESULTS: [&str; 3] = ["kept.jsonl", "removed.jsonl", "clusters.jsonl"];
+
+/// A document by its id, in the order of the file.
+struct Document {
+    id: String,
+    fingerprint: u64,
+}
+
+/// What `fingerprint` printed, and how many had none.
+fn documents(lines: &[Value]) -> (Vec<Document>, usize) {
+    let read = |line: &Value| {
+        let fingerprint = u64::from_str_radix(line["fingerprint"].as_str()?, 16).unwrap();
+        let id = line["id"].as_str().unwrap().to_owned();
+        Some(Document { id, fingerprint })
+    };
+    let all: Vec<Document> = lines.iter().filter_map(read).collect();
+    let without = lines.len() - all.len();
+    (all, without)
+}
+
+/// Who was removed for whom, at which distance.
+type Removals = BTreeMap<String, (String, Option<u64>)>;
+
+/// Documents of equal fingerprint, first ones first, in the order of the file.
+fn classes(documents: &[Document]) -> Vec<Vec<&Document>> {
+    let (mut classes, mut known) = (Vec::<Vec<&Document>>::new(), HashMap::new());
+    for document in documents {
+        let next = classes.len();
+        let class = *known.entry(document.fingerprint).or_insert(next);
+        if class == next {
+            classes.push(Vec::new());
+        }
+        classes[class].push(document);
+    }
+    classes
+}
+
+/// The decision by comparing everything with everything: one after another goes to the closest survivor before it.
+fn recount(documents: &[Document], distance: u32) -> Removals {
+    let (mut removed, mut survivors) = (Removals::new(), Vec::<&Document>::new());
+    for class in classes(documents) {
+        let best = class[0];
+        let apart = |other: &Document| (other.fingerprint ^ best.fingerprint).count_ones();
+        // The first of the closest.
+        let closest = survivors.iter().min_by_key(|survivor| apart(survivor));
+        let (survivor, bits, members) = match closest.filter(|closest| apart(closest) <= distance) {
+            Some(closest) => (closest.id.clone(), apart(closest), &class[..]),
+            None => {
+                survivors.push(best);
+                (best.id.clone(), 0, &class[1..])
+            }
+        };
+        for member in members {
+            removed.insert(member.id.clone(), (survivor.clone(), Some(u64::from(bits))));
+        }
+    }
+    removed
+}
+
+/// One document for each set that pairs connect, by visiting neighbours of neighbours.
+fn recount_components(documents: &[Document], distance: u32) -> Removals {
+    let classes = classes(documents);
+    let mut removed = Removals::new();
+    let mut seen = vec![false; classes.len()];
+    for first in 0..classes.len() {
+        let mut waiting = vec![first];
+        while let Some(at) = waiting.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            for member in &classes[at] {
+                let survivor = classes[first][0].id.clone();
+                if member.id != survivor {
+                    let bits = (at == first).then_some(0);
+                    removed.insert(member.id.clone(), (survivor, bits));
+                }
+            }
+            let fingerprint = classes[at][0].fingerprint;
+            waiting.extend((0..classes.len()).filter(|&other| {
+                !seen[other]
+                    && (classes[other][0].fingerprint ^ fingerprint).count_ones() <= distance
+            }));
+        }
+    }
+    removed
+}
+
+/// What the command wrote about removed documents.
+fn removals(folder: &Path) -> Removals {
+    let mut removed = Removals::new();
+    for cluster in json_lines(&fs::read(folder.join("clusters.jsonl")).unwrap()) {
+        let survivor = cluster["survivor"].as_str().unwrap();
+        for member in cluster["members"].as_array().unwrap() {
+            let (id, distance) = (member["id"].as_str().unwrap(), member["distance"].as_u64());
+            let reason = match distance {
+                Some(0) => "same-fingerprint",
+                Some(_) => "near",
+                None => "connected",
+            };
+            assert_eq!(member["reason"], reason);
+            let before = removed.insert(id.to_owned(), (survivor.to_owned(), distance));
+            assert!(before.is_none(), "{id} twice");
+        }
+    }
+    removed
+}
+
+fn ids(path: &Path) -> Vec<String> {
+    let lines = json_lines(&fs::read(path).unwrap());
+    let id = |line: &Value| line["id"].as_str().unwrap().to_owned();
+    lines.iter().map(id).collect()
+}
+
+#[track_caller]
+fn cluster(inputs: &[&Path], flags: &[&str], output: &Path) -> Finished {
+    let mut command = lookalike("cluster");
+    command.args(inputs).args(flags).arg("-o").arg(output);
+    command.succeed()
+}
+
+fn results(folder: &Path) -> [Vec<u8>; 3] {
+    RESULTS.map(|name| fs::read(folder.join(name)).unwrap())
+}
+
+/// Fingerprints of a real corpus of news: words with their counts.
+fn news(folder: &Folder, output: &str) -> Option<PathBuf> {
+    let path = folder.path(output);
+    let mut command = lookalike("fingerprint");
+    command.arg(corpus("reuters21578/docs.jsonl.gz")?);
+    command.args(["--shingle", "words:1", "--weight", "tf", "--quiet", "-o"]);
+    command.arg(&path).succeed();
+    Some(path)
+}
+
+#[test]
+fn a_corpus_is_decided_as_a_recount_of_all_pairs_decides() {
+    let folder = Folder::new();
+    let Some(lines) = news(&folder, "news.jsonl") else {
+        return;
+    };
+    let (documents, without) = documents(&json_lines(&fs::read(&lines).unwrap()));
+    for distance in [3, 6] {
+        let out = folder.path(format!("out-{distance}"));
+        let bits = distance.to_string();
+        let summary = cluster(&[&lines], &["--distance", &bits, "--json"], &out).json();
+        let expected = recount(&documents, distance);
+        assert!(expected.len() > 300, "{}", expected.len());
+        assert_eq!(removals(&out), expected);
+        let (kept, removed): (Vec<&Document>, Vec<&Document>) =
+            (documents.iter()).partition(|document| !expected.contains_key(&document.id));
+        let names = |some: Vec<&Document>| {
+            some.iter()
+                .map(|document| document.id.clone())
+                .collect::<Vec<_>>()
+        };
+        let counts = [documents.len(), without, kept.len()];
+        assert_eq!(ids(&out.join("kept.jsonl")), names(kept));
+        assert_eq!(ids(&out.join("removed.jsonl")), names(removed));
+        assert_eq!(summary["counts"]["documents"], counts[0]);
+        assert_eq!(summary["counts"]["without_features"], counts[1]);
+        assert_eq!(summary["decisions"]["kept"], counts[2]);
+        assert_eq!(summary["verified"], false);
+        assert_eq!(summary["compared"], true);
+        let out = folder.path(format!("components-{distance}"));
+        let summary = cluster(
+            &[&lines],
+            &["--components", "--distance", &bits, "--json"],
+            &out,
+        )
+        .json();
+        let connected = recount_components(&documents, distance);
+        assert_eq!(removals(&out), connected);
+        assert!(connected.len() >= expected.len(), "chains remove more");
+        assert_eq!(summary["compared"], false);
+    }
+}
+
+#[test]
+fn a_corpus_gives_the_same_bytes_from_every_format_from_pairs_and_with_little_memory() {
+    let folder = Folder::new();
+    let Some(lines) = news(&folder, "news.jsonl") else {
+        return;
+    };
+    let pairs = folder.path("pairs.jsonl.zst");
+    let mut join = lookalike("join");
+    join.arg(&lines).args(["--distance", "6", "--quiet", "-o"]);
+    join.arg(&pairs).succeed();
+    let file = folder.path("news.lkfp");
+    let mut import = lookalike("fingerprint");
+    import.arg("--import").arg(&lines).args(["--quiet", "-o"]);
+    import.arg(&file).succeed();
+    let straight = folder.path("straight");
+    cluster(&[&lines], &["--distance", "6"], &straight);
+    let listed = ["--pairs", pairs.to_str().unwrap()];
+    for (name, input, flags) in [
+        ("file", &file, &["--distance", "6", "--threads", "1"][..]),
+        ("memory", &file, &["--distance", "6", "--memory", "48M"]),
+        ("pairs", &file, &listed[..]),
+        ("lines", &lines, &listed[..]),
+    ] {
+        let out = folder.path(name);
+        cluster(&[input], flags, &out);
+        assert!(results(&out) == results(&straight), "{name}");
+    }
+}
+
+/// A fingerprint file whose ids are texts.
+fn file(documents: &[(&str, u64)], scheme: u64) -> Vec<u8> {
+    let mut writer = FingerprintWriter::with_texts(Vec::new(), scheme).unwrap();
+    for (id, fingerprint) in documents {
+        writer.push_text(*fingerprint, id).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// A chain in which neighbours are three bits apart, a copy of its first link, and one that is far from all.
+const CHAIN: [(&str, u64); 5] = [
+    ("c", 0),
+    ("b", 0b111),
+    ("a", 0b11_1111),
+    ("copy", 0),
+    ("far", u64::MAX),
+];
+
+#[test]
+fn stars_do_not_drift_and_components_do() {
+    let folder = Folder::new();
+    let chain = folder.add("chain.lkfp", file(&CHAIN, 7));
+    let stars = folder.path("stars");
+    let finished = cluster(&[&chain], &[], &stars);
+    finished.says(&[
+        "5 documents",
+        "2 within 3 bits",
+        "1 removed, each for a kept one of equal fingerprint",
+        "1 removed, each for a kept one within the distance",
+        "3 (60.0%)",
+        "fingerprints decided, no text was compared",
+    ]);
+    let clusters = json_lines(&fs::read(stars.join("clusters.jsonl")).unwrap());
+    let expected = json!({"cluster": 1, "survivor": "c", "members": [
+        {"id": "b", "distance": 3, "reason": "near"},
+        {"id": "copy", "distance": 0, "reason": "same-fingerprint"},
+    ]});
+    assert_eq!(clusters, [expected]);
+    assert_eq!(ids(&stars.join("kept.jsonl")), ["c", "a", "far"]);
+    assert_eq!(ids(&stars.join("removed.jsonl")), ["b", "copy"]);
+    let summary: Value =
+        serde_json::from_slice(&fs::read(stars.join("run.json")).unwrap()).unwrap();
+    assert_eq!(summary["rule"], "stars");
+    assert_eq!(summary["keep"], "first");
+    assert_eq!(
+        summary["decisions"]["largest_cluster"],
+        json!({"survivor": "c", "removed": 2})
+    );
+    assert!(!stars.join(".lookalike").exists());
+
+    let components = folder.path("components");
+    let finished = cluster(&[&chain], &["--components"], &components);
+    finished.says(&[
+        "2 removed for a kept one that a chain of pairs leads to, and not compared with it",
+    ]);
+    let clusters = json_lines(&fs::read(components.join("clusters.jsonl")).unwrap());
+    let expected = json!({"cluster": 1, "survivor": "c", "members": [
+        {"id": "b", "reason": "connected"},
+        {"id": "a", "reason": "connected"},
+        {"id": "copy", "distance": 0, "reason": "same-fingerprint"},
+    ]});
+    assert_eq!(clusters, [expected]);
+
+    // The smallest id, and the last document.
+    for (keep, kept) in [
+        ("id", &["c", "a", "far"][..]),
+        ("last", &["a", "copy", "far"]),
+    ] {
+        let out = folder.path(keep);
+        cluster(&[&chain], &["--keep", keep], &out);
+        assert_eq!(ids(&out.join("kept.jsonl")), kept, "{keep}");
+    }
+}
+
+#[test]
+fn results_are_replaced_only_if_that_is_asked_for() {
+    let folder = Folder::new();
+    let chain = folder.add("chain.lkfp", file(&CHAIN, 7));
+    let out = folder.path("out");
+    cluster(&[&chain], &[], &out);
+    let before = results(&out);
+    let mut again = lookalike("cluster");
+    again.arg(&chain).arg("-o").arg(&out);
+    again
+        .fail(1)
+        .says(&["holds results already (kept.jsonl)", "--overwrite"]);
+    assert_eq!(results(&out), before);
+    cluster(&[&chain], &["--overwrite", "--distance", "0"], &out);
+    assert_eq!(ids(&out.join("removed.jsonl")), ["copy"]);
+    // A job that fails leaves them, and of its own nothing.
+    let pairs = folder.add(
+        "pairs.jsonl",
+        "{\"a\":\"nobody\",\"b\":\"c\",\"distance\":1}\n",
+    );
+    let mut failing = lookalike("cluster");
+    failing.arg(&chain).arg("--pairs").arg(&pairs);
+    failing.arg("--overwrite").arg("-o").arg(&out).fail(1);
+    assert_eq!(ids(&out.join("removed.jsonl")), ["copy"]);
+    let names = fs::read_dir(&out)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.count(), 4, "three results and run.json");
+    let mut fresh = lookalike("cluster");
+    fresh.arg(&chain).arg("--pairs").arg(&pairs);
+    fresh.arg("-o").arg(folder.path("fresh")).fail(1);
+    assert!(!folder.path("fresh").exists());
+}
+
+#[test]
+fn pairs_that_do_not_fit_are_refused_with_their_place() {
+    let folder = Folder::new();
+    let chain = folder.add("chain.lkfp", file(&CHAIN, 7));
+    let line = |a: &str, b: &str, distance: u32| {
+        format!("{}\n", json!({"a": a, "b": b, "distance": distance}))
+    };
+    let good = line("b", "c", 3);
+    for (name, second, flags, words) in [
+        (
+            "gone",
+            line("b", "gone", 1),
+            &[][..],
+            &["\"gone\"", "in none of the files", "1 such"][..],
+        ),
+        (
+            "other",
+            line("a", "b", 2),
+            &[],
+            &[
+                "\"a\" and \"b\"",
+                "2 bits apart in the pairs and 3 in the files",
+            ],
+        ),
+        (
+            "equal",
+            line("copy", "b", 0),
+            &[],
+            &["0 bits apart in the pairs and 3 in the files"],
+        ),
+        (
+            "beyond",
+            line("a", "b", 3),
+            &["--distance", "2"],
+            &["beyond.jsonl, line 1", "more than --distance 2"],
+        ),
+        (
+            "itself",
+            line("a", "a", 3),
+            &[],
+            &[
+                "itself.jsonl, line 2",
+                "\"a\"",
+                "different documents by one id",
+            ],
+        ),
+        (
+            "columns",
+            "{\"x\":\"a\",\"y\":\"b\",\"distance\":3}\n".into(),
+            &[],
+            &["columns.jsonl, line 2", "neither a and b nor f and q"],
+        ),
+        (
+            "similar",
+            "{\"a\":\"a\",\"b\":\"b\",\"similarity\":0.9}\n".into(),
+            &[],
+            &["similar.jsonl, line 2", "no distance"],
+        ),
+        (
+            "table",
+            "a\tb\t3\n".into(),
+            &[],
+            &["table.jsonl, line 2", "lookalike join"],
+        ),
+    ] {
+        let pairs = folder.add(format!("{name}.jsonl"), format!("{good}{second}"));
+        let mut command = lookalike("cluster");
+        command.arg(&chain).arg("--pairs").arg(&pairs).args(flags);
+        let out = folder.path(format!("{name}-out"));
+        command.arg("-o").arg(&out).fail(1).says(words);
+        assert!(!out.exists(), "{name}");
+    }
+    let twice = folder.add("twice.lkfp", file(&[("b", 7), ("c", 0), ("c", 0)], 7));
+    let pairs = folder.add("pairs.jsonl", &good);
+    let mut command = lookalike("cluster");
+    command.arg(&twice).arg("--pairs").arg(&pairs).arg("-o");
+    command
+        .arg(folder.path("twice"))
+        .fail(1)
+        .says(&["\"c\"", "more than once"]);
+}
+
+#[test]
+fn files_that_do_not_go_together_and_wishes_that_cannot_be_met_are_refused() {
+    let folder = Folder::new();
+    let chain = folder.add("chain.lkfp", file(&CHAIN, 7));
+    let foreign = folder.add("foreign.lkfp", file(&[("x", 1)], 8));
+    let bare = folder.add("bare.u64", [0; 16]);
+    // Who is kept, and who is not, would have one name.
+    for (name, documents) in [
+        ("near", [("x", 0), ("x", 1), ("y", u64::MAX)]),
+        ("far", [("x", u64::MAX), ("x", 0), ("y", 1)]),
+        ("last", [("y", 1), ("x", 0), ("x", u64::MAX)]),
+    ] {
+        let twice = folder.add(format!("{name}.lkfp"), file(&documents, 7));
+        let mut command = lookalike("cluster");
+        command.arg(&twice).arg("-o").arg(folder.path("twice"));
+        command.fail(1).says(&["\"x\"", "more than once"]);
+    }
+    let pairs = folder.add("pairs.jsonl", "{\"a\":\"b\",\"b\":\"c\",\"distance\":3}\n");
+    let out = folder.path("out");
+    let refused = |inputs: &[&Path], flags: &[&str], status: i32, words: &[&str]| {
+        let mut command = lookalike("cluster");
+        command.args(inputs).args(flags).arg("-o").arg(&out);
+        command.fail(status).says(words);
+        assert!(!out.exists());
+    };
+    refused(
+        &[&chain, &foreign],
+        &[],
+        1,
+        &["cannot be compared", "chain.lkfp", "foreign.lkfp"],
+    );
+    refused(
+        &[&chain, &bare],
+        &[],
+        1,
+        &["bare.u64", "some fingerprints have ids"],
+    );
+    refused(
+        &[&pairs],
+        &[],
+        1,
+        &["pairs.jsonl", "no line of the file is one"],
+    );
+    refused(&[Path::new("-")], &[], 2, &["read more than once"]);
+    refused(&[&chain], &["--distance", "17"], 2, &["17", "16 bits"]);
+    refused(
+        &[&chain],
+        &["--keep", "longest"],
+        2,
+        &["longest", "first, last or id"],
+    );
+    refused(
+        &[],
+        &["--pairs", pairs.to_str().unwrap(), "--keep", "first"],
+        2,
+        &["pairs have no order"],
+    );
+    refused(&[], &[], 2, &["INPUT"]);
+    refused(
+        &[&folder.path("none.lkfp")],
+        &[],
+        1,
+        &["none.lkfp", "check the path"],
+    );
+    let many = folder.add("many.u64", vec![1; 8 << 20]);
+    refused(
+        &[&many],
+        &["--memory", "34M"],
+        1,
+        &["do not fit 34 MiB", "raise --memory"],
+    );
+}
+
+#[test]
+fn removals_of_a_corpus_are_verified_with_the_similarity_that_dedup_gives() {
+    let folder = Folder::new();
+    let (Some(lines), Some(texts)) = (
+        news(&folder, "news.jsonl"),
+        corpus("reuters21578/docs.jsonl.gz"),
+    ) else {
+        return;
+    };
+    let texts = texts.to_str().unwrap();
+    let plain = folder.path("plain");
+    cluster(&[&lines], &["--distance", "6"], &plain);
+    let out = folder.path("verified");
+    let flags = [
+        "--distance",
+        "6",
+        "--verify",
+        texts,
+        "--threshold",
+        "0.5",
+        "--json",
+    ];
+    let summary = cluster(&[&lines], &flags, &out).json();
+    // The exact resemblances of all pairs from 0.5 on.
+    let mut pairs = lookalike("pairs");
+    let rows = pairs
+        .args([texts, "--threshold", "0.5", "--quiet"])
+        .succeed()
+        .lines();
+    let known = pairs_of(&rows, "similarity");
+    let resemblance = |a: &str, b: &str| {
+        let (a, b) = if a < b { (a, b) } else { (b, a) };
+        known.get(&(a.to_owned(), b.to_owned())).copied()
+    };
+    let all = removals(&plain);
+    let mut expected = BTreeMap::new();
+    for (id, (survivor, _)) in &all {
+        if let Some(similarity) = resemblance(id, survivor) {
+            expected.insert(id.clone(), (survivor.clone(), similarity));
+        }
+    }
+    let mut found = BTreeMap::new();
+    for cluster in json_lines(&fs::read(out.join("clusters.jsonl")).unwrap()) {
+        for member in cluster["members"].as_array().unwrap() {
+            let survivor = cluster["survivor"].as_str().unwrap().to_owned();
+            let similarity = member["similarity"].as_f64().unwrap();
+            found.insert(
+                member["id"].as_str().unwrap().to_owned(),
+                (survivor, similarity),
+            );
+        }
+    }
+    assert!(
+        found.len() > 200 && found.len() < all.len(),
+        "{} of {}",
+        found.len(),
+        all.len()
+    );
+    assert_eq!(found, expected);
+    let removed = ids(&out.join("removed.jsonl"));
+    assert_eq!(removed.len(), found.len());
+    assert!(removed.iter().all(|id| found.contains_key(id)));
+    let kept = ids(&out.join("kept.jsonl"));
+    assert_eq!(
+        kept.len() + removed.len(),
+        summary["counts"]["documents"].as_u64().unwrap() as usize
+    );
+    assert_eq!(summary["verified"], true);
+    assert_eq!(summary["verification"]["threshold"], 0.5);
+    assert_eq!(
+        summary["verification"]["counts"]["kept_after_all"],
+        all.len() - found.len()
+    );
+    assert_eq!(summary["verification"]["counts"]["missing"], 0);
+    let again = folder.path("again");
+    let more = [&flags[..], &["--threads", "1", "--memory", "200M"]].concat();
+    cluster(&[&lines], &more, &again);
+    assert!(results(&again) == results(&out), "threads and memory");
+}
+
+#[test]
+fn texts_decide_about_removals_one_by_one() {
+    let folder = Folder::new();
+    let chain = folder.add("chain.lkfp", file(&CHAIN, 7));
+    let other = "nothing of that stands in this text at all as far as anybody can see";
+    let texts = folder.records(
+        "texts.jsonl",
+        &[("c", STORY), ("b", other), ("copy", STORY), ("more", other)],
+    );
+    let out = folder.path("out");
+    let verify = ["--verify", texts.to_str().unwrap()];
+    let finished = cluster(&[&chain], &verify, &out);
+    finished.says(&[
+        "1 removed, each text resembling that of the kept one by 0.8 or more",
+        "1 kept after all",
+    ]);
+    let clusters = json_lines(&fs::read(out.join("clusters.jsonl")).unwrap());
+    let expected = json!({"cluster": 1, "survivor": "c", "members": [
+        {"id": "copy", "distance": 0, "similarity": 1.0, "reason": "same-fingerprint"},
+    ]});
+    assert_eq!(clusters, [expected]);
+    assert_eq!(ids(&out.join("kept.jsonl")), ["c", "b", "a", "far"]);
+
+    // A text that is not there is no reason to remove anything.
+    let few = folder.records("few.jsonl", &[("c", STORY), ("b", STORY)]);
+    let out = folder.path("few");
+    let finished = cluster(&[&chain], &["--verify", few.to_str().unwrap()], &out);
+    finished.says(&["1 document without a text there"]);
+    assert_eq!(ids(&out.join("removed.jsonl")), ["b"]);
+
+    let none = folder.records("none.jsonl", &[("x", STORY)]);
+    let twice = folder.records("twice.jsonl", &[("c", STORY), ("c", STORY)]);
+    let bare = folder.add("bare.u64", [[0; 8], [1, 0, 0, 0, 0, 0, 0, 0]].concat());
+    for (input, texts, words) in [
+        (
+            &chain,
+            &none,
+            &["none of the 1 records", "\"c\"", "--id"][..],
+        ),
+        (&chain, &twice, &["\"c\"", "more than once"]),
+        (&bare, &none, &["have no ids"]),
+    ] {
+        let mut command = lookalike("cluster");
+        command.arg(input).arg("--verify").arg(texts);
+        command
+            .arg("-o")
+            .arg(folder.path("refused"))
+            .fail(1)
+            .says(words);
+    }
+    for (flags, words) in [
+        (
+            &["--shingle", "words:3"][..],
+            &["--shingle", "--verify"][..],
+        ),
+        (&["--threshold", "0.5"], &["--threshold", "--verify"]),
+        (
+            &["--verify", "x", "--threshold", "0"],
+            &["--threshold 0", "above 0"],
+        ),
+    ] {
+        let mut command = lookalike("cluster");
+        command.arg(&chain).args(flags);
+        command
+            .arg("-o")
+            .arg(folder.path("refused"))
+            .fail(2)
+            .says(words);
+    }
+}
