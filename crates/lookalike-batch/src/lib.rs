@@ -42,9 +42,12 @@ mod skipped;
 mod spill;
 mod terms;
 
-pub use archive::build::{ArchiveLevel, ArchiveSummary};
+pub use archive::build::ArchiveSummary;
 pub use archive::error::CollectionArchiveError;
 pub use archive::read::{CollectionArchive, CollectionArchiveInfo};
+pub use archive::settings::{
+    ArchiveBlockSize, ArchiveBlockSizeError, ArchiveLevel, ArchiveSettings,
+};
 pub use boilerplate::{BoilerplateCounts, BoilerplateLearner};
 pub use dedup::collection::addition::AddedDocuments;
 pub use dedup::collection::directory::{

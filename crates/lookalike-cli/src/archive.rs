@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lookalike_batch::{
-    ArchiveLevel, ArchiveSummary, CollectionArchive, CollectionArchiveInfo, DedupJob, JobLimits,
-    JobObserver as _, JobSettings,
+    ArchiveBlockSize, ArchiveLevel, ArchiveSettings, ArchiveSummary, CollectionArchive,
+    CollectionArchiveInfo, DedupJob, JobLimits, JobObserver as _, JobSettings,
 };
 use lookalike_corpus::{InputOptions, sync_directory};
 use tempfile::TempPath;
@@ -23,9 +23,9 @@ use crate::{machine, size};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-An archive holds files of text, HTML, PDF and so on, and JSON Lines. Documents that `dedup` would
-remove lie beside the one that it would keep, where compression finds them. Everything comes back
-byte for byte; of compressed files what was in them.
+An archive holds files of text, HTML, PDF and so on, and JSON Lines. Documents that `dedup`
+would remove lie beside the one that it would keep, where compression finds them. Everything
+comes back byte for byte; of compressed files what was in them.
 
 Examples:
   lookalike archive build manuals/ -o manuals.lka
@@ -60,6 +60,11 @@ struct ArchiveBuildArguments {
     #[arg(long, value_name = "N", default_value_t, help_heading = "Output")]
     level: ArchiveLevel,
 
+    /// Size of blocks, 64K to 32M: large ones make a smaller archive, of small ones `extract --id`
+    /// reads a document faster and in less memory
+    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_block, help_heading = "Output")]
+    block: ArchiveBlockSize,
+
     #[command(flatten)]
     method: MethodArguments,
 
@@ -78,8 +83,9 @@ struct ArchiveBuildArguments {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-With --id the documents go to standard output, or with -o into one file, one behind the other in the
-order given. Without it all files are written below DIR, under the paths that they had.")]
+With --id the documents go to standard output, or with -o into one file, one behind the
+other in the order given. Without it all files are written below DIR, under the paths that
+they had.")]
 struct ArchiveExtractArguments {
     /// File of the archive
     #[arg(value_name = "FILE")]
@@ -191,7 +197,11 @@ impl ArchiveBuildArguments {
             .limits(self.run.limits())
             .options(options)
             .observer(console);
-        let done = job.archive(&place.path(), self.level);
+        let archive = ArchiveSettings {
+            level: self.level,
+            block: self.block,
+        };
+        let done = job.archive(&place.path(), archive);
         console.clear();
         let summary = done?;
         self.scope
@@ -273,6 +283,12 @@ impl ArchiveInfoArguments {
         }
         Ok(())
     }
+}
+
+/// Reads the size of blocks.
+fn parse_block(text: &str) -> Result<ArchiveBlockSize, String> {
+    let size = ArchiveBlockSize::try_from(size::parse(text)?);
+    size.map_err(|error| error.to_string())
 }
 
 /// Prints facts about an archive on standard output.

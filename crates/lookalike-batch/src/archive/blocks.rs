@@ -1,8 +1,9 @@
 //! The stream of records in blocks, compressed.
 //!
-//! A block ends before the record with which it would be longer than [`BLOCK_BYTES`]. Where the next block begins with a copy whose
-//! survivor lies further back, the survivor stands before it as prefix, and the block holds copies of that survivor only: near-copies find
-//! each other however long a family is, and a reader needs two blocks at most.
+//! A block ends before the record with which it would be longer than the settings say. It ends before a survivor too, if the copies of
+//! this one would go beyond it and the whole cluster takes no more blocks from the next one on: near-copies then lie in one block. Where
+//! a block begins with a copy whose survivor lies further back, the survivor stands before it as prefix, and the block holds copies of
+//! that survivor only: near-copies find each other however long a family is, and a reader needs two blocks at most.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -11,31 +12,34 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DParameter};
 
-use crate::archive::format::{
-    ArchivedBlock, ArchivedKind, ArchivedRecord, BLOCK_BYTES, LONGEST_IN_BLOCK,
-};
+use crate::archive::format::{ArchivedBlock, ArchivedKind, ArchivedRecord, LONGEST_IN_BLOCK};
+use crate::archive::settings::ArchiveSettings;
 use crate::observer::{JobObserver, ensure_wanted};
 
-/// Bytes of tables that a compressor takes at the highest level.
+/// Bytes of tables that a compressor takes at the highest level, but for those of matches far back: half as many as it compresses.
 const COMPRESSOR_BYTES: u64 = 96 << 20;
+
+/// Largest window, as a power of two, whose matches the highest level finds by itself.
+const NEAR_LOG: u32 = 23;
 
 /// Largest window, as a power of two: the longest block and its prefix.
 const WINDOW_LOG: u32 = 26;
 
-/// Bytes that one thread takes while it compresses: its tables, a block, and the prefix and result of it.
-pub(super) fn thread_bytes(records: &[ArchivedRecord]) -> u64 {
+/// Bytes that one thread takes while it compresses: its tables, a block of at most `ordinary` bytes or one record, and the prefix and
+/// result of it.
+pub(super) fn thread_bytes(records: &[ArchivedRecord], ordinary: u64) -> u64 {
     let fits = |record: &&ArchivedRecord| record.length <= LONGEST_IN_BLOCK;
     let lengths = records.iter().filter(fits).map(|record| record.length);
-    let block = lengths.max().unwrap_or(0).max(BLOCK_BYTES);
+    let block = lengths.max().unwrap_or(0).max(ordinary);
     let kept = |pair: &&[ArchivedRecord]| pair[1].kind == ArchivedKind::Copy;
     let survivors = records.windows(2).filter(kept).map(|pair| pair[0].length);
     let prefix = survivors.filter(|&length| length <= LONGEST_IN_BLOCK).max();
-    COMPRESSOR_BYTES + 3 * block + prefix.unwrap_or(0)
+    COMPRESSOR_BYTES + 4 * block + 2 * prefix.unwrap_or(0)
 }
 
 /// The way in which blocks are made.
 pub(super) struct BlockSettings<'a> {
-    pub(super) level: i32,
+    pub(super) archive: ArchiveSettings,
     pub(super) threads: usize,
     pub(super) observer: &'a dyn JobObserver,
 }
@@ -73,7 +77,8 @@ struct WaitingBlock {
     prefix: Option<BlockPrefix>,
 }
 
-/// Writer of the stream of records, in their order, that cuts it into blocks. The blocks depend on the records and the level only.
+/// Writer of the stream of records, in their order, that cuts it into blocks. The blocks depend on the records and [`ArchiveSettings`]
+/// only.
 pub(super) struct RecordBlocks<'a, W> {
     records: &'a [ArchivedRecord],
     settings: BlockSettings<'a>,
@@ -134,9 +139,10 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
             }
             self.at += 1;
         };
-        let fits = self.block.bytes.len() as u64 + record.length <= BLOCK_BYTES;
+        let fits = record.length <= self.room();
         let before = self.block.prefix.as_ref().map(|prefix| prefix.record);
-        if !fits || (before.is_some() && before != self.survivor.earlier()) {
+        let is_other = before.is_some() && before != self.survivor.earlier();
+        if !fits || is_other || self.is_late_cluster() {
             self.end_block(record.kind == ArchivedKind::Copy)?;
         }
         if self.block.bytes.is_empty() {
@@ -154,6 +160,27 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         }
         self.left = record.length;
         Ok(())
+    }
+
+    /// Bytes that the block at hand still takes.
+    fn room(&self) -> u64 {
+        let block = self.settings.archive.block.bytes();
+        block.saturating_sub(self.block.bytes.len() as u64)
+    }
+
+    /// Returns true if the next record is a survivor whose cluster would go beyond the block at hand, and takes no more blocks if it
+    /// begins the next one.
+    fn is_late_cluster(&self) -> bool {
+        let (survivor, rest) = match self.records[self.at..].split_first() {
+            Some((first, rest)) if first.kind == ArchivedKind::Kept => (first, rest),
+            _ => return false,
+        };
+        let is_copy = |record: &&ArchivedRecord| record.kind == ArchivedKind::Copy;
+        let copies = rest.iter().take_while(is_copy);
+        let cluster = survivor.length + copies.map(|copy| copy.length).sum::<u64>();
+        let block = self.settings.archive.block.bytes();
+        let beyond = cluster.saturating_sub(self.room());
+        beyond > 0 && cluster.div_ceil(block) <= beyond.div_ceil(block)
     }
 
     /// Puts the block at hand to those that wait, unless it is empty. `is_before_copy` says that a copy of the survivor comes next.
@@ -183,7 +210,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
     fn compress_waiting(&mut self) -> io::Result<()> {
         ensure_wanted(self.settings.observer)?;
         let waiting = std::mem::take(&mut self.waiting);
-        let level = self.settings.level;
+        let level = self.settings.archive.level.number();
         let packed: Vec<io::Result<Vec<u8>>> = std::thread::scope(|scope| {
             let compress = |block| scope.spawn(move || compress(block, level));
             let workers: Vec<_> = waiting.iter().map(compress).collect();
@@ -218,7 +245,7 @@ impl<W: Write> Write for RecordBlocks<'_, W> {
         }
         let is_long = self.records[self.at].length > LONGEST_IN_BLOCK;
         let room = match is_long {
-            true => BLOCK_BYTES - self.block.bytes.len() as u64,
+            true => self.room(),
             false => u64::MAX,
         };
         let count = self.left.min(room).min(bytes.len() as u64) as usize;
@@ -249,6 +276,7 @@ fn compress(block: &WaitingBlock, level: i32) -> io::Result<Vec<u8>> {
         CParameter::CompressionLevel(level),
         CParameter::ChecksumFlag(true),
         CParameter::WindowLog(window),
+        CParameter::EnableLongDistanceMatching(window > NEAR_LOG),
     ] {
         context.set_parameter(parameter).map_err(failed)?;
     }

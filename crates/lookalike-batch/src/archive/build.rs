@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::str::FromStr;
 
 use lookalike_corpus::{
     AtomicFile, Compression, ExactPiece, FileTree, InputOptions, Inputs, ReadError, exact_pieces,
@@ -15,9 +14,10 @@ use crate::archive::blocks::{BlockSettings, RecordBlocks, thread_bytes};
 use crate::archive::error::CollectionArchiveError;
 use crate::archive::format::{
     ArchiveDirectory, ArchivedKind, ArchivedRecord, ArchivedSource, END_MAGIC, HEADER_BYTES, MAGIC,
-    VERSION,
+    VERSION, record_hash,
 };
 use crate::archive::read::{CollectionArchive, CollectionArchiveInfo};
+use crate::archive::settings::{ArchiveLevel, ArchiveSettings};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::DocumentTable;
@@ -33,36 +33,6 @@ use crate::spill::arrange::RecordArranger;
 
 /// Longer parts of records, and parts that are not the first, do not go through memory.
 const SHORT: usize = 1 << 19;
-
-/// Level of the directory: half of it are hashes, which no level makes smaller.
-const DIRECTORY_LEVEL: i32 = 12;
-
-/// Level of compression, from 1 to 19.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArchiveLevel(i32);
-
-impl Default for ArchiveLevel {
-    fn default() -> Self {
-        Self(19)
-    }
-}
-
-impl FromStr for ArchiveLevel {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let level = text.parse().ok().filter(|level| (1..=19).contains(level));
-        let level =
-            level.ok_or_else(|| format!("{text:?} is no level of compression from 1 to 19"));
-        level.map(Self)
-    }
-}
-
-impl std::fmt::Display for ArchiveLevel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// Summary of an archive that was built.
 #[derive(Clone, Debug, Serialize)]
@@ -197,7 +167,7 @@ impl RecordIntake<'_> {
         let record = &mut self.records[place as usize];
         self.hash.update(piece.bytes);
         record.length += piece.bytes.len() as u64;
-        record.hash = self.hash.digest();
+        record.hash = record_hash(self.hash.digest());
         self.arrange(place, piece)
     }
 
@@ -223,7 +193,7 @@ impl RecordIntake<'_> {
         };
         self.between_hash.update(piece.bytes);
         last.length += piece.bytes.len() as u64;
-        last.hash = self.between_hash.digest();
+        last.hash = record_hash(self.between_hash.digest());
         self.arrange(self.order.documents.len() as u32, piece)
     }
 
@@ -241,7 +211,11 @@ impl DedupJob<'_> {
     ///
     /// # Errors
     /// [`BatchError`]; [`CollectionArchiveError::Inexact`] for sources that would not come back byte for byte.
-    pub fn archive(&self, path: &Path, level: ArchiveLevel) -> Result<ArchiveSummary, BatchError> {
+    pub fn archive(
+        &self,
+        path: &Path,
+        archive: ArchiveSettings,
+    ) -> Result<ArchiveSummary, BatchError> {
         let sources = &self.inputs.sources;
         if let Some(source) = sources.iter().find(|source| !source.is_exact()) {
             return Err(BatchError::Archive(CollectionArchiveError::Inexact {
@@ -250,7 +224,8 @@ impl DedupJob<'_> {
             }));
         }
         // Before hours of comparisons.
-        self.compressing_threads(&[], 0)?;
+        let block = |bytes: u64| archive.block.bytes().min(bytes);
+        self.compressing_threads(&[], block(self.inputs.total_bytes()), 0)?;
         let plan = ArchivePlan::new(self.decide()?);
         let failed = |error: io::Error| match is_cancelled(&error) {
             true => BatchError::Cancelled,
@@ -268,8 +243,12 @@ impl DedupJob<'_> {
         let total = directory.records.iter().map(|record| record.length).sum();
         self.observer.stage(JobStage::Compress, total);
         let settings = BlockSettings {
-            level: level.0,
-            threads: self.compressing_threads(&directory.records, plan.documents.bytes())?,
+            archive,
+            threads: self.compressing_threads(
+                &directory.records,
+                block(total),
+                plan.documents.bytes(),
+            )?,
             observer: self.observer,
         };
         let head = [&MAGIC[..], &VERSION.to_le_bytes(), &[0; 4]].concat();
@@ -280,7 +259,7 @@ impl DedupJob<'_> {
         plan.put_ids(&mut directory);
         let packed = directory.blocks.iter().map(|block| block.packed);
         let offset = HEADER_BYTES + packed.sum::<u64>();
-        write_directory(&directory.encode(), offset, &mut file).map_err(failed)?;
+        write_directory(&directory.encode(), offset, archive.level, &mut file).map_err(failed)?;
         file.commit().map_err(failed)?;
         Ok(ArchiveSummary {
             archive: CollectionArchive::open(path)?.info(),
@@ -303,7 +282,7 @@ impl DedupJob<'_> {
             source: 0,
             offset: 0,
             length: 0,
-            hash: xxh3_64(b""),
+            hash: record_hash(xxh3_64(b"")),
         };
         let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys();
         // Compressed input may be many times larger once it is read; the text is the better guess then.
@@ -342,10 +321,11 @@ impl DedupJob<'_> {
         }
     }
 
-    /// Threads that fit the memory beside the tables; an error if not one does.
+    /// Threads that fit the memory beside the tables, with blocks of at most `block` bytes or one record; an error if not one does.
     fn compressing_threads(
         &self,
         records: &[ArchivedRecord],
+        block: u64,
         tables: u64,
     ) -> Result<usize, BatchError> {
         let scheme = &self.settings.scheme;
@@ -355,14 +335,13 @@ impl DedupJob<'_> {
         let tables = tables + 2 * size_of_val(records) as u64;
         let held = fixed + arranging + tables;
         let left = self.limits.memory.saturating_sub(held);
-        let each = thread_bytes(records);
+        let each = thread_bytes(records, block);
         match left / each {
-            0 => Err(BatchError::Memory {
-                what: "compressing a block",
+            0 => Err(BatchError::Archive(CollectionArchiveError::BuildMemory {
                 needed: each,
                 left,
                 least: fixed + (tables + each) / 3 * 4 + 4,
-            }),
+            })),
             fitting => Ok(self.limits.threads.min(fitting as usize)),
         }
     }
@@ -393,12 +372,17 @@ fn source_table(inputs: &Inputs, lengths: &[u64]) -> Vec<ArchivedSource> {
 }
 
 /// Writes a directory, which begins at `offset`, and the end of the file.
-pub(super) fn write_directory(raw: &[u8], offset: u64, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write_directory(
+    raw: &[u8],
+    offset: u64,
+    level: ArchiveLevel,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let failed = |code| io::Error::other(zstd_safe::get_error_name(code));
     let mut packed = Vec::with_capacity(zstd_safe::compress_bound(raw.len()));
     let mut context = CCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
     context
-        .compress(&mut packed, raw, DIRECTORY_LEVEL)
+        .compress(&mut packed, raw, level.number())
         .map_err(failed)?;
     let (length, hash) = (raw.len() as u64, xxh3_64(&packed));
     let place = [offset, packed.len() as u64, length, hash];

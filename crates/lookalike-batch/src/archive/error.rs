@@ -52,6 +52,19 @@ pub enum CollectionArchiveError {
         /// The id.
         id: String,
     },
+    /// The memory limit does not hold what compressing a block takes.
+    #[error(
+        "compressing a block takes {} MiB, and --memory leaves {} for it: raise --memory to at least {}M, or choose a smaller --block",
+        needed.div_ceil(1 << 20), left >> 20, least.div_ceil(1 << 20)
+    )]
+    BuildMemory {
+        /// Bytes that a thread needs.
+        needed: u64,
+        /// Bytes that are left for it.
+        left: u64,
+        /// The least limit that would do.
+        least: u64,
+    },
     /// The memory limit does not hold what reading takes.
     #[error("{}: reading it takes {} MiB, and --memory allows {}: allow that much", .path.display(), needed.div_ceil(1 << 20), limit >> 20)]
     ReadMemory {

@@ -10,14 +10,14 @@
 //! 8 bytes   "LKARCEND"
 //! ```
 //!
-//! The directory, column after column:
+//! The directory, column after column; of a column of numbers the lowest byte of each, then the next byte of each, and so on:
 //!
 //! ```text
-//! u64 x 5   numbers of sources, blocks, records; bytes of names, bytes of ids
+//! u64 x 5   numbers of sources, blocks, records; bytes of names, bytes of ids (each number by itself)
 //! sources   length of the name (u32), decompressed bytes (u64); the names
 //! blocks    compressed length, length, XXH3-64 of the compressed bytes, prefix (u64): 0, or the number of a record, from 1
 //! records   kind (u8): 0 kept, 1 a copy of the last kept one before it, 2 bytes between documents; source (u32); offset in the source,
-//!           length, XXH3-64 (u64); length of the id (u32); the ids
+//!           length (u64), lower half of XXH3-64 (u32); length of the id (u32); the ids
 //! ```
 //!
 //! The contents of all blocks make one stream; records are its parts, in their order. A record of at most [`LONGEST_IN_BLOCK`] bytes lies
@@ -38,20 +38,17 @@ pub(crate) const HEADER_BYTES: u64 = 16;
 pub(crate) const END_MAGIC: [u8; 8] = *b"LKARCEND";
 pub(crate) const TRAILER_BYTES: u64 = 48;
 
-/// Bytes of an ordinary block.
-pub(crate) const BLOCK_BYTES: u64 = 8 << 20;
-
 /// Bytes of the longest record that lies in one block: the largest block.
 pub(crate) const LONGEST_IN_BLOCK: u64 = 32 << 20;
 
 /// A directory is at most so many times its compressed bytes, and [`SMALL_DIRECTORY`] more: hashes of records do not compress.
-pub(crate) const DIRECTORY_RATIO: u64 = 256;
+pub(crate) const DIRECTORY_RATIO: u64 = 512;
 pub(crate) const SMALL_DIRECTORY: u64 = 1 << 20;
 
 /// Bytes of a source, a block and a record in the directory, without names and ids.
 const SOURCE_BYTES: u64 = 12;
 const BLOCK_ROW_BYTES: u64 = 32;
-const RECORD_BYTES: u64 = 33;
+const RECORD_BYTES: u64 = 29;
 
 /// The role of a record in its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +69,8 @@ pub(crate) struct ArchivedRecord {
     /// Offset in the source, decompressed.
     pub(crate) offset: u64,
     pub(crate) length: u64,
-    /// XXH3-64 of its bytes.
-    pub(crate) hash: u64,
+    /// Its [`record_hash`].
+    pub(crate) hash: u32,
 }
 
 /// A block of an archive.
@@ -164,7 +161,7 @@ impl ArchiveDirectory {
         put_u32(&mut out, records.iter().map(|record| record.source));
         put_u64(&mut out, records.iter().map(|record| record.offset));
         put_u64(&mut out, records.iter().map(|record| record.length));
-        put_u64(&mut out, records.iter().map(|record| record.hash));
+        put_u32(&mut out, records.iter().map(|record| record.hash));
         put_u32(
             &mut out,
             (0..records.len()).map(|record| self.id(record).len() as u32),
@@ -283,7 +280,7 @@ impl ArchiveDirectory {
             return Err("records and blocks differ in length");
         }
         for (record, &start) in self.records.iter().zip(&positions.records) {
-            if record.length == 0 && record.hash != xxh3_64(b"") {
+            if record.length == 0 && record.hash != record_hash(xxh3_64(b"")) {
                 return Err("an empty record has the hash of another");
             }
             let is_split = record.length > 0
@@ -346,12 +343,28 @@ pub(crate) fn is_safe(name: &Path) -> bool {
     !bytes.is_empty() && !bytes.contains(&0) && rebuilt.as_os_str().as_bytes() == bytes
 }
 
-fn put_u32(out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
-    numbers.for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+/// The half of a hash that a record keeps: its block has a whole one, so 32 bits are left to tell what came from elsewhere.
+pub(crate) fn record_hash(hash: u64) -> u32 {
+    hash as u32
 }
 
-fn put_u64(out: &mut Vec<u8>, numbers: impl Iterator<Item = u64>) {
-    numbers.for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+fn put_u32(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u32>) {
+    put_column(out, numbers.map(u32::to_le_bytes));
+}
+
+fn put_u64(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u64>) {
+    put_column(out, numbers.map(u64::to_le_bytes));
+}
+
+/// Adds a column byte by byte: the upper bytes of most numbers are equal, and compress to nothing where they lie together.
+fn put_column<const N: usize>(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = [u8; N]>) {
+    let (start, count) = (out.len(), numbers.len());
+    out.resize(start + N * count, 0);
+    for (row, bytes) in numbers.enumerate() {
+        for (place, byte) in bytes.into_iter().enumerate() {
+            out[start + place * count + row] = byte;
+        }
+    }
 }
 
 /// The columns of a directory that are not read yet. Their lengths were compared with the bytes that are there.
@@ -364,12 +377,8 @@ impl<'a> DirectoryColumns<'a> {
         if self.rest.len() < 40 {
             return Err("it is too short");
         }
-        let mut numbers = [0; 5];
-        numbers
-            .iter_mut()
-            .zip(self.u64s(5))
-            .for_each(|(number, read)| *number = read);
-        Ok(numbers)
+        let (numbers, _) = self.take(40).as_chunks();
+        Ok(std::array::from_fn(|at| u64::from_le_bytes(numbers[at])))
     }
 
     fn take(&mut self, bytes: usize) -> &'a [u8] {
@@ -378,20 +387,20 @@ impl<'a> DirectoryColumns<'a> {
         taken
     }
 
+    fn column<const N: usize>(
+        &mut self,
+        count: usize,
+    ) -> impl ExactSizeIterator<Item = [u8; N]> + use<'a, N> {
+        let bytes = self.take(N * count);
+        (0..count).map(move |row| std::array::from_fn(|place| bytes[place * count + row]))
+    }
+
     fn u32s(&mut self, count: usize) -> impl ExactSizeIterator<Item = u32> + use<'a> {
-        self.take(4 * count)
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| u32::from_le_bytes(*bytes))
+        self.column(count).map(u32::from_le_bytes)
     }
 
     fn u64s(&mut self, count: usize) -> impl ExactSizeIterator<Item = u64> + use<'a> {
-        self.take(8 * count)
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| u64::from_le_bytes(*bytes))
+        self.column(count).map(u64::from_le_bytes)
     }
 
     fn sources(&mut self, count: usize, bytes: usize) -> Result<Vec<ArchivedSource>, &'static str> {
@@ -432,7 +441,7 @@ impl<'a> DirectoryColumns<'a> {
     fn records(&mut self, count: usize) -> Result<Vec<ArchivedRecord>, &'static str> {
         let kinds = self.take(count);
         let sources = self.u32s(count);
-        let (offsets, lengths, hashes) = (self.u64s(count), self.u64s(count), self.u64s(count));
+        let (offsets, lengths, hashes) = (self.u64s(count), self.u64s(count), self.u32s(count));
         let mut records = Vec::with_capacity(count);
         let places = sources.zip(offsets.zip(lengths)).zip(hashes);
         for (kind, ((source, (offset, length)), hash)) in kinds.iter().zip(places) {

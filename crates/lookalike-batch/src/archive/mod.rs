@@ -8,5 +8,6 @@ pub(crate) mod build;
 pub(crate) mod error;
 pub(crate) mod format;
 pub(crate) mod read;
+pub(crate) mod settings;
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ use crate::archive::blocks::decompress;
 use crate::archive::error::CollectionArchiveError;
 use crate::archive::format::{
     ArchiveDirectory, ArchivePositions, ArchivedKind, ArchivedSource, DIRECTORY_RATIO, END_MAGIC,
-    HEADER_BYTES, MAGIC, SMALL_DIRECTORY, TRAILER_BYTES, VERSION,
+    HEADER_BYTES, MAGIC, SMALL_DIRECTORY, TRAILER_BYTES, VERSION, record_hash,
 };
 use crate::error::BatchError;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
@@ -202,7 +202,7 @@ impl CollectionArchive {
             bytes.extend_from_slice(&unpacked[(at - from) as usize..(end.min(to) - from) as usize]);
             at = to;
         }
-        match xxh3_64(&bytes) == entry.hash {
+        match record_hash(xxh3_64(&bytes)) == entry.hash {
             true => Ok(bytes),
             false => Err(self.damaged_record(record)),
         }
@@ -329,7 +329,7 @@ impl CollectionArchive {
                 let part = &bytes[(from - start) as usize..(to - start) as usize];
                 hash.update(part);
                 sink(record, from - first, part)?;
-                if to == last && hash.digest() != self.directory.records[record].hash {
+                if to == last && record_hash(hash.digest()) != self.directory.records[record].hash {
                     return Err(self.damaged_record(record));
                 }
                 record += 1;

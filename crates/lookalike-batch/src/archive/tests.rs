@@ -2,20 +2,34 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{InputOptions, Inputs};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::archive::build::{ArchiveLevel, ArchiveSummary, write_directory};
+use crate::archive::blocks::{BlockSettings, RecordBlocks};
+use crate::archive::build::{ArchiveSummary, write_directory};
 use crate::archive::error::CollectionArchiveError;
-use crate::archive::format::ArchiveDirectory;
+use crate::archive::format::{ArchiveDirectory, ArchivedBlock, ArchivedKind, ArchivedRecord};
 use crate::archive::read::CollectionArchive;
+use crate::archive::settings::{ArchiveBlockSize, ArchiveSettings};
 use crate::dedup::job::DedupJob;
 use crate::error::BatchError;
 use crate::observer::NoProgress;
 use crate::settings::{JobLimits, JobSettings};
+
+/// Settings with blocks of so many bytes.
+fn blocks_of(bytes: u64) -> ArchiveSettings {
+    ArchiveSettings {
+        level: "9".parse().unwrap(),
+        block: ArchiveBlockSize::try_from(bytes).unwrap(),
+    }
+}
+
+const SMALLEST: u64 = 64 << 10;
+const LARGEST: u64 = 32 << 20;
 
 fn limits(threads: usize) -> JobLimits {
     JobLimits {
@@ -43,7 +57,12 @@ impl Files {
         self.folder.path().join(name)
     }
 
-    fn try_archive(&self, name: &str, threads: usize) -> Result<ArchiveSummary, BatchError> {
+    fn try_archive(
+        &self,
+        name: &str,
+        block: u64,
+        threads: usize,
+    ) -> Result<ArchiveSummary, BatchError> {
         let options = InputOptions::default();
         let inputs = [self.path("in").into()];
         let inputs = Inputs::discover(&inputs, &options, self.folder.path()).unwrap();
@@ -55,11 +74,11 @@ impl Files {
             .settings(settings)
             .limits(limits(threads))
             .options(options);
-        job.archive(&self.path(name), "9".parse::<ArchiveLevel>().unwrap())
+        job.archive(&self.path(name), blocks_of(block))
     }
 
-    fn archive(&self, name: &str) -> CollectionArchive {
-        self.try_archive(name, 2).unwrap();
+    fn archive(&self, name: &str, block: u64) -> CollectionArchive {
+        self.try_archive(name, block, 2).unwrap();
         CollectionArchive::open(&self.path(name)).unwrap()
     }
 }
@@ -105,7 +124,11 @@ fn extracted(
     (files_below(out.path()), records.collect())
 }
 
-/// Documents of a few families, with words exchanged here and there.
+fn family_tail(family: u32) -> String {
+    String::from_utf8(noise(u64::from(family), 9000)).unwrap()
+}
+
+/// Documents of a few families, with words exchanged here and there; a family of them is longer than the smallest block.
 fn documents() -> impl Strategy<Value = Vec<String>> {
     let word = |number: u32| format!("w{}", number % 40);
     let document = (
@@ -119,7 +142,7 @@ fn documents() -> impl Strategy<Value = Vec<String>> {
         for (at, other) in changes {
             words[at] = word(other);
         }
-        words.join(" ")
+        format!("{}\n{}", words.join(" "), family_tail(family))
     });
     prop::collection::vec(text, 0..40)
 }
@@ -132,6 +155,7 @@ proptest! {
         files in documents(),
         noise in prop::collection::vec(prop::sample::select(vec!["\n", "{broken\n", " \r\n", "[]\n"]), 0..6),
         ends in any::<bool>(),
+        block in prop::sample::select(vec![SMALLEST, LARGEST]),
     ) {
         let mut jsonl = String::from("\u{feff}");
         let mut records = BTreeMap::new();
@@ -151,7 +175,7 @@ proptest! {
         let mut inputs: Vec<(&str, &[u8])> = vec![("records.jsonl", jsonl.as_bytes()), ("empty.txt", b"")];
         inputs.extend(names.iter().zip(&files).map(|(name, text)| (&**name, text.as_bytes())));
         let folder = Files::new(&inputs);
-        let archive = folder.archive("archive");
+        let archive = folder.archive("archive", block);
         let (sources, found) = extracted(&archive);
         let expected: BTreeMap<String, Vec<u8>> = inputs.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
         prop_assert_eq!(sources, expected);
@@ -160,7 +184,7 @@ proptest! {
         }
         prop_assert_eq!(found.len(), lines.len() + files.len() + 1);
         for threads in [1, 5] {
-            folder.try_archive("again", threads).unwrap();
+            folder.try_archive("again", block, threads).unwrap();
             prop_assert!(fs::read(folder.path("again")).unwrap() == fs::read(folder.path("archive")).unwrap());
         }
     }
@@ -193,28 +217,116 @@ fn copies_of_a_survivor_further_back_take_next_to_nothing() {
         .collect();
     inputs.push(("z.txt", &other));
     let folder = Files::new(&inputs);
-    let archive = folder.archive("archive");
-    let info = archive.info();
-    assert_eq!((info.documents, info.copies, info.sources), (10, 8, 10));
-    // Blocks of two documents and the second one: 3 MiB each of at most 8.
-    assert_eq!((info.blocks, info.dependent_blocks), (6, 4));
     let one = zstd::bulk::compress(&base, 9).unwrap().len() as u64;
     let rest = zstd::bulk::compress(&other, 9).unwrap().len() as u64;
-    assert!(info.archive_bytes < (one + rest) * 11 / 10, "{info:?}");
-    let (sources, _) = extracted(&archive);
-    assert!(inputs.iter().all(|(name, bytes)| sources[*name] == *bytes));
+    // Blocks of two documents and the second one: 3 MiB each of at most 8; all of them, 28 MiB, in one.
+    for (block, blocks) in [(8 << 20, (6, 4)), (LARGEST, (1, 0))] {
+        let archive = folder.archive("archive", block);
+        let info = archive.info();
+        assert_eq!((info.documents, info.copies, info.sources), (10, 8, 10));
+        assert_eq!((info.blocks, info.dependent_blocks), blocks);
+        assert!(info.archive_bytes < (one + rest) * 11 / 10, "{info:?}");
+        let (sources, _) = extracted(&archive);
+        assert!(inputs.iter().all(|(name, bytes)| sources[*name] == *bytes));
+    }
+}
+
+fn planted_record(kind: ArchivedKind, length: u64) -> ArchivedRecord {
+    ArchivedRecord {
+        kind,
+        source: 0,
+        offset: 0,
+        length,
+        hash: 0,
+    }
+}
+
+/// The smallest blocks of these records.
+fn cut(records: &[ArchivedRecord]) -> Vec<ArchivedBlock> {
+    let settings = BlockSettings {
+        archive: blocks_of(SMALLEST),
+        threads: 2,
+        observer: &NoProgress,
+    };
+    let mut writer = RecordBlocks::new(records, settings, Vec::new());
+    let total: u64 = records.iter().map(|record| record.length).sum();
+    writer.write_all(&noise(5, total as usize)).unwrap();
+    writer.finish().unwrap()
+}
+
+/// Clusters of records of random lengths, some of which take more than one of the smallest blocks; each begins with its survivor.
+fn clusters() -> impl Strategy<Value = Vec<Vec<u64>>> {
+    let length = prop_oneof![4 => 1..30_000_u64, 1 => 60_000..90_000_u64];
+    prop::collection::vec(prop::collection::vec(length, 1..8), 1..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_cluster_that_fits_a_block_lies_in_one(clusters in clusters()) {
+        let records = clusters.iter().flat_map(|cluster| {
+            let copies = cluster[1..].iter().map(|&length| planted_record(ArchivedKind::Copy, length));
+            std::iter::once(planted_record(ArchivedKind::Kept, cluster[0])).chain(copies)
+        });
+        let records: Vec<ArchivedRecord> = records.collect();
+        let blocks = cut(&records);
+
+        // The records of each block, counted one by one: none lies in two.
+        let mut rest = records.iter().map(|record| record.length);
+        let block_of: Vec<usize> = blocks.iter().enumerate().flat_map(|(number, block)| {
+            let mut left = block.length;
+            let mut within = 0;
+            while left > 0 {
+                left = left.checked_sub(rest.next().unwrap()).unwrap();
+                within += 1;
+            }
+            assert!(block.length <= SMALLEST || within == 1);
+            vec![number; within]
+        }).collect();
+        prop_assert_eq!(block_of.len(), records.len());
+
+        let mut first = 0;
+        for cluster in &clusters {
+            let places = &block_of[first..first + cluster.len()];
+            if cluster.iter().sum::<u64>() <= SMALLEST {
+                prop_assert!(places.iter().all(|&place| place == places[0]), "{:?}", places);
+            }
+            prop_assert_eq!(blocks[places[0]].prefix, None);
+            for &place in places.iter().filter(|&&place| place != places[0]) {
+                prop_assert_eq!(blocks[place].prefix, Some(first as u32));
+                prop_assert!(block_of.iter().zip(0..).all(|(&at, record)| at != place || (first..first + cluster.len()).contains(&record)));
+            }
+            first += cluster.len();
+        }
+    }
+}
+
+#[test]
+fn a_cluster_that_no_block_holds_begins_where_it_takes_the_fewest() {
+    // Of blocks of 64 KiB one has 44. Of 80 KiB more, 20 fit it and 60 another; 100 KiB take two others either way.
+    for (copies, first, count) in [(3, 64, 2), (4, 44, 3)] {
+        let mut records = vec![
+            planted_record(ArchivedKind::Kept, 44 << 10),
+            planted_record(ArchivedKind::Kept, 20 << 10),
+        ];
+        records.extend(vec![planted_record(ArchivedKind::Copy, 20 << 10); copies]);
+        let blocks = cut(&records);
+        assert_eq!((blocks[0].length, blocks.len()), (first << 10, count));
+    }
 }
 
 #[test]
 fn a_record_longer_than_any_block_goes_over_several() {
     let long = noise(3, (33 << 20) + 5);
     let folder = Files::new(&[("a.txt", b"before"), ("b.txt", &long), ("c.txt", b"behind")]);
-    let archive = folder.archive("archive");
-    assert_eq!(archive.info().blocks, 7);
-    let (sources, records) = extracted(&archive);
-    assert!(sources["b.txt"] == long);
-    assert_eq!(sources["c.txt"], b"behind");
-    assert!(records.values().any(|bytes| *bytes == long));
+    for (block, blocks) in [(8 << 20, 7), (LARGEST, 4)] {
+        let archive = folder.archive("archive", block);
+        assert_eq!(archive.info().blocks, blocks);
+        let (sources, records) = extracted(&archive);
+        assert!(sources["b.txt"] == long);
+        assert_eq!(sources["c.txt"], b"behind");
+        assert!(records.values().any(|bytes| *bytes == long));
+    }
 }
 
 /// A small archive with everything in it: copies in a block of their own, bytes between documents, an empty file.
@@ -231,7 +343,7 @@ fn small() -> (Files, CollectionArchive) {
         ("empty.txt", b""),
         ("c.txt", b"something else"),
     ]);
-    let archive = folder.archive("archive");
+    let archive = folder.archive("archive", SMALLEST);
     (folder, archive)
 }
 
@@ -281,7 +393,8 @@ fn directory_of(bytes: &[u8]) -> (Vec<u8>, usize) {
 /// The same archive with another directory, whose checks fit.
 fn with_directory(bytes: &[u8], raw: &[u8], offset: usize) -> Vec<u8> {
     let mut changed = bytes[..offset].to_vec();
-    write_directory(raw, offset as u64, &mut changed).unwrap();
+    let level = "1".parse().unwrap();
+    write_directory(raw, offset as u64, level, &mut changed).unwrap();
     changed
 }
 
@@ -381,7 +494,7 @@ fn an_error_names_the_block_and_the_other_blocks_are_unharmed() {
         .zip(versions.iter().map(Vec::as_slice))
         .collect();
     let folder = Files::new(&inputs);
-    let archive = folder.archive("archive");
+    let archive = folder.archive("archive", 8 << 20);
     assert_eq!(archive.info().blocks, 3);
     let mut bytes = fs::read(folder.path("archive")).unwrap();
     let middle = bytes.len() / 2;
@@ -397,7 +510,7 @@ fn an_error_names_the_block_and_the_other_blocks_are_unharmed() {
 #[test]
 fn sources_that_would_not_come_back_are_refused_before_anything_is_read() {
     let folder = Files::new(&[("a.csv", b"id,text\n1,one\n")]);
-    let error = folder.try_archive("archive", 1).unwrap_err();
+    let error = folder.try_archive("archive", LARGEST, 1).unwrap_err();
     assert!(
         matches!(
             error,

@@ -147,6 +147,40 @@ fn files_and_records_come_back_byte_for_byte() {
 }
 
 #[test]
+fn blocks_of_every_size_give_back_the_same() {
+    let folder = Folder::new();
+    let expected = mixed(&folder);
+    let built = |block: &str| {
+        let file = folder.path(format!("{block}.lka"));
+        build(&[&folder.path("in")], &file)
+            .args(["--block", block])
+            .lose();
+        let out = folder.path(format!("{block} out"));
+        archive("extract", &file)
+            .arg("-o")
+            .arg(&out)
+            .arg("--quiet")
+            .succeed();
+        assert!(below(tree(&out), "in") == expected, "{block}");
+        let read = archive("extract", &file).args(["--id", "r33"]).succeed();
+        let info = archive("info", &file).arg("--json").succeed().json();
+        let number = |name: &str| info[name].as_u64().unwrap();
+        (read.out, number("blocks"), number("archive_bytes"))
+    };
+    let ((one, blocks, bytes), (other, one_block, fewer)) = (built("64K"), built("32M"));
+    assert_eq!(one, other);
+    // Six families of some 50 KiB, and one stream of all.
+    assert_eq!((blocks, one_block), (6, 1));
+    assert!(fewer < bytes, "{fewer} {bytes}");
+    for wrong in ["63K", "33M", "a few"] {
+        build(&[&folder.path("in")], &folder.path("wrong"))
+            .args(["--block", wrong])
+            .fail(2)
+            .says(&["--block", wrong]);
+    }
+}
+
+#[test]
 fn an_archive_does_not_depend_on_threads_or_memory() {
     let folder = Folder::new();
     mixed(&folder);
@@ -164,7 +198,7 @@ fn an_archive_does_not_depend_on_threads_or_memory() {
     build(&[&input], &folder.path("little"))
         .args(["--memory", "64M", "--threads", "1"])
         .fail(1)
-        .says(&["compressing a block", "raise --memory to at least"]);
+        .says(&["compressing a block", "raise --memory to at least", "--block"]);
     assert!(!folder.path("little").exists());
 }
 

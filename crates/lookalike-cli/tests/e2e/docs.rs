@@ -238,9 +238,17 @@ fn options(commands: &str) -> Vec<(Vec<String>, String)> {
         let Some((&"lookalike", words)) = words.split_first() else {
             continue;
         };
-        let nested = words
-            .first()
-            .is_some_and(|name| ["index", "evaluate", "client", "store"].contains(name));
+        let nested = words.first().is_some_and(|name| {
+            [
+                "archive",
+                "client",
+                "collection",
+                "evaluate",
+                "index",
+                "store",
+            ]
+            .contains(name)
+        });
         let (names, rest) = words.split_at(words.len().min(1 + usize::from(nested)));
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         for option in rest.iter().filter(|word| word.starts_with("--")) {
