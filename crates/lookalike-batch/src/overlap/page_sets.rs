@@ -5,7 +5,7 @@
 //! lists     pages with equal lists of servers are one group
 //! stars     a group joins the heaviest group before it whose list differs by little: a quarter of what may be missing
 //! growth    stars, largest first, join the set whose servers fit theirs best, if that blurs neither of the two
-//! homes     groups that fit another set better, now that sets have grown, move there
+//! homes     groups that fit another set better, now that sets have grown, move there, unless it would be of newcomers for the most part
 //! shares    servers that hold too few pages of a set leave it, then pages that too few of its servers hold, and so on
 //! ```
 //!
@@ -288,21 +288,31 @@ impl<'a> SetGrowth<'a> {
 
     /// Moves each group to the set that it fits best. The first star of a set stands for it while it grows, and may lack servers that the
     /// set turns out to have.
+    ///
+    /// A set of which most pages would be newcomers draws none: it is what a larger one left over, pages that more of its servers lack
+    /// than may. On seven servers these are the pages that two of them lack, and those that one lacks would follow them.
     fn bring_home(&self, sets: Vec<GrowingSet>) -> Vec<GrowingSet> {
         let mut index = SimilarLists::new(self.shares.page);
         sets.iter()
             .for_each(|set| index.push(&most_servers(&set.held, set.pages)));
-        let mut homes: Vec<Vec<u32>> = vec![Vec::new(); sets.len()];
-        for (number, set) in (0..).zip(&sets) {
+        let mut best = Vec::new();
+        let (mut staying, mut coming) = (vec![0; sets.len()], vec![0; sets.len()]);
+        for (own, set) in sets.iter().enumerate() {
             for &group in &set.groups {
-                let fitting = index.fitting(self.list(group));
-                let own = fitting.iter().find(|fit| fit.number == number).copied();
-                let best = fitting
-                    .into_iter()
-                    .reduce(|x, y| if y.is_better(&x) { y } else { x });
-                let better = best.filter(|best| own.is_none_or(|own| best.is_nearer(&own)));
-                homes[better.map_or(number, |better| better.number) as usize].push(group);
+                let home = self.best_home(group, own, &mut index);
+                let pages = if home == own {
+                    &mut staying
+                } else {
+                    &mut coming
+                };
+                pages[home] += self.pages(group).len();
+                best.push((group, own, home));
             }
+        }
+        let mut homes: Vec<Vec<u32>> = vec![Vec::new(); sets.len()];
+        for (group, own, home) in best {
+            let draws = coming[home] <= staying[home];
+            homes[if draws { home } else { own }].push(group);
         }
         let rebuilt = sets.into_iter().zip(homes).map(|(set, groups)| {
             if set.groups == groups {
@@ -317,6 +327,18 @@ impl<'a> SetGrowth<'a> {
             }
         });
         rebuilt.filter(|set| !set.groups.is_empty()).collect()
+    }
+
+    /// The set that a group of the set `own` fits best: this one, unless another fits better.
+    fn best_home(&self, group: u32, own: usize, index: &mut SimilarLists) -> usize {
+        let fitting = index.fitting(self.list(group));
+        let of_own = fitting.iter().find(|fit| fit.number as usize == own);
+        let of_own = of_own.copied();
+        let best = fitting
+            .into_iter()
+            .reduce(|x, y| if y.is_better(&x) { y } else { x });
+        let better = best.filter(|best| of_own.is_none_or(|own| best.is_nearer(&own)));
+        better.map_or(own, |better| better.number as usize)
     }
 
     /// Returns true if no other list can fit one of so many servers: a single server more or less is too much.
@@ -638,7 +660,7 @@ mod tests {
                 .iter()
                 .map(|(_, pages)| self.servers(pages, 0.5))
                 .collect();
-            let mut homes = vec![Vec::new(); sets.len()];
+            let mut best_homes = Vec::new();
             for (list, pages) in &groups {
                 let mut own = sets.iter();
                 let own = own.position(|(_, held)| held.contains(&pages[0])).unwrap();
@@ -652,7 +674,18 @@ mod tests {
                         && this.0 * that.1 <= that.0 * this.1
                 };
                 let home = best(list, fitting).filter(|best| !stays(best));
-                homes[home.unwrap_or(own)].extend(pages);
+                best_homes.push((own, home.unwrap_or(own), pages));
+            }
+            let pages_of = |wanted: &dyn Fn(usize, usize) -> bool| {
+                let homes = best_homes.iter();
+                let of = homes.filter(|(own, home, _)| wanted(*own, *home));
+                of.map(|(_, _, pages)| pages.len()).sum::<usize>()
+            };
+            let mut homes = vec![Vec::new(); sets.len()];
+            for &(own, best, pages) in &best_homes {
+                let stay = pages_of(&|own, home| own == home && home == best);
+                let come = pages_of(&|own, home| own != home && home == best);
+                homes[if come > stay { own } else { best }].extend(pages);
             }
             let mut found = Vec::new();
             for pages in &homes {
@@ -818,6 +851,31 @@ mod tests {
         };
         assert_eq!(sizes(shares(0.8)), [(55, 360)]);
         assert_eq!(sizes(shares(0.9)), [(55, 300), (50, 60)]);
+    }
+
+    /// Of seven servers, pages that two lack are too few of them for the set. They leave it alone, and do not take along those that one
+    /// of the two lacks.
+    #[test]
+    fn pages_that_too_few_servers_hold_take_no_others_along() {
+        let lacking = |page: u32| match page {
+            0..280 => vec![],
+            280..292 => vec![6],
+            292 | 293 => vec![5, 6],
+            294 | 295 => vec![4, 6],
+            _ => vec![3, 6],
+        };
+        let servers = |page| {
+            (0..7)
+                .filter(|server| !lacking(page).contains(server))
+                .collect()
+        };
+        let of: Vec<Servers> = (0..298).map(servers).collect();
+        let shares = SetShares {
+            page: 0.8,
+            server: 0.8,
+        };
+        let sets = found(&of, shares);
+        assert_eq!((sets[0].servers.len(), sets[0].pages.len()), (7, 292));
     }
 
     /// A server that fetched half of a manual does not break it in two.
