@@ -23,26 +23,26 @@ use crate::failure::Failure;
         .help("Files of fingerprints, which are joined with themselves")
         .long_help(None)),
     after_help = "\
-Writes into DIR: kept.jsonl and removed.jsonl (a line {\"id\":..} for each document), clusters.jsonl
-(who was removed for whom, and why) and run.json, which is written last.
+Writes into DIR: kept.jsonl and removed.jsonl (a line {\"id\":..} for each document),
+clusters.jsonl (who was removed for whom, and why) and run.json, which is written last.
 
-INPUT are files of fingerprints in any format of `lookalike fingerprint`; they are joined with
-themselves. With --pairs the pairs come from `lookalike join` instead, and INPUT says which
-documents there are; without INPUT these are the ids of the pairs. Fingerprints without ids are
-called by themselves, and equal ones are one document.
+INPUT are files of fingerprints in any format of `lookalike fingerprint`; they are joined
+with themselves. With --pairs the pairs come from `lookalike join` instead, and INPUT says
+which documents there are; without INPUT these are the ids of the pairs. Fingerprints
+without ids are called by themselves, and equal ones are one document.
 
-A removed document is within the distance of the one that it is removed for; with --components it
-may be any number of small changes away. Fingerprints decide, no text is read: nothing is verified
-unless --verify names the texts. Then only those are removed that resemble the one that they are
-removed for by --threshold or more, and the options on input and features say how texts are read
-and compared.
+A removed document is within the distance of the one that it is removed for; with
+--components it may be any number of small changes away. Fingerprints decide, no text is
+read: nothing is verified unless --verify names the texts. Then only those are removed that
+resemble the one that they are removed for by --threshold or more, and the options on input
+and features say how texts are read and compared.
 
 Example:
   lookalike fingerprint crawl.jsonl -o crawl.lkfp
   lookalike cluster crawl.lkfp -o out
   lookalike join crawl.lkfp -o pairs.jsonl
   lookalike cluster crawl.lkfp --pairs pairs.jsonl -o out        the same from pairs
-  lookalike cluster crawl.lkfp --verify crawl.jsonl -o out       removals held against the texts"
+  lookalike cluster crawl.lkfp --verify crawl.jsonl -o out       removals held against texts"
 )]
 pub(crate) struct ClusterArguments {
     #[command(flatten)]

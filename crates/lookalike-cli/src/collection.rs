@@ -19,13 +19,13 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-A collection keeps what later jobs need of documents: hashes of texts, features, candidate keys and
-ids. `dedup --against DIR` then reads new documents only, and decides as if it read the old ones
-again; `dedup --into DIR` adds what it kept.
+A collection keeps what later jobs need of documents: hashes of texts, features, candidate
+keys and ids. `dedup --against DIR` then reads new documents only, and decides as if it read
+the old ones again; `dedup --into DIR` adds what it kept.
 
 Examples:
   lookalike collection build seen archive/               all that was collected so far
-  lookalike collection build seen earlier-results/       the same, of what an earlier `dedup` kept
+  lookalike collection build seen earlier-results/       of what an earlier `dedup` kept
   lookalike dedup today.jsonl --against seen --into seen -o today
   lookalike collection info seen")]
 pub(crate) struct CollectionArguments {
@@ -45,8 +45,8 @@ enum CollectionCommand {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Of the results of an earlier `dedup` the kept documents are taken. The options for features and
-methods become part of the collection: all jobs with it must have the same.")]
+Of the results of an earlier `dedup` the kept documents are taken. The options for features
+and methods become part of the collection: all jobs with it must have the same.")]
 struct CollectArguments {
     /// Directory of the collection
     #[arg(value_name = "DIR")]

@@ -25,13 +25,14 @@ use crate::program::DocumentJob;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Writes into DIR: kept.jsonl and removed.jsonl (the records as they came in; inputs that are files
-are copied to kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl (files of which
-nothing was read are copied to skipped/), report.html and run.json, which is written last.
+Writes into DIR: kept.jsonl and removed.jsonl (the records as they came in; inputs that are
+files are copied to kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl (files
+of which nothing was read are copied to skipped/), report.html and run.json, which is
+written last.
 
-With --output-format parquet each .jsonl is a .parquet with the fields of the records as columns.
-Rows of Parquet and Arrow keep their types, in kept.parquet and removed.parquet, or, of several
-files, in one of the same path each below kept/ and removed/.
+With --output-format parquet each .jsonl is a .parquet with the fields of the records as
+columns. Rows of Parquet and Arrow keep their types, in kept.parquet and removed.parquet,
+or, of several files, in one of the same path each below kept/ and removed/.
 
 Each removed document resembles one that is kept by at least the threshold, or equals it.")]
 pub(crate) struct DedupArguments {

@@ -14,9 +14,9 @@ use crate::size::{self, show};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Lists the designs for so many fingerprints: those of Manku, Jain and Das Sarma (2007, section 3;
-kind blocks), tables probed at neighbouring keys (budgets), and covering designs (cover). The
-fastest within the limits is marked with *, those outside with -.
+Lists the designs for so many fingerprints: those of Manku, Jain and Das Sarma (2007,
+section 3; kind blocks), tables probed at neighbouring keys (budgets), and covering designs
+(cover). The fastest within the limits is marked with *, those outside with -.
 
   key       bits of a table's key, the p of the paper
   a probe   fingerprints that match a whole key, at most (2^(log2 N - p))

@@ -24,8 +24,8 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Says how alike two documents are, whether the method finds the pair and with what chance, which
-features, bits, bands and super-shingles agree, and where the texts differ.
+Says how alike two documents are, whether the method finds the pair and with what chance,
+which features, bits, bands and super-shingles agree, and where the texts differ.
 
 --json prints one object, --quiet leaves the differences out.
 

@@ -15,10 +15,9 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Example: lookalike extract crawl.warc.gz -o texts.jsonl.zst
 
-Prints
-{\"id\":..,\"source\":..,\"record\":..,\"offset\":..,\"charset\":..,\"language\":..,\"text\":..} for
-each document, in input order; where there is no text, null and the reason in \"without\". With
---output-format text only texts, each ended by a line with a form feed.")]
+Prints {\"id\":..,\"source\":..,\"record\":..,\"offset\":..,\"charset\":..,\"language\":..,\"text\":..}
+for each document, in input order; where there is no text, null and the reason in \"without\".
+With --output-format text only texts, each ended by a line with a form feed.")]
 pub(crate) struct ExtractArguments {
     #[command(flatten)]
     input: InputArguments,

@@ -15,13 +15,14 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints {\"id\":..,\"fingerprint\":\"16 hex digits\"} for each document, in input order; null for a
-text without features. Only fingerprints of one scheme, which the summary names, can be compared.
+text without features. Only fingerprints of one scheme, which the summary names, can be
+compared.
 
-The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, which keeps the scheme
-and checks itself; .u64, little-endian numbers of 64 bits without ids (each also .gz or .zst);
-.parquet, with the columns id and fingerprint; .lkar, an archive: ascending, without ids, at 5 to 6
-bytes a fingerprint, with the scheme. Only .jsonl and .parquet keep texts without features. With
---import, any of them is read and written in any other.
+The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, which keeps
+the scheme and checks itself; .u64, little-endian numbers of 64 bits without ids (each also
+.gz or .zst); .parquet, with the columns id and fingerprint; .lkar, an archive: ascending,
+without ids, at 5 to 6 bytes a fingerprint, with the scheme. Only .jsonl and .parquet keep
+texts without features. With --import, any of them is read and written in any other.
 
 Example:
   lookalike fingerprint crawl.jsonl -o crawl.lkfp

@@ -13,17 +13,17 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints one JSON object a line, {\"f\":..,\"q\":..,\"distance\":..}, sorted by f, then q, each line
-once; fingerprints are called by their ids where their file has ids. F streams from disk, Q is kept
-in memory: let Q be the smaller one. With F alone: all pairs in it,
-{\"a\":..,\"b\":..,\"distance\":..}, a < b; equal fingerprints are one, called by the least of their
-ids, and each other id is a pair with that one only. F is in memory then.
+once; fingerprints are called by their ids where their file has ids. F streams from disk, Q
+is kept in memory: let Q be the smaller one. With F alone: all pairs in it,
+{\"a\":..,\"b\":..,\"distance\":..}, a < b; equal fingerprints are one, called by the least of
+their ids, and each other id is a pair with that one only. F is in memory then.
 
-F may be an index of `lookalike index build`: Q streams by then, and may be large; it is searched
-where it lies.
+F may be an index of `lookalike index build`: Q streams by then, and may be large; it is
+searched where it lies.
 
-Files are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also .gz or
-.zst), Parquet tables with a column fingerprint, or raw little-endian numbers of 64 bits in a file
-named .u64; - is standard input.
+Files are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also
+.gz or .zst), Parquet tables with a column fingerprint, or raw little-endian numbers of 64
+bits in a file named .u64; - is standard input.
 
 Example:
   lookalike fingerprint new.jsonl -o new.fp.jsonl

@@ -56,7 +56,7 @@ use missing::{client, serve, store};
 
 /// Finds exact and near-duplicate documents: what to keep, what to drop, and why.
 #[derive(Parser)]
-#[command(name = "lookalike", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "lookalike", version, max_term_width = 92, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: CliCommand,
@@ -67,15 +67,15 @@ Examples:
   lookalike dedup pages/ -o out                 folders of text, source code or HTML
   lookalike dedup crawl.jsonl.gz -o out         one record a line; fields id and text
   lookalike pairs news.jsonl --threshold 0.5    all pairs that resemble each other
-  lookalike join crawl.u64 new.jsonl            all pairs of two files of fingerprints within 3 bits
+  lookalike join crawl.u64 new.jsonl            pairs of fingerprints within 3 bits
   lookalike serve --data store                  the online service, on this machine
   lookalike explain a.html b.html               why two documents match, or do not
 
-Every near-duplicate document that is reported was verified by exact resemblance; what join, cluster
-and index say of fingerprints is not.
+Every near-duplicate document that is reported was verified by exact resemblance; what join,
+cluster and index say of fingerprints is not.
 
-Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but records or files that were to be read
-could not be (see --max-skipped); 130 or 143 ended by a signal.";
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but records or files that were to be
+read could not be (see --max-skipped); 130 or 143 ended by a signal.";
 
 #[derive(Subcommand)]
 enum CliCommand {

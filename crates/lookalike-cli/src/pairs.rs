@@ -14,8 +14,9 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints one JSON object a line, {\"a\":..,\"b\":..,\"similarity\":..}, a < b, sorted by a and b; with
---method simhash also the distance of the fingerprints. Equal texts are pairs of similarity 1.")]
+Prints one JSON object a line, {\"a\":..,\"b\":..,\"similarity\":..}, a < b, sorted by a and b;
+with --method simhash also the distance of the fingerprints. Equal texts are pairs of
+similarity 1.")]
 pub(crate) struct PairsArguments {
     #[command(flatten)]
     input: InputArguments,

@@ -29,7 +29,7 @@ use crate::{machine, open_files, size};
 const SHORT_EXAMPLES: &str = "\
 Examples:
   lookalike serve --data store                       on 127.0.0.1:7280, for this machine
-  lookalike serve --keys keys --make-key admin:me    print a new key, and append its hash to keys
+  lookalike serve --keys keys --make-key admin:me    print a new key, its hash goes to keys
 
 --help lists all options.";
 
@@ -37,18 +37,20 @@ Examples:
 const EXAMPLES: &str = "\
 Examples:
   lookalike serve --data store                       on 127.0.0.1:7280, for this machine
-  lookalike serve --keys keys --make-key admin:me    print a new key, and append its hash to keys
-  lookalike serve --config lookalike.toml            the same flags from a file: data = \"store\" ...
+  lookalike serve --keys keys --make-key admin:me    print a new key, its hash goes to keys
+  lookalike serve --config lookalike.toml            the same flags from a file
   lookalike serve --data store --listen 0.0.0.0:7280 --keys keys --tls-cert chain.pem \\
                   --tls-key key.pem                  for other machines
 
-  curl -X PUT localhost:7280/v1/collections/pages -H 'Content-Type: application/json' -d '{}'
-  curl localhost:7280/v1/collections/pages/check-and-insert -H 'Content-Type: application/json' \\
+  curl -X PUT localhost:7280/v1/collections/pages -H 'Content-Type: application/json' \\
+       -d '{}'
+  curl localhost:7280/v1/collections/pages/check-and-insert \\
+       -H 'Content-Type: application/json' \\
        -d '{\"id\":\"http://a.example/\",\"html\":\"<p>...\"}'
 
-http://localhost:7280/ in a browser lists all operations and lets you try them. Every flag can also
-be set in the environment. SIGHUP reloads the files of keys and of TLS. docs/how-to/operations.md
-describes the operations, monitoring and backup.";
+http://localhost:7280/ in a browser lists all operations and lets you try them. Every flag
+can also be set in the environment. SIGHUP reloads the files of keys and of TLS.
+docs/how-to/operations.md describes the operations, monitoring and backup.";
 
 #[derive(clap::Args)]
 #[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES)]

@@ -132,7 +132,7 @@ mod tests {
         for (name, command) in shortened() {
             for text in [command.get_after_help(), command.get_after_long_help()] {
                 let text = text.map(ToString::to_string).unwrap_or_default();
-                let wide = text.lines().find(|line| line.chars().count() > 100);
+                let wide = text.lines().find(|line| line.chars().count() > 92);
                 assert_eq!(wide, None, "{name}");
             }
         }

@@ -22,14 +22,14 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Stop the service first: these commands need exclusive access to the directory. For a snapshot of a
-running service, use `lookalike client snapshot NAME`.
+Stop the service first: these commands need exclusive access to the directory. For a
+snapshot of a running service, use `lookalike client snapshot NAME`.
 
 Examples:
-  lookalike store verify store                     check every byte and the consistency of all files
+  lookalike store verify store                     check every byte of all files
   lookalike store info store                       show the identity and the collections
-  lookalike store snapshot store monday            copy; runs become hard links where possible
-  lookalike store restore monday new-store         check the snapshot, then make a store of it
+  lookalike store snapshot store monday            copy, by hard links where possible
+  lookalike store restore monday new-store         check the snapshot, make a store of it
   lookalike store salvage broken-store new-store   copy everything that can still be read
   lookalike store load store pages crawl.lkfp      insert fingerprints of files")]
 pub(crate) struct StoreArguments {

@@ -12,9 +12,9 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The table is for --terms: weights by rarity (--weight idf, tf-idf, log-tf-idf), --method i-match and
---shingle phrases:N. It counts the features of one scheme, for phrases the words and pairs of words,
-and its id becomes part of every scheme that uses it.
+The table is for --terms: weights by rarity (--weight idf, tf-idf, log-tf-idf), --method
+i-match and --shingle phrases:N. It counts the features of one scheme, for phrases the words
+and pairs of words, and its id becomes part of every scheme that uses it.
 
 Example:
   lookalike terms crawl/ --shingle words:1 -o words.terms

@@ -19,8 +19,8 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Needs no labels: the exact resemblance of each sampled document with every document of the input is
-the truth. The input is read twice and only the sample is held.
+Needs no labels: the exact resemblance of each sampled document with every document of the
+input is the truth. The input is read twice and only the sample is held.
 
 Example:
   lookalike evaluate audit crawl/ --method simhash --distance 3 --sample 2000")]

@@ -26,13 +26,13 @@ use tags::{LabelCounts, TagFile};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Keys: t true (near-duplicates), f false, u unknown (nobody could tell), b back to the pair before, d
-the whole difference, q stop. Every tag is on the disk before the next pair is shown; the same
-command goes on where you stopped. Without a terminal the answers are read from standard input, one
-a line.
+Keys: t true (near-duplicates), f false, u unknown (nobody could tell), b back to the pair
+before, d the whole difference, q stop. Every tag is on the disk before the next pair is
+shown; the same command goes on where you stopped. Without a terminal the answers are read
+from standard input, one a line.
 
-Pairs come in random order and without their score, so that the method's opinion does not become
-yours.
+Pairs come in random order and without their score, so that the method's opinion does not
+become yours.
 
 Example:
   lookalike evaluate sample news.jsonl -o pairs.jsonl

@@ -26,11 +26,11 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Labels are JSON lines of one kind: {\"a\":..,\"b\":..,\"label\":NUMBER|true|false|null},
 {\"id\":..,\"cluster\":..}, or the CORE benchmark's {\"core_id\":..,\"labelled_duplicates\":[..]}.
-null means nobody could tell: counted, not used. Clusters are compared by the adjusted Rand index,
-the rule of NEWS-COPY; CORE by text-dedup's rules.
+null means nobody could tell: counted, not used. Clusters are compared by the adjusted Rand
+index, the rule of NEWS-COPY; CORE by text-dedup's rules.
 
 Example:
-  lookalike evaluate labels docs.jsonl --labels pairs.jsonl --shingle words:3 --sketch simhash:64")]
+  lookalike evaluate labels docs.jsonl --labels pairs.jsonl --sketch simhash:64")]
 pub(crate) struct LabelFileArguments {
     #[command(flatten)]
     input: InputArguments,

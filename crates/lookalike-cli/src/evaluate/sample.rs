@@ -19,13 +19,13 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Most pairs of a collection have nothing in common, so a plain sample would hold no near-duplicates.
-This one holds equally many pairs of each band, and writes beside each pair how many the collection
-has in its band. Tag them with `lookalike evaluate label`; `lookalike evaluate labels` then weighs
-the bands again.
+Most pairs of a collection have nothing in common, so a plain sample would hold no
+near-duplicates. This one holds equally many pairs of each band, and writes beside each pair
+how many the collection has in its band. Tag them with `lookalike evaluate label`;
+`lookalike evaluate labels` then weighs the bands again.
 
-A band with fewer pairs than --each gives all of them, and a warning says so. The sample follows
-from the documents and --draw alone, not from the order of the input.
+A band with fewer pairs than --each gives all of them, and a warning says so. The sample
+follows from the documents and --draw alone, not from the order of the input.
 
 Examples:
   lookalike evaluate sample news.jsonl --each 30 -o pairs.jsonl

@@ -30,15 +30,15 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --labels the truth is the exact resemblance of the features that --shingle and the other
-Features options name, at --threshold. Every combination of --shingles, --weights and --sketches is
-measured; weights only matter to simhash. Tables of terms are made of the input itself. Masks and
-modes of HTML are tried on top, where they change anything; the truth is always that of --mask and
---html.
+Without --labels the truth is the exact resemblance of the features that --shingle and the
+other Features options name, at --threshold. Every combination of --shingles, --weights and
+--sketches is measured; weights only matter to simhash. Tables of terms are made of the
+input itself. Masks and modes of HTML are tried on top, where they change anything; the
+truth is always that of --mask and --html.
 
-Every cut is chosen on the data that its figures are of. With --labels the choice is made again on
-parts of the labels and tried on the others: that is what to expect elsewhere. Each piece of advice
-ends with the job that follows it.
+Every cut is chosen on the data that its figures are of. With --labels the choice is made
+again on parts of the labels and tried on the others: that is what to expect elsewhere. Each
+piece of advice ends with the job that follows it.
 
 Examples:
   lookalike evaluate sweep news.jsonl --threshold 0.8 --page sweep.html

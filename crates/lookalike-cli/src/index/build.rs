@@ -13,9 +13,9 @@ use crate::interrupt;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Inputs are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also .gz or
-.zst), or raw little-endian numbers of 64 bits in a file named .u64; - is standard input. Equal
-fingerprints are stored once, with the ids of all of them beside.
+Inputs are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also
+.gz or .zst), or raw little-endian numbers of 64 bits in a file named .u64; - is standard
+input. Equal fingerprints are stored once, with the ids of all of them beside.
 
 A build that is interrupted leaves INDEX.building, with which --resume goes on.
 

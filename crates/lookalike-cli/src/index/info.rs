@@ -16,10 +16,10 @@ use crate::size::show;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Sizes and design at once; with --analyse, --json or --html every fingerprint is read: in which bit
-neighbours in sorted order first differ, how many lie in each of 128 equal ranges, spikes with their
-commonest fingerprint and ids of it, and how many candidates a probe meets beside what evenly spread
-fingerprints would give.
+Sizes and design at once; with --analyse, --json or --html every fingerprint is read: in
+which bit neighbours in sorted order first differ, how many lie in each of 128 equal ranges,
+spikes with their commonest fingerprint and ids of it, and how many candidates a probe meets
+beside what evenly spread fingerprints would give.
 
 Example:
   lookalike index info crawl.lkix --verify --html crawl.html")]

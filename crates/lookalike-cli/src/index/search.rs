@@ -20,8 +20,8 @@ use crate::{bus_error, console};
 #[command(after_help = "\
 Prints one JSON object a line for each stored document,
 {\"query\":..,\"fingerprint\":..,\"id\":..,\"distance\":..}: queries in the order given; for each,
-by distance, fingerprint and id. Queries are called by their ids where their file has ids, else by
-their 16 hex digits.
+by distance, fingerprint and id. Queries are called by their ids where their file has ids,
+else by their 16 hex digits.
 
 Examples:
   lookalike index search crawl.lkix 5f3a9c0012d4e877
