@@ -8,7 +8,10 @@
 The guide is the chapter *Python* of the documentation.
 """
 
-from lookalike import evaluate
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from lookalike._client import AsyncClient, Client, ServiceError
 from lookalike._errors import BadInput, LookalikeError, MemoryLimit, SchemeMismatch
 from lookalike._explain import Explanation, explain
@@ -26,8 +29,12 @@ from lookalike._lookalike import (
     simhash,
 )
 from lookalike._overlap import Overlap, overlap
-from lookalike._result import DedupResult
+from lookalike._page import Page
+from lookalike._result import DedupResult, Records
 from lookalike._dedup import dedup, pairs
+
+if TYPE_CHECKING:
+    from lookalike import evaluate
 
 __all__ = [
     "Array",
@@ -40,6 +47,8 @@ __all__ = [
     "LookalikeError",
     "MemoryLimit",
     "Overlap",
+    "Page",
+    "Records",
     "Scheme",
     "SchemeMismatch",
     "ServiceError",
@@ -57,3 +66,16 @@ __all__ = [
     "resemblance",
     "simhash",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Its data classes take longer to import than all else, and few need them.
+    if name == "evaluate":
+        import importlib
+
+        return importlib.import_module("lookalike.evaluate")
+    raise AttributeError(f"module 'lookalike' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

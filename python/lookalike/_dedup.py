@@ -64,6 +64,13 @@ def dedup(
     ``method="simhash", distance=6``, ``stem="en"``. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,
     or a function of stage, done and total.
 
+    ``memory`` limits the process (bytes, or with ``K``, ``M``, ``G`` for powers of 1,024), ``threads`` is by default the number of processors; the
+    result depends on neither. Ctrl-C ends a job.
+
+    Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns and settings that are not there or do not go
+    together, :class:`BadInput` with ``row`` or ``source`` for data that cannot be read, :class:`MemoryLimit` with ``needed`` for too low a
+    limit, :class:`LookalikeError` for all else. Records of files that cannot be read are counted instead: ``counts["unreadable"]``.
+
     >>> result = dedup(["a rose is a rose", "A rose is a rose!", "something else"])
     >>> result
     <lookalike.DedupResult: 3 documents, 2 kept, 0 exact copies, 1 near-duplicates>
@@ -106,6 +113,11 @@ def _warn(told: Iterable[str]) -> None:
         warnings.warn(warning, stacklevel=4)
 
 
+def _refuse_after_adding(options: Mapping[str, Any]) -> None:
+    if options.get("into") is not None:
+        raise LookalikeError("the collection has these documents by now, and would find them again: call dedup without into for that")
+
+
 def _explained_with(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in _EXPLAINED if options.get(name) is not None}
 
@@ -125,18 +137,26 @@ def _dedup_paths(
     output = os.path.join(folder.name, "results")
     call, clear = observer(progress)
     try:
-        summary, told = _lookalike.dedup_paths(
-            ["dedup", *positional(inputs), f"--output={output}", *said], call
+        summary, largest, tables, told = _lookalike.dedup_paths(
+            ["dedup", *positional(inputs), f"--output={output}", *said], os.path.join(folder.name, "decisions"), call
         )
     finally:
         clear()
     _warn(told)
 
     def again(threshold: float) -> PathResult:
+        _refuse_after_adding(options)
         return _dedup_paths(inputs, text, id, against, {**options, "threshold": threshold}, False)
 
     return PathResult(
-        folder, json.loads(summary), inputs=inputs, again=again, explained_with=_explained_with(options)
+        folder,
+        json.loads(summary),
+        largest=largest,
+        tables=tables,
+        in_order=options.get("order") == "input",
+        inputs=inputs,
+        again=again,
+        explained_with=_explained_with(options),
     )
 
 
@@ -155,7 +175,8 @@ class _RowJob:
         earlier = None if against is None else _earlier(against)
         self.against = None if earlier is None else self._alike(earlier)
         self.collection = None if earlier is not None else against
-        if id is None and (self.collection is not None or options.get("into") is not None):
+        is_stored = self.collection is not None and os.path.exists(self.collection)
+        if id is None and (is_stored or options.get("into") is not None):
             raise TypeError("documents that meet a collection need names of their own: say which column has them with id=")
         category = options.get("within") or options.get("across")
         self.site = category == "site"
@@ -180,7 +201,7 @@ class _RowJob:
         call, clear = observer(progress)
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
             try:
-                decisions, told = _lookalike.dedup_documents(
+                decisions, pairs, summary, told = _lookalike.dedup_documents(
                     ["dedup", "-", "--output=-", *words({**self.options, "against": self.collection})],
                     self._documents(self.rows),
                     None if self.against is None else self._documents(self.against),
@@ -194,6 +215,8 @@ class _RowJob:
         return FrameResult(
             self.rows,
             decisions,
+            pairs,
+            json.loads(summary),
             texts=lambda: self.columns.texts(self.rows),
             again=self._again,
             save=self._save,
@@ -223,12 +246,8 @@ class _RowJob:
         others = [name for name in (self.id, self.order, self.category) if name is not None]
         return [{"text": self.function(row), **{name: row[name] for name in others}} for row in rows.dicts()]
 
-    def _refuse_after_adding(self) -> None:
-        if self.options.get("into") is not None:
-            raise LookalikeError("the collection has these documents by now, and would find them again: call dedup without into for that")
-
     def _again(self, threshold: float) -> FrameResult:
-        self._refuse_after_adding()
+        _refuse_after_adding(self.options)
         other = _RowJob.__new__(_RowJob)
         other.__dict__.update(self.__dict__)
         other.options = {**self.options, "threshold": threshold}
@@ -239,7 +258,7 @@ class _RowJob:
         import tempfile
         from pathlib import Path
 
-        self._refuse_after_adding()
+        _refuse_after_adding(self.options)
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as spool:
             documents = Path(spool, "documents.jsonl")
             fields = self.columns.write(self.rows, documents)
@@ -249,7 +268,7 @@ class _RowJob:
                 earlier = Path(spool, "against.jsonl")
                 self.columns.write(self.against, earlier, "against-")
                 inputs.append(f"--against={os.fspath(earlier)}")
-            _, told = _lookalike.dedup_paths(["dedup", *inputs], None)
+            *_, told = _lookalike.dedup_paths(["dedup", *inputs], None)
         _warn(told)
 
 

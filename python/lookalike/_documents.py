@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from lookalike._frames import Rows, rows_of
@@ -69,8 +68,8 @@ def input_words(data: Any, text: Any, id: str | None, tmp: Any) -> Iterator[tupl
     rows = rows_of(data)
     columns = DocumentColumns(rows, text, id)
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=tmp) as folder:
-        file = Path(folder, "documents.jsonl")
-        yield [os.fspath(file), *columns.write(rows, file)], os.fspath(file)
+        file = os.path.join(folder, "documents.jsonl")
+        yield [file, *columns.write(rows, file)], file
 
 
 def text_columns(text: Any, names: list[str]) -> tuple[list[str], bool]:

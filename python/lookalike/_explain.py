@@ -9,6 +9,7 @@ from typing import Any
 
 from lookalike import _lookalike
 from lookalike._options import words
+from lookalike._page import Page, framed
 
 __all__ = ["Explanation", "explain"]
 
@@ -38,9 +39,9 @@ class Explanation:
         """Everything that is known, as ``lookalike explain --json`` prints it."""
         return json.loads(json.dumps(self._data))  # type: ignore[no-any-return]
 
-    def to_html(self) -> str:
+    def to_html(self) -> Page:
         """The page that ``lookalike explain --output`` writes."""
-        return self._page
+        return Page(self._page)
 
     def __str__(self) -> str:
         return self._text
@@ -49,20 +50,15 @@ class Explanation:
         return f"<lookalike.Explanation: resemblance {self.resemblance:.6f}, {'found' if self.found else 'not found'}>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        # A page of its own: neither its style nor what is in the texts reaches the notebook.
-        return (
-            '<iframe sandbox="" style="width:100%;height:30em;border:0" srcdoc="'
-            f'{html.escape(self._page, quote=True)}"></iframe>'
-        )
+        return framed(self._page)
 
 
 def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any) -> Explanation:
     """Explain why two documents match or do not.
 
     ``a`` and ``b`` are texts, or paths (``pathlib.Path``) of files with one document each; with ``in_=`` they are the ids of two
-    records in that input. ``options`` are those of ``lookalike explain``: ``method="simhash", distance=6``.
+    records in that input. ``options`` are those of ``lookalike explain``: ``method="simhash", distance=6``. Raises
+    ``ValueError`` for settings that mean nothing, :class:`LookalikeError` for files and ids that are not there.
 
     >>> print(explain("a rose is a rose is a rose", "a rose is a rose").resemblance)
     0.3333333333333333

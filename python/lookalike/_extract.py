@@ -29,14 +29,18 @@ def extract(
     list of them, of files in any format that the command reads. A file that is one document gives its text; all else, such as folders,
     archives and tables, a table with ``id``, ``source``, ``record``, ``offset``, ``charset`` and ``text``.
     ``mode`` is ``visible`` (all that a reader sees), ``fast`` (blocks of text, no menus) or ``main`` (the main content). For paths, other
-    options are those of ``lookalike extract``: ``text="body"``, ``language=True``.
+    options are those of ``lookalike extract``: ``text="body"``, ``language=True``. Columns of texts are as long as ``html``, null where a page
+    is missing.
+
+    Raises ``TypeError`` for pages of a wrong type, ``ValueError`` for another ``mode``, :class:`BadInput` for files that cannot be read.
 
     >>> extract("<title>t</title><h1>Caf&eacute;</h1><p>Open <b>all</b> day", mode="visible")
     'Café\\n\\nOpen all day'
     """
     named = None if isinstance(html, str) else paths(html)
     if named is not None:
-        said = {"html": mode, "html_title": title, "html_alt": alt, "html_links": links, "threads": threads, **options}
+        # What is the default anyway would be an option without effect where no file is HTML.
+        said = {"html": None if mode == "main" else mode, "html_title": title, "html_alt": alt, "html_links": links, "threads": threads, **options}
         table = _of_files(named, said)
         is_document = isinstance(html, os.PathLike) and len(table) == 1 and table["id"][0] == table["source"][0]
         return table["text"][0] if is_document else table

@@ -10,7 +10,7 @@ from typing import Any
 
 from lookalike._lookalike import Array, Table
 
-__all__ = ["Rows", "rows_of"]
+__all__ = ["Rows", "refuse_taken", "rows_of"]
 
 
 class Rows:
@@ -25,6 +25,10 @@ class Rows:
     def columns(self) -> list[str] | None:
         """Names of the columns; None if the data is one column of texts."""
         raise NotImplementedError
+
+    def every_column(self) -> Iterable[str]:
+        """The same where rows may differ: all names there are."""
+        return self.columns() or []
 
     def arrow(self, names: list[str]) -> Any:
         """These columns as Arrow data or a list of dicts; the texts themselves if there are no columns."""
@@ -198,6 +202,13 @@ class _List(Rows):
                 return list(row) if isinstance(row, Mapping) else None
         return None
 
+    def every_column(self) -> Iterable[str]:
+        names: dict[str, None] = {}
+        for row in self.data:
+            if isinstance(row, Mapping):
+                names.update(dict.fromkeys(row))
+        return names
+
     def arrow(self, names: list[str]) -> Any:
         return self.data
 
@@ -210,6 +221,13 @@ class _List(Rows):
 
     def dicts(self) -> Iterable[Any]:
         return self.data
+
+
+def refuse_taken(names: Iterable[str], beside: Table) -> None:
+    """Refuse data that has columns of names that are put beside it: one of the two would be lost."""
+    taken = sorted(set(names) & set(beside.column_names))
+    if taken:
+        raise ValueError(f"the data has columns of the names that annotations have: {', '.join(taken)}; rename them first")
 
 
 def rows_of(data: Any) -> Rows:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, final
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "ZstdLines",
     "__version__",
     "command",
+    "concat_tables",
     "decode_html",
     "dedup_documents",
     "dedup_paths",
@@ -25,6 +27,7 @@ __all__ = [
     "features",
     "join",
     "minhash",
+    "open_decisions",
     "overlap_paths",
     "read_parquet",
     "resemblance",
@@ -64,6 +67,7 @@ class Table:
     def __getitem__(self, key: str, /) -> Array: ...
     def __len__(self) -> int: ...
     def filter(self, mask: Array, is_true: bool = True) -> Table: ...
+    def take(self, rows: Array) -> Table: ...
     def to_pylist(self) -> list[dict[str, Any]]: ...
     def with_columns(self, other: Table) -> Table: ...
 
@@ -131,28 +135,16 @@ class Permutations:
 
 @final
 class Decisions:
-    """Decisions about every row."""
+    """Decisions about every document, without what they were made of."""
 
     @property
     def annotations(self) -> Table: ...
     @property
     def clusters(self) -> Table: ...
     @property
-    def counts(self) -> str: ...
-    @property
     def ids(self) -> Array: ...
     @property
-    def kept_rows(self) -> Array: ...
-    @property
     def mask(self) -> Array: ...
-    @property
-    def pairs(self) -> Table: ...
-    @property
-    def scheme(self) -> str: ...
-    @property
-    def scheme_id(self) -> str: ...
-    @property
-    def threshold(self) -> float: ...
     def largest_clusters(self, most: int) -> list[list[int | None]]: ...
 
 @final
@@ -228,6 +220,7 @@ class DedupKernel:
         chain of edges with ``shared`` 2**32."""
 
 def command(words: Sequence[str]) -> int: ...
+def concat_tables(tables: Sequence[Table]) -> Table | None: ...
 def decode_html(bytes: bytes) -> str: ...
 def dedup_documents(
     words: Sequence[str],
@@ -236,10 +229,12 @@ def dedup_documents(
     columns: dict[str, Any],
     folder: str | os.PathLike[str],
     progress: Callable[[str, int, int, bool], object] | None = None,
-) -> tuple[Decisions, list[str]]: ...
+) -> tuple[Decisions, Table, str, list[str]]: ...
 def dedup_paths(
-    words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
-) -> tuple[str, list[str]]: ...
+    words: Sequence[str],
+    decisions: str | os.PathLike[str] | None,
+    progress: Callable[[str, int, int, bool], object] | None = None,
+) -> tuple[str, list[list[tuple[str, str | None]]], list[list[Path] | None], list[str]]: ...
 def evaluate_paths(
     words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
 ) -> tuple[str, list[str]]: ...
@@ -261,6 +256,9 @@ def join(a: object, b: object | None = None, distance: int = 3, *, threads: int 
 def minhash(
     texts: object, functions: int = 128, *, scheme: Scheme | None = None, threads: int | None = None
 ) -> Array: ...
+def open_decisions(
+    path: str | os.PathLike[str], in_order: bool, own_tables: Sequence[bool]
+) -> tuple[Decisions, Array]: ...
 def overlap_paths(
     words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
 ) -> tuple[str, list[str]]: ...

@@ -11,6 +11,7 @@ from lookalike import _lookalike
 from lookalike._documents import input_words
 from lookalike._lookalike import Table
 from lookalike._options import words
+from lookalike._page import Page
 from lookalike._progress import observer
 from lookalike._saved import copy_results
 
@@ -74,10 +75,10 @@ class Overlap:
         """Numbers of documents, of chunks and of what was found: those of ``run.json``."""
         return dict(self._summary)
 
-    def report(self) -> str:
-        """The page ``atlas.html`` of the command."""
+    def report(self) -> Page:
+        """The page ``atlas.html`` of the command, which a notebook shows."""
         with open(os.path.join(self._folder, "atlas.html"), encoding="utf-8") as page:
-            return page.read()
+            return Page(page.read())
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the folder of results that ``lookalike overlap --output-format parquet`` writes, and return its path."""
@@ -106,7 +107,8 @@ def overlap(
 
     ``data``, ``text`` and ``id`` are those of :func:`dedup`. ``chunk`` is ``doc``, ``lines:N``, ``lines:N:sliding``, ``sentences``,
     ``paragraphs``, ``words:N`` or ``words:N:sliding``, or several with commas. All other options are those of ``lookalike overlap``:
-    ``min_containment=0.5``, ``server="field:site"``, ``copies="listed"``, ``set_page_share=0.7``.
+    ``min_containment=0.5``, ``server="field:site"``, ``copies="listed"``, ``set_page_share=0.7``. Errors are those of :func:`dedup`.
+    Chunks and their counts are those of Shivakumar and Garcia-Molina (WebDB 1998).
 
     >>> rows = [{"id": "a", "text": "One. Two. Three."}, {"id": "b", "text": "Two. Three. Four."}, {"id": "c", "text": "Five."}]
     >>> overlap(rows, id="id", chunk="sentences").pairs.to_pylist()[0]["shared"]

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from lookalike import _lookalike
 from lookalike._errors import LookalikeError
 from lookalike._explain import Explanation, explained
-from lookalike._frames import Rows
-from lookalike._lookalike import Array, Scheme, Table
+from lookalike._frames import Rows, refuse_taken
+from lookalike._lookalike import Array, Decisions, Scheme, Table
+from lookalike._page import Page
 from lookalike._report import summary_page
 from lookalike._saved import copy_results
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from tempfile import TemporaryDirectory
 
 __all__ = ["DedupResult", "Records"]
 
@@ -34,7 +36,7 @@ class DedupResult:
 
     @property
     def kept(self) -> Any:
-        """The documents that are kept, of the type of the data and in its order; for files :class:`Records`."""
+        """The documents that are kept: of the type of the data, its rows untouched and in their order; for files :class:`Records`."""
         raise NotImplementedError
 
     @property
@@ -44,24 +46,42 @@ class DedupResult:
 
     @property
     def mask(self) -> Array:
-        """True for every document that is kept, in the order of the data."""
+        """True for every document that is kept: bool, a value for each of ``counts["documents"]``, in the order of the data.
+
+        The order of files is that of the inputs, of folders that of their paths, and of records that in their file. A record that could
+        not be read is no document, and has no value.
+        """
         raise NotImplementedError
 
     @property
     def clusters(self) -> Table:
-        """A row for each removed document: ``survivor``, ``id``, ``similarity``, ``reason`` (``exact`` or ``near``)."""
+        """A row for each removed document: ``survivor`` and ``id`` (large_string), ``similarity`` (double, the exact resemblance, in
+        [0, 1]), ``reason`` (string).
+
+        Reasons are ``exact``, ``near``, and ``same-main-text`` for HTML pages that differ outside of their main text. Rows are in the order
+        of the survivors' ids, then of their own.
+        """
         raise NotImplementedError
 
     @property
     def pairs(self) -> Table:
-        """Pairs of similar documents: ``a``, ``b``, ``similarity``; with ``pairs="all"`` all of them."""
+        """Pairs of similar documents: ``a``, ``b`` (ids, the smaller first), ``similarity`` (double, in [0, 1]), in the order of ids.
+
+        They are each removed document with its survivor, or, of a job with ``pairs="all"``, all that reach the threshold.
+        """
         raise NotImplementedError
 
     def annotated(self) -> Any:
-        """The data with columns that say what became of each document.
+        """The data, in its order, with columns that say what became of each document.
 
-        ``cluster_id`` (null if it is like no other), ``cluster_size``, ``survivor_id`` and ``representative_id`` (its own if it is
-        kept), ``similarity``, ``reason``, ``is_duplicate``.
+        ``cluster_id`` (uint64, from 0; null if it is like no other), ``cluster_size`` (uint64), ``survivor_id`` (its own if it is kept),
+        ``similarity`` to the survivor (double, in [0, 1]; null if it is kept), ``reason`` (null if it is kept), and the names that others
+        use: ``representative_id`` (as ``survivor_id``) and ``is_duplicate`` (bool).
+
+        For files it is a :class:`Table` of all records, in the order of ``mask``, with the types that results as Parquet have. It is in
+        memory, which ``kept`` and ``removed`` are not.
+
+        Raises ``ValueError`` if the data has columns of these names, :class:`LookalikeError` if it is several tables with other columns each.
         """
         raise NotImplementedError
 
@@ -77,23 +97,34 @@ class DedupResult:
 
     @property
     def threshold(self) -> float:
-        """Least resemblance of near-duplicates."""
+        """Least resemblance of near-duplicates, in (0, 1]."""
         raise NotImplementedError
 
     def at(self, threshold: float) -> DedupResult:
-        """The result with another threshold."""
+        """The result with another threshold, higher or lower.
+
+        The job is done again, from the data or the files as they are now, and takes as long as the first time: at another threshold
+        removed documents are compared with each other, and those pairs are not known. To compare many thresholds, use
+        :func:`lookalike.evaluate.sweep`.
+
+        Raises :class:`LookalikeError` if the job had ``into``: the collection has the documents by now.
+        """
         return self._again(threshold)
 
     def explain(self, a: Any, b: Any) -> Explanation:
-        """Why the documents with these ids match or do not."""
+        """Why the documents with these ids match or do not. Raises ``KeyError`` if there is no such document."""
         raise NotImplementedError
 
-    def report(self) -> str:
-        """The page ``report.html`` of the command."""
+    def report(self) -> Page:
+        """The page ``report.html`` of the command, which a notebook shows; of data in memory, the job is done again for it."""
         raise NotImplementedError
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the folder of results that ``lookalike dedup`` writes, and return its path."""
+        """Write the folder of results that ``lookalike dedup`` writes, the same bytes, and return its path.
+
+        Data in memory is written as JSON lines for it, and the job done again. Raises ``FileExistsError`` or :class:`LookalikeError` if
+        something is in the folder.
+        """
         raise NotImplementedError
 
     def _largest_clusters(self, most: int) -> list[list[tuple[str, str | None]]]:
@@ -131,7 +162,9 @@ class FrameResult(DedupResult):
     def __init__(
         self,
         rows: Rows,
-        decisions: Any,
+        decisions: Decisions,
+        pairs: Table,
+        summary: list[Any],
         *,
         texts: Callable[[], Iterable[str | None]],
         again: Callable[[float], DedupResult],
@@ -140,12 +173,13 @@ class FrameResult(DedupResult):
     ) -> None:
         self._rows = rows
         self._decisions = decisions
+        self._pairs = pairs
+        read, decided, self._scheme, self._threshold = summary
+        self._counts = _counted(read, decided)
         self._texts = texts
         self._again = again
         self._save = save
         self._explained_with = explained_with
-        read, decided = json.loads(decisions.counts)
-        self._counts = _counted(read, decided)
 
     @property
     def kept(self) -> Any:
@@ -165,10 +199,12 @@ class FrameResult(DedupResult):
 
     @property
     def pairs(self) -> Table:
-        return self._decisions.pairs
+        return self._pairs
 
     def annotated(self) -> Any:
-        return self._rows.with_columns(self._decisions.annotations)
+        annotations = self._decisions.annotations
+        refuse_taken(self._rows.every_column(), annotations)
+        return self._rows.with_columns(annotations)
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -176,11 +212,11 @@ class FrameResult(DedupResult):
 
     @property
     def scheme(self) -> Scheme:
-        return Scheme(self._decisions.scheme)
+        return Scheme(self._scheme)
 
     @property
     def threshold(self) -> float:
-        return self._decisions.threshold
+        return float(self._threshold)
 
     def explain(self, a: Any, b: Any) -> Explanation:
         wanted = [str(a), str(b)]
@@ -193,13 +229,13 @@ class FrameResult(DedupResult):
                 raise KeyError(f"no document has the id {name!r}")
         return explained(wanted, (found[wanted[0]] or "", found[wanted[1]] or ""), self._explained_with)
 
-    def report(self) -> str:
+    def report(self) -> Page:
         import tempfile
         from pathlib import Path
 
         with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
             self.save(Path(folder, "results"))
-            return Path(folder, "results", "report.html").read_text(encoding="utf-8")
+            return Page(Path(folder, "results", "report.html").read_text(encoding="utf-8"))
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         from pathlib import Path
@@ -232,28 +268,31 @@ class Records:
             if path.suffix == ".parquet":
                 yield from _lookalike.read_parquet(os.fspath(path)).to_pylist()
                 continue
-            yield from (json.loads(line) for line in _lines(path) if line.strip())
+            yield from (json.loads(line) for line in _lines(path))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self._table().__arrow_c_stream__(requested_schema)
-
-    def _table(self) -> Table:
-        tables = [path for path in self.paths if path.suffix == ".parquet"]
-        if len(tables) == 1 == len(self.paths):
-            return _lookalike.read_parquet(os.fspath(tables[0]))
-        if tables:
-            raise LookalikeError("the results are several tables, each with its own columns: read the files in paths one by one")
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
-            lines = (line for path in self.paths for line in _lines(path) if line.strip())
-            return _lookalike.table_of_lines(lines, folder)
+        return _table(self.paths).__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __repr__(self) -> str:
         return f"<lookalike.Records in {', '.join(map(str, self.paths))}>"
+
+
+def _table(paths: list[Path]) -> Table:
+    """All records of files, one file behind the other."""
+    tables = [_lookalike.read_parquet(os.fspath(path)) for path in paths if path.suffix == ".parquet"]
+    lines = [path for path in paths if path.suffix != ".parquet"]
+    if lines:
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
+            tables.insert(0, _lookalike.table_of_lines((line for path in lines for line in _lines(path)), folder))
+    joined = _lookalike.concat_tables(tables)
+    if joined is None:
+        raise LookalikeError("the results are several tables, each with its own columns: read the files in paths one by one")
+    return joined
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -276,53 +315,62 @@ class PathResult(DedupResult):
 
     def __init__(
         self,
-        folder: Any,
+        folder: TemporaryDirectory[str],
         summary: dict[str, Any],
         *,
+        largest: list[list[tuple[str, str | None]]],
+        tables: list[list[Path] | None],
+        in_order: bool,
         inputs: list[str],
         again: Callable[[float], DedupResult],
         explained_with: dict[str, Any],
     ) -> None:
         from pathlib import Path
 
-        # A `TemporaryDirectory`, which vanishes with the result, or the path that the user gave.
+        # It vanishes with the result, and with all records of it.
         self._owner = folder
-        self._folder = Path(getattr(folder, "name", folder), *(["results"] if hasattr(folder, "cleanup") else []))
+        self._folder = Path(folder.name, "results")
         self._summary = summary
+        self._largest = largest
+        # Kept and removed rows of each input that has tables of its own.
+        self._tables = tables
+        self._in_order = in_order
         self._inputs = inputs
         self._again = again
         self._explained_with = explained_with
         self._counts = _counted(summary["counts"], summary["decisions"])
+        self._opened: tuple[Decisions, Array] | None = None
 
-    def _records(self, name: str) -> Records:
-        found = sorted(self._folder.glob(f"{name}.*")) + sorted(
-            # Beside tables there are documents that are files, of which the records tell.
-            path for path in self._folder.joinpath(name).rglob("*.parquet")
-        )
-        return Records(found, self._owner)
+    def _decided(self) -> tuple[Decisions, Array]:
+        """The decisions on all documents, and the row of each in the results that `_paths` names for both kinds."""
+        if self._opened is None:
+            own = [tables is not None for tables in self._tables]
+            self._opened = _lookalike.open_decisions(os.path.join(self._owner.name, "decisions"), self._in_order, own)
+        return self._opened
+
+    def _paths(self, kinds: Iterable[int]) -> list[Path]:
+        """Files of kept records (0) and removed ones (1): those of the inputs without tables of their own, then those tables."""
+        own = [tables for tables in self._tables if tables is not None]
+        names = [name for tables in own for name in tables]
+        shared = [sorted(self._folder.glob(f"{('kept', 'removed')[kind]}.*")) for kind in kinds]
+        paths = [path for found in shared for path in found if path not in names]
+        return paths + [tables[kind] for tables in own for kind in kinds]
 
     @property
     def kept(self) -> Records:
-        return self._records("kept")
+        return Records(self._paths([0]), self._owner)
 
     @property
     def removed(self) -> Records:
-        return self._records("removed")
+        return Records(self._paths([1]), self._owner)
 
     @property
     def mask(self) -> Array:
-        raise LookalikeError("results of files have no mask: look at kept, removed and clusters")
+        return self._decided()[0].mask
 
     @property
     def clusters(self) -> Table:
-        parquet = self._folder / "clusters.parquet"
-        members: list[tuple[Any, ...]] = []
-        for cluster in Records([parquet if parquet.exists() else self._folder / "clusters.jsonl"], None):
-            for member in cluster["members"]:
-                members.append((cluster["survivor"], member["id"], member["similarity"], member["reason"]))
-        columns = [list(column) for column in zip(*members)] or [[], [], [], []]
-        names = [("survivor", "string"), ("id", "string"), ("similarity", "double"), ("reason", "string")]
-        return _lookalike.table([(name, kind, column) for (name, kind), column in zip(names, columns)])
+        return self._decided()[0].clusters
 
     @property
     def pairs(self) -> Table:
@@ -333,8 +381,11 @@ class PathResult(DedupResult):
         names = [("a", "string"), ("b", "string"), ("similarity", "double")]
         return _lookalike.table([(name, kind, [row[name] for row in rows]) for name, kind in names])
 
-    def annotated(self) -> Any:
-        raise LookalikeError("results of files are not annotated: clusters says what became of every removed document")
+    def annotated(self) -> Table:
+        decisions, rows = self._decided()
+        records, annotations = _table(self._paths([0, 1])), decisions.annotations
+        refuse_taken(records.column_names, annotations)
+        return records.take(rows).with_columns(annotations)
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -351,18 +402,11 @@ class PathResult(DedupResult):
     def explain(self, a: Any, b: Any) -> Explanation:
         return explained([str(a), str(b)], None, {"in_": self._inputs, **self._explained_with})
 
-    def report(self) -> str:
-        return (self._folder / "report.html").read_text(encoding="utf-8")
+    def report(self) -> Page:
+        return Page((self._folder / "report.html").read_text(encoding="utf-8"))
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         return copy_results(self._folder, folder, overwrite)
 
     def _largest_clusters(self, most: int) -> list[list[tuple[str, str | None]]]:
-        table = self.clusters
-        sizes: dict[str, int] = {}
-        first: dict[str, str] = {}
-        for survivor, member in zip(table["survivor"].to_pylist(), table["id"].to_pylist()):
-            sizes[survivor] = sizes.get(survivor, 0) + 1
-            first.setdefault(survivor, member)
-        largest = sorted(sizes, key=lambda survivor: -sizes[survivor])[:most]
-        return [[(survivor, None), (first[survivor], None)] for survivor in largest]
+        return self._largest[:most]

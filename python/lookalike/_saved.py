@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["copy_results"]
 
 
 def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str], overwrite: bool) -> Path:
     """Copy a folder of results, and return the path of the copy."""
+    import shutil
+    from pathlib import Path
+
     target = Path(folder)
     if target.exists() and any(target.iterdir()) and not overwrite:
         raise FileExistsError(f"{target}: there is something in it: name another folder, or say overwrite=True")

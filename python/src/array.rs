@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::types::UInt64Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, LargeStringArray, RecordBatch,
     RecordBatchIterator, RecordBatchOptions, RecordBatchReader as _, UInt64Array,
 };
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::{concat, concat_batches};
 use arrow_select::filter::filter_record_batch;
+use arrow_select::interleave::interleave;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError};
 use pyo3::prelude::*;
@@ -23,7 +25,9 @@ use crate::error::{CallError, type_name};
 use crate::texts::named;
 use crate::value::{list, value};
 
-/// Column of values.
+/// Column of values: Arrow data, which pyarrow, polars, pandas, DuckDB and NumPy (numbers without nulls) take without a copy.
+///
+/// It is a sequence: `len()`, `[at]`, iteration give Python objects.
 #[pyclass(frozen, sequence, name = "Array", module = "lookalike")]
 pub(crate) struct ArrowArray(pub(crate) ArrayRef);
 
@@ -152,7 +156,13 @@ fn number_kind(data_type: &DataType) -> Option<char> {
     }
 }
 
-/// Table of named columns.
+/// Rows that are taken at a time.
+const TAKEN: usize = 1 << 16;
+
+/// Table of named columns: Arrow data, which pyarrow, polars, pandas and DuckDB take without a copy.
+///
+/// `data` is anything with such data; all of it is read. `len()` is the number of rows, `["name"]` a column as `Array`. Raises `TypeError` for
+/// other data, `BadInput` where a producer hands out broken arrays.
 #[pyclass(frozen, name = "Table", module = "lookalike")]
 pub(crate) struct ArrowTable {
     schema: SchemaRef,
@@ -188,7 +198,7 @@ impl ArrowTable {
     pub(crate) fn of(columns: Vec<(&str, ArrayRef)>) -> Result<Self, CallError> {
         let fields: Vec<_> = columns
             .iter()
-            .map(|(name, column)| arrow_schema::Field::new(*name, column.data_type().clone(), true))
+            .map(|(name, column)| Field::new(*name, column.data_type().clone(), true))
             .collect();
         let schema = Arc::new(Schema::new(fields));
         let columns = columns.into_iter().map(|(_, column)| column).collect();
@@ -208,7 +218,7 @@ impl ArrowTable {
         Ok(Self::collect(data)?)
     }
 
-    /// The rows where `mask` is true, or false.
+    /// The rows where `mask`, a column of bool as long as the table, is true, or false.
     #[pyo3(signature = (mask, is_true=true))]
     fn filter(&self, mask: &ArrowArray, is_true: bool) -> PyResult<Self> {
         let wrong = || {
@@ -232,6 +242,48 @@ impl ArrowTable {
         });
         Ok(Self {
             batches: batches.collect::<Result<_, _>>()?,
+            schema: self.schema.clone(),
+        })
+    }
+
+    /// The rows with these numbers, of the type uint64, in their order.
+    fn take(&self, rows: &ArrowArray) -> PyResult<Self> {
+        let rows = rows.0.as_primitive_opt::<UInt64Type>();
+        let rows = rows.filter(|rows| rows.null_count() == 0).ok_or_else(|| {
+            CallError::Type("rows must be an array of uint64 without nulls".to_owned())
+        })?;
+        let mut starts = vec![0];
+        for batch in &self.batches {
+            starts.push(starts[starts.len() - 1] + batch.num_rows() as u64);
+        }
+        let rows = rows.values();
+        if let Some(row) = rows.iter().find(|row| **row >= self.__len__() as u64) {
+            let reason = format!("there is no row {row}: the table has {}", self.__len__());
+            return Err(PyIndexError::new_err(reason));
+        }
+        let place = |&row: &u64| {
+            let batch = starts.partition_point(|start| *start <= row) - 1;
+            (batch, (row - starts[batch]) as usize)
+        };
+        // Column by column of each block, so that no array grows beyond what its offsets hold.
+        let batches = rows.chunks(TAKEN).map(|block| {
+            let places: Vec<_> = block.iter().map(place).collect();
+            let columns = (0..self.schema.fields().len()).map(|at| {
+                let parts: Vec<&dyn Array> = self
+                    .batches
+                    .iter()
+                    .map(|batch| &**batch.column(at))
+                    .collect();
+                interleave(&parts, &places)
+            });
+            let columns = columns.collect::<Result<_, _>>()?;
+            let options = RecordBatchOptions::new().with_row_count(Some(block.len()));
+            RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+        });
+        Ok(Self {
+            batches: batches
+                .collect::<Result<_, _>>()
+                .map_err(CallError::value)?,
             schema: self.schema.clone(),
         })
     }
@@ -357,6 +409,52 @@ pub(crate) fn table(columns: Vec<(String, String, Bound<'_, PyList>)>) -> PyResu
         made.push((name, column));
     }
     Ok(ArrowTable::of(made)?)
+}
+
+/// Puts tables of the same columns behind each other. None if their columns differ.
+#[pyfunction]
+pub(crate) fn concat_tables(tables: Vec<PyRef<'_, ArrowTable>>) -> PyResult<Option<ArrowTable>> {
+    let Some((first, _)) = tables.split_first() else {
+        return Ok(Some(ArrowTable::of(Vec::new())?));
+    };
+    let same = |other: &Field, own: &Field| {
+        (other.name(), other.data_type()) == (own.name(), own.data_type())
+    };
+    let mut fields: Vec<Field> = first
+        .schema
+        .fields()
+        .iter()
+        .map(|field| (**field).clone())
+        .collect();
+    for table in &tables {
+        let others = table.schema.fields();
+        let is_same = others.len() == fields.len()
+            && others
+                .iter()
+                .zip(&fields)
+                .all(|(other, own)| same(other, own));
+        if !is_same {
+            return Ok(None);
+        }
+        for (own, other) in fields.iter_mut().zip(others) {
+            let is_nullable = own.is_nullable() || other.is_nullable();
+            own.set_nullable(is_nullable);
+        }
+    }
+    let schema = Arc::new(Schema::new_with_metadata(
+        fields,
+        first.schema.metadata().clone(),
+    ));
+    let batches = tables.iter().flat_map(|table| &table.batches);
+    let batches = batches.map(|batch| {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(schema.clone(), batch.columns().to_vec(), &options)
+            .map_err(CallError::value)
+    });
+    Ok(Some(ArrowTable {
+        batches: batches.collect::<Result<_, _>>()?,
+        schema: schema.clone(),
+    }))
 }
 
 /// Reads a Parquet file of results.

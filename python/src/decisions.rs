@@ -6,40 +6,42 @@ use std::sync::{Arc, PoisonError};
 
 use arrow_array::builder::{Float64Builder, LargeStringBuilder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, BooleanArray, LargeStringArray, UInt64Array};
-use lookalike::Scheme;
-use lookalike_batch::{BatchError, DedupDecisions, DocumentDedup};
+use lookalike_batch::{
+    BatchError, DedupCluster, DedupDecisions, DocumentDecision, DocumentDedup, SavedDecisions,
+};
 use lookalike_cli::program::{self, DocumentJob, ProgramJob};
 use lookalike_corpus::OrderField;
 use pyo3::prelude::*;
 
 use crate::array::{ArrowArray, ArrowTable};
 use crate::documents::{DocumentColumns, DocumentSource, SourceError};
-use crate::error::CallError;
+use crate::error::{CallError, told};
 use crate::jobs::observed;
 use crate::work::caught;
 
-/// Decisions about every row.
+/// Decisions about every document, without what they were made of.
 #[pyclass(frozen, name = "Decisions", module = "lookalike._lookalike")]
-pub(crate) struct RowDecisions {
-    decided: DedupDecisions,
-    pairs: Vec<PairOfRows>,
-    /// Cluster of every document, those of `against` first.
-    clusters: Vec<u32>,
-    scheme: String,
-    scheme_id: String,
-    threshold: f64,
+pub(crate) struct DocumentDecisions {
+    /// Ids of all documents; those that others were only compared with come first.
+    ids: LargeStringArray,
+    against: usize,
+    outcomes: Vec<DocumentDecision>,
+    clusters: ClusterLists,
 }
 
-struct PairOfRows {
-    a: u32,
-    b: u32,
-    similarity: f64,
+/// Clusters of more than one document, by number.
+#[derive(Default)]
+struct ClusterLists {
+    survivors: Vec<u32>,
+    /// Ends of their members.
+    ends: Vec<usize>,
+    members: Vec<u32>,
 }
 
-/// No cluster.
-const ALONE: u32 = u32::MAX;
+/// What a job over rows gives: decisions; pairs; counts of what was read, of what was decided, scheme and threshold as a JSON array; warnings.
+type RowsDone = (DocumentDecisions, ArrowTable, String, Vec<String>);
 
-/// Deduplicates documents with the options of `lookalike dedup`, and returns the decisions and warnings.
+/// Deduplicates documents with the options of `lookalike dedup`.
 #[pyfunction]
 #[pyo3(signature = (words, documents, against, columns, folder, progress=None))]
 pub(crate) fn dedup_documents(
@@ -50,7 +52,7 @@ pub(crate) fn dedup_documents(
     columns: DocumentColumns,
     folder: PathBuf,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(RowDecisions, Vec<String>)> {
+) -> PyResult<RowsDone> {
     let ProgramJob { done, warnings } = program::document_job(&words);
     let DocumentJob {
         settings,
@@ -67,8 +69,8 @@ pub(crate) fn dedup_documents(
     let documents = DocumentSource::of(documents, columns.clone(), order.clone())?;
     let against = against.map(|against| DocumentSource::of(against, columns, order));
     let against = against.transpose()?.map(DocumentSource::against);
-    let (scheme, threshold) = (settings.scheme, settings.threshold);
-    let decisions = observed(py, progress, |observer| {
+    let (scheme, threshold) = (settings.scheme.to_string(), settings.threshold);
+    let (decisions, pairs, summary) = observed(py, progress, |observer| {
         let job = DocumentDedup::new(&folder)
             .settings(settings)
             .limits(limits)
@@ -85,9 +87,13 @@ pub(crate) fn dedup_documents(
         let decided = job
             .decide(against.into_iter().flatten(), documents)
             .map_err(given_back)?;
-        RowDecisions::of(decided, &scheme, threshold)
+        let (read, kept) = (decided.counts(), decided.decision_counts());
+        let summary = serde_json::to_string(&(read, kept, &scheme, threshold));
+        let summary = summary.map_err(CallError::value)?;
+        let pairs = pair_table(&decided)?;
+        Ok((DocumentDecisions::of_rows(&decided), pairs, summary))
     })?;
-    Ok((decisions, warnings))
+    Ok((decisions, pairs, summary, told(warnings)))
 }
 
 /// The error of the documents themselves, where it is one.
@@ -103,62 +109,154 @@ fn given_back(error: BatchError) -> CallError {
     error.into()
 }
 
-impl RowDecisions {
-    fn of(decided: DedupDecisions, scheme: &Scheme, threshold: f64) -> Result<Self, CallError> {
-        let mut pairs = Vec::new();
-        decided
-            .take_pairs(|pair| {
-                pairs.push(PairOfRows {
-                    a: pair.a,
-                    b: pair.b,
-                    similarity: pair.similarity,
-                });
-                Ok(())
-            })
-            .map_err(|error| CallError::Failed(error.to_string()))?;
-        let mut clusters = vec![ALONE; decided.len()];
-        for (number, cluster) in (0..).zip(decided.clusters()) {
-            for &document in [cluster.survivor].iter().chain(cluster.members) {
-                clusters[document as usize] = number;
+/// Pairs of similar documents.
+fn pair_table(decided: &DedupDecisions) -> Result<ArrowTable, CallError> {
+    let (mut a, mut b) = (LargeStringBuilder::new(), LargeStringBuilder::new());
+    let mut similarities = Float64Builder::new();
+    let visited = decided.take_pairs(|pair| {
+        a.append_value(decided.id(pair.a));
+        b.append_value(decided.id(pair.b));
+        similarities.append_value(pair.similarity);
+        Ok(())
+    });
+    visited.map_err(|error| CallError::Failed(error.to_string()))?;
+    ArrowTable::of(vec![
+        ("a", Arc::new(a.finish())),
+        ("b", Arc::new(b.finish())),
+        ("similarity", Arc::new(similarities.finish())),
+    ])
+}
+
+/// Reads the decisions that a job over files left at `path`, and the row of each document in the results, if these are put behind each
+/// other: kept and removed records of the sources without tables of their own, then the kept and the removed rows of each other source.
+/// `own_tables` says which sources those are, `in_order` whether records came in the order of the input instead of their ids.
+#[pyfunction]
+pub(crate) fn open_decisions(
+    py: Python<'_>,
+    path: PathBuf,
+    in_order: bool,
+    own_tables: Vec<bool>,
+) -> PyResult<(DocumentDecisions, ArrowArray)> {
+    Ok(py.detach(|| {
+        let failed =
+            |error: std::io::Error| CallError::Failed(format!("{}: {error}", path.display()));
+        let saved = SavedDecisions::open(&path).map_err(failed)?;
+        let rows = result_rows(&saved, in_order, &own_tables);
+        let rows: UInt64Array = rows.into_iter().map(Some).collect();
+        let decisions = DocumentDecisions::of_files(&saved);
+        Ok::<_, CallError>((decisions, ArrowArray(Arc::new(rows))))
+    })?)
+}
+
+fn result_rows(saved: &SavedDecisions, in_order: bool, own_tables: &[bool]) -> Vec<u64> {
+    let (against, outcomes) = (saved.against(), saved.decisions());
+    let of_sources: Vec<_> = saved.source_documents().collect();
+    let new = &of_sources[of_sources.len() - own_tables.len()..];
+    let mut has_own = vec![false; outcomes.len()];
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    for (documents, _) in new.iter().zip(own_tables).filter(|(_, own)| **own) {
+        has_own[documents.start as usize..documents.end as usize].fill(true);
+        groups.push(documents.clone().collect());
+    }
+    let is_shared = |document: &u32| *document as usize >= against && !has_own[*document as usize];
+    let shared = match in_order {
+        true => (0..outcomes.len() as u32).filter(is_shared).collect(),
+        false => saved.by_id().iter().copied().filter(is_shared).collect(),
+    };
+    groups.insert(0, shared);
+    let mut rows = vec![0; outcomes.len() - against];
+    let mut next = 0;
+    for group in groups {
+        for is_kept in [true, false] {
+            let outcome = |document: &&u32| outcomes[**document as usize];
+            for &document in group
+                .iter()
+                .filter(|document| outcome(document).survivor().is_none() == is_kept)
+            {
+                rows[document as usize - against] = next;
+                next += 1;
             }
         }
-        Ok(Self {
-            decided,
-            pairs,
-            clusters,
-            scheme: scheme.to_string(),
-            scheme_id: scheme.id().to_string(),
-            threshold,
-        })
+    }
+    rows
+}
+
+impl<'a> FromIterator<DedupCluster<'a>> for ClusterLists {
+    fn from_iter<C: IntoIterator<Item = DedupCluster<'a>>>(clusters: C) -> Self {
+        let mut lists = Self::default();
+        for cluster in clusters {
+            lists.survivors.push(cluster.survivor);
+            lists.members.extend_from_slice(cluster.members);
+            lists.ends.push(lists.members.len());
+        }
+        lists
+    }
+}
+
+impl ClusterLists {
+    /// The survivor of each cluster, and its members.
+    fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        let members = starts.zip(&self.ends);
+        let members = members.map(|(&start, &end)| &self.members[start..end]);
+        self.survivors.iter().copied().zip(members)
+    }
+}
+
+impl DocumentDecisions {
+    fn of_rows(decided: &DedupDecisions) -> Self {
+        Self {
+            ids: id_column(decided.len(), |document| decided.id(document)),
+            against: decided.against(),
+            outcomes: decided.decisions().to_vec(),
+            clusters: decided.clusters().collect(),
+        }
     }
 
-    /// The documents that were decided on, without those that they were compared with.
-    fn rows(&self) -> std::ops::Range<u32> {
-        self.decided.against() as u32..self.decided.len() as u32
+    fn of_files(saved: &SavedDecisions) -> Self {
+        Self {
+            ids: id_column(saved.decisions().len(), |document| saved.id(document)),
+            against: saved.against(),
+            outcomes: saved.decisions().to_vec(),
+            clusters: saved.clusters().collect(),
+        }
     }
 
-    fn ids(&self, documents: impl Iterator<Item = u32>) -> ArrayRef {
-        let ids = documents.map(|document| Some(self.decided.id(document)));
+    /// Decisions on the documents of the job, without those that they were compared with.
+    fn own(&self) -> &[DocumentDecision] {
+        &self.outcomes[self.against..]
+    }
+
+    fn id(&self, document: u32) -> &str {
+        self.ids.value(document as usize)
+    }
+
+    fn ids_of(&self, documents: impl Iterator<Item = u32>) -> ArrayRef {
+        let ids = documents.map(|document| Some(self.id(document)));
         Arc::new(ids.collect::<LargeStringArray>())
     }
 }
 
+fn id_column<'a>(count: usize, id: impl Fn(u32) -> &'a str) -> LargeStringArray {
+    (0..count as u32)
+        .map(|document| Some(id(document)))
+        .collect()
+}
+
 #[pymethods]
-impl RowDecisions {
-    /// True for rows that are kept.
+impl DocumentDecisions {
+    /// True for documents that are kept.
     #[getter]
     fn mask(&self) -> ArrowArray {
-        let decisions = &self.decided.decisions()[self.decided.against()..];
-        let kept = decisions
-            .iter()
-            .map(|decision| Some(decision.survivor().is_none()));
+        let kept = self.own().iter();
+        let kept = kept.map(|decision| Some(decision.survivor().is_none()));
         ArrowArray(Arc::new(kept.collect::<BooleanArray>()))
     }
 
-    /// Ids of all rows.
+    /// Ids of all documents.
     #[getter(ids)]
-    fn row_ids(&self) -> ArrowArray {
-        ArrowArray(self.ids(self.rows()))
+    fn own_ids(&self) -> ArrowArray {
+        ArrowArray(Arc::new(self.ids.slice(self.against, self.own().len())))
     }
 
     /// Each removed document with its survivor, cluster by cluster.
@@ -166,77 +264,57 @@ impl RowDecisions {
     fn cluster_table(&self) -> PyResult<ArrowTable> {
         caught(|| {
             let members = || {
-                self.decided.clusters().flat_map(|cluster| {
-                    let survivor = cluster.survivor;
-                    cluster
-                        .members
-                        .iter()
-                        .map(move |&member| (survivor, member))
+                let clusters = self.clusters.iter();
+                clusters.flat_map(|(survivor, members)| {
+                    members.iter().map(move |&member| (survivor, member))
                 })
             };
             let (mut similarities, mut reasons) = (Float64Builder::new(), StringBuilder::new());
             for (_, member) in members() {
-                let decision = self.decided.decisions()[member as usize];
+                let decision = self.outcomes[member as usize];
                 similarities.append_value(decision.similarity());
                 reasons.append_option(decision.reason());
             }
             ArrowTable::of(vec![
                 (
                     "survivor",
-                    self.ids(members().map(|(survivor, _)| survivor)),
+                    self.ids_of(members().map(|(survivor, _)| survivor)),
                 ),
-                ("id", self.ids(members().map(|(_, member)| member))),
+                ("id", self.ids_of(members().map(|(_, member)| member))),
                 ("similarity", Arc::new(similarities.finish())),
                 ("reason", Arc::new(reasons.finish())),
             ])
         })
     }
 
-    /// Pairs of similar documents.
-    #[getter(pairs)]
-    fn pair_table(&self) -> PyResult<ArrowTable> {
-        caught(|| {
-            let similarities = self.pairs.iter().map(|pair| Some(pair.similarity));
-            ArrowTable::of(vec![
-                ("a", self.ids(self.pairs.iter().map(|pair| pair.a))),
-                ("b", self.ids(self.pairs.iter().map(|pair| pair.b))),
-                (
-                    "similarity",
-                    Arc::new(similarities.collect::<arrow_array::Float64Array>()),
-                ),
-            ])
-        })
-    }
-
-    /// Columns that say of every row what became of it.
+    /// Columns that say of every document what became of it.
     #[getter]
     fn annotations(&self) -> PyResult<ArrowTable> {
         caught(|| {
-            let mut sizes = vec![0_u64; self.decided.clusters().len()];
-            for &cluster in self.clusters.iter().filter(|&&cluster| cluster != ALONE) {
-                sizes[cluster as usize] += 1;
+            let mut own_cluster = vec![None; self.outcomes.len()];
+            for (number, (survivor, members)) in (0_u64..).zip(self.clusters.iter()) {
+                for document in [survivor].into_iter().chain(members.iter().copied()) {
+                    own_cluster[document as usize] = Some((number, members.len() as u64 + 1));
+                }
             }
-            let (mut clusters, mut of_size) = (UInt64Builder::new(), UInt64Builder::new());
+            let (mut clusters, mut sizes) = (UInt64Builder::new(), UInt64Builder::new());
             let (mut survivors, mut reasons) = (LargeStringBuilder::new(), StringBuilder::new());
             let mut similarities = Float64Builder::new();
-            for row in self.rows() {
-                let cluster = Some(self.clusters[row as usize]).filter(|&cluster| cluster != ALONE);
-                clusters.append_option(cluster.map(u64::from));
-                of_size.append_value(cluster.map_or(1, |cluster| sizes[cluster as usize]));
-                let decision = self.decided.decisions()[row as usize];
+            for (document, decision) in (0..).zip(&self.outcomes).skip(self.against) {
+                let cluster = own_cluster[document as usize];
+                clusters.append_option(cluster.map(|(number, _)| number));
+                sizes.append_value(cluster.map_or(1, |(_, size)| size));
                 let survivor = decision.survivor();
-                survivors.append_value(self.decided.id(survivor.unwrap_or(row)));
+                survivors.append_value(self.id(survivor.unwrap_or(document)));
                 similarities.append_option(survivor.map(|_| decision.similarity()));
                 reasons.append_option(decision.reason());
             }
             let survivors: ArrayRef = Arc::new(survivors.finish());
-            let decisions = &self.decided.decisions()[self.decided.against()..];
-            let is_duplicate = decisions
-                .iter()
-                .map(|decision| Some(decision.survivor().is_some()));
+            let is_duplicate = self.own().iter();
+            let is_duplicate = is_duplicate.map(|decision| Some(decision.survivor().is_some()));
             ArrowTable::of(vec![
                 ("cluster_id", Arc::new(clusters.finish())),
-                ("cluster_size", Arc::new(of_size.finish())),
+                ("cluster_size", Arc::new(sizes.finish())),
                 ("survivor_id", survivors.clone()),
                 ("similarity", Arc::new(similarities.finish())),
                 ("reason", Arc::new(reasons.finish())),
@@ -251,52 +329,14 @@ impl RowDecisions {
 
     /// Rows of the largest clusters, the survivor first; none for documents that were only compared with.
     fn largest_clusters(&self, most: usize) -> Vec<Vec<Option<u32>>> {
-        let first = self.decided.against() as u32;
+        let first = self.against as u32;
         let row = |document: u32| document.checked_sub(first);
-        let mut clusters: Vec<_> = self.decided.clusters().collect();
-        clusters.sort_by_key(|cluster| std::cmp::Reverse(cluster.members.len()));
-        let rows = clusters.iter().take(most).map(|cluster| {
-            let all = [cluster.survivor]
-                .into_iter()
-                .chain(cluster.members.iter().copied());
+        let mut clusters: Vec<_> = self.clusters.iter().collect();
+        clusters.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
+        let rows = clusters.iter().take(most).map(|(survivor, members)| {
+            let all = [*survivor].into_iter().chain(members.iter().copied());
             all.map(row).collect()
         });
         rows.collect()
-    }
-
-    /// Rows that are kept.
-    #[getter]
-    fn kept_rows(&self) -> ArrowArray {
-        let first = self.decided.against() as u32;
-        let kept = self
-            .rows()
-            .filter(|&row| self.decided.decisions()[row as usize].survivor().is_none());
-        let kept = kept.map(|row| Some(u64::from(row - first)));
-        ArrowArray(Arc::new(kept.collect::<UInt64Array>()))
-    }
-
-    /// Counts of what was read and decided, as JSON.
-    #[getter]
-    fn counts(&self) -> PyResult<String> {
-        let both = (self.decided.counts(), self.decided.decision_counts());
-        Ok(serde_json::to_string(&both).map_err(CallError::value)?)
-    }
-
-    /// Text of the scheme.
-    #[getter]
-    fn scheme(&self) -> &str {
-        &self.scheme
-    }
-
-    /// Least resemblance of near-duplicates.
-    #[getter]
-    fn threshold(&self) -> f64 {
-        self.threshold
-    }
-
-    /// Id of the scheme.
-    #[getter]
-    fn scheme_id(&self) -> &str {
-        &self.scheme_id
     }
 }

@@ -182,6 +182,11 @@ pub(crate) fn type_name(value: &Bound<'_, PyAny>) -> String {
         .map_or_else(|_| "an unknown type".to_owned(), |name| name.to_string())
 }
 
+/// Warnings with the options of the command as arguments.
+pub(crate) fn told(warnings: Vec<String>) -> Vec<String> {
+    warnings.iter().map(|warning| in_python(warning)).collect()
+}
+
 /// A message with the options of the command as arguments: `--max-document` is `max_document=` in Python.
 fn in_python(message: &str) -> String {
     let mut told = String::with_capacity(message.len());
@@ -197,6 +202,10 @@ fn in_python(message: &str) -> String {
             true => told.push_str("--"),
             false => {
                 told.push_str(&name.replace('-', "_"));
+                // Words of Python.
+                if matches!(name, "and" | "in") {
+                    told.push('_');
+                }
                 // "--memory 4G" is memory=4G, "--memory" by itself an argument.
                 if let Some(value) = rest.strip_prefix(' ')
                     && value.starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase())

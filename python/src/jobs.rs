@@ -1,13 +1,15 @@
 //! Jobs over files, with the options of the command.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lookalike_batch::report::ClusterRow;
 use lookalike_batch::{JobObserver, JobStage};
 use lookalike_cli::program;
 use pyo3::prelude::*;
 
-use crate::error::CallError;
+use crate::error::{CallError, told};
 use crate::work::{Cancellation, run, run_beside};
 
 /// Progress of a job, which the thread of the caller looks at.
@@ -80,19 +82,50 @@ pub(crate) fn observed<T: Send>(
     )
 }
 
-/// Runs `lookalike dedup` with these words and returns its summary as JSON, and warnings.
+/// What a job over files gives: its summary as JSON, the largest clusters of it, kept and removed rows of each source that has tables of
+/// its own, and warnings.
+type PathsDone = (
+    String,
+    Vec<ClusterExample>,
+    Vec<Option<[PathBuf; 2]>>,
+    Vec<String>,
+);
+
+/// Two documents of a cluster, the survivor first: ids, and texts where both are at hand.
+type ClusterExample = [(String, Option<String>); 2];
+
+/// Runs `lookalike dedup` with these words. Its decisions go to the file `decisions`, if one is named.
 #[pyfunction]
-#[pyo3(signature = (words, progress=None))]
+#[pyo3(signature = (words, decisions, progress=None))]
 pub(crate) fn dedup_paths(
     py: Python<'_>,
     words: Vec<OsString>,
+    decisions: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(String, Vec<String>)> {
+) -> PyResult<PathsDone> {
     observed(py, progress, |observer| {
-        let job = program::dedup(&words, observer);
-        let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
-        Ok((summary, job.warnings))
+        let job = match &decisions {
+            Some(path) => program::dedup_leaving(&words, path, observer),
+            None => program::dedup(&words, observer),
+        };
+        let done = job.done?;
+        let summary = serde_json::to_string(&done).map_err(CallError::value)?;
+        let largest = done.largest.into_iter().map(cluster_example);
+        Ok((summary, largest.collect(), done.tables, told(job.warnings)))
     })
+}
+
+fn cluster_example(cluster: ClusterRow) -> ClusterExample {
+    match cluster.example {
+        Some(pair) => [
+            (pair.a_id, Some(pair.a_text)),
+            (pair.b_id, Some(pair.b_text)),
+        ],
+        None => {
+            let member = cluster.sample_ids.into_iter().next().unwrap_or_default();
+            [(cluster.survivor, None), (member, None)]
+        }
+    }
 }
 
 /// Runs `lookalike overlap` with these words and returns its summary as JSON, and warnings.
@@ -106,7 +139,7 @@ pub(crate) fn overlap_paths(
     observed(py, progress, |observer| {
         let job = program::overlap(&words, observer);
         let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
-        Ok((summary, job.warnings))
+        Ok((summary, told(job.warnings)))
     })
 }
 
@@ -120,7 +153,7 @@ pub(crate) fn evaluate_paths(
 ) -> PyResult<(String, Vec<String>)> {
     observed(py, progress, |observer| {
         let job = program::evaluate(&words, observer);
-        Ok((job.done?, job.warnings))
+        Ok((job.done?, told(job.warnings)))
     })
 }
 
@@ -135,7 +168,7 @@ pub(crate) fn extract_paths(
     observed(py, progress, |observer| {
         let job = program::extract(&words, observer);
         let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
-        Ok((summary, job.warnings))
+        Ok((summary, told(job.warnings)))
     })
 }
 
@@ -155,7 +188,7 @@ pub(crate) fn explain(
             explanation.text,
             explanation.json,
             explanation.page,
-            job.warnings,
+            told(job.warnings),
         ))
     })
 }

@@ -12,7 +12,15 @@ use crate::error::CallError;
 use crate::index::check_distance;
 use crate::work::{Cancellation, for_all, run};
 
-/// Finds all pairs of a row of `a` and a row of `b`, or of two rows of `a`, within a distance.
+/// Finds all pairs of a row of `a` and a row of `b`, or of two rows of `a`, whose fingerprints differ in at most `distance` bits: a table of `a` and
+/// `b` (uint64, rows from 0; without `b=` the smaller row first) and `distance` (uint32, bits), in the order of rows.
+///
+/// Exact: none is missing (section 3 of Manku, Jain, Das Sarma, WWW 2007). `a` and `b` are columns of uint64: Arrow data, NumPy arrays, or
+/// iterables of `int` and None; nulls pair with nothing. `distance` is from 0 to 16. Raises `TypeError` for values that are no fingerprints,
+/// `ValueError` for other distances.
+///
+/// >>> join([0b1111, 0b1110, 0b0000], distance=1).to_pylist()
+/// [{'a': 0, 'b': 1, 'distance': 1}]
 #[pyfunction]
 #[pyo3(signature = (a, b=None, distance=3, *, threads=None))]
 pub(crate) fn join(

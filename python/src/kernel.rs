@@ -25,7 +25,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use crate::array::ArrowTable;
 use crate::capsule::ArrowProducer;
 use crate::documents::{DocumentColumns, DocumentRows, column, rows_of_arrow};
-use crate::error::{CallError, type_name};
+use crate::error::{CallError, told, type_name};
 use crate::texts::named;
 use crate::work::run;
 
@@ -80,7 +80,7 @@ impl PyDedupKernel {
         Ok(Self {
             worker: Mutex::new(kernel.worker()),
             plan: Mutex::new(None),
-            warnings: job.warnings,
+            warnings: told(job.warnings),
             words,
             kernel,
             columns,

@@ -54,7 +54,7 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<array::ArrowTable>()?;
     module.add_class::<scheme::PyScheme>()?;
     module.add_class::<index::PyIndex>()?;
-    module.add_class::<decisions::RowDecisions>()?;
+    module.add_class::<decisions::DocumentDecisions>()?;
     module.add_class::<kernel::PyDedupKernel>()?;
     module.add_class::<minwise::MinwisePermutations>()?;
     module.add_class::<lines::ZstdLines>()?;
@@ -69,7 +69,9 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(array::table, module)?)?;
     module.add_function(wrap_pyfunction!(array::read_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(lines::table_of_lines, module)?)?;
+    module.add_function(wrap_pyfunction!(array::concat_tables, module)?)?;
     module.add_function(wrap_pyfunction!(decisions::dedup_documents, module)?)?;
+    module.add_function(wrap_pyfunction!(decisions::open_decisions, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::dedup_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::evaluate_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::explain, module)?)?;

@@ -9,7 +9,16 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::CallError;
 
-/// Everything that can change a feature or a sketch.
+/// Everything that can change a feature or a sketch, as a value: equal schemes have equal `id`, `str()` is its text, and it can be pickled.
+///
+/// `text` is what `str()` gives; `options` change parts of it: `html`, `boilerplate`, `mask`, `normalize`, `fold`, `case`, `segment`, `stop`, `stem`,
+/// `shingle`, `hash`, `seed`, `weight`, `nouns`, `fields`, `sketch`, with the words of the command. Raises `TypeError` for other names, `ValueError`
+/// for words that mean nothing.
+///
+/// >>> Scheme(shingle="words:3")
+/// Scheme(shingle="words:3")
+/// >>> Scheme(shingle="words:3") == Scheme(str(Scheme(shingle="words:3")))
+/// True
 #[pyclass(frozen, eq, from_py_object, name = "Scheme", module = "lookalike")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PyScheme(pub(crate) Scheme);

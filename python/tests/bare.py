@@ -18,7 +18,7 @@ assert not {"numpy", "pandas", "pyarrow", "polars"} & set(sys.modules), "importe
 
 for module in pkgutil.walk_packages(lk.__path__, "lookalike."):
     # These are for those who have the library of their name, or NumPy.
-    if module.name.startswith(("lookalike.pandas", "lookalike.polars", "lookalike.compat.datasketch", "lookalike.spark")):
+    if module.name.startswith(("lookalike.datasets", "lookalike.pandas", "lookalike.polars", "lookalike.compat.datasketch", "lookalike.spark")):
         continue
     failed, _ = doctest.testmod(importlib.import_module(module.name))
     assert not failed, module.name
@@ -51,9 +51,9 @@ with tempfile.TemporaryDirectory() as folder:
         [command, "dedup", "-", "--format", "jsonl", "-o", Path(folder, "out2")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )
-    # The folder is there when signals are heard.
+    # Something is in the folder of temporary files when signals are heard.
     deadline = time.monotonic() + 30
-    while not list(Path(folder).glob("out2/*")) and time.monotonic() < deadline:
+    while not list(Path(folder).glob("out2/*/*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     waiting.send_signal(signal.SIGINT)
     try:

@@ -161,8 +161,9 @@ def test_what_rows_cannot_do_with_a_collection_is_refused(rows, tmp_path):
         result.save(tmp_path / "out")
     with pytest.raises(ValueError, match="not compared with them"):
         lk.dedup(rows, id="id", into=seen)
-    with pytest.raises(ValueError, match="neither a collection nor"):
-        lk.dedup(rows, id="id", against=tmp_path / "nowhere")
+    for named in ({"id": "id"}, {}):
+        with pytest.raises(ValueError, match="neither a collection nor"):
+            lk.dedup(rows, against=tmp_path / "nowhere", **named)
 
 
 def test_records_of_files_are_tables_for_others(rows, tmp_path):
@@ -196,6 +197,127 @@ def test_annotations_stand_beside_the_rows():
     assert (y["survivor_id"], y["is_duplicate"], y["reason"]) == ("y", False, None)
     assert x["cluster_id"] == y["cluster_id"]
     assert (z["cluster_id"], z["cluster_size"], z["representative_id"]) == (None, 1, "z")
+
+
+@pytest.fixture
+def shards(rows, tmp_path) -> list[Path]:
+    """The rows as two files whose names and ids are in no order."""
+    files = [tmp_path / "b.jsonl", tmp_path / "a.jsonl"]
+    for file, part in zip(files, (rows[:120], rows[120:])):
+        lines = [json.dumps(row) for row in part]
+        # What cannot be read is no document.
+        lines.insert(5, "broken")
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return files
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"order": "input"}, {"compress": "gz"}, {"output_format": "parquet"}, {"threads": 2, "keep": "max:score"}, {"against": True}],
+)
+def test_files_have_a_mask_and_annotations_in_the_order_of_their_records(rows, shards, tmp_path, options):
+    import pyarrow
+
+    earlier = [{**row, "id": f"old-{row['id']}"} for row in rows[::9]]
+    by_rows = dict(options)
+    for name in ("order", "compress", "output_format"):
+        by_rows.pop(name, None)
+    if options.get("against"):
+        file = tmp_path / "earlier.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in earlier), encoding="utf-8")
+        options, by_rows = {"against": file}, {"against": earlier}
+    expected = lk.dedup(rows, id="id", **by_rows)
+    result = lk.dedup(shards, **options)
+    assert result.mask.to_pylist() == expected.mask.to_pylist()
+    assert result.clusters.to_pylist() == expected.clusters.to_pylist()
+    annotated = result.annotated()
+    assert annotated.to_pylist() == expected.annotated()
+    assert pyarrow.table(annotated).schema.field("score").type == pyarrow.int64()
+    assert len(result.mask) == result.counts["documents"] == len(rows)
+
+
+def test_typed_tables_of_several_files_have_annotations_with_their_types(rows, tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    schema = pyarrow.schema(
+        [("id", pyarrow.string()), ("text", pyarrow.string()), ("score", pyarrow.int8()), ("language", pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))]
+    )
+    # The order of paths is not that of their bytes: "/" comes after "-".
+    files = [tmp_path / "shards" / "b" / "x.parquet", tmp_path / "shards" / "b-a.parquet", tmp_path / "shards" / "c.parquet"]
+    files[0].parent.mkdir(parents=True)
+    parts = [rows[:70], rows[70:71], rows[71:]]
+    for file, part in zip(files, parts):
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(part, schema), file)
+    for data in (files, files[::-1], tmp_path / "shards"):
+        result = lk.dedup(data)
+        annotated = pyarrow.table(result.annotated())
+        assert annotated.schema.field("score").type == pyarrow.int8()
+        by_id = {row["id"]: row for row in lk.dedup(rows, id="id").annotated()}
+        for row in annotated.to_pylist():
+            number = row.pop("cluster_id")
+            assert row == {name: value for name, value in by_id[row["id"]].items() if name != "cluster_id"}
+            assert (number is None) == (by_id[row["id"]]["cluster_id"] is None)
+        if data == files:
+            assert [row["id"] for row in annotated.to_pylist()] == [row["id"] for row in rows]
+        assert result.mask.to_pylist() == [not duplicate for duplicate in annotated["is_duplicate"].to_pylist()]
+        # Shards of the same columns are one table for others.
+        assert pyarrow.table(result.kept).num_rows == result.counts["kept"]
+    (one,) = lk.dedup(files[2]).kept.paths
+    assert one.name == "kept.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["else"]}), tmp_path / "shards" / "d.parquet")
+    with pytest.raises(lk.LookalikeError, match="each with its own columns"):
+        lk.dedup(tmp_path / "shards").annotated()
+
+
+def test_documents_that_are_files_are_annotated_by_their_names(tmp_path):
+    for name, text in {"a.txt": "a rose is a rose", "b.txt": "A rose is a rose!", "c.txt": "else"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    result = lk.dedup(tmp_path)
+    assert [(Path(row["id"]).name, row["is_duplicate"]) for row in result.annotated().to_pylist()] == [
+        ("a.txt", True), ("b.txt", False), ("c.txt", False)
+    ]
+    assert result.mask.to_pylist() == [False, True, True]
+    # A notebook shows where the largest clusters differ, of files too.
+    assert "<del>A</del>" in result._repr_html_()
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_columns_of_the_names_of_annotations_are_not_lost(tmp_path, as_file):
+    rows = [{"text": "x"}, {"text": "y", "similarity": 5}]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(ValueError, match="similarity; rename"):
+        lk.dedup(file if as_file else rows).annotated()
+
+
+def test_a_job_that_changed_a_collection_is_not_repeated(rows, shards, tmp_path):
+    result = lk.dedup(shards, into=tmp_path / "seen")
+    with pytest.raises(lk.LookalikeError, match="would find them again"):
+        result.at(0.9)
+
+
+def test_a_report_is_a_page_that_a_notebook_shows_and_a_browser_opens(monkeypatch):
+    import webbrowser
+
+    page = lk.dedup(["a rose is a rose", "A rose is a rose!"]).report()
+    assert page.startswith("<!") and len(repr(page)) < 60
+    assert page._repr_html_().startswith('<iframe sandbox="allow-scripts"') and "<html" not in page._repr_html_()
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    page.open()
+    assert Path(opened[0].removeprefix("file://")).read_text(encoding="utf-8") == page
+
+
+def test_rows_of_a_table_are_taken_by_their_numbers():
+    table = lk.join([0, 1, 3, 7], distance=1)
+    all_rows = table.to_pylist()
+    numbers = lk.Index.build([0, 2, 3], distance=0).search([2, 0, 2])["code"]
+    assert table.take(numbers).to_pylist() == [all_rows[2], all_rows[0], all_rows[2]]
+    with pytest.raises(IndexError, match="no row 3"):
+        table.take(lk.Index.build([3], distance=0).search([3])["code"])
+    with pytest.raises(TypeError, match="uint64"):
+        table.take(table["distance"])
 
 
 def test_all_pairs_are_listed_when_asked_for():

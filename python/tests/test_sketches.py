@@ -183,6 +183,15 @@ def test_pages_become_their_texts(tmp_path):
         lk.extract(page, mode="no")
 
 
+def test_a_warning_names_arguments_and_comes_only_for_what_was_said(tmp_path, recwarn):
+    file = tmp_path / "a.txt"
+    file.write_text("a rose is a rose", encoding="utf-8")
+    assert lk.extract(file) == "a rose is a rose"
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="^html did nothing"):
+        lk.extract(file, mode="fast")
+
+
 def test_explanations_of_texts_and_files(tmp_path):
     told = lk.explain("a rose is a rose is a rose", "a rose is a rose", method="simhash", distance=6)
     assert told.resemblance == pytest.approx(1 / 3)
@@ -194,6 +203,13 @@ def test_explanations_of_texts_and_files(tmp_path):
     assert lk.explain(tmp_path / "a.txt", tmp_path / "b.txt").resemblance == 1
     with pytest.raises(ValueError):
         lk.explain("a", "b", method="none")
+
+
+def test_options_that_are_words_of_python_are_told_with_an_underscore(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"id": "a", "text": "a rose"}\n', encoding="utf-8")
+    with pytest.raises(lk.LookalikeError, match='no record has the id "b": look for it in in_$'):
+        lk.explain("a", "b", in_=file)
 
 
 def test_arrays_and_tables_are_read_as_sequences():

@@ -63,6 +63,7 @@ pub use dedup::job::{DedupJob, PairsSummary};
 pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
 pub use dedup::run::DEDUP_RESULTS;
+pub use dedup::saved::SavedDecisions;
 pub use dedup::summary::{
     BelowPair, BelowThreshold, CollectionUse, ComparisonCounts, DecisionCounts, DedupSummary,
     InputCounts, LargestCluster, WrittenBytes,

@@ -317,7 +317,7 @@ pub(crate) fn results_of(path: &OsString) -> Vec<OsString> {
 pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
     let quiet = arguments.run.quiet;
     let console = Console::new(quiet);
-    let summary = arguments.write_results(&console)?;
+    let summary = arguments.write_results(&console, None)?;
     if arguments.run.json {
         console::json(&summary)?;
     } else if !quiet {
@@ -330,11 +330,15 @@ pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
 }
 
 impl DedupArguments {
-    /// Carries out the job, with its results in the output directory.
-    pub(crate) fn write_results(&self, console: &Console) -> Result<DedupSummary, Failure> {
+    /// Carries out the job, with its results in the output directory, and its decisions in a file of their own if one is named.
+    pub(crate) fn write_results(
+        &self,
+        console: &Console,
+        decisions: Option<&Path>,
+    ) -> Result<DedupSummary, Failure> {
         let is_ours = !self.output.exists();
         let has_collection = self.into.as_ref().is_none_or(|folder| folder.exists());
-        let done = self.dedup(console);
+        let done = self.dedup(console, decisions);
         if let Some(folder) = self
             .into
             .as_ref()
@@ -397,7 +401,7 @@ impl DedupArguments {
         })
     }
 
-    fn dedup(&self, console: &Console) -> Result<DedupSummary, Failure> {
+    fn dedup(&self, console: &Console, decisions: Option<&Path>) -> Result<DedupSummary, Failure> {
         self.method.check()?;
         let mut options = self.input_options()?;
         // Before anything is read where that can be: wrong settings should not cost time.
@@ -437,6 +441,10 @@ impl DedupArguments {
         };
         let job = match &collections.into {
             Some(writer) => job.into_collection(writer),
+            None => job,
+        };
+        let job = match decisions {
+            Some(path) => job.leave_decisions(path),
             None => job,
         };
         let done = job.dedup(&self.output, &output);

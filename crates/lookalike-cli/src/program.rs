@@ -4,6 +4,7 @@
 //! each other in several threads.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use lookalike_batch::kernel::DedupKernel;
@@ -45,7 +46,24 @@ pub struct ProgramJob<T> {
 /// ```
 pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<DedupSummary> {
     for_program(words, |command| match command {
-        CliCommand::Dedup(arguments) => arguments.write_results(&Console::for_program(observer)),
+        CliCommand::Dedup(arguments) => {
+            arguments.write_results(&Console::for_program(observer), None)
+        }
+        _ => Err(other_command("dedup")),
+    })
+}
+
+/// Does the same, and leaves the decisions on all documents in a file, for
+/// [`SavedDecisions::open`](lookalike_batch::SavedDecisions::open).
+pub fn dedup_leaving(
+    words: &[OsString],
+    decisions: &Path,
+    observer: &dyn JobObserver,
+) -> ProgramJob<DedupSummary> {
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => {
+            arguments.write_results(&Console::for_program(observer), Some(decisions))
+        }
         _ => Err(other_command("dedup")),
     })
 }

@@ -66,7 +66,7 @@ def dedup(
     progress: Any = False,
     **options: Any,
 ) -> SparkDedupResult:
-    """Find exact and near-duplicate documents in a DataFrame, with the decisions of :func:`lookalike.dedup`.
+    """Find exact and near-duplicate documents in a DataFrame, with the decisions of ``lookalike.dedup``.
 
     ``id`` names the column of ids, strings or whole numbers, none twice. ``text`` names the column of texts, or several; by default
     ``text``. ``position`` names a column with the order of the rows, for ``keep="first"``. ``against`` is a DataFrame with the same

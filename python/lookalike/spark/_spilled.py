@@ -41,7 +41,7 @@ def settle(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], words: li
         while True:
             limits = to_words({"keep": "min:rank", "memory": memory, "threads": 1})
             try:
-                decisions, _ = _lookalike.dedup_documents(
+                decisions, *_ = _lookalike.dedup_documents(
                     [*own, *limits, "--output=-"], files.documents(), files.against(), columns, folder, None
                 )
                 break

@@ -15,6 +15,7 @@
 //! ```
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use bytemuck::Pod;
@@ -168,10 +169,26 @@ impl DecisionCheckpoint {
     /// Reads a checkpoint of the same settings and input back. `None` when there is none, it belongs to something
     /// else, or it is damaged: the job then starts again.
     pub(crate) fn load(path: &Path, settings: &str, input: &str) -> Option<Self> {
-        let file = std::fs::File::open(path).ok()?;
-        let mut file = HashingStream::new(io::BufReader::new(file));
-        let verdicts = Self::read(&mut file).ok()?;
+        let verdicts = Self::open(path).ok()?;
         (verdicts.head.settings == settings && verdicts.head.input == input).then_some(verdicts)
+    }
+
+    /// Reads a checkpoint back, whatever it belongs to.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = std::fs::File::open(path)?;
+        Self::read(&mut HashingStream::new(io::BufReader::new(file)))
+    }
+
+    /// Documents of each source, by number. Documents of a collection come before all of them.
+    pub(crate) fn source_documents(&self) -> impl Iterator<Item = Range<u32>> {
+        let stored = self.head.counts.collection.map_or(0, |used| used.looked_at);
+        let (mut next, mut bad) = (stored as u32, self.bad.iter().peekable());
+        (0..).zip(&self.records).map(move |(source, &records)| {
+            let unreadable = std::iter::from_fn(|| bad.next_if(|bad| bad[0] == source)).count();
+            let documents = next..next + (records - unreadable as u64) as u32;
+            next = documents.end;
+            documents
+        })
     }
 
     fn read(file: &mut HashingStream<impl Read>) -> io::Result<Self> {

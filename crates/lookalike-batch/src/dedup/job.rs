@@ -72,6 +72,7 @@ pub struct DedupJob<'a> {
     pub(crate) against_sources: usize,
     pub(crate) collection: Option<&'a DocumentCollection>,
     pub(crate) addition: Option<&'a CollectionWriter>,
+    pub(crate) decisions: Option<&'a Path>,
     pub(crate) folder: &'a Path,
     pub(crate) observer: &'a dyn JobObserver,
 }
@@ -87,6 +88,7 @@ impl<'a> DedupJob<'a> {
             against_sources: 0,
             collection: None,
             addition: None,
+            decisions: None,
             folder,
             observer: &NoProgress,
         }
@@ -134,6 +136,16 @@ impl<'a> DedupJob<'a> {
     pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
         Self {
             addition: Some(writer),
+            ..self
+        }
+    }
+
+    /// Sets a file outside the results where [`DedupJob::dedup`] leaves its decisions, for
+    /// [`SavedDecisions::open`](crate::SavedDecisions::open).
+    #[must_use]
+    pub fn leave_decisions(self, path: &'a Path) -> Self {
+        Self {
+            decisions: Some(path),
             ..self
         }
     }

@@ -25,6 +25,7 @@ pub(crate) mod report_examples;
 pub(crate) mod result_lines;
 pub(crate) mod result_writer;
 pub(crate) mod run;
+pub(crate) mod saved;
 pub(crate) mod scan;
 pub(crate) mod seen_texts;
 pub(crate) mod skipped_files;

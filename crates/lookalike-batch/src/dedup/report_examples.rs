@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 
 use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Record, Source, TextState};
@@ -289,33 +290,18 @@ fn row(
 
 /// Inputs with their records and removals, as many as the report lists.
 fn inputs(job: &DedupJob<'_>, verdicts: &DecisionCheckpoint) -> Vec<InputRow> {
-    let mut bad = verdicts.bad.iter().peekable();
-    // Documents of a collection come first, and from no source.
-    let stored = verdicts
-        .head
-        .counts
-        .collection
-        .map_or(0, |used| used.looked_at);
-    let mut next = stored as usize;
-    let mut rows = Vec::new();
-    for (number, source) in job.inputs.sources.iter().enumerate() {
-        let records = verdicts.records[number];
-        let unreadable = std::iter::from_fn(|| bad.next_if(|b| b[0] == number as u64)).count();
-        let documents = next..next + records as usize - unreadable;
-        next = documents.end;
-        if number >= job.against_sources {
-            rows.push(InputRow {
-                name: source.name().into_owned(),
-                format: source.format.to_string(),
-                records,
-                bytes: source.bytes,
-                removed: documents
-                    .filter(|&d| verdicts.outcomes[d] != DocumentDecision::Kept)
-                    .count() as u64,
-            });
-        }
-    }
-    rows
+    let of_sources = job.inputs.sources.iter().zip(verdicts.source_documents());
+    let row = |((source, documents), &records): ((&Source, Range<u32>), &u64)| InputRow {
+        name: source.name().into_owned(),
+        format: source.format.to_string(),
+        records,
+        bytes: source.bytes,
+        removed: documents
+            .filter(|&document| verdicts.outcomes[document as usize] != DocumentDecision::Kept)
+            .count() as u64,
+    };
+    let rows = of_sources.zip(&verdicts.records).map(row);
+    rows.skip(job.against_sources).collect()
 }
 
 /// Clusters by number of members, survivors included: 2, 3-4, 5-8, and so on by doubling.

@@ -348,7 +348,7 @@ fn has_lines(format: OutputFormat, sources: &[Source]) -> bool {
 }
 
 /// Path for the rows of a table: `kept.parquet` if there is no other source, else its path below `kept/`.
-fn table_name(name: &str, inputs: &Inputs, tree: &FileTree, source: u32) -> PathBuf {
+pub(super) fn table_name(name: &str, inputs: &Inputs, tree: &FileTree, source: u32) -> PathBuf {
     match inputs.sources.len() {
         1 => PathBuf::from(format!("{name}.parquet")),
         _ => Path::new(name).join(tree.path(source)),

@@ -16,11 +16,11 @@
 //! them, in a table of their own for each source: below `kept/` and `removed/`, or, where there is one source, `kept.parquet`.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
-    AtomicFile, BadRecord, Compression, Inputs, OutputFormat, PROGRAM, STATE_FOLDER as STATE,
-    SUMMARY_FILE as LAST, SkipKind, Source, Transfer,
+    AtomicFile, BadRecord, Compression, FileTree, Inputs, OutputFormat, PROGRAM,
+    STATE_FOLDER as STATE, SUMMARY_FILE as LAST, SkipKind, Source, Transfer,
 };
 
 use crate::contents::{self, CONTENTS};
@@ -30,6 +30,7 @@ use crate::dedup::job::DedupJob;
 use crate::dedup::result_lines::{write_line, write_pair};
 use crate::dedup::result_writer::{
     PAIR, PAIR_WITH_DISTANCE, ResultWriter, common_compression, is_split, record_file_name,
+    table_name,
 };
 use crate::dedup::scan::ScannedCollection;
 use crate::dedup::skipped_files::SkippedFiles;
@@ -40,6 +41,12 @@ use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
 
 /// Addition to a collection, made when the results are written.
 const STAGED: &str = "staged.json";
+
+/// Clusters of a summary that are shown.
+const LARGEST: usize = 5;
+
+/// The decisions, as long as the job runs.
+const DECIDED: &str = "decided.bin";
 
 /// Names of all results of `dedup` in its folder.
 pub const DEDUP_RESULTS: [&str; 20] = [
@@ -80,7 +87,7 @@ impl DedupJob<'_> {
             folder,
             results: &DEDUP_RESULTS,
         };
-        let checkpoint = place.state("decided.bin");
+        let checkpoint = place.state(DECIDED);
         let is_resumed = options.folder == IfExists::Resume && checkpoint.exists();
         let interrupted = is_resumed.then(|| place.state(STAGED));
         let identity = JobIdentity {
@@ -241,6 +248,19 @@ impl DedupJob<'_> {
         names
     }
 
+    /// Tables of the kept and the removed rows of each source that has tables of its own.
+    fn tables(&self, folder: &Path, format: OutputFormat) -> Vec<Option<[PathBuf; 2]>> {
+        let inputs = self.new_inputs();
+        let tree = FileTree::new(&inputs);
+        let tables = |(number, source): (u32, &Source)| {
+            is_split(format, source).then(|| {
+                let path = |name| folder.join(table_name(name, &inputs, &tree, number));
+                ["kept", "removed"].map(path)
+            })
+        };
+        (0..).zip(&inputs.sources).map(tables).collect()
+    }
+
     /// Decides, writes what must be written while everything is at hand, and saves the decisions.
     fn judge(
         &self,
@@ -334,6 +354,8 @@ impl DedupJob<'_> {
         let below_threshold = verdicts.below_threshold(settings.threshold);
         let head = verdicts.head;
         let simhash = settings.method.has_fingerprints();
+        let mut largest = report.largest.clone();
+        largest.truncate(LARGEST);
         let summary = DedupSummary {
             program: PROGRAM,
             version: env!("CARGO_PKG_VERSION"),
@@ -360,6 +382,8 @@ impl DedupJob<'_> {
             below_threshold,
             skipped: head.skipped,
             kept_in: self.kept_in(options),
+            tables: self.tables(place.folder, options.format),
+            largest,
             limits: self.limits.clone(),
             resumed,
             added: self.added(&place.state(STAGED))?,
@@ -375,11 +399,19 @@ impl DedupJob<'_> {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             out.write_all(b"\n")
         })?;
+        if let Some(path) = self.decisions {
+            leave(&place.state(DECIDED), path).map_err(BatchError::result(path))?;
+        }
         // Results that wait to get their names can be had again with `--resume`; a document that is not in the collection would be lost.
         self.commit_staged(&place.state(STAGED))?;
         place.publish()?;
         Ok(summary)
     }
+}
+
+/// Gives a file a second name, or copies it where that cannot be.
+fn leave(file: &Path, path: &Path) -> io::Result<()> {
+    std::fs::hard_link(file, path).or_else(|_| std::fs::copy(file, path).map(drop))
 }
 
 impl DecisionCheckpoint {

@@ -1,5 +1,7 @@
 //! Summary of a job: `run.json`, and the source of what a person reads.
 
+use std::path::PathBuf;
+
 use lookalike_corpus::{InputOptions, Inputs, SkippedPart};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +13,7 @@ use crate::dedup::just_below::{BelowMargin, ClosePair, JustBelow};
 use crate::dedup::pages::PageCounts;
 use crate::dedup::scan::ScannedCollection;
 use crate::observer::MeasuredCost;
+use crate::report::ClusterRow;
 use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
@@ -65,6 +68,13 @@ pub struct DedupSummary {
     pub skipped: Vec<SkippedRow>,
     /// Places of the kept documents, within the folder of the results: `kept.jsonl`, `kept` for files, or both.
     pub kept_in: Vec<String>,
+    /// Tables of the kept and the removed rows of each source that has tables of its own, in the order of the sources; those given with
+    /// `--against` are not among them. Not part of `run.json`.
+    #[serde(skip)]
+    pub tables: Vec<Option<[PathBuf; 2]>>,
+    /// The largest clusters, as the report shows them. Not part of `run.json`.
+    #[serde(skip)]
+    pub largest: Vec<ClusterRow>,
     /// Limits of the job.
     pub limits: JobLimits,
     /// True if the decisions of an interrupted job were taken over.

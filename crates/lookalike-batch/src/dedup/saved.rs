@@ -1,0 +1,134 @@
+//! Decisions of a job over files, as it left them for callers that go on with its results.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::dedup::checkpoint::DecisionCheckpoint;
+use crate::dedup::decided::DedupCluster;
+use crate::dedup::decision::{ClusterTable, DocumentDecision};
+
+/// Decisions that [`DedupJob::leave_decisions`](crate::DedupJob::leave_decisions) asked for.
+///
+/// Documents have the numbers that [`DedupDecisions`](crate::DedupDecisions) tells of.
+pub struct SavedDecisions {
+    verdicts: DecisionCheckpoint,
+    clusters: ClusterTable,
+}
+
+impl SavedDecisions {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is damaged.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let verdicts = DecisionCheckpoint::open(path)?;
+        let mut id_ranks = vec![0; verdicts.by_id.len()];
+        for (rank, &document) in (0..).zip(&verdicts.by_id) {
+            id_ranks[document as usize] = rank;
+        }
+        let clusters = ClusterTable::new(&verdicts.by_id, &id_ranks, &verdicts.outcomes);
+        Ok(Self { verdicts, clusters })
+    }
+
+    /// The number of documents, from the first, that are only compared with.
+    pub fn against(&self) -> usize {
+        self.verdicts.documents.against
+    }
+
+    /// The id of a document.
+    ///
+    /// # Panics
+    /// If there is no such document.
+    pub fn id(&self, document: u32) -> &str {
+        self.verdicts.documents.id(document as usize)
+    }
+
+    /// All documents in the order of their ids.
+    pub fn by_id(&self) -> &[u32] {
+        &self.verdicts.by_id
+    }
+
+    /// The decision on every document, by number.
+    pub fn decisions(&self) -> &[DocumentDecision] {
+        &self.verdicts.outcomes
+    }
+
+    /// The clusters of more than one document, in the order of the survivors' ids.
+    pub fn clusters(&self) -> impl ExactSizeIterator<Item = DedupCluster<'_>> {
+        (0..self.clusters.len()).map(|cluster| {
+            let (survivor, members) = self.clusters.get(cluster);
+            DedupCluster { survivor, members }
+        })
+    }
+
+    /// Documents of each source, those of sources that are only compared with first. Documents of a collection are of no source.
+    pub fn source_documents(&self) -> impl Iterator<Item = Range<u32>> {
+        self.verdicts.source_documents()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::ffi::OsString;
+    use std::fs;
+
+    use lookalike_corpus::{InputOptions, Inputs};
+
+    use super::*;
+    use crate::dedup::job::DedupJob;
+    use crate::output_dir::OutputOptions;
+
+    #[test]
+    fn what_a_job_leaves_is_what_it_decided() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, lines: &str| -> OsString {
+            let path = folder.path().join(name);
+            fs::write(&path, lines).unwrap();
+            path.into()
+        };
+        let files = [
+            write("old.jsonl", "{\"id\":\"z\",\"text\":\"old one\"}\n"),
+            write(
+                "a.jsonl",
+                "{\"id\":\"b\",\"text\":\"a rose is\"}\nbroken\n{\"id\":\"a\",\"text\":\"a rose is\"}\n",
+            ),
+            write("b.jsonl", "{\"id\":\"c\",\"text\":\"old one\"}\n"),
+        ];
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&files, &options, folder.path()).unwrap();
+        let job = DedupJob::new(&inputs, folder.path()).against_sources(1);
+        let decided = job.decide().unwrap();
+
+        let (out, left) = (folder.path().join("out"), folder.path().join("left"));
+        let job = job.leave_decisions(&left);
+        let summary = job.dedup(&out, &OutputOptions::default()).unwrap();
+        let saved = SavedDecisions::open(&left).unwrap();
+
+        assert_eq!(saved.decisions(), decided.decisions());
+        assert_eq!(saved.against(), 1);
+        let ids: Vec<&str> = (0..4).map(|document| saved.id(document)).collect();
+        assert_eq!(ids, ["z", "b", "a", "c"]);
+        assert!(saved.clusters().eq(decided.clusters()));
+        // The record that cannot be read is no document.
+        let of_sources: Vec<_> = saved.source_documents().collect();
+        assert_eq!(of_sources, [0..1, 1..3, 3..4]);
+        let sorted: BTreeMap<&str, u32> = (1..4)
+            .map(|document| (saved.id(document), document))
+            .collect();
+        let by_id: Vec<u32> = saved
+            .by_id()
+            .iter()
+            .copied()
+            .filter(|&document| document > 0)
+            .collect();
+        assert_eq!(by_id, sorted.into_values().collect::<Vec<_>>());
+        assert_eq!(summary.tables, [None, None]);
+        assert_eq!(summary.largest.len(), 2);
+        assert!(!out.join(".lookalike").exists());
+
+        fs::write(&left, "something else").unwrap();
+        assert!(SavedDecisions::open(&left).is_err());
+    }
+}

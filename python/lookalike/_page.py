@@ -1,0 +1,39 @@
+"""Pages that stand by themselves."""
+
+from __future__ import annotations
+
+__all__ = ["Page"]
+
+
+class Page(str):
+    """The text of an HTML page, which a notebook shows in a frame and :meth:`open` in the browser."""
+
+    __slots__ = ()
+    __module__ = "lookalike"
+
+    def open(self) -> None:
+        """Show the page in the browser. The file that it is written to stays among the temporary files."""
+        import tempfile
+        import webbrowser
+        from pathlib import Path
+
+        file = Path(tempfile.mkdtemp(prefix="lookalike-"), "page.html")
+        file.write_text(self, encoding="utf-8")
+        webbrowser.open(file.as_uri())
+
+    def __repr__(self) -> str:
+        return f"<lookalike.Page of {len(self):,} characters>"
+
+    def _repr_html_(self) -> str:
+        # Its script runs, and reaches nothing of the notebook.
+        return framed(self, "allow-scripts")
+
+
+def framed(page: str, allowed: str = "") -> str:
+    """A page in a frame of its own: neither its style nor what is in the texts reaches the notebook."""
+    import html
+
+    return (
+        f'<iframe sandbox="{allowed}" style="width:100%;height:30em;border:0" srcdoc="'
+        f'{html.escape(page, quote=True)}"></iframe>'
+    )

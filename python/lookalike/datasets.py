@@ -1,0 +1,35 @@
+"""Deduplication of datasets of Hugging Face: ``lookalike.datasets.dedup`` is ``lookalike.dedup`` that returns the rows it keeps.
+
+>>> import datasets
+>>> import lookalike.datasets
+>>> dataset = datasets.Dataset.from_dict({"text": ["a rose is a rose", "A rose is a rose!", "something else"]})
+>>> lookalike.datasets.dedup(dataset)["text"][:]
+['A rose is a rose!', 'something else']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import datasets
+
+from lookalike._dedup import dedup as dedup_rows
+
+__all__ = ["dedup"]
+
+
+def dedup(
+    dataset: datasets.Dataset,
+    text: str | Sequence[str] | Callable[[Any], str | None] | None = None,
+    **options: Any,
+) -> datasets.Dataset:
+    """Keep one document of each family of near-duplicates in a ``datasets.Dataset``.
+
+    Rows are chosen by their numbers (``Dataset.select``): nothing is copied, features, format and order stay. Options are those of
+    ``lookalike.dedup``, and so are the errors. Of a ``DatasetDict`` name one split; to take what is in the training data out of a
+    test split, use ``dedup(splits["test"], against=splits["train"])``.
+    """
+    if not isinstance(dataset, datasets.Dataset):
+        raise TypeError(f"data must be a datasets.Dataset, not {type(dataset).__name__}")
+    return dedup_rows(dataset, text=text, **options).kept
