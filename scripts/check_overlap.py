@@ -3,7 +3,7 @@
 
 usage: check_overlap.py LOOKALIKE DOCS.jsonl[.gz]... [--chunk doc,lines:4,...] [--least 1,2,5,10,25] [--most-pairs 40000000]
 
-Chunks are cut here by the definition in docs/how-to/overlap.md (sentences are not: for them engines are compared with each other). For each
+Chunks are cut here by the definition in docs/how-to/overlap.md (sentences, words and characters are not: for them engines are compared with each other). For each
 chunking and T the rows of all engines, with 32 MiB, 64 MiB and 1 GiB, one and two threads, and the input in reverse order must be the
 same bytes; shared and sizes must be those of the matrices. A T at which there would be more rows than --most-pairs is named and left
 out. Needs numpy and scipy.
@@ -23,10 +23,10 @@ def lines(text):
     return [line for line in stripped if line]
 
 
-def words(text):
+def fields(text):
     for space in "\t\n\r\x0c":
         text = text.replace(space, " ")
-    return [word for word in text.split(" ") if word]
+    return [field for field in text.split(" ") if field]
 
 
 def runs(parts, size, joint, sliding):
@@ -73,9 +73,9 @@ def chunks(text, chunking):
         return {text} if text.strip() else set()
     if kind == "paragraphs":
         return paragraphs(text)
-    if kind == "sentences":
+    if kind in ("sentences", "words", "chars"):
         return None
-    parts, joint = (lines(text), "\n") if kind == "lines" else (words(text), " ")
+    parts, joint = (lines(text), "\n") if kind == "lines" else (fields(text), " ")
     return runs(parts, int(size), joint, "sliding" in rest)
 
 
@@ -110,7 +110,7 @@ def table(out, places):
 
 def check(binary, paths, documents, chunking, leasts, most):
     shared = None
-    if chunking != "sentences":
+    if chunks("", chunking) is not None:
         product = matrix(documents, chunking)
         sizes = np.asarray(product.sum(axis=1)).ravel()
         shared = triu(product @ product.T, k=1).tocoo()
@@ -134,7 +134,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
     parser.add_argument("docs", nargs="+")
-    parser.add_argument("--chunk", default="doc,lines:4,lines:2,lines:2:sliding,sentences,paragraphs,words:8,words:8:sliding")
+    parser.add_argument("--chunk", default="doc,lines:4,lines:2,lines:2:sliding,sentences,paragraphs,fields:8,fields:8:sliding")
     parser.add_argument("--least", default="1,2,5,10,25")
     parser.add_argument("--most-pairs", type=int, default=40_000_000)
     options = parser.parse_args()

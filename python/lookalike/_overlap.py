@@ -106,9 +106,10 @@ def overlap(
     """Count the chunks that every two documents, or servers, share.
 
     ``data``, ``text`` and ``id`` are those of :func:`dedup`. ``chunk`` is ``doc``, ``lines:N``, ``lines:N:sliding``, ``sentences``,
-    ``paragraphs``, ``words:N`` or ``words:N:sliding``, or several with commas. All other options are those of ``lookalike overlap``:
-    ``min_containment=0.5``, ``server="field:site"``, ``copies="listed"``, ``set_page_share=0.7``. Errors are those of :func:`dedup`.
-    Chunks and their counts are those of Shivakumar and Garcia-Molina (WebDB 1998).
+    ``paragraphs``, or ``words:N``, ``chars:N`` and ``fields:N`` in the forms of ``lines``; or several with commas. All other options are
+    those of ``lookalike overlap``: ``segment="languages"`` and ``case="keep"`` for words and characters, ``min_containment=0.5``,
+    ``server="field:site"``, ``copies="listed"``, ``set_page_share=0.7``. Errors are those of :func:`dedup`. Chunks and their counts are
+    those of Shivakumar and Garcia-Molina (WebDB 1998).
 
     >>> rows = [{"id": "a", "text": "One. Two. Three."}, {"id": "b", "text": "Two. Three. Four."}, {"id": "c", "text": "Five."}]
     >>> overlap(rows, id="id", chunk="sentences").pairs.to_pylist()[0]["shared"]

@@ -47,6 +47,9 @@ def test_pairs_share_the_sentences_that_sets_of_them_share(spread_rows):
     [
         ({"chunk": "sentences"}, ["--chunk", "sentences"]),
         ({"chunk": "words:3:sliding", "min_shared": 5}, ["--chunk", "words:3:sliding", "--min-shared", "5"]),
+        ({"chunk": "words:2", "case": "keep", "segment": "word-chars"}, ["--chunk", "words:2", "--case", "keep", "--segment", "word-chars"]),
+        ({"chunk": "chars:20:sliding", "normalize": "nfkc"}, ["--chunk", "chars:20:sliding", "--normalize", "nfkc"]),
+        ({"chunk": "fields:3"}, ["--chunk", "fields:3"]),
         ({"chunk": "sentences", "by": "server"}, ["--chunk", "sentences", "--by", "server"]),
         ({"chunk": "sentences", "min_containment": 0.5}, ["--chunk", "sentences", "--min-containment", "0.5"]),
     ],
@@ -58,6 +61,12 @@ def test_frames_and_files_have_the_overlap_that_the_command_prints(spread_rows, 
         result = lk.overlap(data, copies="listed", **named, **options)
         assert result.pairs.to_pylist() == expected
         assert result.counts["counts"]["documents"] == len(spread_rows)
+
+
+def test_chinese_words_are_found_where_fields_are_whole_lines():
+    rows = [{"id": name, "text": text} for name, text in [("a", "为了维护正常的教育教学秩序，制定本条例。"), ("b", "根据国家规定，为了维护正常的教育教学秩序！")]]
+    shared = {chunk: [row["shared"] for row in lk.overlap(rows, id="id", chunk=chunk).pairs.to_pylist()] for chunk in ("words:8:sliding", "fields:1")}
+    assert shared == {"words:8:sliding": [6], "fields:1": []}
 
 
 def test_ctrl_c_ends_the_count_soon():
@@ -140,6 +149,8 @@ def test_options_of_the_command_only_and_wrong_ones_are_refused(spread_rows):
         lk.overlap(spread_rows, resume=True)
     with pytest.raises(ValueError, match="chunk"):
         lk.overlap(spread_rows, chunk="pages:2")
+    with pytest.raises(ValueError, match="words:N"):
+        lk.overlap(spread_rows, chunk="fields:2", case="keep")
     with pytest.raises(ValueError, match="no column"):
         lk.overlap(spread_rows, text="body")
 

@@ -6,6 +6,7 @@ use lookalike::{Scheme, Shingle};
 use lookalike_corpus::{Compression, InputOptions, Inputs, RecordPlace};
 
 use crate::error::BatchError;
+use crate::overlap::OverlapSettings;
 use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
@@ -18,8 +19,8 @@ pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 pub enum DocumentUse<'a> {
     /// Its text.
     Text,
-    /// Chunks of its text, under each of these chunkings.
-    Chunks(&'a [Chunking]),
+    /// Chunks of its text, under each chunking of these settings.
+    Chunks(&'a OverlapSettings),
     /// Features of its text by this scheme.
     Features(&'a Scheme),
 }
@@ -31,7 +32,7 @@ impl DocumentUse<'_> {
         match self {
             // A control character is six bytes in JSON.
             Self::Text => 9,
-            Self::Chunks(chunkings) => chunk_factor(chunkings),
+            Self::Chunks(settings) => chunk_factor(&settings.chunkings),
             Self::Features(scheme) => match scheme.shingle {
                 Shingle::Chars(_) => 32,
                 Shingle::Words(..) => 8,
@@ -42,50 +43,57 @@ impl DocumentUse<'_> {
 
     fn dictionary_bytes(self) -> u64 {
         match self {
-            Self::Text | Self::Chunks(_) => 0,
+            Self::Text => 0,
+            Self::Chunks(settings) => match settings.needs_scheme() {
+                true => settings.scheme.dictionary_bytes(),
+                false => 0,
+            },
             Self::Features(scheme) => scheme.dictionary_bytes(),
         }
     }
 }
 
-/// Bytes that chunks of a long document take for each of its own, where every line, word or sentence is one letter and what ends it:
-/// eight bytes for each of these, of lines and of words once and of their sets, but for the last one, which takes the room of what it is
-/// made of; and the distinct ones again, of which there are half as many if each is a single part.
+/// Bytes that chunks of a long document take for each of its own, where every line, field, word or sentence is one letter and what ends it,
+/// and every character one byte: eight bytes for each of these, of all of a kind once and of their sets, but for the last one, which takes
+/// the room of what it is made of; and the distinct ones again, of which there are half as many if each is a single part.
 fn chunk_factor(chunkings: &[Chunking]) -> u64 {
     const HASH: u64 = 8 / 2;
-    let distinct = |run: &RunChunking| match (run.length, run.sliding) {
-        (1, _) => HASH / 2,
-        (_, true) => HASH,
-        (length, false) => HASH.div_ceil(u64::from(length)),
+    let distinct = |run: &RunChunking, hash: u64| match (run.length, run.sliding) {
+        (1, _) => hash / 2,
+        (_, true) => hash,
+        (length, false) => hash.div_ceil(u64::from(length)),
     };
-    let set = |run: &RunChunking| match run.sliding {
-        true => HASH,
-        false => HASH.div_ceil(u64::from(run.length)),
+    let set = |run: &RunChunking, hash: u64| match run.sliding {
+        true => hash,
+        false => hash.div_ceil(u64::from(run.length)),
     };
     // The text as it is read, and without what nobody sees.
     let mut factor = 3;
-    let (mut lines, mut words) = (0, 0);
+    let (mut lines, mut fields, mut words, mut characters) = (0, 0, 0, 0);
     for chunking in chunkings.iter().rev() {
-        // The last set is in the room of all its parts.
-        factor += match chunking {
-            Chunking::Document => 0,
-            Chunking::Sentences => HASH + HASH / 2,
+        let (run, parts, hash) = match chunking {
+            Chunking::Document => continue,
+            Chunking::Sentences => {
+                factor += HASH + HASH / 2;
+                continue;
+            }
             Chunking::Paragraphs => {
                 lines = HASH;
-                HASH + HASH / 2
+                factor += HASH + HASH / 2;
+                continue;
             }
-            Chunking::Lines(run) if lines == 0 => {
-                lines = HASH;
-                distinct(run)
-            }
-            Chunking::Words(run) if words == 0 => {
-                words = HASH;
-                distinct(run)
-            }
-            Chunking::Lines(run) | Chunking::Words(run) => set(run) + distinct(run),
+            Chunking::Lines(run) => (run, &mut lines, HASH),
+            Chunking::Fields(run) => (run, &mut fields, HASH),
+            Chunking::Words(run) => (run, &mut words, HASH),
+            Chunking::Characters(run) => (run, &mut characters, 2 * HASH),
         };
+        // The last set is in the room of all its parts.
+        factor += distinct(run, hash) + if *parts == 0 { 0 } else { set(run, hash) };
+        *parts = hash;
     }
-    factor + lines + words
+    // The piece that words are cut from: masked, normalised and lower-cased, with a class and a length for each character.
+    let piece = if words + characters > 0 { 4 } else { 0 };
+    factor + lines + fields + words + characters + piece
 }
 
 /// Part of a job's memory that is for documents in hand.

@@ -414,21 +414,9 @@ impl HtmlArguments {
     }
 }
 
-/// Steps from texts to features.
+/// Definition of words and characters.
 #[derive(Args)]
-pub(crate) struct SchemeArguments {
-    /// Features to compare: words:N, chars:N, stops:N or phrases:N
-    ///
-    /// Runs of N words (words:5), of several sizes together (words:3+5), of characters (chars:9), of English function words alone
-    /// (stops:4), or words and phrases that are in at least N documents (phrases:5, needs --terms).
-    #[arg(
-        long,
-        value_name = "KIND:N",
-        default_value = "words:5",
-        help_heading = "Features"
-    )]
-    shingle: Shingle,
-
+pub(crate) struct WordArguments {
     /// Definition of a word: unicode (by the rules of Unicode), word-chars (runs of letters, digits and _, as \w+), or
     /// languages (as unicode, but Chinese, Japanese, Thai, Lao, Khmer and Burmese by dictionaries)
     #[arg(
@@ -476,6 +464,39 @@ pub(crate) struct SchemeArguments {
         help_heading = "Features"
     )]
     folding: Folding,
+}
+
+impl WordArguments {
+    /// A scheme with these words and characters, and defaults for everything else.
+    pub(crate) fn scheme(&self) -> Scheme {
+        Scheme {
+            normalization: self.normalize,
+            case: self.case,
+            segmentation: self.segment,
+            mask: self.mask,
+            folding: self.folding,
+            ..Scheme::default()
+        }
+    }
+}
+
+/// Steps from texts to features.
+#[derive(Args)]
+pub(crate) struct SchemeArguments {
+    /// Features to compare: words:N, chars:N, stops:N or phrases:N
+    ///
+    /// Runs of N words (words:5), of several sizes together (words:3+5), of characters (chars:9), of English function words alone
+    /// (stops:4), or words and phrases that are in at least N documents (phrases:5, needs --terms).
+    #[arg(
+        long,
+        value_name = "KIND:N",
+        default_value = "words:5",
+        help_heading = "Features"
+    )]
+    shingle: Shingle,
+
+    #[command(flatten)]
+    words: WordArguments,
 
     /// Leave stop words out: of languages (en or de,en), of the one each text is in (auto), or none
     #[arg(
@@ -606,17 +627,12 @@ impl SchemeArguments {
         }
         self.check_words(weight)?;
         Ok(Scheme {
-            normalization: self.normalize,
-            case: self.case,
-            segmentation: self.segment,
             shingle: self.shingle,
             weight,
             hash,
             seed: self.seed,
             sketch,
             html: read.html,
-            mask: self.mask,
-            folding: self.folding,
             fields: self.fields,
             stop: self.stop,
             stem: self.stem,
@@ -626,6 +642,7 @@ impl SchemeArguments {
                 .as_ref()
                 .map_or(Boilerplate::Kept, |lines| lines.scheme()),
             terms: None,
+            ..self.words.scheme()
         })
     }
 

@@ -227,8 +227,21 @@ fn of_texts(read: &ArgMatches) -> Result<(), Failure> {
 }
 
 fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
+    use lookalike::Chunking;
     use lookalike_batch::overlap::OverlapUnit;
 
+    let mut chunkings = read.get_many::<Chunking>("chunk").into_iter().flatten();
+    let of_words = ["segment", "normalize", "case", "mask", "folding"];
+    if let Some(id) = of_words
+        .into_iter()
+        .find(|id| is_given(read, id))
+        .filter(|_| !chunkings.any(|chunking| chunking.needs_scheme()))
+    {
+        return refused(
+            id,
+            "it is for chunks of words or characters; add --chunk words:N or chars:N",
+        );
+    }
     let to_folder = is_given(read, "output");
     if is_given(read, "copy_containment") && !to_folder {
         return refused("copy_containment", "it is for skip.jsonl, which -o DIR has");

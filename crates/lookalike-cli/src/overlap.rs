@@ -12,7 +12,7 @@ use lookalike_batch::{IfExists, JobObserver, RepeatedIds};
 use lookalike_corpus::{FieldPath, OutputFolder, OutputFormat};
 
 use crate::arguments::{
-    BoilerplateArguments, InputArguments, RunArguments, command_line, output_format,
+    BoilerplateArguments, InputArguments, RunArguments, WordArguments, command_line, output_format,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -39,7 +39,10 @@ pub(crate) struct OverlapArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Unit of a chunk: doc, lines:N, lines:N:sliding, sentences, paragraphs, words:N, words:N:sliding
+    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
+    ///
+    /// Fields are what white space separates. With words:N:sliding and the like a chunk begins at every word, not only where the
+    /// last one ended. Words and characters are those of --segment, --normalize, --case, --mask and --fold.
     #[arg(
         long,
         value_name = "CHUNKING,...",
@@ -182,6 +185,9 @@ pub(crate) struct OverlapArguments {
     repeated_ids: RepeatedIds,
 
     #[command(flatten)]
+    words: WordArguments,
+
+    #[command(flatten)]
     boilerplate: BoilerplateArguments,
 
     #[command(flatten)]
@@ -218,6 +224,7 @@ impl OverlapArguments {
     fn settings(&self) -> OverlapSettings {
         OverlapSettings {
             chunkings: self.chunk.clone(),
+            scheme: self.words.scheme(),
             bits: self.bits,
             min_shared: self.min_shared.clone(),
             min_containment: self.min_containment,

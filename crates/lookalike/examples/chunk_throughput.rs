@@ -12,14 +12,17 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::time::Instant;
 
+use lookalike::Scheme;
 use lookalike::chunk::{ChunkBits, Chunker, Chunking};
 
-const CHUNKINGS: [&str; 7] = [
+const CHUNKINGS: [&str; 9] = [
     "doc",
     "lines:2",
     "lines:4",
     "lines:2:sliding",
+    "fields:8:sliding",
     "words:8:sliding",
+    "chars:20:sliding",
     "sentences",
     "paragraphs",
 ];
@@ -38,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for names in CHUNKINGS.iter().copied().chain([paper.as_str()]) {
         let chunkings: Vec<Chunking> =
             names.split(',').map(str::parse).collect::<Result<_, _>>()?;
-        let mut chunker = Chunker::new(&chunkings, ChunkBits::Long);
+        let mut chunker = Chunker::new(&chunkings, ChunkBits::Long, &Scheme::default());
         let mut times: Vec<f64> = (0..rounds).map(|_| time(&mut chunker, &texts)).collect();
         times.sort_by(f64::total_cmp);
         let median = times[rounds / 2];

@@ -10,13 +10,18 @@
 //! | `lines:N:sliding` | any N lines in a row; a shorter text is one chunk |
 //! | `paragraphs` | lines up to a blank one |
 //! | `sentences` | a sentence by UAX #29, trimmed |
-//! | `words:N`, `words:N:sliding` | as for lines |
+//! | `fields:N`, `fields:N:sliding` | as for lines, of what white space separates: the words of the source |
+//! | `words:N`, `words:N:sliding` | as for lines, of words |
+//! | `chars:N`, `chars:N:sliding` | as for lines, of characters |
 //!
-//! Characters that nobody sees (default-ignorable code points) are left out first; nothing else is normalised.
-//! A line ends at `\n`; ASCII white space at both ends of it does not count, and neither do lines without anything
-//! else. Words are what ASCII white space separates, punctuation and case included.
+//! Words and characters are those of a [`Scheme`], as [`crate::text`] defines them: its masks, normalisation, folding, case and
+//! segmentation count, its stop words and stems for words. A text without any word, or of white space alone, has no such chunk.
 //!
-//! A fingerprint is XXH3-64 of the bytes for a whole text and a sentence; of several lines or words it is their XXH3-64
+//! For all other chunkings characters that nobody sees (default-ignorable code points) are left out first, and nothing else is
+//! normalised. A line ends at `\n`; ASCII white space at both ends of it does not count, and neither do lines without anything
+//! else. Fields are what ASCII white space separates, punctuation and case included.
+//!
+//! A fingerprint is XXH3-64 of the bytes for a whole text and a sentence; of lines, fields, words or characters it is their XXH3-64
 //! values folded in order, with their number. Two chunks collide with probability 2^-64, or 2^-32 when asked for
 //! [`ChunkBits::Short`], the width of the source; [`ChunkBits::expected_collisions`] tells what that means.
 
@@ -27,12 +32,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::feature::sort_dedup;
 use crate::hash::{GOLDEN, avalanche};
-use crate::text::without_ignorable;
+use crate::kernel::token_hash;
+use crate::scheme::Scheme;
+use crate::text::{CharBatch, Segmenter, without_ignorable};
 
 pub use name::ChunkingError;
 
 /// Division of a text into chunks. Parsed from and printed as `doc`, `lines:4`, `lines:2:sliding`, `sentences`, `paragraphs`,
-/// `words:8:sliding`.
+/// `fields:8`, `words:8:sliding`, `chars:50`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Chunking {
     /// The whole text.
@@ -43,16 +50,20 @@ pub enum Chunking {
     Sentences,
     /// Lines up to a blank one.
     Paragraphs,
+    /// Runs of what white space separates.
+    Fields(RunChunking),
     /// Runs of words.
     Words(RunChunking),
+    /// Runs of characters.
+    Characters(RunChunking),
 }
 
-/// Size and step of chunks of lines or words.
+/// Size and step of chunks that are runs of parts: lines, fields, words or characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunChunking {
-    /// Lines or words in a chunk, from 1 to [`RunChunking::MOST`].
+    /// Parts in a chunk, from 1 to [`RunChunking::MOST`].
     pub length: u16,
-    /// True if a chunk begins at every line or word, not only where the last one ended.
+    /// True if a chunk begins at every part, not only where the last one ended.
     pub sliding: bool,
 }
 
@@ -97,13 +108,34 @@ impl ChunkBits {
     }
 }
 
+/// What a text is cut into before runs are made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChunkPart {
+    Line,
+    Field,
+    Word,
+    Character,
+}
+
+impl ChunkPart {
+    const ALL: [Self; 4] = [Self::Line, Self::Field, Self::Word, Self::Character];
+}
+
 impl Chunking {
-    fn is_by_line(self) -> bool {
-        matches!(self, Chunking::Lines(_) | Chunking::Paragraphs)
+    /// True if a scheme decides what the chunks are: those of words and of characters.
+    #[must_use]
+    pub fn needs_scheme(self) -> bool {
+        matches!(self, Self::Words(_) | Self::Characters(_))
     }
 
-    fn is_by_word(self) -> bool {
-        matches!(self, Chunking::Words(_))
+    fn part(self) -> Option<ChunkPart> {
+        match self {
+            Self::Document | Self::Sentences => None,
+            Self::Lines(_) | Self::Paragraphs => Some(ChunkPart::Line),
+            Self::Fields(_) => Some(ChunkPart::Field),
+            Self::Words(_) => Some(ChunkPart::Word),
+            Self::Characters(_) => Some(ChunkPart::Character),
+        }
     }
 }
 
@@ -112,39 +144,46 @@ const SCRATCH_CHUNKS: usize = 1 << 20;
 
 /// Makes the chunk fingerprints of texts. One a thread; its buffers are used again from text to text.
 ///
-/// Time is linear in the text for each chunking; lines and words are looked for once, whatever number of chunkings
-/// uses them.
+/// Time is linear in the text for each chunking; lines, fields, words and characters are looked for once, whatever number of
+/// chunkings uses them.
 ///
 /// ```
+/// use lookalike::Scheme;
 /// use lookalike::chunk::{ChunkBits, Chunker};
-/// let mut chunker = Chunker::new(&["lines:2".parse()?, "words:1".parse()?], ChunkBits::Long);
-/// chunker.chunk("one two\ntwo three\n\none two\n  two three\n");
+/// let chunkings = ["lines:2".parse()?, "fields:1".parse()?, "words:1".parse()?];
+/// let mut chunker = Chunker::new(&chunkings, ChunkBits::Long, &Scheme::default());
+/// chunker.chunk("One two,\ntwo three\n\nOne two,\n  two three\n");
 /// assert_eq!(chunker.set(0).len(), 1, "the same two lines twice");
-/// assert_eq!(chunker.set(1).len(), 3);
+/// assert_eq!(chunker.set(1).len(), 4, "one of them with a comma");
+/// assert_eq!(chunker.set(2).len(), 3);
 /// # Ok::<(), lookalike::chunk::ChunkingError>(())
 /// ```
 pub struct Chunker {
     chunkings: Vec<Chunking>,
     bits: ChunkBits,
-    /// Hashes of the lines that are not blank.
-    lines: Vec<u64>,
-    /// Ends of paragraphs among these lines.
+    segmenter: Segmenter,
+    /// Hashes of the parts of each kind: of lines those that are not blank.
+    parts: [Vec<u64>; ChunkPart::ALL.len()],
+    /// Ends of paragraphs among the lines.
     paragraphs: Vec<usize>,
-    words: Vec<u64>,
+    characters: CharBatch,
+    bounds: Vec<u32>,
     sets: Vec<Vec<u64>>,
     scratch: Vec<u64>,
 }
 
 impl Chunker {
-    /// A chunker for these chunkings.
+    /// A chunker for these chunkings, with the words and characters of a scheme.
     #[must_use]
-    pub fn new(chunkings: &[Chunking], bits: ChunkBits) -> Self {
+    pub fn new(chunkings: &[Chunking], bits: ChunkBits, scheme: &Scheme) -> Self {
         Self {
             chunkings: chunkings.to_vec(),
             bits,
-            lines: Vec::new(),
+            segmenter: Segmenter::new(scheme),
+            parts: Default::default(),
             paragraphs: Vec::new(),
-            words: Vec::new(),
+            characters: CharBatch::default(),
+            bounds: Vec::new(),
             sets: vec![Vec::new(); chunkings.len()],
             scratch: Vec::new(),
         }
@@ -152,25 +191,32 @@ impl Chunker {
 
     /// Chunks a text. [`Chunker::set`] has what came out until the next call.
     pub fn chunk(&mut self, text: &str) {
-        let text = &*without_ignorable(text);
-        self.look(text);
-        for (at, chunking) in self.chunkings.iter().enumerate() {
+        let seen = &*without_ignorable(text);
+        for part in ChunkPart::ALL {
+            self.parts[part as usize].clear();
+            if self.chunkings.iter().any(|c| c.part() == Some(part)) {
+                self.look_for(part, text, seen);
+            }
+        }
+        for (at, &chunking) in self.chunkings.iter().enumerate() {
             let set = &mut self.sets[at];
             set.clear();
-            let later = &self.chunkings[at + 1..];
             match chunking {
-                Chunking::Document if text.is_empty() => {}
-                Chunking::Document => set.push(xxh3_64(text.as_bytes())),
-                Chunking::Sentences => sentences(text, set),
-                Chunking::Lines(run) => {
-                    let is_last = !later.iter().any(|chunking| chunking.is_by_line());
-                    runs(&mut self.lines, *run, is_last, set);
+                Chunking::Document if seen.is_empty() => {}
+                Chunking::Document => set.push(xxh3_64(seen.as_bytes())),
+                Chunking::Sentences => sentences(seen, set),
+                Chunking::Paragraphs => {
+                    paragraphs(&self.parts[ChunkPart::Line as usize], &self.paragraphs, set);
                 }
-                Chunking::Words(run) => {
-                    let is_last = !later.iter().any(|chunking| chunking.is_by_word());
-                    runs(&mut self.words, *run, is_last, set);
+                Chunking::Lines(run)
+                | Chunking::Fields(run)
+                | Chunking::Words(run)
+                | Chunking::Characters(run) => {
+                    let later = &self.chunkings[at + 1..];
+                    let is_last = !later.iter().any(|c| c.part() == chunking.part());
+                    let part = chunking.part().expect("runs are made of parts");
+                    runs(&mut self.parts[part as usize], run, is_last, set);
                 }
-                Chunking::Paragraphs => paragraphs(&self.lines, &self.paragraphs, set),
             }
             set.iter_mut()
                 .for_each(|chunk| *chunk = self.bits.cut(*chunk));
@@ -186,7 +232,8 @@ impl Chunker {
 
     /// Gives back the memory of buffers, which grow with the longest text; [`Chunker::set`] is empty until the next one.
     pub fn shrink(&mut self) {
-        (self.lines, self.words) = (Vec::new(), Vec::new());
+        self.segmenter.shrink();
+        self.parts = Default::default();
         (self.paragraphs, self.scratch) = (Vec::new(), Vec::new());
         self.sets.fill_with(Vec::new);
     }
@@ -197,21 +244,50 @@ impl Chunker {
         &self.sets[chunking]
     }
 
-    /// Finds lines and words, when a chunking wants them.
-    fn look(&mut self, text: &str) {
-        if self.chunkings.iter().any(|chunking| chunking.is_by_line()) {
-            self.look_for_lines(text);
+    /// Finds the parts of a kind; `seen` is the text without ignorable characters.
+    fn look_for(&mut self, part: ChunkPart, text: &str, seen: &str) {
+        match part {
+            ChunkPart::Line => self.look_for_lines(seen),
+            ChunkPart::Field => {
+                let fields = seen.as_bytes().split(u8::is_ascii_whitespace);
+                let fields = fields.filter(|field| !field.is_empty());
+                self.parts[part as usize].extend(fields.map(xxh3_64));
+            }
+            // Whether ignorable characters count is a matter of the scheme.
+            ChunkPart::Word => {
+                let words = &mut self.parts[part as usize];
+                self.segmenter.batches(text, |batch| {
+                    token_hash::extend(words, batch.bytes(), batch.bounds(), 0);
+                });
+            }
+            ChunkPart::Character => self.look_for_characters(text),
         }
-        if self.chunkings.iter().any(|chunking| chunking.is_by_word()) {
-            self.words.clear();
-            let words = text.as_bytes().split(u8::is_ascii_whitespace);
-            let words = words.filter(|word| !word.is_empty());
-            self.words.extend(words.map(xxh3_64));
+    }
+
+    fn look_for_characters(&mut self, text: &str) {
+        let Self {
+            segmenter,
+            parts,
+            characters,
+            bounds,
+            ..
+        } = self;
+        let hashes = &mut parts[ChunkPart::Character as usize];
+        let mut hash = |characters: &mut CharBatch| {
+            let bytes = characters.windows(1, bounds);
+            token_hash::extend(hashes, bytes, bounds, 0);
+            characters.keep_last(0);
+        };
+        characters.clear();
+        segmenter.characters(text, characters, &mut hash);
+        hash(characters);
+        if !characters.has_ink {
+            hashes.clear();
         }
     }
 
     fn look_for_lines(&mut self, text: &str) {
-        self.lines.clear();
+        let lines = &mut self.parts[ChunkPart::Line as usize];
         self.paragraphs.clear();
         let text = text.as_bytes();
         let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
@@ -220,12 +296,12 @@ impl Chunker {
             let line = text[start..end].trim_ascii();
             start = end + 1;
             if !line.is_empty() {
-                self.lines.push(xxh3_64(line));
-            } else if self.paragraphs.last().copied().unwrap_or(0) < self.lines.len() {
-                self.paragraphs.push(self.lines.len());
+                lines.push(xxh3_64(line));
+            } else if self.paragraphs.last().copied().unwrap_or(0) < lines.len() {
+                self.paragraphs.push(lines.len());
             }
         }
-        self.paragraphs.push(self.lines.len());
+        self.paragraphs.push(lines.len());
     }
 }
 

@@ -240,6 +240,27 @@ impl Scheme {
         }
     }
 
+    /// The part of the canonical text that says what the words and characters of a text are.
+    #[must_use]
+    pub fn token_rules(&self) -> String {
+        const RULES: [&str; 8] = [
+            "mask",
+            "normalize",
+            "fold",
+            "case",
+            "segment",
+            "stop",
+            "stem",
+            "unicode",
+        ];
+        let text = self.to_string();
+        let fields = text.split(' ').filter(|field| {
+            let name = field.split_once('=').map(|(name, _)| name);
+            name.is_some_and(|name| RULES.contains(&name))
+        });
+        fields.collect::<Vec<_>>().join(" ")
+    }
+
     /// Bytes of dictionaries that are held in memory, once for all threads, when texts are made to
     /// features under this scheme; 0 for most.
     #[must_use]

@@ -105,6 +105,8 @@ impl Segmenter {
     /// Gives back the memory of a long text.
     pub(crate) fn shrink(&mut self) {
         self.masked = String::new();
+        self.batch = WordBatch::default();
+        self.reader = PieceReader::new(self.rules);
     }
 
     /// A segmenter for the words of `scheme`.

@@ -175,7 +175,7 @@ impl OverlapJob<'_> {
         kept: Option<OverlapCheckpoint<'_>>,
     ) -> Result<PreparedOverlap, BatchError> {
         self.settings.check()?;
-        let chunks = DocumentUse::Chunks(&self.settings.chunkings);
+        let chunks = DocumentUse::Chunks(self.settings);
         ensure_documents_fit(self.limits, chunks, self.inputs, self.options)?;
         let left = self.left();
         self.observer

@@ -368,7 +368,11 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
         seen: &seen,
         too_many: &too_many,
         parser: Parser::new(plan.inputs, plan.options).with_visible(),
-        chunker: Chunker::new(&plan.settings.chunkings, plan.settings.bits),
+        chunker: Chunker::new(
+            &plan.settings.chunkings,
+            plan.settings.bits,
+            &plan.settings.scheme,
+        ),
         url_field: FieldPath::name("url"),
     };
     let mut out = ReadOut::new(plan);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lookalike::Scheme;
 use lookalike::chunk::{ChunkBits, Chunking};
 use lookalike_corpus::FieldPath;
 
@@ -164,6 +165,8 @@ impl fmt::Display for MinShared {
 pub struct OverlapSettings {
     /// Chunkings of the texts; at least one, each once.
     pub chunkings: Vec<Chunking>,
+    /// Definition of the words and characters that chunks are made of, where they are.
+    pub scheme: Scheme,
     /// Width of the fingerprints of chunks.
     pub bits: ChunkBits,
     /// Least number of chunks that two units share, from 1 on (T of the source): for all chunkings, or for one.
@@ -193,8 +196,12 @@ impl OverlapSettings {
         let chunkings: Vec<String> = self.chunkings.iter().map(ToString::to_string).collect();
         let least = (0..chunkings.len()).map(|number| self.least(number).to_string());
         let least: Vec<String> = least.collect();
+        let rules = match self.needs_scheme() {
+            true => format!(" {}", self.scheme.token_rules()),
+            false => String::new(),
+        };
         format!(
-            "overlap chunk={} bits={} min-shared={} min-containment={} by={} server={} address={} copies={} repeated-ids={} strict={}",
+            "overlap chunk={}{rules} bits={} min-shared={} min-containment={} by={} server={} address={} copies={} repeated-ids={} strict={}",
             chunkings.join(","),
             self.bits.count(),
             least.join(","),
@@ -206,6 +213,13 @@ impl OverlapSettings {
             self.repeated_ids,
             self.losses.is_strict(),
         )
+    }
+
+    /// True if chunks are made of words or characters, which the scheme defines.
+    pub(crate) fn needs_scheme(&self) -> bool {
+        self.chunkings
+            .iter()
+            .any(|chunking| chunking.needs_scheme())
     }
 
     /// Least number of shared chunks for chunking number `number`; 1 when nothing is said.

@@ -109,7 +109,7 @@ fn the_published_counts_of_all_184_pairs_to_the_last_digit() {
     };
     let published = json_lines(&contents(&pairs));
     for engine in ["count", "sort"] {
-        let flags = ["--chunk", "words:8:sliding", "--engine", engine];
+        let flags = ["--chunk", "fields:8:sliding", "--engine", engine];
         let found = rows(&overlap(&texts, &flags));
         for pair in &published {
             let [a, b] = ["a", "b"].map(|end| pair[end].as_str().unwrap().to_owned());
@@ -150,6 +150,158 @@ fn real_corpora_by_the_definition() {
             assert_eq!(rows(&overlap(&path, &flags)), expected, "{name} {way:?}");
         }
     }
+}
+
+/// Pieces of a text as strings.
+type Cut = fn(&str) -> Vec<String>;
+
+fn fields_of(text: &str) -> Vec<String> {
+    text.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+fn words_of(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
+fn words_with_case(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn characters_of(text: &str) -> Vec<String> {
+    let text = text.to_lowercase();
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    words.join(" ").chars().map(String::from).collect()
+}
+
+fn word_characters_of(text: &str) -> Vec<String> {
+    words_of(text).concat().chars().map(String::from).collect()
+}
+
+fn sentences_of(text: &str) -> Vec<String> {
+    // These sentences end with two marks, of which none is inside of one.
+    let sentences = text.split(['!', '\u{3002}', '\n']).map(str::trim);
+    sentences
+        .filter(|s| !s.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Runs of parts, from every one on or from where the last run ended.
+fn runs(parts: &[String], length: usize, sliding: bool) -> BTreeSet<String> {
+    let starts = match sliding && parts.len() > length {
+        true => (0..=parts.len() - length).collect::<Vec<_>>(),
+        false => (0..parts.len()).step_by(length).collect(),
+    };
+    let run = |&start: &usize| parts[start..parts.len().min(start + length)].join("\0");
+    starts.iter().map(run).collect()
+}
+
+/// Documents of two languages that share phrases, in other case, with other marks and white space.
+fn spread_phrases() -> Vec<(String, String)> {
+    const PHRASES: [&str; 8] = [
+        "The ferry left the harbour! ",
+        "the FERRY left,  the harbour ",
+        "forty people on board\n",
+        "\u{7b2c}\u{4e00}\u{6761}\u{4e3a}\u{4e86}\u{7ef4}\u{62a4}\u{6559}\u{80b2}\u{3002}",
+        "\u{7b2c}\u{4e8c}\u{6761}\u{ff0c}\u{4e3a}\u{4e86}\u{7ef4}\u{62a4}\u{6559}\u{5b66}\u{3002}\n",
+        "nine o clock! at Nine ",
+        "a-b c\n\n",
+        "\u{c9}t\u{e9} \u{e9}T\u{c9}! ",
+    ];
+    let mut state = 7_u64;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) as usize
+    };
+    let text = |at: usize, next: &mut dyn FnMut() -> usize| {
+        let phrases = (0..3 + at % 5).map(|_| PHRASES[next() % PHRASES.len()]);
+        format!("{}own{at}", phrases.collect::<String>())
+    };
+    (0..60)
+        .map(|at| (format!("d{at:02}"), text(at, &mut next)))
+        .collect()
+}
+
+/// Every unit of a chunk against sets of strings in memory.
+#[test]
+fn every_unit_of_a_chunk_by_the_definition() {
+    let folder = Folder::new();
+    let documents = spread_phrases();
+    let records: Vec<(&str, &str)> = documents
+        .iter()
+        .map(|(id, text)| (id.as_str(), text.as_str()))
+        .collect();
+    let input = folder.records("in.jsonl", &records);
+    let joined: Cut = |text| vec![text.to_owned()];
+    let lines: Cut = |text| lines_of(text).into_iter().map(str::to_owned).collect();
+    let paragraphs: Cut = |text| {
+        let blank = text.split("\n\n").map(|part| lines_of(part).join("\n"));
+        blank.filter(|part| !part.is_empty()).collect()
+    };
+    let chars = ["--segment", "word-chars"];
+    let kept = ["--segment", "word-chars", "--case", "keep"];
+    let cases: [(&str, Cut, usize, &[&str]); 14] = [
+        ("doc", joined, 1, &[]),
+        ("lines:2", lines, 2, &[]),
+        ("lines:2:sliding", lines, 2, &[]),
+        ("paragraphs", paragraphs, 1, &[]),
+        ("sentences", sentences_of, 1, &[]),
+        ("fields:3", fields_of, 3, &[]),
+        ("fields:3:sliding", fields_of, 3, &[]),
+        ("words:1", words_of, 1, &chars),
+        ("words:3:sliding", words_of, 3, &chars),
+        ("words:2", words_with_case, 2, &kept),
+        ("chars:4", characters_of, 4, &[]),
+        ("chars:6:sliding", characters_of, 6, &[]),
+        ("chars:5:sliding", word_characters_of, 5, &chars),
+        ("chars:1", word_characters_of, 1, &chars),
+    ];
+    for (chunk, cut, length, flags) in cases {
+        let chunks = |text: &str| runs(&cut(text), length, chunk.ends_with("sliding"));
+        let expected = naive(&documents, chunks, 1);
+        assert!(!expected.is_empty() || chunk == "doc", "{chunk}");
+        for engine in ["count", "sort"] {
+            let flags = [&["--chunk", chunk, "--engine", engine][..], flags].concat();
+            assert_eq!(rows(&overlap(&input, &flags)), expected, "{flags:?}");
+        }
+    }
+}
+
+/// Resemblances that somebody else computed, of sets of five characters in a row.
+#[test]
+fn chinese_laws_resemble_as_brute_force_says() {
+    let (Some(laws), Some(pairs)) = (
+        corpus("zh-laws/docs.jsonl.gz"),
+        corpus("zh-laws/jaccard_c5.jsonl"),
+    ) else {
+        return;
+    };
+    let flags = ["--chunk", "chars:5:sliding", "--segment", "word-chars"];
+    let finished = overlap(&laws, &[&flags[..], &["--normalize", "none"]].concat());
+    let mut found = BTreeMap::new();
+    for row in finished.lines() {
+        let [a, b] = ["a", "b"].map(|end| row[end].as_str().unwrap().to_owned());
+        found.insert((a, b), row["resemblance"].as_f64().unwrap());
+    }
+    let known = json_lines(&contents(&pairs));
+    for pair in &known {
+        let [a, b] = ["a", "b"].map(|end| pair[end].as_str().unwrap().to_owned());
+        let resemblance = found[&(a.clone().min(b.clone()), a.max(b))];
+        assert!(
+            (resemblance - pair["j"].as_f64().unwrap()).abs() < 1e-6,
+            "{pair}"
+        );
+    }
+    let similar = found.values().filter(|&&resemblance| resemblance >= 0.3);
+    assert_eq!(similar.count(), known.len());
 }
 
 #[test]
@@ -234,6 +386,15 @@ fn what_means_nothing_is_refused() {
         (&["--engine", "magic"], &["magic", "sort"]),
         (&["--server", "path:0"], &["path:2"]),
         (&["--bits", "16"], &["32"]),
+        (
+            &["--chunk", "characters:2"],
+            &["characters:2", "chars:N", "fields:N"],
+        ),
+        (&["--case", "keep"], &["--case", "words:N", "chars:N"]),
+        (
+            &["--chunk", "fields:2,lines:1", "--fold", "accents"],
+            &["--fold", "words:N"],
+        ),
     ] {
         lookalike("overlap")
             .arg(&input)

@@ -8,8 +8,8 @@ use super::{Chunking, RunChunking};
 /// A word that names no chunking.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown chunking {0:?}: use doc, lines:N, lines:N:sliding, sentences, paragraphs, words:N or words:N:sliding, N \
-     from 1 to 1000"
+    "unknown chunking {0:?}: use doc, sentences, paragraphs, or lines:N, words:N, chars:N or fields:N with N from 1 to 1000, \
+     as in words:8, and overlapping as in words:8:sliding"
 )]
 pub struct ChunkingError(String);
 
@@ -25,7 +25,9 @@ impl FromStr for Chunking {
             ("sentences", None) => Some(Self::Sentences),
             ("paragraphs", None) => Some(Self::Paragraphs),
             ("lines", rest) => run(rest).map(Self::Lines),
+            ("fields", rest) => run(rest).map(Self::Fields),
             ("words", rest) => run(rest).map(Self::Words),
+            ("chars", rest) => run(rest).map(Self::Characters),
             _ => None,
         }
         .ok_or_else(|| ChunkingError(text.to_owned()))
@@ -63,7 +65,9 @@ impl fmt::Display for Chunking {
             Self::Sentences => return f.write_str("sentences"),
             Self::Paragraphs => return f.write_str("paragraphs"),
             Self::Lines(run) => ("lines", run),
+            Self::Fields(run) => ("fields", run),
             Self::Words(run) => ("words", run),
+            Self::Characters(run) => ("chars", run),
         };
         let sliding = if run.sliding { ":sliding" } else { "" };
         write!(f, "{kind}:{}{sliding}", run.length)

@@ -23,8 +23,8 @@ pub(super) struct PieceReader {
     seen: String,
     normal: String,
     lower: String,
-    /// Of a piece of common characters: their classes, and where they end in `lower`.
-    steps: Vec<(BoundaryClass, usize)>,
+    /// Of a piece of common characters: their classes, and their bytes in `lower`. A long piece has one of these a character.
+    steps: Vec<(BoundaryClass, u8)>,
 }
 
 impl PieceReader {
@@ -113,8 +113,9 @@ impl PieceReader {
                 }
                 return false;
             }
-            self.lower.push(if lower { class::lower(c) } else { c });
-            self.steps.push((class, self.lower.len()));
+            let c = if lower { class::lower(c) } else { c };
+            self.lower.push(c);
+            self.steps.push((class, c.len_utf8() as u8));
         }
         true
     }
@@ -160,10 +161,10 @@ fn run_ends(piece: &str) -> impl Iterator<Item = (usize, RunDictionary)> {
 }
 
 /// Shows `visit` the words of a piece of common characters.
-fn common_words(piece: &str, steps: &[(BoundaryClass, usize)], mut visit: impl FnMut(&str)) {
+fn common_words(piece: &str, steps: &[(BoundaryClass, u8)], mut visit: impl FnMut(&str)) {
     let (mut start, mut end, mut is_word) = (0, 0, false);
     let mut before = [BoundaryClass::Break; 2];
-    for (at, &(class, class_end)) in steps.iter().enumerate() {
+    for (at, &(class, bytes)) in steps.iter().enumerate() {
         let next = steps
             .get(at + 1)
             .map_or(BoundaryClass::Break, |step| step.0);
@@ -174,7 +175,7 @@ fn common_words(piece: &str, steps: &[(BoundaryClass, usize)], mut visit: impl F
             (start, is_word) = (end, false);
         }
         is_word |= class.is_alphanumeric();
-        end = class_end;
+        end += usize::from(bytes);
         before = [before[1], class];
     }
     if is_word {

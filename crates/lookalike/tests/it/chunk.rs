@@ -3,29 +3,55 @@
 use std::collections::BTreeSet;
 
 use lookalike::chunk::{ChunkBits, Chunker, Chunking};
+use lookalike::{Scheme, Segmenter};
 use proptest::prelude::*;
+use unicode_normalization::UnicodeNormalization;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Characters of these tests that nobody sees.
+const UNSEEN: [char; 2] = ['\u{ad}', '\u{200b}'];
+
+/// Pieces between white space, composed and in lower case.
+fn folded(text: &str) -> Vec<String> {
+    let pieces = text.split([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let folded = pieces.map(|piece| piece.nfc().collect::<String>().to_lowercase());
+    folded.filter(|piece| !piece.is_empty()).collect()
+}
+
+/// Sentences end behind exclamation marks with the white space that follows, and with a line.
+fn sentences(text: &str) -> Vec<String> {
+    let (mut found, mut sentence, mut is_behind) = (Vec::new(), String::new(), false);
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        if is_behind && !"! \t\r\n".contains(c) {
+            found.push(std::mem::take(&mut sentence));
+            is_behind = false;
+        }
+        sentence.push(c);
+        is_behind |= c == '!';
+        if c == '\n' || c == '\r' && characters.peek() != Some(&'\n') {
+            found.push(std::mem::take(&mut sentence));
+            is_behind = false;
+        }
+    }
+    found.push(sentence);
+    let trimmed = found.iter().map(|sentence| sentence.trim().to_owned());
+    trimmed.filter(|sentence| !sentence.is_empty()).collect()
+}
 
 /// The chunks of a text as strings, by the words of the documentation.
 fn slow(chunking: &str, text: &str) -> BTreeSet<Vec<String>> {
     let own = |part: &str| part.to_owned();
+    let text = &text.replace(UNSEEN, "");
     let trimmed: Vec<String> = text
         .split('\n')
         .map(|line| line.trim_matches([' ', '\t', '\r', '\x0c']).to_owned())
         .collect();
-    let lines: Vec<String> = trimmed
-        .iter()
-        .filter(|line| !line.is_empty())
-        .cloned()
-        .collect();
-    let words: Vec<String> = text
-        .split([' ', '\t', '\n', '\r', '\x0c'])
-        .filter(|word| !word.is_empty())
-        .map(own)
-        .collect();
     let mut pieces = chunking.split(':');
-    let parts = match pieces.next().unwrap() {
+    let parts: Vec<String> = match pieces.next().unwrap() {
         "doc" if text.is_empty() => return BTreeSet::new(),
         "doc" => return BTreeSet::from([vec![own(text)]]),
+        "sentences" => return sentences(text).into_iter().map(|s| vec![s]).collect(),
         "paragraphs" => {
             let split = trimmed.split(|line| line.is_empty());
             return split
@@ -33,14 +59,31 @@ fn slow(chunking: &str, text: &str) -> BTreeSet<Vec<String>> {
                 .map(<[String]>::to_vec)
                 .collect();
         }
-        "lines" => lines,
-        _ => words,
+        "lines" => trimmed
+            .into_iter()
+            .filter(|line| !line.is_empty())
+            .collect(),
+        "fields" => text
+            .split([' ', '\t', '\n', '\r', '\x0c'])
+            .filter(|field| !field.is_empty())
+            .map(own)
+            .collect(),
+        "words" => folded(text)
+            .iter()
+            .flat_map(|piece| piece.unicode_words().map(own).collect::<Vec<_>>())
+            .collect(),
+        _ => folded(text).join(" ").chars().map(String::from).collect(),
     };
     let length: usize = pieces.next().unwrap().parse().unwrap();
     match pieces.next() {
         Some(_) if parts.len() > length => parts.windows(length).map(<[String]>::to_vec).collect(),
         _ => parts.chunks(length).map(<[String]>::to_vec).collect(),
     }
+}
+
+/// A chunker with the words and characters of the default scheme.
+fn chunker(chunkings: &[Chunking], bits: ChunkBits) -> Chunker {
+    Chunker::new(chunkings, bits, &Scheme::default())
 }
 
 /// Sets of this many chunks are sorted in another way.
@@ -53,10 +96,13 @@ fn chunks_of_a_long_text_are_those_of_its_definition() {
         ("lines:1", 1_060_000),
         ("lines:2:sliding", 1_060_000),
         ("lines:2", 530_000),
+        ("fields:2:sliding", 1_060_000),
+        ("words:1", 1_060_000),
+        ("words:2", 530_000),
     ] {
         let chunking: Chunking = name.parse().unwrap();
         // The second time in buffers that are there already.
-        let mut chunker = Chunker::new(&[chunking], ChunkBits::Long);
+        let mut chunker = chunker(&[chunking], ChunkBits::Long);
         for _ in 0..2 {
             chunker.chunk(&text);
             let set = chunker.set(0);
@@ -71,25 +117,35 @@ fn chunks_of_a_long_text_are_those_of_its_definition() {
     }
 }
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 16] = [
     "doc",
     "lines:1",
     "lines:2",
     "lines:4:sliding",
     "paragraphs",
+    "sentences",
+    "fields:1",
+    "fields:3",
+    "fields:3:sliding",
+    "fields:8:sliding",
     "words:1",
     "words:3",
     "words:3:sliding",
-    "words:8:sliding",
+    "chars:1",
+    "chars:4",
+    "chars:5:sliding",
 ];
 
 proptest! {
     /// Different chunks have different fingerprints and equal ones the same, in every text of two: the number of
     /// common and of all chunks is that of the strings.
     #[test]
-    fn sets_are_those_of_the_strings(a in "[ab \n\t]{0,60}", b in "[ab \n\r]{0,60}") {
+    fn sets_are_those_of_the_strings(
+        a in "[abA!\u{e9}\u{5b57}\u{8bed}\u{ad} \n\t]{0,60}",
+        b in "([ab!\u{c9}\u{5b57}\u{8bed} \n\r]|e\u{301}){0,60}",
+    ) {
         let chunkings: Vec<Chunking> = NAMES.iter().map(|name| name.parse().unwrap()).collect();
-        let mut chunker = Chunker::new(&chunkings, ChunkBits::Long);
+        let mut chunker = chunker(&chunkings, ChunkBits::Long);
         let mut sets = Vec::new();
         for text in [&a, &b] {
             chunker.chunk(text);
@@ -107,7 +163,7 @@ proptest! {
 
 #[test]
 fn names_round_trip_and_wrong_ones_say_what_exists() {
-    for name in NAMES.into_iter().chain(["sentences", "lines:1000"]) {
+    for name in NAMES.into_iter().chain(["chars:1000", "lines:1000"]) {
         assert_eq!(name.parse::<Chunking>().unwrap().to_string(), name);
     }
     assert_eq!("words".parse::<Chunking>().unwrap().to_string(), "words:1");
@@ -124,15 +180,104 @@ fn names_round_trip_and_wrong_ones_say_what_exists() {
         "doc:1",
         "words:-1",
         "words:",
+        "characters:5",
     ] {
         let error = wrong.parse::<Chunking>().unwrap_err().to_string();
-        assert!(error.contains("paragraphs"), "{error}");
+        let all = ["paragraphs", "fields:N", "words:8:sliding", "chars:N"];
+        assert!(all.iter().all(|name| error.contains(name)), "{error}");
     }
+}
+
+/// The set of a text under one chunking.
+fn set(chunking: &str, scheme: &Scheme, text: &str) -> Vec<u64> {
+    let mut chunker = Chunker::new(&[chunking.parse().unwrap()], ChunkBits::Long, scheme);
+    chunker.chunk(text);
+    chunker.set(0).to_vec()
+}
+
+#[test]
+fn words_and_characters_are_those_of_the_scheme_and_fields_are_not() {
+    let scheme = |rules: &str| {
+        let text = Scheme::default().to_string();
+        let mut fields: Vec<&str> = text.split(' ').collect();
+        for rule in rules.split_whitespace() {
+            let name = &rule[..=rule.find('=').unwrap()];
+            let at = fields.iter().position(|field| field.starts_with(name));
+            fields[at.unwrap()] = rule;
+        }
+        fields.join(" ").parse::<Scheme>().unwrap()
+    };
+    for (rules, a, b) in [
+        ("case=lower", "One Two", "one two"),
+        ("mask=numbers", "page 12 of 345", "page 9 of 1"),
+        ("normalize=nfkc", "\u{ff11}\u{ff12} \u{fb01}n", "12 fin"),
+        ("normalize=nfc", "co\u{ad}op \u{e9}", "coop e\u{301}"),
+        ("fold=accents", "caf\u{e9}", "cafe"),
+        ("segment=word-chars", "a-b, (c)", "a.b; c"),
+    ] {
+        let scheme = scheme(rules);
+        for chunking in ["words:2", "words:1", "chars:3:sliding"] {
+            let sets = [a, b].map(|text| set(chunking, &scheme, text));
+            assert!(!sets[0].is_empty());
+            assert_eq!(sets[0], sets[1], "{chunking} {rules}");
+        }
+        let fields = [a, b].map(|text| set("fields:2", &scheme, text));
+        assert!(
+            rules == "normalize=nfc" || fields[0] != fields[1],
+            "{rules}"
+        );
+    }
+    let kept = scheme("case=keep normalize=none");
+    assert_ne!(set("words:1", &kept, "One"), set("words:1", &kept, "one"));
+    assert_ne!(
+        set("chars:2", &kept, "o\u{ad}n"),
+        set("chars:2", &kept, "on")
+    );
+}
+
+/// The chunks of single words are as many as the segmenter's distinct words, in texts of one long piece too.
+#[test]
+fn words_are_those_of_the_segmenter() {
+    let chinese = "\u{4e2d}\u{534e}\u{4eba}\u{6c11}\u{5171}\u{548c}\u{56fd}\u{ff0c}".repeat(900);
+    let mixed: String = (0..3000)
+        .map(|at| format!("a{at}-\u{e9}{}", at % 7))
+        .collect();
+    let schemes = [
+        Scheme::default(),
+        #[cfg(feature = "languages")]
+        Scheme {
+            segmentation: lookalike::scheme::Segmentation::Languages,
+            ..Scheme::default()
+        },
+    ];
+    for scheme in schemes {
+        for text in [&chinese, &mixed] {
+            let mut words = BTreeSet::new();
+            Segmenter::new(&scheme).words(text, |word| {
+                words.insert(word.to_owned());
+            });
+            assert_eq!(set("words:1", &scheme, text).len(), words.len());
+        }
+    }
+}
+
+/// Texts of characters that all are white space have no chunks of characters.
+#[test]
+fn white_space_has_no_chunks() {
+    for chunking in ["words:1", "chars:1", "chars:3:sliding", "fields:1"] {
+        let found = set(chunking, &Scheme::default(), " \n\t \x0b");
+        assert_eq!(
+            found.len(),
+            usize::from(chunking == "fields:1"),
+            "{chunking}"
+        );
+    }
+    assert!(set("chars:2", &Scheme::default(), "\u{a0}\u{3000}").is_empty());
 }
 
 #[test]
 fn sentences_are_cut_and_trimmed() {
-    let mut chunker = Chunker::new(&[Chunking::Sentences], ChunkBits::Long);
+    let mut chunker = chunker(&[Chunking::Sentences], ChunkBits::Long);
     chunker.chunk("One sentence. Another one?  One sentence. \u{4f60}\u{597d}\u{3002}\u{518d}\u{89c1}\u{3002}");
     assert_eq!(chunker.set(0).len(), 4);
     chunker.chunk(" \n\t ");
@@ -143,8 +288,8 @@ fn sentences_are_cut_and_trimmed() {
 fn short_fingerprints_are_the_upper_halves_and_their_collisions_are_expected() {
     let chunkings = ["words:1".parse().unwrap()];
     let (mut long, mut short) = (
-        Chunker::new(&chunkings, ChunkBits::Long),
-        Chunker::new(&chunkings, ChunkBits::Short),
+        chunker(&chunkings, ChunkBits::Long),
+        chunker(&chunkings, ChunkBits::Short),
     );
     long.chunk("some words");
     short.chunk("some words");
@@ -154,33 +299,28 @@ fn short_fingerprints_are_the_upper_halves_and_their_collisions_are_expected() {
     assert_eq!(ChunkBits::Long.expected_collisions(0), 0.0);
 }
 
-/// Published values: chunks are stored in results of jobs, so they must not move.
+/// Published values, from another implementation: chunks are stored in results of jobs, so they must not move.
 #[test]
 fn fingerprints_do_not_change() {
-    let chunkings = ["doc", "lines:2", "words:2:sliding"].map(|name| name.parse().unwrap());
-    let mut chunker = Chunker::new(&chunkings, ChunkBits::Long);
-    chunker.chunk("to be or not\nto be");
-    let found: Vec<Vec<String>> = (0..3)
-        .map(|i| {
-            chunker
-                .set(i)
-                .iter()
-                .map(|chunk| format!("{chunk:016x}"))
-                .collect()
-        })
-        .collect();
-    let words = [
+    let of = |chunking: &str, text: &str| {
+        let chunks = set(chunking, &Scheme::default(), text);
+        let shown = chunks.iter().map(|chunk| format!("{chunk:016x}"));
+        shown.collect::<Vec<_>>()
+    };
+    let text = "to be or not\nto be";
+    assert_eq!(of("doc", text), ["6e99fa30d5b3d6be"]);
+    assert_eq!(of("lines:2", text), ["4008741fc0789f6a"]);
+    let fields = [
         "069f7872df75dab2",
         "35f7e8efbe227187",
         "b8d21ff2a2bbe86c",
         "bd70c31b9cb4cdfe",
     ];
-    assert_eq!(
-        found,
-        [
-            vec!["6e99fa30d5b3d6be"],
-            vec!["4008741fc0789f6a"],
-            words.to_vec()
-        ]
-    );
+    assert_eq!(of("fields:2:sliding", text), fields);
+    assert_eq!(of("words:2:sliding", text), fields);
+    let mixed = "To BE, 3.14 \u{5b57}\u{8bed}";
+    let words = ["53e6de4e2b47e146", "7387b7f4f67d3cd8", "bd70c31b9cb4cdfe"];
+    assert_eq!(of("words:2", mixed), words);
+    let characters = ["391c7b45aef24992", "7a9c145c5d0f707a", "df245dc633dda440"];
+    assert_eq!(of("chars:5", mixed), characters);
 }
