@@ -19,7 +19,7 @@ use lookalike_batch::{
 
 use lookalike_batch::fingerprints::cluster::{ClusterSummary, FingerprintRule};
 use lookalike_batch::fingerprints::files::ImportSummary;
-use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, OverlapSummary};
+use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, CoarseFigures, OverlapSummary};
 use lookalike_batch::report::diff;
 
 use crate::size::show;
@@ -902,6 +902,9 @@ fn chunking_summary(chunking: &ChunkingSummary) {
             chunking.why
         ),
     );
+    if let Some(coarse) = &chunking.coarse {
+        coarse_figures(coarse, chunking.passes);
+    }
     if chunking.common_chunks > 0 {
         line(
             "",
@@ -921,6 +924,47 @@ fn chunking_summary(chunking: &ChunkingSummary) {
             ),
         );
     }
+}
+
+/// Prints what the pilot of coarse counting saw, and what came of its choice.
+fn coarse_figures(coarse: &CoarseFigures, passes: u64) {
+    line(
+        "",
+        &format!(
+            "pilot: {} and {}; expected of all: {}, of which {} may share enough chunks",
+            counted(coarse.pilot_units, "unit"),
+            counted(coarse.pilot_pairs, "pair"),
+            counted(coarse.expected_pairs, "pair"),
+            grouped(coarse.expected_enough)
+        ),
+    );
+    let counters = match coarse.hashes {
+        0 => "no coarse counters: they would not pay".to_owned(),
+        hashes => format!(
+            "{} of each pair in {} of counters",
+            match hashes {
+                1 => "1 hash".to_owned(),
+                hashes => format!("{hashes} hashes"),
+            },
+            show(coarse.counters)
+        ),
+    };
+    line(
+        "",
+        &format!(
+            "{counters}; {} counted exactly ({} expected) in {}{}",
+            counted(coarse.candidates, "candidate"),
+            grouped(coarse.expected_candidates),
+            match passes {
+                1 => "1 pass".to_owned(),
+                passes => format!("{} passes", grouped(passes)),
+            },
+            match coarse.halved {
+                0 => String::new(),
+                halved => format!("; {} did not fit", counted(halved, "range")),
+            }
+        ),
+    );
 }
 
 /// A JSON object as one line on standard error: beside results on standard output, or of a log.

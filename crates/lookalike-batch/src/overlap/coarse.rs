@@ -19,6 +19,7 @@ use std::ops::Range;
 
 use hashbrown::HashTable;
 use lookalike::hash::avalanche;
+use serde::Serialize;
 
 use super::SharedCount;
 use super::defer::{CommonChunks, Deferral};
@@ -39,23 +40,38 @@ pub(crate) struct CoarseEngine<'a> {
     pub(crate) budget: u64,
 }
 
-/// Choice of the pilot, and its result.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct CoarseStats {
-    /// Hashes of a pair; 0 where coarse counting does not pay.
-    pub(crate) hashes: u32,
-    pub(crate) counters: u64,
-    /// Ranges that the units were cut into.
-    pub(crate) ranges: u64,
-    /// Pairs that were counted exactly.
-    pub(crate) candidates: u64,
+/// Figures of coarse counting: what the pilot saw, what was chosen for that, what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CoarseFigures {
+    /// Units that the pilot sampled.
+    pub pilot_units: u64,
+    /// Pairs of these with later units, which it counted exactly.
+    pub pilot_pairs: u64,
+    /// Pairs of all units that share a counted chunk, as the pilot lets expect.
+    pub expected_pairs: u64,
+    /// Of these, pairs whose counted chunks can do: with the deferred ones they may reach the threshold.
+    pub expected_enough: u64,
+    /// Pairs to be counted exactly, as expected of the choice: those that can do, and others that share their counters.
+    pub expected_candidates: u64,
+    /// Hashes of a pair; 0 where coarse counting does not pay, and every pair is a candidate.
+    pub hashes: u32,
+    /// Counters, a byte each.
+    pub counters: u64,
+    /// Pairs that were counted exactly; of a resumed job, in what was left.
+    pub candidates: u64,
     /// Ranges that were halved because their candidates did not fit.
-    pub(crate) halved: u64,
+    pub halved: u64,
+    /// Ranges that the units were cut into, which the passes of the chunking tell.
+    #[serde(skip)]
+    pub ranges: u64,
 }
 
 /// Counts that the pilot saw, scaled to all pairs.
 #[derive(Default)]
 struct PilotSample {
+    /// Units that were sampled, and their pairs, not scaled.
+    units: u64,
+    pairs: u64,
     /// Pairs that have what they need.
     enough: f64,
     /// Other pairs by what they lack, from 1.
@@ -105,11 +121,11 @@ impl CoarseEngine<'_> {
         emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
         temporary: &dyn Fn(io::Error) -> BatchError,
         done: &dyn Fn(u64) -> Result<(), BatchError>,
-    ) -> Result<CoarseStats, BatchError> {
+    ) -> Result<CoarseFigures, BatchError> {
         let work = self.work().map_err(temporary)?;
         let total: u64 = work.iter().sum();
         let pilot = self.pilot(&work, total).map_err(temporary)?;
-        let (mut course, load) = self.choose(&pilot, total);
+        let (mut figures, load) = self.choose(&pilot, total);
         let mut waiting: Vec<Range<u32>> = ranges(&work, load);
         waiting.retain_mut(|range| {
             range.start = range.start.max(from);
@@ -117,17 +133,17 @@ impl CoarseEngine<'_> {
         });
         waiting.reverse();
         while let Some(range) = waiting.pop() {
-            let Some(rows) = self.range(range.clone(), &mut course).map_err(temporary)? else {
+            let Some(rows) = self.range(range.clone(), &mut figures).map_err(temporary)? else {
                 let middle = range.start.midpoint(range.end);
-                course.halved += 1;
+                figures.halved += 1;
                 waiting.extend([middle..range.end, range.start..middle]);
                 continue;
             };
-            course.ranges += 1;
+            figures.ranges += 1;
             rows.into_iter().try_for_each(&mut *emit)?;
             done(u64::from(range.end))?;
         }
-        Ok(course)
+        Ok(figures)
     }
 
     /// Pairs of each unit with later ones, as often as they share a counted chunk.
@@ -168,20 +184,22 @@ impl CoarseEngine<'_> {
     }
 
     fn pilot(&self, work: &[u64], total: u64) -> io::Result<PilotSample> {
-        let mut pilot = PilotSample {
-            enough: 0.0,
-            lacking: vec![0.0; self.min_shared as usize + 1],
-        };
         let one_in = (total / PILOT.min(self.budget / CANDIDATE / 2).max(1)).max(1);
         let sampled = |unit: u32| avalanche(u64::from(unit)).is_multiple_of(one_in);
-        let seen: u64 = (0..work.len() as u32)
-            .filter(|&unit| sampled(unit))
-            .map(|unit| work[unit as usize])
-            .sum();
+        let units = (0..work.len() as u32).filter(|&unit| sampled(unit));
+        let (units, seen) = units.fold((0, 0), |(units, seen), unit| {
+            (units + 1, seen + work[unit as usize])
+        });
         let mut table = CandidateTable::new((self.budget / CANDIDATE) as usize);
         self.pairs(sampled, |a, b| {
             Ok(table.add(key(a, b), avalanche(key(a, b))))
         })?;
+        let mut pilot = PilotSample {
+            units,
+            pairs: table.pairs.len() as u64,
+            enough: 0.0,
+            lacking: vec![0.0; self.min_shared as usize + 1],
+        };
         let scale = total as f64 / seen.max(1) as f64;
         for &(pair, count) in &table.pairs {
             let needed = self.needed((pair >> 32) as u32, pair as u32);
@@ -197,7 +215,7 @@ impl CoarseEngine<'_> {
     ///
     /// The cost of a choice: reading the lists twice a range, and what candidates and counters take of the processor, all
     /// in nanoseconds as measured.
-    fn choose(&self, pilot: &PilotSample, total: u64) -> (CoarseStats, u64) {
+    fn choose(&self, pilot: &PilotSample, total: u64) -> (CoarseFigures, u64) {
         const READ: f64 = 1.5;
         const COUNT: f64 = 3.0;
         const EXACT: f64 = 15.0;
@@ -212,6 +230,7 @@ impl CoarseEngine<'_> {
                 words * READ * (total / load).ceil() + EXACT * total,
                 0,
                 load,
+                distinct,
             )
         };
         for hashes in [1, 2] {
@@ -226,25 +245,31 @@ impl CoarseEngine<'_> {
                     + 2.0 * COUNT * f64::from(hashes) * total
                     + EXACT * total * candidates / distinct.max(1.0);
                 if cost < best.0 {
-                    best = (cost, hashes, load);
+                    best = (cost, hashes, load, candidates);
                 }
             }
         }
-        let course = CoarseStats {
-            hashes: best.1,
-            counters: if best.1 > 0 { counters } else { 0 },
-            ..CoarseStats::default()
+        let (_, hashes, load, candidates) = best;
+        let figures = CoarseFigures {
+            pilot_units: pilot.units,
+            pilot_pairs: pilot.pairs,
+            expected_pairs: distinct.round() as u64,
+            expected_enough: pilot.enough.round() as u64,
+            expected_candidates: candidates.round() as u64,
+            hashes,
+            counters: if hashes > 0 { counters } else { 0 },
+            ..CoarseFigures::default()
         };
-        (course, best.2 as u64)
+        (figures, load as u64)
     }
 
     /// The rows whose first unit is in a range; none when its candidates do not fit and it can be halved.
     fn range(
         &self,
         range: Range<u32>,
-        course: &mut CoarseStats,
+        figures: &mut CoarseFigures,
     ) -> io::Result<Option<Vec<SharedCount>>> {
-        let counters = self.counters(&range, course)?;
+        let counters = self.counters(&range, figures)?;
         let alone = range.end - range.start == 1;
         let most = if alone {
             usize::MAX
@@ -266,7 +291,7 @@ impl CoarseEngine<'_> {
             return Ok(None);
         }
         drop(counters);
-        course.candidates += table.pairs.len() as u64;
+        figures.candidates += table.pairs.len() as u64;
         let mut rows: Vec<SharedCount> = table
             .pairs
             .into_iter()
@@ -286,12 +311,12 @@ impl CoarseEngine<'_> {
     fn counters(
         &self,
         range: &Range<u32>,
-        course: &CoarseStats,
+        figures: &CoarseFigures,
     ) -> io::Result<Option<CoarseCounters>> {
-        if course.hashes == 0 {
+        if figures.hashes == 0 {
             return Ok(None);
         }
-        let mut counters = CoarseCounters::new(course.counters, course.hashes);
+        let mut counters = CoarseCounters::new(figures.counters, figures.hashes);
         self.pairs(
             |a| range.contains(&a),
             |a, b| {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::SharedCount;
 use super::checkpoint::OverlapCheckpoint;
-use super::coarse::{CoarseEngine, CoarseStats};
+use super::coarse::{CoarseEngine, CoarseFigures};
 use super::collection::{OverlapDocuments, UnitView};
 use super::count::{self, SharedLists};
 use super::defer::Deferral;
@@ -85,6 +85,8 @@ pub struct ChunkingSummary {
     pub pairs_counted: u64,
     /// Ranges of units that were counted one after another: 1 when memory is ample.
     pub passes: u64,
+    /// Figures of coarse counting, if that was the engine.
+    pub coarse: Option<CoarseFigures>,
     /// Units whose rows an interrupted job had counted.
     pub units_resumed: u64,
     /// Rows written.
@@ -334,10 +336,7 @@ impl OverlapJob<'_> {
             budget: left / 4,
             folder: self.folder,
         };
-        let course = RefCell::new(CoarseStats {
-            ranges: 1,
-            ..CoarseStats::default()
-        });
+        let coarse = RefCell::new(None);
         let sorted = SortEngine {
             postings: &postings,
             deferral: &deferral,
@@ -353,7 +352,7 @@ impl OverlapJob<'_> {
             self.observer_of_rows(),
             |emit| {
                 let count = |from, emit: &mut EmitCount<'_>| {
-                    self.count(&sorted, (plan.way, from, left), emit, &course)
+                    self.count(&sorted, (plan.way, from, left), emit, &coarse)
                 };
                 match what.log {
                     None => count(0, emit),
@@ -369,6 +368,7 @@ impl OverlapJob<'_> {
                 }
             },
         )?;
+        let coarse = coarse.into_inner();
         let summary = ChunkingSummary {
             min_shared,
             units: view.units() as u64,
@@ -388,7 +388,8 @@ impl OverlapJob<'_> {
             },
             pairs_spared: if defers { deferral.spared } else { 0 },
             pairs_counted: deferral.pairs + if defers { 0 } else { deferral.spared },
-            passes: course.into_inner().ranges,
+            passes: coarse.as_ref().map_or(1, |coarse| coarse.ranges),
+            coarse,
             units_resumed: resumed.get().into(),
             rows,
             chunking,
@@ -437,7 +438,7 @@ impl OverlapJob<'_> {
         sorted: &SortEngine<'_>,
         (way, from, left): (EngineChoice, u32, u64),
         emit: &mut EmitCount<'_>,
-        course: &RefCell<CoarseStats>,
+        figures: &RefCell<Option<CoarseFigures>>,
     ) -> Result<(), BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let &SortEngine {
@@ -465,7 +466,8 @@ impl OverlapJob<'_> {
                     min_shared,
                     budget: left / 2,
                 };
-                *course.borrow_mut() = coarse.rows(from, emit, &temporary, &done)?;
+                let rows = coarse.rows(from, emit, &temporary, &done)?;
+                figures.replace(Some(rows));
                 Ok(())
             }
         }

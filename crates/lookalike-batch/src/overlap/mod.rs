@@ -52,6 +52,7 @@ mod units;
 pub use aliases::{AddressEvidence, NameAlias};
 pub use atlas_dir::{ATLAS_RESULTS, AtlasOptions};
 pub use atlas_summary::AtlasSummary;
+pub use coarse::CoarseFigures;
 pub use job::{ChunkingSummary, OverlapJob, OverlapSummary};
 pub use mirrors::{ApproximateServer, MirrorSettings, MirroredSet};
 pub use replicas::{ReplicaClass, ReplicaLevel};

@@ -213,6 +213,58 @@ fn a_chunk_of_all_units_is_deferred_and_still_counted() {
     }
 }
 
+/// With room for all pairs the pilot samples every unit, and then its figures are those of the definition.
+#[test]
+fn the_pilot_tells_what_the_definition_says() {
+    let unit = |i: u64| {
+        let chunks = [i / 2, 1000 + i / 3, 2000 + i / 3, 5000 + i % 9, 9000 + i];
+        BTreeSet::from_iter(chunks.map(lookalike::hash::avalanche))
+    };
+    let units: Vec<BTreeSet<u64>> = (0..90).map(unit).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let budget = Budget {
+        threads: 1,
+        bytes: 1 << 28,
+    };
+    let postings = postings(&units, budget, folder.path());
+    for min_shared in [1, 2, 3] {
+        let deferral = Deferral::new(&postings, min_shared, 1 << 28, folder.path()).unwrap();
+        assert!(deferral.is_empty(), "no chunk is common");
+        let engine = CoarseEngine {
+            postings: &postings,
+            deferral: &deferral,
+            min_shared,
+            budget: 1 << 28,
+        };
+        let mut rows = 0;
+        let mut emit = |_| {
+            rows += 1;
+            Ok(())
+        };
+        let figures = engine
+            .rows(0, &mut emit, &|error: io::Error| panic!("{error}"), &|_| {
+                Ok(())
+            })
+            .unwrap();
+        let pairs = naive(&units, 1).len() as u64;
+        assert_eq!((figures.pilot_units, figures.pilot_pairs), (90, pairs));
+        assert_eq!(figures.expected_pairs, pairs);
+        assert_eq!(
+            figures.expected_enough,
+            naive(&units, min_shared).len() as u64
+        );
+        assert_eq!(rows, figures.expected_enough);
+        let counted = [figures.candidates, figures.expected_candidates];
+        assert!(
+            counted
+                .iter()
+                .all(|counted| (rows..=pairs).contains(counted)),
+            "{figures:?}"
+        );
+        assert_eq!((figures.ranges, figures.halved), (1, 0));
+    }
+}
+
 /// Without any memory deferred chunks were added to no row at a time, for ever.
 #[test]
 fn no_budget_at_all_comes_to_an_end() {

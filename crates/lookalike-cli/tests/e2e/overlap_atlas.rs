@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Finish, Folder, Numbers, contents, json_lines, lookalike};
+use crate::support::{Finish, Folder, Numbers, contents, json_lines, lookalike, record};
 
 const FILES: [&str; 8] = [
     "pairs.jsonl",
@@ -590,4 +590,48 @@ fn counting_goes_on_where_a_killed_job_was() {
             None => assert!(units(&out) > 0, "{name}"),
         }
     }
+}
+
+/// What the pilot of coarse counting lets expect is told, and is about right.
+#[test]
+fn the_figures_of_the_coarse_engine_are_told() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(5);
+    let mut text = || -> String {
+        (0..100)
+            .map(|_| format!("line {}\n", numbers.below(50_000)))
+            .collect()
+    };
+    let records: String = (0..4000)
+        .map(|at| record(&format!("d{at:04}"), &text()))
+        .collect();
+    let input = folder.add("in.jsonl", &records);
+    let run = |flags: &[&str]| {
+        let mut command = lookalike("overlap");
+        command
+            .arg(&input)
+            .args(["--chunk", "lines:1", "--threads", "1"]);
+        command.args(flags).succeed()
+    };
+    let least = ["--min-shared", "3"];
+    let expected = run(&least);
+    let coarse = [&least[..], &["--memory", "20M"]].concat();
+    let told = run(&coarse);
+    assert!(told.out == expected.out, "the same rows");
+    told.says(&["count (coarse)", "pilot: ", "candidates counted exactly ("]);
+
+    let pairs = run(&["--quiet"]).lines().len() as f64;
+    let rows = expected.lines().len() as u64;
+    let finished = run(&[&coarse[..], &["--json"]].concat());
+    let summary: Value = serde_json::from_str(finished.err.trim()).unwrap();
+    let figures = &summary["chunkings"][0]["coarse"];
+    let figure = |name: &str| figures[name].as_u64().unwrap();
+    assert!(figure("pilot_units") > 0 && figure("pilot_pairs") >= figure("pilot_units"));
+    let share = figure("expected_pairs") as f64 / pairs;
+    assert!((0.8..1.25).contains(&share), "{figures} of {pairs}");
+    assert!(figure("candidates") >= rows, "{figures}");
+    assert!(figure("expected_candidates") >= figure("expected_enough"));
+    assert!(figure("hashes") <= 2 && (figure("hashes") > 0) == (figure("counters") > 0));
+    let ample: Value = serde_json::from_str(run(&["--json"]).err.trim()).unwrap();
+    assert!(ample["chunkings"][0]["coarse"].is_null());
 }
