@@ -153,6 +153,22 @@ class Client:
         """Tell which paragraphs were seen before, and the known share of each page."""
         return self._documents(collection, "paragraphs", documents, options)
 
+    def rerank(self, collection: str, documents: Any, *, chunk: str = "lines:2") -> Any:
+        """Order a list of documents by what is new in each: ids of stored ones, or objects with ``id``, ``text`` or ``html``.
+
+        ``chunk`` is that of :func:`lookalike.overlap`.
+        """
+        items = [{"id": item} if isinstance(item, str) else item for item in documents]
+        return self._json("POST", self._asking(collection, "rerank", {"chunk": chunk}), items)
+
+    def copies_of(self, collection: str, document: Any, **options: Any) -> Any:
+        """Find the documents that share chunks with one, the most containing first: an id, or an object as for :meth:`rerank`.
+
+        ``chunk``, ``min_shared``, ``min_containment`` and ``limit`` are those of the service.
+        """
+        item = {"id": document} if isinstance(document, str) else document
+        return self._json("POST", self._asking(collection, "copies-of", options), item)
+
     def get(self, collection: str, ids: Any) -> Any:
         """The documents with these ids."""
         return self._documents(collection, "get", _ids(ids), {})
@@ -190,13 +206,16 @@ class Client:
         path = "/v1/collections/" + quote(collection, safe="")
         return f"{path}/{operation}" if operation else path
 
-    def _documents(self, collection: str, operation: str, documents: Any, options: Mapping[str, Any]) -> Any:
+    def _asking(self, collection: str, operation: str, options: Mapping[str, Any]) -> str:
+        """The path of an operation, with its options."""
         from urllib.parse import urlencode
 
         path = self._path(collection, operation)
         said = {name: _word(value) for name, value in options.items() if value is not None}
-        if said:
-            path += "?" + urlencode(said)
+        return f"{path}?{urlencode(said)}" if said else path
+
+    def _documents(self, collection: str, operation: str, documents: Any, options: Mapping[str, Any]) -> Any:
+        path = self._asking(collection, operation, options)
         if isinstance(documents, (str, Mapping)):
             return self._json("POST", path, [_item(documents)])[0]
         answers: list[Any] = []
@@ -315,6 +334,14 @@ class AsyncClient:
     async def paragraphs(self, collection: str, documents: Any, **options: Any) -> Any:
         """See :meth:`Client.paragraphs`."""
         return await self._call(self._client.paragraphs, collection, documents, **options)
+
+    async def rerank(self, collection: str, documents: Any, *, chunk: str = "lines:2") -> Any:
+        """See :meth:`Client.rerank`."""
+        return await self._call(self._client.rerank, collection, documents, chunk=chunk)
+
+    async def copies_of(self, collection: str, document: Any, **options: Any) -> Any:
+        """See :meth:`Client.copies_of`."""
+        return await self._call(self._client.copies_of, collection, document, **options)
 
     async def get(self, collection: str, ids: Any) -> Any:
         """See :meth:`Client.get`."""

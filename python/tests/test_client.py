@@ -52,6 +52,24 @@ def test_documents_come_back_as_they_were_judged(service):
         assert (again.status, again.code) == (404, refused.value.code)
 
 
+def test_lists_and_copies_by_chunks(service):
+    texts = {"a": "one two three", "b": "one two three four", "c": "five six"}
+    with lk.Client(service) as client:
+        client.create("chunks", keep=["texts"])
+        client.insert("chunks", [{"id": name, "text": text} for name, text in texts.items()])
+        ranked = client.rerank("chunks", ["a", "b", {"text": "two three"}, "c"], chunk="words:1")
+        assert [(row["was"], row["new_chunks"]) for row in ranked] == [(1, 3), (4, 2), (2, 1), (3, 0)]
+        # More documents than a batch of inserts has stay one list.
+        long = client.rerank("chunks", [{"text": f"text {at}"} for at in range(300)], chunk="words:1")
+        assert [row["rank"] for row in long] == list(range(1, 301))
+        found = client.copies_of("chunks", "a", chunk="words:1", min_shared=2)
+        assert [(row["id"], row["shared"], row["containment"]) for row in found["copies"]] == [("b", 3, 1.0)]
+        assert client.copies_of("chunks", {"text": "five"}, chunk="words:1")["copies"][0]["id"] == "c"
+        with pytest.raises(lk.ServiceError, match="pages:1"):
+            client.rerank("chunks", ["a"], chunk="pages:1")
+        client.drop("chunks")
+
+
 def test_the_asynchronous_client_answers_the_same(service):
     async def use() -> list[str]:
         client = lk.AsyncClient(service)

@@ -284,10 +284,10 @@ impl OverlapArguments {
 }
 
 /// Ids, one a line; or JSON objects with an `id` or `url`, one a line.
-fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
+pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
     let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
     let text = std::fs::read_to_string(path)
-        .map_err(|error| failed(format!("{error}: --rerank wants a file of ids, one a line")))?;
+        .map_err(|error| failed(format!("{error}: a list is a file of ids, one a line")))?;
     let lines = text.lines().map(str::trim).enumerate();
     lines
         .filter(|(_, line)| !line.is_empty())

@@ -16,12 +16,13 @@ use serde_json::{Map, Value, json};
 
 use crate::app_state::AppState;
 use crate::config::ServiceLimits;
-use crate::endpoint::{collection, document, load, page, snapshot, status};
+use crate::endpoint::{collection, document, load, overlap, page, snapshot, status};
 use crate::operation::ApiOperation;
 use crate::request::{
-    ChangedCollection, CheckAndInsertOptions, DocumentId, ExpiringDocument, ExportedDocument,
-    GetOptions, InsertOptions, NAME, NewCollection, NewDocument, NewSnapshot, PageItem,
-    PageOptions, QueryOptions, ScopeOptions, packed::PACKED,
+    ChangedCollection, CheckAndInsertOptions, ChunkedItem, CopiesOptions, DocumentId,
+    ExpiringDocument, ExportedDocument, GetOptions, InsertOptions, NAME, NewCollection,
+    NewDocument, NewSnapshot, PageItem, PageOptions, QueryOptions, RerankOptions, ScopeOptions,
+    packed::PACKED,
 };
 use crate::verdict::{QueryResponse, VerdictResponse};
 
@@ -159,6 +160,18 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
         )
         .takes_many(of::<PageItem>(schemas))
         .with(of::<PageOptions>(schemas)),
+        ApiOperation::Rerank => OperationDoc::new(
+            "Order a list of documents by what is new in each.",
+            Some(of::<overlap::RankedResponse>(schemas)),
+        )
+        .takes_many(of::<ChunkedItem>(schemas))
+        .with(of::<RerankOptions>(schemas)),
+        ApiOperation::CopiesOf => OperationDoc::new(
+            "Find the documents that share chunks with one, the most containing first: compares all texts that the collection keeps.",
+            Some(of::<overlap::CopiesResponse>(schemas)),
+        )
+        .takes(of::<ChunkedItem>(schemas))
+        .with(of::<CopiesOptions>(schemas)),
         ApiOperation::Export => OperationDoc::new(
             "Export all documents of one moment, whole: one line of JSON each, as load takes them.",
             None,
@@ -315,6 +328,8 @@ fn example(operation: ApiOperation) -> Value {
             json!({"id": "http://a.example/3", "fingerprint": "725f3cfd073d502a", "expires_ms": null})
         }
         ApiOperation::Paragraphs => json!({"text": format!("First things first.\n\n{STORY}")}),
+        ApiOperation::Rerank => json!([{"id": "http://a.example/1"}, {"text": STORY}]),
+        ApiOperation::CopiesOf => json!({"text": STORY}),
         ApiOperation::CreateCollection => {
             json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}})
         }

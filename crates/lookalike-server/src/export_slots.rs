@@ -1,11 +1,11 @@
-//! The limit on exports that run at once.
+//! The limit on exports, and other passes over all documents of a collection, that run at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::problem::ProblemDetails;
 
-/// Largest number of exports at once.
+/// Largest number of exports and searches at once.
 const MAX_EXPORTS: usize = 2;
 
 /// Counts the exports in progress.
@@ -25,7 +25,7 @@ impl ExportSlots {
         }
         Err(ProblemDetails::busy(
             "exports",
-            format!("{MAX_EXPORTS} exports are already running"),
+            format!("{MAX_EXPORTS} exports or searches for copies are already running"),
         ))
     }
 }

@@ -14,6 +14,8 @@ pub(crate) enum ApiOperation {
     Get,
     Expire,
     Paragraphs,
+    Rerank,
+    CopiesOf,
     Export,
     Load,
     ListCollections,
@@ -33,7 +35,7 @@ pub(crate) enum ApiOperation {
 }
 
 impl ApiOperation {
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::Check,
         Self::Insert,
         Self::CheckAndInsert,
@@ -42,6 +44,8 @@ impl ApiOperation {
         Self::Get,
         Self::Expire,
         Self::Paragraphs,
+        Self::Rerank,
+        Self::CopiesOf,
         Self::Export,
         Self::Load,
         Self::ListCollections,
@@ -70,6 +74,8 @@ impl ApiOperation {
             Self::Get => "get",
             Self::Expire => "expire",
             Self::Paragraphs => "paragraphs",
+            Self::Rerank => "rerank",
+            Self::CopiesOf => "copies-of",
             Self::Export => "export",
             Self::Load => "load",
             Self::ListCollections => "list-collections",
@@ -98,6 +104,8 @@ impl ApiOperation {
             Self::Delete => ("POST", "/v1/collections/{name}/delete"),
             Self::Get => ("POST", "/v1/collections/{name}/get"),
             Self::Paragraphs => ("POST", "/v1/collections/{name}/paragraphs"),
+            Self::Rerank => ("POST", "/v1/collections/{name}/rerank"),
+            Self::CopiesOf => ("POST", "/v1/collections/{name}/copies-of"),
             Self::Export => ("GET", "/v1/collections/{name}/export"),
             Self::Expire => ("POST", "/v1/collections/{name}/expire"),
             Self::Load => ("POST", "/v1/collections/{name}/load"),
@@ -125,6 +133,8 @@ impl ApiOperation {
             | Self::Query
             | Self::Get
             | Self::Paragraphs
+            | Self::Rerank
+            | Self::CopiesOf
             | Self::Export
             | Self::ListCollections
             | Self::ShowCollection

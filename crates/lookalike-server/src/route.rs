@@ -9,7 +9,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::app_state::AppState;
-use crate::endpoint::{collection, document, export, load, page, snapshot, status};
+use crate::endpoint::{collection, document, export, load, overlap, page, snapshot, status};
 use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::{auth, description};
@@ -36,6 +36,8 @@ pub fn router(app: &Arc<AppState>) -> Router {
         .with(ApiOperation::Delete, document::delete)
         .with(ApiOperation::Get, document::get)
         .with(ApiOperation::Paragraphs, page::paragraphs)
+        .with(ApiOperation::Rerank, overlap::rerank)
+        .with(ApiOperation::CopiesOf, overlap::copies_of)
         .with(ApiOperation::Expire, document::expire)
         .with(ApiOperation::Export, export::export)
         .with(ApiOperation::Load, load::load)

@@ -2,6 +2,7 @@
 //! make them.
 
 use axum::http::StatusCode;
+use lookalike::chunk::{ChunkBits, Chunker, Chunking};
 use lookalike::{
     FeatureExtractor, Fingerprint, MinHash, Scheme, SchemeId, Shingle, Signature, Simhash,
 };
@@ -67,6 +68,7 @@ struct TextBuffers {
 }
 
 struct SchemeSketcher {
+    scheme: Scheme,
     features: FeatureExtractor,
     /// See [`scratch_per_byte`].
     per_byte: usize,
@@ -97,6 +99,7 @@ impl SchemeSketcher {
         };
         let parsed = parse_scheme(scheme.text()).map_err(|error| unusable(error.to_string()))?;
         Ok(Self {
+            scheme: parsed,
             features: FeatureExtractor::new(&parsed),
             per_byte: features_per_byte(&parsed),
             paragraphs: ParagraphHasher::new(&parsed),
@@ -300,6 +303,40 @@ impl SketchCache {
         let (sketcher, buffers) = self.sketcher(scheme, content.len())?;
         let text = sketcher.text(content, buffers);
         sketcher.paragraphs.of(text)
+    }
+
+    /// A chunker for one chunking, with the words and characters of a scheme.
+    pub(crate) fn chunker(
+        &mut self,
+        scheme: &StoredScheme,
+        chunking: Chunking,
+    ) -> Result<Chunker, ProblemDetails> {
+        let (sketcher, _) = self.sketcher(scheme, 0)?;
+        Ok(Chunker::new(&[chunking], ChunkBits::Long, &sketcher.scheme))
+    }
+
+    /// Chunks a content.
+    pub(crate) fn chunk(
+        &mut self,
+        scheme: &StoredScheme,
+        chunker: &mut Chunker,
+        content: &RequestContent,
+    ) -> Result<(), ProblemDetails> {
+        let (sketcher, buffers) = self.sketcher(scheme, content.len())?;
+        chunker.chunk(sketcher.text(content, buffers));
+        Ok(())
+    }
+
+    /// Chunks a text that is kept.
+    pub(crate) fn chunk_text(
+        &mut self,
+        scheme: &StoredScheme,
+        chunker: &mut Chunker,
+        text: &str,
+    ) -> Result<(), ProblemDetails> {
+        self.sketcher(scheme, text.len())?;
+        chunker.chunk(text);
+        Ok(())
     }
 
     /// The sketcher for a text or page of so many bytes.

@@ -26,6 +26,7 @@
 //! [`ChunkBits::Short`], the width of the source; [`ChunkBits::expected_collisions`] tells what that means.
 
 mod name;
+mod novelty;
 
 use unicode_segmentation::UnicodeSegmentation;
 use xxhash_rust::xxh3::xxh3_64;
@@ -37,6 +38,7 @@ use crate::scheme::Scheme;
 use crate::text::{CharBatch, Segmenter, without_ignorable};
 
 pub use name::ChunkingError;
+pub use novelty::{NovelDocument, order_by_novelty};
 
 /// Division of a text into chunks. Parsed from and printed as `doc`, `lines:4`, `lines:2:sliding`, `sentences`, `paragraphs`,
 /// `fields:8`, `words:8:sliding`, `chars:50`.

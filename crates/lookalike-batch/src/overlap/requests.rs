@@ -1,9 +1,10 @@
 //! Two uses of the chunks of single documents (Shivakumar and Garcia-Molina 1998, section 4): results in the order of what is new in each, and copies of one page.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use lookalike::chunk::order_by_novelty;
 use lookalike::resemblance::intersection_size;
 use serde::Serialize;
 
@@ -39,10 +40,7 @@ struct CopyLine<'a> {
 }
 
 impl OverlapJob<'_> {
-    /// Writes the documents `ids`, a result list, in another order: the first stays first, and then always the one with
-    /// the largest share of chunks that none before it has; of equal shares the one that stood earlier.
-    ///
-    /// O(n^2) in the length of the list, times the chunks of a document.
+    /// Writes the documents `ids`, a result list, [in the order of what is new in each](order_by_novelty).
     ///
     /// # Errors
     /// [`BatchError`]; an id that no document has is named.
@@ -56,36 +54,19 @@ impl OverlapJob<'_> {
         let documents = named(collection, ids)?;
         let sets = self.sets_of(&prepared, &documents)?;
         let failed = BatchError::result(Path::new("the output"));
-        let mut known: HashSet<u64> = HashSet::new();
-        let mut waiting: Vec<usize> = (0..ids.len()).collect();
-        for rank in 1..=ids.len() as u64 {
-            let fresh = |&at: &usize| {
-                sets[at]
-                    .iter()
-                    .filter(|chunk| !known.contains(chunk))
-                    .count()
-            };
-            let share = |at: &usize| fresh(at) as f64 / sets[*at].len().max(1) as f64;
-            let mut place = 0;
-            if rank > 1 {
-                for other in 1..waiting.len() {
-                    if share(&waiting[other]) > share(&waiting[place]) {
-                        place = other;
-                    }
-                }
-            }
-            let at = waiting.remove(place);
+        for (place, document) in order_by_novelty(&sets).into_iter().enumerate() {
+            let number = document.number;
+            let chunks = sets[number].len();
             let line = RankedLine {
-                rank,
-                id: collection.documents.id(documents[at] as usize),
-                url: collection.other_url(documents[at]),
-                was: at as u64 + 1,
-                chunks: sets[at].len() as u64,
-                new_chunks: fresh(&at) as u64,
-                new: share(&at),
+                rank: place as u64 + 1,
+                id: collection.documents.id(documents[number] as usize),
+                url: collection.other_url(documents[number]),
+                was: number as u64 + 1,
+                chunks: chunks as u64,
+                new_chunks: document.new_chunks as u64,
+                new: document.new_chunks as f64 / chunks.max(1) as f64,
             };
             write_line(out, &line).map_err(&failed)?;
-            known.extend(&sets[at]);
         }
         Ok(prepared.summary)
     }

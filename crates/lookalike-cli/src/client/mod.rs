@@ -5,6 +5,7 @@ mod documents;
 mod exported;
 mod http;
 mod output;
+mod overlap;
 
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ Examples:
   lookalike client create pages --radius 3 --keep texts,paragraphs
   lookalike client check-and-insert pages crawl.jsonl       a line of JSON for each document
   lookalike client query pages page.html --verify --diff
+  lookalike client copies-of pages http://gone.example/1 --chunk words:8:sliding
   lookalike client load pages crawl.lkfp                    fingerprints of files
   lookalike client export pages > pages.jsonl               whole documents
   lookalike client load copy pages.jsonl                    the same elsewhere, unchanged
@@ -72,6 +74,10 @@ enum ClientCommand {
     CheckAndInsert(CheckAndInsertArguments),
     /// Tell which paragraphs were seen before, and the known share of each page
     Paragraphs(ParagraphArguments),
+    /// Print the documents of a list in the order of what is new in each
+    Rerank(overlap::RerankArguments),
+    /// Print the documents that share chunks with one, the most containing first
+    CopiesOf(overlap::CopiesArguments),
     /// Delete documents by id
     Delete {
         /// Name of the collection
@@ -204,6 +210,8 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         ClientCommand::Insert(arguments) => documents::insert(&client, arguments),
         ClientCommand::CheckAndInsert(arguments) => documents::check_and_insert(&client, arguments),
         ClientCommand::Paragraphs(arguments) => documents::paragraphs(&client, arguments),
+        ClientCommand::Rerank(arguments) => overlap::rerank(&client, arguments),
+        ClientCommand::CopiesOf(arguments) => overlap::copies_of(&client, arguments),
         ClientCommand::Delete { collection, ids } => delete(&client, collection, ids),
         ClientCommand::Get {
             collection,

@@ -16,6 +16,93 @@ fn client(service: &Service, words: &[&str]) -> Command {
     command
 }
 
+/// The service answers what the command says of the same documents.
+#[test]
+fn lists_and_copies_are_those_of_the_command() {
+    let folder = Folder::new();
+    let text = |at: usize| {
+        let lines = (0..5 + at % 4)
+            .map(|i| format!("line {} of the log\n", (at * 5 + i * (1 + at % 2)) % 31));
+        lines.collect::<String>()
+    };
+    let records: String = (0..40)
+        .map(|at| record(&format!("http://a.example/{at:02}"), &text(at)))
+        .collect();
+    let input = folder.add("in.jsonl", &records);
+    let list: String = (0..40)
+        .rev()
+        .map(|at| format!("http://a.example/{at:02}\n"))
+        .collect();
+    let list = folder.add("list.txt", &list);
+    let (pages, list) = (input.to_str().unwrap(), list.to_str().unwrap());
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "pages", "--keep", "texts"]).succeed();
+    client(&service, &["insert", "pages", pages]).succeed();
+    for chunk in ["lines:1", "words:3:sliding", "chars:12:sliding", "fields:2"] {
+        let command = |flags: &[&str]| {
+            let mut command = lookalike("overlap");
+            command
+                .args([pages, "--quiet", "--chunk", chunk])
+                .args(flags);
+            command.succeed().lines()
+        };
+        let ranked = client(&service, &["rerank", "pages", list, "--chunk", chunk]).succeed();
+        assert_eq!(ranked.lines(), command(&["--rerank", list]), "{chunk}");
+        for (at, flags) in [
+            (3, &[][..]),
+            (7, &["--min-shared", "3"]),
+            (8, &["--min-containment", "0.5"]),
+        ] {
+            let id = format!("http://a.example/{at:02}");
+            let words = [&["copies-of", "pages", &id, "--chunk", chunk][..], flags].concat();
+            let found = client(&service, &words).succeed();
+            let expected = command(&[&["--copies-of", &id][..], flags].concat());
+            assert!(!expected.is_empty());
+            let of_command = expected.iter().map(|row| {
+                json!({
+                    "id": row["b"], "shared": row["shared"], "chunks": row["chunks_b"],
+                    "containment": row["containment_a"], "copy_containment": row["containment_b"],
+                    "resemblance": row["resemblance"],
+                })
+            });
+            assert_eq!(
+                found.lines(),
+                of_command.collect::<Vec<_>>(),
+                "{chunk} {id}"
+            );
+        }
+    }
+    let few = client(
+        &service,
+        &[
+            "copies-of",
+            "pages",
+            "http://a.example/03",
+            "--chunk",
+            "lines:1",
+            "--limit",
+            "1",
+        ],
+    )
+    .succeed();
+    assert_eq!(few.lines().len(), 1);
+    few.says(&["more documents share", "--limit"]);
+    client(&service, &["copies-of", "pages", "nobody"])
+        .fail(1)
+        .says(&["nobody", "404"]);
+    client(&service, &["rerank", "pages", "missing.txt"])
+        .fail(1)
+        .says(&["missing.txt", "one a line"]);
+    client(&service, &["rerank", "pages", list, "--chunk", "pages:1"])
+        .fail(2)
+        .says(&["pages:1", "words:N"]);
+    client(&service, &["create", "codes"]).succeed();
+    client(&service, &["insert", "codes", pages]).succeed();
+    client(&service, &["copies-of", "codes", "http://a.example/03"])
+        .fail(1)
+        .says(&["no text is kept", "keep.texts"]);
+}
+
 #[test]
 fn documents_are_checked_inserted_and_shown_from_scripts() {
     let folder = Folder::new();

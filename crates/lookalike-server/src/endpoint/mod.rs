@@ -5,6 +5,7 @@ mod collection_request;
 pub(crate) mod document;
 pub(crate) mod export;
 pub(crate) mod load;
+pub(crate) mod overlap;
 pub(crate) mod page;
 pub(crate) mod snapshot;
 pub(crate) mod status;

@@ -54,6 +54,16 @@ fn exactly_one_part(schema: &mut Schema) {
     exactly_one_of(schema, fields);
 }
 
+/// Adds to the schema of an object that it has an id, a text or a page, and not both of the latter; `null` is as good as none.
+fn one_document(schema: &mut Schema) {
+    let has = |name: &str| json!({"required": [name], "properties": {name: {"type": "string"}}});
+    // Generators of clients take this form for an object, and a plain `anyOf` for several.
+    let [id, text, html] = ["id", "text", "html"].map(has);
+    let none = json!({"not": {"anyOf": [id, text, html]}});
+    let both = json!({"allOf": [text, html]});
+    schema.insert("not".to_owned(), json!({"anyOf": [none, both]}));
+}
+
 /// A fingerprint as bodies have it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HexFingerprint(pub(crate) Fingerprint);
@@ -164,6 +174,27 @@ pub(crate) struct PageItem {
     /// Hashes that an earlier answer gave, 16 hexadecimal digits each; at most 10,000 in a request.
     #[schemars(with = "Option<Vec<String>>", length(max = HASHES), inner(regex(pattern = HEX)))]
     hashes: Option<Vec<HexFingerprint>>,
+}
+
+/// A document whose chunks are compared: the stored one of an id, or a text or page that is sent.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ChunkedDocument", transform = one_document)]
+pub(crate) struct ChunkedItem {
+    /// Its stored text is compared, unless a text or page is sent.
+    #[schemars(length(min = 1, max = LONGEST_ID))]
+    id: Option<String>,
+    /// A text.
+    text: Option<String>,
+    /// A page, of which the text is extracted.
+    html: Option<String>,
+}
+
+/// A [`ChunkedItem`] that has a content or else an id.
+#[derive(Debug)]
+pub(crate) struct ChunkedDocument {
+    pub(crate) id: Option<String>,
+    pub(crate) content: Option<RequestContent>,
 }
 
 /// Fields of a [`NewDocument`] beside its content.
@@ -383,6 +414,34 @@ impl NewDocument {
         };
         let content = exactly_one(self.fingerprint, self.text, self.html, self.text_hash)?;
         Ok((content, kept))
+    }
+}
+
+impl ChunkedItem {
+    pub(crate) fn checked(self) -> Result<ChunkedDocument, ProblemDetails> {
+        if let Some(id) = &self.id {
+            check_id(id)?;
+        }
+        let content = match (self.text, self.html) {
+            (Some(text), None) => Some(ContentSource::Text(text).into()),
+            (None, Some(page)) => Some(ContentSource::Html(page).into()),
+            (None, None) if self.id.is_some() => None,
+            _ => {
+                return Err(ProblemDetails::invalid(
+                    "an item has an id, a text or html, and not both of the latter",
+                    "send one of them",
+                ));
+            }
+        };
+        let id = self.id;
+        Ok(ChunkedDocument { id, content })
+    }
+}
+
+impl RequestItem for ChunkedItem {
+    /// Texts have no compact form.
+    fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
+        None
     }
 }
 

@@ -10,13 +10,14 @@ pub(crate) mod packed;
 pub(crate) use body::{BodyFormat, ReceivedBody, body_format, receive};
 pub(crate) use exported::ExportedDocument;
 pub(crate) use fields::{
-    ChangedCollection, ContentItem, DocumentId, DocumentMeta, ExpiringDocument, HASHES, KeptParts,
-    NAME, NewCollection, NewDocument, NewSnapshot, PageItem, ParagraphQuery,
+    ChangedCollection, ChunkedDocument, ChunkedItem, ContentItem, DocumentId, DocumentMeta,
+    ExpiringDocument, HASHES, KeptParts, NAME, NewCollection, NewDocument, NewSnapshot, PageItem,
+    ParagraphQuery,
 };
 pub(crate) use items::{
     EncodedBody, ItemResponse, ItemsShape, RequestItem, RequestItems, parse_one,
 };
 pub(crate) use options::{
-    CheckAndInsertOptions, GetOptions, InsertOptions, NeighbourOptions, PageOptions, QueryOptions,
-    ScopeOptions,
+    CheckAndInsertOptions, CopiesOptions, CopyScope, GetOptions, InsertOptions, NeighbourOptions,
+    PageOptions, QueryOptions, RerankOptions, ScopeOptions,
 };

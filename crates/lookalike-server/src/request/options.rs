@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lookalike::SchemeId;
+use lookalike::chunk::{Chunking, ChunkingError};
 use lookalike_store::{
     Collection, CollectionSettings, InsertWhen, LARGEST_RADIUS, NeighbourCursor, NeighbourPage,
 };
@@ -14,6 +15,8 @@ use crate::problem::ProblemDetails;
 
 /// Neighbours that are shown, unless another number is asked for.
 const NEIGHBOURS: usize = 10;
+/// Most copies of a document.
+const MOST_COPIES: usize = 1000;
 /// Most neighbours of an item.
 const MOST_NEIGHBOURS: usize = 100;
 
@@ -113,6 +116,45 @@ pub(crate) struct PageOptions {
     /// Most documents of a paragraph: 10 unless told otherwise, at most 100.
     #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
+}
+
+/// Unit of a chunk, unless another one is asked for.
+const CHUNKING: &str = "lines:2";
+
+/// Of rerank.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RerankOptions {
+    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N, overlapping with `:sliding` behind N;
+    /// lines:2 unless told otherwise. Words and characters are those of the collection's scheme.
+    chunk: Option<String>,
+}
+
+/// Of copies-of.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CopiesOptions {
+    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N, overlapping with `:sliding` behind N;
+    /// lines:2 unless told otherwise. Words and characters are those of the collection's scheme.
+    chunk: Option<String>,
+    /// Least number of shared chunks, 1 unless told otherwise.
+    #[schemars(range(min = 1))]
+    min_shared: Option<usize>,
+    /// Least share of the chunks of one of the two that the other holds, from 0, the default, to 1.
+    #[schemars(range(min = 0, max = 1))]
+    min_containment: Option<f64>,
+    /// Most documents that are shown: 10 unless told otherwise, at most 1000.
+    #[schemars(range(max = MOST_COPIES))]
+    limit: Option<usize>,
+}
+
+/// Copies to look for, and their number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyScope {
+    pub(crate) chunking: Chunking,
+    pub(crate) min_shared: usize,
+    pub(crate) min_containment: f64,
+    pub(crate) limit: usize,
 }
 
 /// Of get.
@@ -251,6 +293,39 @@ impl CheckAndInsertOptions {
             InsertWhenOption::NotExact => InsertWhen::NotExact,
             InsertWhenOption::Always => InsertWhen::Always,
         }
+    }
+}
+
+fn chunking(named: Option<&str>) -> Result<Chunking, ProblemDetails> {
+    let chunking = named.unwrap_or(CHUNKING).parse();
+    chunking.map_err(|error: ChunkingError| {
+        ProblemDetails::invalid(error.to_string(), "name one of these, or leave it out")
+    })
+}
+
+impl RerankOptions {
+    pub(crate) fn chunking(&self) -> Result<Chunking, ProblemDetails> {
+        chunking(self.chunk.as_deref())
+    }
+}
+
+impl CopiesOptions {
+    pub(crate) fn scope(&self) -> Result<CopyScope, ProblemDetails> {
+        let scope = CopyScope {
+            chunking: chunking(self.chunk.as_deref())?,
+            min_shared: self.min_shared.unwrap_or(1),
+            min_containment: self.min_containment.unwrap_or(0.0),
+            limit: self.limit.unwrap_or(NEIGHBOURS),
+        };
+        let wrong = match scope {
+            CopyScope { min_shared: 0, .. } => "min_shared is 0, not 1 or more",
+            CopyScope { limit, .. } if limit > MOST_COPIES => "limit is larger than 1000",
+            _ if !(0.0..=1.0).contains(&scope.min_containment) => {
+                "min_containment is no share from 0 to 1"
+            }
+            _ => return Ok(scope),
+        };
+        Err(ProblemDetails::invalid(wrong, "change it, or leave it out"))
     }
 }
 

@@ -6,6 +6,7 @@ mod clocks;
 mod kept;
 mod keys;
 mod operators;
+mod overlap;
 mod refusals;
 mod service;
 mod telemetry;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lookalike::chunk::{ChunkBits, Chunker, Chunking};
+use lookalike::chunk::{ChunkBits, Chunker, Chunking, order_by_novelty};
 use lookalike::{Scheme, Segmenter};
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
@@ -158,6 +158,45 @@ proptest! {
             let common = sets[0][i].iter().filter(|chunk| sets[1][i].contains(chunk)).count();
             prop_assert_eq!(common, x.intersection(&y).count(), "{}: {:?} {:?}", name, a, b);
         }
+    }
+}
+
+/// Number and new chunks of each document, by the definition.
+fn slow_order(sets: &[Vec<u64>]) -> Vec<(usize, usize)> {
+    let (mut known, mut order) = (BTreeSet::new(), Vec::new());
+    let mut waiting: Vec<usize> = (0..sets.len()).collect();
+    while !waiting.is_empty() {
+        let new = |number: usize| {
+            sets[number]
+                .iter()
+                .filter(|chunk| !known.contains(*chunk))
+                .count()
+        };
+        let share = |number: usize| new(number) as f64 / sets[number].len().max(1) as f64;
+        let best = waiting
+            .iter()
+            .map(|&number| share(number))
+            .fold(0.0, f64::max);
+        let first = waiting
+            .iter()
+            .position(|&number| share(number) == best)
+            .unwrap();
+        let number = waiting.remove(if order.is_empty() { 0 } else { first });
+        order.push((number, new(number)));
+        known.extend(sets[number].clone());
+    }
+    order
+}
+
+proptest! {
+    #[test]
+    fn documents_are_ordered_by_what_is_new_in_each(
+        sets in prop::collection::vec(prop::collection::btree_set(0_u64..25, 0..9), 0..14),
+    ) {
+        let sets: Vec<Vec<u64>> = sets.into_iter().map(Vec::from_iter).collect();
+        let order = order_by_novelty(&sets).into_iter();
+        let order: Vec<_> = order.map(|document| (document.number, document.new_chunks)).collect();
+        prop_assert_eq!(order, slow_order(&sets));
     }
 }
 

@@ -1,0 +1,109 @@
+//! Chunks that documents of a service share: a list in the order of what is new in each, copies of one document.
+
+use std::path::PathBuf;
+
+use lookalike::chunk::Chunking;
+use serde_json::{Value, json};
+
+use super::http::{ServiceClient, collection, escaped};
+use super::output::print;
+use crate::console;
+use crate::failure::Failure;
+use crate::overlap::result_list;
+
+#[derive(clap::Args)]
+pub(super) struct RerankArguments {
+    /// Name of the collection
+    collection: String,
+
+    /// File with the ids of stored documents, best first, one a line
+    #[arg(value_name = "LIST")]
+    list: PathBuf,
+
+    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
+    #[arg(long, value_name = "CHUNKING", default_value = "lines:2")]
+    chunk: Chunking,
+}
+
+#[derive(clap::Args)]
+pub(super) struct CopiesArguments {
+    /// Name of the collection
+    collection: String,
+
+    /// Id of a stored document
+    id: String,
+
+    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
+    #[arg(long, value_name = "CHUNKING", default_value = "lines:2")]
+    chunk: Chunking,
+
+    /// Least number of shared chunks
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min_shared: u32,
+
+    /// Least share of the chunks of one of the two that the other holds
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = crate::arguments::share)]
+    min_containment: f64,
+
+    /// Largest number of documents to show, up to 1000
+    #[arg(long = "limit", value_name = "N", default_value_t = 1000)]
+    copies: u32,
+}
+
+/// Prints a line for each document of the list.
+pub(super) fn rerank(client: &ServiceClient, arguments: &RerankArguments) -> Result<(), Failure> {
+    let ids = result_list(&arguments.list)?;
+    let body: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+    let chunk = escaped(&arguments.chunk.to_string());
+    let path = collection(&arguments.collection, &format!("/rerank?chunk={chunk}"));
+    let ranked = client.json("POST", &path, Some(&body.into()))?;
+    ranked.as_array().into_iter().flatten().try_for_each(print)
+}
+
+/// Prints a line for each copy; what was not compared is told.
+pub(super) fn copies_of(
+    client: &ServiceClient,
+    arguments: &CopiesArguments,
+) -> Result<(), Failure> {
+    let CopiesArguments {
+        chunk,
+        min_shared,
+        min_containment,
+        copies,
+        ..
+    } = arguments;
+    let chunk = escaped(&chunk.to_string());
+    let options = format!(
+        "/copies-of?chunk={chunk}&min_shared={min_shared}&min_containment={min_containment}&limit={copies}"
+    );
+    let path = collection(&arguments.collection, &options);
+    let answer = client.json("POST", &path, Some(&json!({"id": arguments.id})))?;
+    let found = answer["copies"].as_array();
+    found.into_iter().flatten().try_for_each(print)?;
+    let shown = found.map_or(0, Vec::len) as u64;
+    for (count, what) in [
+        (
+            &answer["without_text"],
+            "were not compared: no text is kept of them",
+        ),
+        (
+            &answer["left_out"],
+            "were not compared: their texts are too long for the service",
+        ),
+    ] {
+        if let Some(count @ 1..) = count.as_u64() {
+            console::warning(&format!("{} documents {what}", console::grouped(count)));
+        }
+    }
+    let more = answer["found"]
+        .as_u64()
+        .unwrap_or_default()
+        .saturating_sub(shown);
+    if more > 0 {
+        console::warning(&format!(
+            "{} more documents share as many chunks: raise --limit, --min-shared or --min-containment",
+            console::grouped(more)
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,328 @@
+//! Two uses of the chunks of single documents (Shivakumar and Garcia-Molina, section 4): results in the order of what is new in
+//! each, and copies of one page. The same as `lookalike overlap --rerank` and `--copies-of`, of the texts that a collection keeps.
+//!
+//! Copies are looked for in all texts, one after the other, on a thread of its own: however long that takes, it holds up nobody
+//! else, and it ends when whoever asked has gone.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use lookalike::chunk::{Chunker, Chunking, order_by_novelty};
+use lookalike::resemblance::intersection_size;
+use lookalike_store::{Collection, StoreError, UnixMillis};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use super::collection_request::{CollectionRequest, CollectionTask, RequestCost};
+use crate::operation::ApiOperation;
+use crate::problem::ProblemDetails;
+use crate::request::{
+    ChunkedDocument, ChunkedItem, CopiesOptions, CopyScope, EncodedBody, ItemResponse,
+    RerankOptions, packed,
+};
+use crate::response::with_permit;
+
+/// Most chunks of the documents of a list, all together.
+const MOST_CHUNKS: usize = 500_000;
+/// Memory of a chunk in a list: in its set, and with its holder in the order.
+const BYTES_PER_CHUNK: usize = 32;
+/// Memory that one stored text may take for its chunks, in units of the largest body; longer ones are left out.
+const TEXT_BODIES: usize = 4;
+/// Bytes of texts from which on the memory of their chunks is given back.
+const KEPT: usize = 256 << 10;
+
+/// A document of a list, in its new place.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RankedDocument")]
+pub(crate) struct RankedResponse {
+    /// Its place, from 1.
+    rank: usize,
+    /// Its id, if it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// Its place in the list that was sent, from 1.
+    was: usize,
+    /// Distinct chunks of its text.
+    chunks: usize,
+    /// Of these, chunks that no document before it has.
+    new_chunks: usize,
+    /// Their share, from 0 to 1; of a text without chunks 0.
+    new: f64,
+}
+
+impl ItemResponse for RankedResponse {
+    fn packed(&self) -> u8 {
+        packed::byte(None, self.new_chunks > 0)
+    }
+}
+
+/// Documents that share chunks with one, and what was looked at.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Copies")]
+pub(crate) struct CopiesResponse {
+    /// Distinct chunks of the text that was asked about.
+    chunks: usize,
+    /// Texts that it was compared with: all of the collection at one moment.
+    compared: u64,
+    /// Documents of which no text is kept: they were not compared.
+    without_text: u64,
+    /// Documents whose texts are too long to be compared within the limits of the service.
+    left_out: u64,
+    /// Documents that share enough chunks.
+    found: u64,
+    /// The first of these, the most containing first; of equal ones the smaller id.
+    copies: Vec<CopyResponse>,
+}
+
+/// A document that shares chunks with what was asked about.
+#[derive(Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Copy")]
+struct CopyResponse {
+    id: String,
+    /// Chunks that both have.
+    shared: usize,
+    /// Distinct chunks of its text.
+    chunks: usize,
+    /// Share of the chunks of what was asked about that it has.
+    containment: f64,
+    /// Share of its chunks that are in what was asked about.
+    copy_containment: f64,
+    /// Shared chunks over all chunks of both.
+    resemblance: f64,
+}
+
+impl CopyResponse {
+    fn order(&self) -> (Reverse<usize>, &str) {
+        (Reverse(self.shared), &self.id)
+    }
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+/// `POST /v1/collections/NAME/rerank`.
+pub(crate) async fn rerank(
+    request: CollectionRequest<RerankOptions>,
+) -> Result<Response, ProblemDetails> {
+    let chunking = request.options.chunking()?;
+    let cost = RequestCost {
+        fixed: MOST_CHUNKS * BYTES_PER_CHUNK,
+        item: size_of::<RankedResponse>() + 512,
+        ..RequestCost::default()
+    };
+    let work = move |mut task: CollectionTask<'_>| {
+        let mut chunker = task.cache.chunker(&task.settings.scheme, chunking)?;
+        let (mut ids, mut sets, mut room) = (Vec::new(), Vec::new(), MOST_CHUNKS);
+        let listed = task.items::<ChunkedItem>()?.try_map(|item, place| {
+            let document = item.checked();
+            let chunked = document.and_then(|document| {
+                let set = task.chunks(&document, &mut chunker)?;
+                room = room.checked_sub(set.len()).ok_or_else(too_many)?;
+                sets.push(set);
+                ids.push(document.id);
+                Ok(())
+            });
+            chunked.map_err(|problem| problem.at(place))
+        });
+        let (_, shape) = listed?.into_parts();
+        let order = order_by_novelty(&sets).into_iter().enumerate();
+        let ranked = order.map(|(place, document)| {
+            let chunks = sets[document.number].len();
+            RankedResponse {
+                rank: place + 1,
+                id: ids[document.number].take(),
+                was: document.number + 1,
+                chunks,
+                new_chunks: document.new_chunks,
+                new: share(document.new_chunks, chunks),
+            }
+        });
+        let ranked: Vec<RankedResponse> = ranked.collect();
+        let metrics = &task.app.metrics;
+        metrics.documents(ApiOperation::Rerank, ranked.len());
+        Ok(shape.write(&ranked))
+    };
+    request.answer(cost, work).await
+}
+
+fn too_many() -> ProblemDetails {
+    ProblemDetails::invalid(
+        format!("the documents up to this one have more than {MOST_CHUNKS} chunks"),
+        "send a shorter list, or ask for longer chunks that do not overlap, such as chunk=words:20",
+    )
+}
+
+/// A document that is compared with all others of its collection.
+struct CopySearch {
+    collection: Arc<Collection>,
+    now: UnixMillis,
+    chunker: Chunker,
+    /// Distinct chunks of the document, ascending.
+    set: Vec<u64>,
+    /// Its id, which is no copy of itself.
+    id: Option<String>,
+    scope: CopyScope,
+    /// The longest text that is compared.
+    longest: usize,
+}
+
+/// `POST /v1/collections/NAME/copies-of`.
+pub(crate) async fn copies_of(
+    request: CollectionRequest<CopiesOptions>,
+) -> Result<Response, ProblemDetails> {
+    let (scope, app) = (request.options.scope()?, request.app.clone());
+    let running = app.exports.begin()?;
+    let scratch = TEXT_BODIES * app.limits.body_bytes;
+    let cost = RequestCost {
+        fixed: scratch,
+        ..RequestCost::default()
+    };
+    let work = move |mut task: CollectionTask<'_>| {
+        let mut chunker = task.cache.chunker(&task.settings.scheme, scope.chunking)?;
+        let document = task.object::<ChunkedItem>()?.checked()?;
+        let set = task.chunks(&document, &mut chunker)?;
+        Ok(CopySearch {
+            collection: task.collection,
+            now: task.now,
+            chunker,
+            set,
+            id: document.id,
+            scope,
+            longest: scratch / scratch_per_byte(scope.chunking),
+        })
+    };
+    let (search, permit) = request.on_worker(cost, work).await?;
+    let (sender, receiver) = oneshot::channel();
+    let searching = move || {
+        let found = search.run(&|| !sender.is_closed());
+        drop(running);
+        // Whoever asked may have gone.
+        let _ = sender.send(found);
+    };
+    let thread = std::thread::Builder::new().name("copies".to_owned());
+    thread
+        .spawn(searching)
+        .map_err(|error| ProblemDetails::busy("exports", format!("no thread for it: {error}")))?;
+    let found = receiver.await.map_err(|_| ProblemDetails::panic())??;
+    app.metrics.documents(ApiOperation::CopiesOf, 1);
+    Ok(with_permit(EncodedBody::json(&found), permit))
+}
+
+/// Memory that a byte of a text may take for its chunks: with the text itself, and twice the hash of each word or character.
+fn scratch_per_byte(chunking: Chunking) -> usize {
+    match chunking {
+        Chunking::Characters(_) => 18,
+        _ => 10,
+    }
+}
+
+impl CopySearch {
+    fn run(mut self, is_wanted: &dyn Fn() -> bool) -> Result<CopiesResponse, ProblemDetails> {
+        let mut found = CopiesResponse {
+            chunks: self.set.len(),
+            compared: 0,
+            without_text: 0,
+            left_out: 0,
+            found: 0,
+            copies: Vec::new(),
+        };
+        let (collection, now) = (Arc::clone(&self.collection), self.now);
+        collection.for_each(now, &mut |document| {
+            if !is_wanted() {
+                return Err(StoreError::Closed);
+            }
+            if self.id.as_deref() == Some(&document.id) {
+                return Ok(());
+            }
+            match &document.text {
+                None => found.without_text += 1,
+                Some(text) if text.len() > self.longest => found.left_out += 1,
+                Some(text) => {
+                    found.compared += 1;
+                    if let Some(copy) = self.compare(&document.id, text) {
+                        found.found += 1;
+                        found.add(copy, self.scope.limit);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        found.cut(self.scope.limit);
+        Ok(found)
+    }
+
+    /// The document of a text, if it shares enough chunks.
+    fn compare(&mut self, id: &str, text: &str) -> Option<CopyResponse> {
+        self.chunker.chunk(text);
+        let theirs = self.chunker.set(0);
+        let (ours, chunks) = (self.set.len(), theirs.len());
+        let shared = intersection_size(&self.set, theirs);
+        if text.len() > KEPT {
+            self.chunker.shrink();
+        }
+        let enough = shared >= self.scope.min_shared
+            && share(shared, ours.min(chunks)) >= self.scope.min_containment;
+        enough.then(|| CopyResponse {
+            id: id.to_owned(),
+            shared,
+            chunks,
+            containment: share(shared, ours),
+            copy_containment: share(shared, chunks),
+            resemblance: share(shared, ours + chunks - shared),
+        })
+    }
+}
+
+impl CopiesResponse {
+    /// Adds a copy, and forgets the last ones when there are twice as many as are shown.
+    fn add(&mut self, copy: CopyResponse, limit: usize) {
+        self.copies.push(copy);
+        if self.copies.len() > 2 * limit + 100 {
+            self.cut(limit);
+        }
+    }
+
+    fn cut(&mut self, limit: usize) {
+        self.copies
+            .sort_unstable_by(|a, b| a.order().cmp(&b.order()));
+        self.copies.truncate(limit);
+    }
+}
+
+impl CollectionTask<'_> {
+    /// The distinct chunks of a document that was sent, or else of the one that has its id.
+    fn chunks(
+        &mut self,
+        document: &ChunkedDocument,
+        chunker: &mut Chunker,
+    ) -> Result<Vec<u64>, ProblemDetails> {
+        let scheme = &self.settings.scheme;
+        if let Some(content) = &document.content {
+            self.cache.chunk(scheme, chunker, content)?;
+            return Ok(chunker.set(0).to_vec());
+        }
+        let id = document.id.as_deref().unwrap_or_default();
+        let stored = self.collection.get(id, self.now)?.ok_or_else(|| {
+            ProblemDetails::new(
+                StatusCode::NOT_FOUND,
+                "no-document",
+                format!("the collection has no document with the id {id:?}"),
+                "send its text, or leave it out",
+            )
+        })?;
+        let text = stored.text.as_deref().ok_or_else(|| {
+            ProblemDetails::new(
+                StatusCode::CONFLICT,
+                "no-text",
+                format!("no text is kept of the document {id:?}"),
+                "send its text, or use a collection with keep.texts",
+            )
+        })?;
+        self.cache.chunk_text(scheme, chunker, text)?;
+        Ok(chunker.set(0).to_vec())
+    }
+}

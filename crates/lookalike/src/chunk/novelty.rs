@@ -1,0 +1,69 @@
+//! Results in the order of what is new in each (Shivakumar and Garcia-Molina 1998, section 4).
+
+use std::mem::replace;
+
+/// A document in its place of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NovelDocument {
+    /// Its number in the list that was given, from 0.
+    pub number: usize,
+    /// Chunks that no document before it has.
+    pub new_chunks: usize,
+}
+
+/// Orders documents, given as their sets of chunks: the first stays first, and then always the one with the largest share of chunks
+/// that none before it has; of equal shares the one that stood earlier.
+///
+/// O(c log c) in all chunks together, and O(n^2) in the number of documents; 17 bytes a chunk.
+///
+/// ```
+/// use lookalike::chunk::order_by_novelty;
+/// let order = order_by_novelty(&[vec![1, 2, 3], vec![1, 2], vec![3, 4]]);
+/// let numbers: Vec<usize> = order.iter().map(|document| document.number).collect();
+/// assert_eq!(numbers, [0, 2, 1]);
+/// assert_eq!(order[1].new_chunks, 1);
+/// ```
+pub fn order_by_novelty(sets: &[Vec<u64>]) -> Vec<NovelDocument> {
+    let holders = sets.iter().enumerate();
+    let holders = holders.flat_map(|(number, set)| set.iter().map(move |&chunk| (chunk, number)));
+    let mut holders: Vec<(u64, usize)> = holders.collect();
+    holders.sort_unstable();
+    // For each chunk at its first holder.
+    let mut is_known = vec![false; holders.len()];
+    let mut new_chunks: Vec<usize> = sets.iter().map(Vec::len).collect();
+    let mut waiting: Vec<usize> = (0..sets.len()).collect();
+    let mut order = Vec::with_capacity(sets.len());
+    while !waiting.is_empty() {
+        let place = match order.is_empty() {
+            true => 0,
+            false => newest(&waiting, &new_chunks, sets),
+        };
+        let number = waiting.remove(place);
+        order.push(NovelDocument {
+            number,
+            new_chunks: new_chunks[number],
+        });
+        for &chunk in &sets[number] {
+            let first = holders.partition_point(|holder| holder.0 < chunk);
+            if !replace(&mut is_known[first], true) {
+                let own = holders[first..].iter();
+                let own = own.take_while(|holder| holder.0 == chunk);
+                own.for_each(|&(_, holder)| new_chunks[holder] -= 1);
+            }
+        }
+    }
+    order
+}
+
+/// Place of the waiting document with the largest share of new chunks; the first of several.
+fn newest(waiting: &[usize], new_chunks: &[usize], sets: &[Vec<u64>]) -> usize {
+    let share = |place: usize| {
+        let number = waiting[place];
+        new_chunks[number] as f64 / sets[number].len().max(1) as f64
+    };
+    let places = 1..waiting.len();
+    places.fold(0, |best, place| match share(place) > share(best) {
+        true => place,
+        false => best,
+    })
+}
