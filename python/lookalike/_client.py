@@ -83,7 +83,7 @@ class Client:
     def create(self, collection: str, **options: Any) -> dict[str, Any]:
         """Create a collection; ``radius``, ``ttl_seconds``, ``scheme``, and ``keep`` (of texts, signatures, paragraphs).
 
-        The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
+        ``paragraphs`` tells what ends one: ``auto``, ``blank`` (lines) or ``lines``. The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
         """
         body = {name: value for name, value in options.items() if value is not None}
         if "scheme" in body:
@@ -150,7 +150,7 @@ class Client:
         return self._documents(collection, "check-and-insert", documents, options)
 
     def paragraphs(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Tell which paragraphs were seen before, and the known share of each page."""
+        """Tell which paragraphs were seen before, the same or similar, and the known shares of each page; ``radius``, ``limit``."""
         return self._documents(collection, "paragraphs", documents, options)
 
     def rerank(self, collection: str, documents: Any, *, chunk: str = "lines:2") -> Any:

@@ -155,7 +155,7 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
         .takes_many(of::<DocumentId>(schemas))
         .with(of::<GetOptions>(schemas)),
         ApiOperation::Paragraphs => OperationDoc::new(
-            "Find the known paragraphs of a page, their documents, and the known share of the page.",
+            "Find the known paragraphs of a page, the same and similar ones, with their documents, and the known shares of the page.",
             Some(of::<page::PageResponse>(schemas)),
         )
         .takes_many(of::<PageItem>(schemas))

@@ -46,6 +46,8 @@ pub(crate) struct ServiceMetrics {
     micros: [AtomicU64; OPERATIONS],
     documents: [AtomicU64; OPERATIONS],
     verdicts: [AtomicU64; VERDICTS.len()],
+    /// Verdicts on paragraphs.
+    paragraphs: [AtomicU64; VERDICTS.len()],
     shed: [AtomicU64; SHED.len()],
     /// Open connections.
     pub(crate) connections: AtomicUsize,
@@ -53,6 +55,20 @@ pub(crate) struct ServiceMetrics {
     pub(crate) unsecured: AtomicU64,
     /// True if the last reload found an invalid file of keys or TLS.
     pub(crate) reload_failed: AtomicBool,
+}
+
+/// Adds verdicts to their counters.
+fn count_verdicts<'a>(all: &[AtomicU64; VERDICTS.len()], given: impl Iterator<Item = &'a str>) {
+    // Counted here first: threads that count one by one in the same place wait for each other.
+    let mut counts = [0; VERDICTS.len()];
+    for verdict in given {
+        if let Some(place) = VERDICTS.iter().position(|known| *known == verdict) {
+            counts[place] += 1;
+        }
+    }
+    for (all, count) in all.iter().zip(counts) {
+        all.fetch_add(count, Relaxed);
+    }
 }
 
 /// Measurements of a collection.
@@ -96,16 +112,12 @@ impl ServiceMetrics {
 
     /// Verdicts that were given.
     pub(crate) fn verdicts<'a>(&self, given: impl Iterator<Item = &'a str>) {
-        // Counted here first: threads that count one by one in the same place wait for each other.
-        let mut counts = [0; VERDICTS.len()];
-        for verdict in given {
-            if let Some(place) = VERDICTS.iter().position(|known| *known == verdict) {
-                counts[place] += 1;
-            }
-        }
-        for (all, count) in self.verdicts.iter().zip(counts) {
-            all.fetch_add(count, Relaxed);
-        }
+        count_verdicts(&self.verdicts, given);
+    }
+
+    /// Verdicts on paragraphs that were given.
+    pub(crate) fn paragraphs<'a>(&self, given: impl Iterator<Item = &'a str>) {
+        count_verdicts(&self.paragraphs, given);
     }
 
     /// A refusal, if it was one that more room would have avoided.
@@ -132,6 +144,14 @@ impl ServiceMetrics {
             "Verdicts that were given.",
         );
         for (verdict, count) in VERDICTS.iter().zip(&self.verdicts) {
+            page.line("", &[("verdict", verdict)], count.load(Relaxed));
+        }
+        page.family(
+            "lookalike_paragraphs_total",
+            "counter",
+            "Paragraphs that were looked up, by verdict.",
+        );
+        for (verdict, count) in VERDICTS.iter().zip(&self.paragraphs) {
             page.line("", &[("verdict", verdict)], count.load(Relaxed));
         }
         page.family(

@@ -10,7 +10,7 @@ use lookalike_corpus::{HtmlText, seen_text_hash, text_hash};
 use lookalike_store::{CollectionSettings, ContentKey, StoredDocument, StoredScheme, TextHash};
 
 use crate::content::{ContentSource, RequestContent};
-use crate::paragraph::{HashedParagraph, ParagraphHasher};
+use crate::paragraph::{PageParagraph, ParagraphHasher};
 use crate::problem::ProblemDetails;
 use crate::scheme::parse_scheme;
 
@@ -246,8 +246,11 @@ impl SketchCache {
             sketch.signature = signature;
         }
         if keep.paragraphs {
-            let found = sketcher.paragraphs.of(text)?;
-            document.paragraphs = found.into_iter().map(|paragraph| paragraph.hash).collect();
+            let features = &mut sketcher.features;
+            let found = sketcher
+                .paragraphs
+                .of(text, settings.paragraphs, features)?;
+            document.paragraphs = found.into_iter().map(|paragraph| paragraph.key).collect();
         }
         if keep.texts {
             document.text = Some(text.to_owned());
@@ -297,12 +300,13 @@ impl SketchCache {
     /// The paragraphs of a content, in order.
     pub(crate) fn paragraphs(
         &mut self,
-        scheme: &StoredScheme,
+        settings: &CollectionSettings,
         content: &RequestContent,
-    ) -> Result<Vec<HashedParagraph>, ProblemDetails> {
-        let (sketcher, buffers) = self.sketcher(scheme, content.len())?;
+    ) -> Result<Vec<PageParagraph>, ProblemDetails> {
+        let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
         let text = sketcher.text(content, buffers);
-        sketcher.paragraphs.of(text)
+        let features = &mut sketcher.features;
+        sketcher.paragraphs.of(text, settings.paragraphs, features)
     }
 
     /// A chunker for one chunking, with the words and characters of a scheme.

@@ -105,16 +105,21 @@ fn resemblance(distance: u32) -> f64 {
     (resemblance * 1e6).round() / 1e6
 }
 
+/// The name of a verdict, as it is sent.
+pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::New => "new",
+        Verdict::Exact => "exact",
+        Verdict::SameFingerprint => "same-fingerprint",
+        Verdict::Near { .. } => "near",
+    }
+}
+
 impl VerdictResponse {
     pub(crate) fn new(verdict: Verdict, content: &ContentKey) -> Self {
         let distance = verdict.distance();
         Self {
-            verdict: match verdict {
-                Verdict::New => "new",
-                Verdict::Exact => "exact",
-                Verdict::SameFingerprint => "same-fingerprint",
-                Verdict::Near { .. } => "near",
-            },
+            verdict: verdict_name(verdict),
             distance,
             score: distance.map_or(0.0, score),
             fingerprint: content.fingerprint,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lookalike::SchemeId;
 
-use crate::document::{ContentKey, StoredDocument};
+use crate::document::{ContentKey, StoredDocument, StoredParagraph};
 use crate::engine::{CollectionEngine, CollectionStats, RecoveryReport, WriteRequest};
 use crate::error::{Result, StoreError};
 use crate::log::MAX_PAYLOAD_BYTES;
@@ -297,17 +297,20 @@ impl Collection {
         self.shared.engine.get(id, now)
     }
 
-    /// Finds the documents that contain paragraphs, at most `limit` for each.
+    /// Finds the documents that contain paragraphs or similar ones within a radius, at most `limit` for each.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] when the collection keeps no paragraphs; failures of the medium.
-    pub fn paragraphs(
+    /// [`StoreError::Invalid`] when the collection keeps no paragraphs, and beyond its radius; failures of the medium.
+    pub fn paragraphs<P: Copy + Into<StoredParagraph>>(
         &self,
-        paragraphs: &[u64],
+        paragraphs: &[P],
+        radius: u32,
         now: UnixMillis,
         limit: usize,
     ) -> Result<Vec<ParagraphMatches>> {
-        self.shared.engine.paragraphs(paragraphs, now, limit)
+        let paragraphs: Vec<StoredParagraph> = paragraphs.iter().copied().map(Into::into).collect();
+        let engine = &self.shared.engine;
+        engine.paragraphs(&paragraphs, radius, now, limit)
     }
 
     /// Visits all documents of one moment, from the one inserted first to the one inserted last, while others write.

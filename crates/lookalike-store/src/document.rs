@@ -57,6 +57,24 @@ impl FromStr for TextHash {
     }
 }
 
+/// A paragraph of a document, or one that is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StoredParagraph {
+    /// Hash of its words: paragraphs of equal hashes count as equal.
+    pub hash: u64,
+    /// Fingerprint, by which similar ones are found; `None` of one that is too short to have a useful one.
+    pub fingerprint: Option<Fingerprint>,
+}
+
+impl From<u64> for StoredParagraph {
+    fn from(hash: u64) -> Self {
+        Self {
+            hash,
+            fingerprint: None,
+        }
+    }
+}
+
 /// A document of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredDocument {
@@ -73,8 +91,8 @@ pub struct StoredDocument {
     pub signature: Option<Vec<u32>>,
     /// Super-shingles.
     pub super_shingles: Option<Vec<u64>>,
-    /// Hashes of its paragraphs, in order.
-    pub paragraphs: Vec<u64>,
+    /// Its paragraphs, in order.
+    pub paragraphs: Vec<StoredParagraph>,
     /// Small data of the user, opaque to the store.
     pub metadata: Vec<u8>,
     /// Its text.
@@ -184,7 +202,7 @@ impl StoredDocument {
             .super_shingles
             .as_ref()
             .map_or(0, |values| values.len() * 8);
-        let numbers = signature + super_shingles + self.paragraphs.len() * 8;
+        let numbers = signature + super_shingles + self.paragraphs.len() * 16;
         let text = self.text.as_ref().map_or(0, String::len);
         let hash = self.text_hash.map_or(0, |hash| hash.0.len());
         self.id.len() + hash + numbers + self.metadata.len() + text
@@ -227,8 +245,7 @@ impl StoredDocument {
             out.extend_from_slice(&hash);
         }
         if !self.paragraphs.is_empty() {
-            put_number(out, self.paragraphs.len() as u64);
-            out.extend(self.paragraphs.iter().flat_map(|hash| hash.to_le_bytes()));
+            encode_paragraphs(&self.paragraphs, out);
         }
         if let Some(values) = &self.signature {
             put_number(out, values.len() as u64);
@@ -252,6 +269,56 @@ impl StoredDocument {
         let (document, end) = outline.document()?;
         *decoder = end;
         Some(document)
+    }
+}
+
+/// Appends a number, the hashes, a bit for each that has a fingerprint, and the fingerprints.
+fn encode_paragraphs(paragraphs: &[StoredParagraph], out: &mut Vec<u8>) {
+    put_number(out, paragraphs.len() as u64);
+    out.extend(paragraphs.iter().flat_map(|part| part.hash.to_le_bytes()));
+    out.extend(paragraphs.chunks(8).map(|eight| {
+        let bits = eight.iter().enumerate();
+        bits.fold(0, |byte, (at, part)| {
+            byte | u8::from(part.fingerprint.is_some()) << at
+        })
+    }));
+    let codes = paragraphs.iter().filter_map(|part| part.fingerprint);
+    out.extend(codes.flat_map(|code| code.0.to_le_bytes()));
+}
+
+/// The paragraphs of a document, in its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct ParagraphBytes<'a> {
+    hashes: &'a [u8],
+    bits: &'a [u8],
+    codes: &'a [u8],
+}
+
+impl<'a> ParagraphBytes<'a> {
+    fn read(from: &mut ByteDecoder<'a>) -> Option<Self> {
+        let count = from.count(8)?;
+        let hashes = from.take(count * 8)?;
+        let bits = from.take(count.div_ceil(8))?;
+        let coded = (0..count).filter(|at| bits[at / 8] >> (at % 8) & 1 == 1);
+        let codes = from.take(coded.count() * 8)?;
+        Some(Self {
+            hashes,
+            bits,
+            codes,
+        })
+    }
+
+    fn iter(self) -> impl Iterator<Item = StoredParagraph> + 'a {
+        let mut codes = self.codes.chunks_exact(8).map(fixed);
+        let hashes = self.hashes.chunks_exact(8).map(fixed).enumerate();
+        hashes.map(move |(at, hash)| {
+            let is_coded = self.bits[at / 8] >> (at % 8) & 1 == 1;
+            let code = if is_coded { codes.next() } else { None };
+            StoredParagraph {
+                hash,
+                fingerprint: code.map(Fingerprint),
+            }
+        })
     }
 }
 
@@ -301,21 +368,26 @@ impl<'a> DocumentOutline<'a> {
         }
     }
 
-    /// The hashes of the paragraphs.
-    pub(crate) fn paragraphs(&self) -> Option<impl Iterator<Item = u64> + 'a> {
+    /// The paragraphs.
+    pub(crate) fn paragraphs(&self) -> Option<impl Iterator<Item = StoredParagraph> + 'a> {
+        self.after_paragraphs()
+            .map(|(paragraphs, _)| paragraphs.iter())
+    }
+
+    /// The paragraphs, and the parts behind them.
+    fn after_paragraphs(&self) -> Option<(ParagraphBytes<'a>, ByteDecoder<'a>)> {
         let mut rest = self.rest;
-        let mut bytes: &[u8] = &[];
+        let mut paragraphs = ParagraphBytes::default();
         if self.flags & PARAGRAPHS != 0 {
-            let count = rest.count(8)?;
-            bytes = rest.take(count * 8)?;
+            paragraphs = ParagraphBytes::read(&mut rest)?;
         }
-        Some(bytes.chunks_exact(8).map(fixed))
+        Some((paragraphs, rest))
     }
 
     /// The metadata.
     pub(crate) fn metadata(&self) -> Option<&'a [u8]> {
-        let mut rest = self.rest;
-        for (flag, size) in [(PARAGRAPHS, 8), (SIGNATURE, 4), (SUPER_SHINGLES, 8)] {
+        let (_, mut rest) = self.after_paragraphs()?;
+        for (flag, size) in [(SIGNATURE, 4), (SUPER_SHINGLES, 8)] {
             if self.flags & flag != 0 {
                 let count = rest.count(size)?;
                 rest.take(count * size)?;
@@ -329,19 +401,15 @@ impl<'a> DocumentOutline<'a> {
 
     /// The whole document, and what follows it.
     fn document(&self) -> Option<(StoredDocument, ByteDecoder<'a>)> {
+        let (paragraphs, mut rest) = self.after_paragraphs()?;
         let mut document = StoredDocument {
             id: self.id.to_owned(),
             fingerprint: self.fingerprint.map(Fingerprint),
             expires: self.expires,
             text_hash: self.text_hash,
-            paragraphs: self.paragraphs()?.collect(),
+            paragraphs: paragraphs.iter().collect(),
             ..StoredDocument::default()
         };
-        let mut rest = self.rest;
-        if self.flags & PARAGRAPHS != 0 {
-            rest.count(8)?;
-            rest.take(document.paragraphs.len() * 8)?;
-        }
         if self.flags & SIGNATURE != 0 {
             let count = rest.count(4)?;
             let values = (0..count).map(|_| rest.fixed32());
@@ -372,14 +440,19 @@ mod tests {
         #[test]
         fn a_document_is_read_as_it_was_written(
             id in ".{1,20}", code: Option<u64>, expires: Option<u64>, hash: Option<[u8; 16]>, signature: Option<Vec<u32>>,
-            super_shingles: Option<Vec<u64>>, paragraphs: Vec<u64>, metadata: Vec<u8>, text: Option<String>,
+            super_shingles: Option<Vec<u64>>, paragraphs: Vec<(u64, Option<u64>)>, metadata: Vec<u8>, text: Option<String>,
         ) {
+            let paragraphs = paragraphs.into_iter().map(|(hash, code)| StoredParagraph {
+                hash,
+                fingerprint: code.map(Fingerprint),
+            });
             let document = StoredDocument {
                 id,
+                paragraphs: paragraphs.collect(),
                 fingerprint: code.map(Fingerprint),
                 expires: expires.map(UnixMillis),
                 text_hash: hash.map(TextHash),
-                signature, super_shingles, paragraphs, metadata, text,
+                signature, super_shingles, metadata, text,
             };
             let mut bytes = Vec::new();
             document.encode(&mut bytes);
@@ -387,6 +460,7 @@ mod tests {
             let mut decoder = ByteDecoder::new(&bytes);
             let outline = DocumentOutline::read(decoder).expect("whole");
             prop_assert!(outline.paragraphs().expect("whole").eq(document.paragraphs.iter().copied()));
+            prop_assert_eq!(outline.metadata(), Some(document.metadata.as_slice()));
             prop_assert_eq!(outline.content(), document.content());
             prop_assert_eq!(StoredDocument::decode(&mut decoder), Some(document));
             prop_assert_eq!(decoder.rest(), [7]);

@@ -49,6 +49,7 @@ mod memtable;
 mod neighbour_cursor;
 mod neighbour_hits;
 mod operations;
+mod paragraph_hits;
 mod run;
 mod settings;
 mod store;
@@ -61,15 +62,16 @@ mod view;
 
 pub use collection::{Collection, CollectionHealth, LARGEST_BATCH};
 pub use document::{
-    ContentKey, LARGEST_DOCUMENT, LONGEST_ID, ParseTextHashError, StoredDocument, TextHash,
+    ContentKey, LARGEST_DOCUMENT, LONGEST_ID, ParseTextHashError, StoredDocument, StoredParagraph,
+    TextHash,
 };
 pub use engine::{CollectionStats, RecoveryReport};
 pub use error::{Result, StoreError};
 pub use maintenance::{SalvageReport, SnapshotSummary, StoreInfo, info, restore, salvage, verify};
 pub use neighbour_cursor::{NeighbourCursor, ParseCursorError};
 pub use operations::{
-    InsertWhen, Neighbour, NeighbourPage, ParagraphMatches, QueryResult, Verdict, WriteOp,
-    WriteOutcome,
+    InsertWhen, Neighbour, NeighbourPage, ParagraphMatches, QueryResult, SimilarParagraph, Verdict,
+    WriteOp, WriteOutcome,
 };
 pub use settings::{CollectionSettings, LARGEST_RADIUS, RetainedParts, StoreTuning, StoredScheme};
 pub use store::{Store, StoreId, StoreOptions};

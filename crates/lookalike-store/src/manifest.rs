@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use lookalike::ParagraphRule;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::{FileIdentity, whole_file};
@@ -31,6 +32,9 @@ pub(crate) struct CollectionManifest {
     pub(crate) radius: u32,
     pub(crate) time_to_live_ms: Option<u64>,
     pub(crate) keep: RetainedParts,
+    /// Division of texts into paragraphs.
+    #[serde(with = "paragraph_rule")]
+    pub(crate) paragraphs: ParagraphRule,
     /// Number of the next file.
     pub(crate) next_file: u64,
     /// Number of the first frame of the first log.
@@ -41,6 +45,26 @@ pub(crate) struct CollectionManifest {
     pub(crate) runs: Vec<RunEntry>,
     /// The latest time that documents were dropped by, in milliseconds since 1970.
     pub(crate) time: u64,
+}
+
+/// A rule for paragraphs, by its name.
+mod paragraph_rule {
+    use lookalike::ParagraphRule;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        rule: &ParagraphRule,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(rule)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<ParagraphRule, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
+    }
 }
 
 /// A run.
@@ -84,6 +108,7 @@ impl CollectionManifest {
             radius: settings.radius,
             time_to_live_ms: settings.time_to_live.map(millis),
             keep: settings.keep,
+            paragraphs: settings.paragraphs,
             next_file: 2,
             frame: 1,
             logs: vec![1],
@@ -102,6 +127,7 @@ impl CollectionManifest {
             radius: self.radius,
             time_to_live: self.time_to_live_ms.map(Duration::from_millis),
             keep: self.keep,
+            paragraphs: self.paragraphs,
         }
     }
 

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashTable};
 
 use crate::bits::AtomicBits;
-use crate::document::{ContentKey, StoredDocument, TextHash};
+use crate::document::{ContentKey, StoredDocument, StoredParagraph, TextHash};
 use crate::id_hash::IdHasher;
 use crate::time::UnixMillis;
 
 use hamming::GrowingHammingIndex;
 use slot_chain::{SlotChain, SlotLinks};
+
+/// Memory of the fingerprint of a paragraph: in up to four buckets of the index, and in the list of its documents.
+const PARAGRAPH_CODE_BYTES: usize = 150;
 
 /// Documents in the order in which they came; a slot is a place in that order.
 #[derive(Debug)]
@@ -28,7 +31,11 @@ pub(crate) struct MemTable {
     code_links: SlotLinks,
     with_text: HashMap<TextHash, SlotChain>,
     text_links: SlotLinks,
+    /// Slots of each paragraph, by its hash.
     paragraphs: HashMap<u64, Vec<u32>>,
+    by_paragraph_code: GrowingHammingIndex,
+    /// Slots of each code of `by_paragraph_code`.
+    with_paragraph_code: Vec<Vec<u32>>,
     /// The first time at which a document expires.
     first_expiry: UnixMillis,
     bytes: usize,
@@ -47,6 +54,8 @@ impl MemTable {
             with_text: HashMap::new(),
             text_links: SlotLinks::default(),
             paragraphs: HashMap::new(),
+            by_paragraph_code: GrowingHammingIndex::new(radius),
+            with_paragraph_code: Vec::new(),
             first_expiry: UnixMillis::NEVER,
             bytes: 0,
         }
@@ -110,16 +119,31 @@ impl MemTable {
             .first_expiry
             .min(document.expires.unwrap_or(UnixMillis::NEVER));
         for &paragraph in &document.paragraphs {
-            let slots = self.paragraphs.entry(paragraph).or_default();
-            if slots.last() != Some(&slot) {
-                slots.push(slot);
-            }
+            self.push_paragraph(paragraph, slot);
         }
         // A document takes some 300 bytes beside its parts, in all the lists it is in.
-        self.bytes += 300 + document.size() + 32 * document.paragraphs.len();
+        self.bytes += 300 + document.size();
         self.documents.push(document);
         self.tombstones.grow(self.documents.len());
         slot
+    }
+
+    fn push_paragraph(&mut self, paragraph: StoredParagraph, slot: u32) {
+        let add = |slots: &mut Vec<u32>| {
+            if slots.last() != Some(&slot) {
+                slots.push(slot);
+            }
+        };
+        add(self.paragraphs.entry(paragraph.hash).or_default());
+        self.bytes += 32;
+        if let Some(code) = paragraph.fingerprint {
+            let (group, new) = self.by_paragraph_code.insert(code.0);
+            if new {
+                self.with_paragraph_code.push(Vec::new());
+            }
+            add(&mut self.with_paragraph_code[group as usize]);
+            self.bytes += PARAGRAPH_CODE_BYTES;
+        }
     }
 
     /// The slot of the document with this id that is not dead, if any.
@@ -189,7 +213,22 @@ impl MemTable {
     }
 
     /// The slots with a paragraph, from the oldest to the newest, dead ones included.
-    pub(crate) fn with_paragraph(&self, paragraph: u64) -> &[u32] {
-        self.paragraphs.get(&paragraph).map_or(&[], Vec::as_slice)
+    pub(crate) fn with_paragraph(&self, hash: u64) -> &[u32] {
+        self.paragraphs.get(&hash).map_or(&[], Vec::as_slice)
+    }
+
+    /// Visits every code of a paragraph within `radius`, with its distance and a name for [`MemTable::with_paragraph_code`].
+    pub(crate) fn search_paragraphs(
+        &self,
+        code: u64,
+        radius: u32,
+        visit: &mut dyn FnMut(u32, u32),
+    ) {
+        self.by_paragraph_code.search(code, radius, visit);
+    }
+
+    /// The slots with a paragraph of a code, from the oldest to the newest, dead ones included.
+    pub(crate) fn with_paragraph_code(&self, group: u32) -> &[u32] {
+        &self.with_paragraph_code[group as usize]
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::document::{ContentKey, DocumentHeader, StoredDocument};
+use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
 use crate::error::Result;
 use crate::neighbour_cursor::NeighbourCursor;
 use crate::time::UnixMillis;
@@ -142,15 +142,27 @@ impl PartialEq for Neighbour {
 
 impl Eq for Neighbour {}
 
-/// Documents that contain a paragraph.
+/// Documents that contain a paragraph or a similar one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParagraphMatches {
-    /// Hash of the paragraph.
-    pub paragraph: u64,
-    /// Ids of documents that contain it, oldest first; empty if it is new.
-    pub documents: Vec<String>,
+    /// The paragraph that was looked for.
+    pub paragraph: StoredParagraph,
+    /// The most similar paragraph of each document: those with the same words first, then by distance, then by age; empty if it
+    /// is new.
+    pub documents: Vec<SimilarParagraph>,
     /// True if there are more than the limit.
     pub more: bool,
+}
+
+/// The paragraph of a document that is most similar to one that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimilarParagraph {
+    /// Id of the document.
+    pub id: String,
+    /// Number of paragraphs of the document before it.
+    pub position: usize,
+    /// [`Verdict::Exact`] if it has the same words; never [`Verdict::New`].
+    pub verdict: Verdict,
 }
 
 /// A change of a collection.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lookalike::hash::xxh3_64;
-use lookalike::{Scheme, SchemeId};
+use lookalike::{ParagraphRule, Scheme, SchemeId};
 use serde::{Deserialize, Serialize};
 
 use crate::document::StoredDocument;
@@ -84,6 +84,8 @@ pub struct CollectionSettings {
     pub time_to_live: Option<Duration>,
     /// Optional parts of documents that are kept.
     pub keep: RetainedParts,
+    /// Division of texts into paragraphs: the store leaves it to those who insert.
+    pub paragraphs: ParagraphRule,
 }
 
 /// Optional parts of a document that a collection keeps beside id, fingerprint, expiry and metadata. Inserts drop the others.
@@ -96,7 +98,7 @@ pub struct RetainedParts {
     pub text_hashes: bool,
     /// Signatures and super-shingles.
     pub signatures: bool,
-    /// Hashes of paragraphs, with a lookup.
+    /// Hashes and fingerprints of paragraphs, with a lookup.
     pub paragraphs: bool,
     /// Texts.
     pub texts: bool,
@@ -128,7 +130,7 @@ impl RetainedParts {
         self
     }
 
-    /// Keeps hashes of paragraphs, or drops them.
+    /// Keeps hashes and fingerprints of paragraphs, or drops them.
     #[must_use]
     pub fn paragraphs(mut self, keep: bool) -> Self {
         self.paragraphs = keep;
@@ -236,6 +238,7 @@ impl CollectionSettings {
             radius: 3,
             time_to_live: None,
             keep: RetainedParts::default(),
+            paragraphs: ParagraphRule::default(),
         }
     }
 
@@ -257,6 +260,13 @@ impl CollectionSettings {
     #[must_use]
     pub fn keep(mut self, keep: RetainedParts) -> Self {
         self.keep = keep;
+        self
+    }
+
+    /// Sets the division of texts into paragraphs.
+    #[must_use]
+    pub fn paragraphs(mut self, rule: ParagraphRule) -> Self {
+        self.paragraphs = rule;
         self
     }
 

@@ -559,5 +559,11 @@ fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<S
     if ours.keep != other.keep {
         told.push(format!("kept parts ({:?} and {:?})", ours.keep, other.keep));
     }
+    if ours.paragraphs != other.paragraphs {
+        told.push(format!(
+            "end of paragraphs ({} and {})",
+            ours.paragraphs, other.paragraphs
+        ));
+    }
     (!told.is_empty()).then(|| told.join(", "))
 }

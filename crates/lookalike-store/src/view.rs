@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use lookalike_hamming::HammingIndex;
 
-use crate::document::{ContentKey, DocumentHeader, StoredDocument};
-use crate::error::Result;
+use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
+use crate::error::{Result, StoreError};
 use crate::memtable::MemTable;
+use crate::operations::SimilarParagraph;
+use crate::paragraph_hits::ParagraphSearch;
 use crate::run::StoredRun;
 use crate::time::UnixMillis;
 
@@ -47,6 +49,15 @@ pub(crate) enum ViewPart<'a> {
     MemTable(u64, &'a MemTable),
 }
 
+/// A paragraph, as a part knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ParagraphKey {
+    /// The hash of its words.
+    Hash(u64),
+    /// Its fingerprint in a run, the name of it in memory.
+    Code(u64),
+}
+
 /// A document that was found, before it is read.
 #[derive(Clone, Debug)]
 pub(crate) struct SearchHit {
@@ -67,6 +78,31 @@ impl FoundDocument {
         match self {
             Self::InMemory(document) => Ok(document),
             Self::InRun(run, place) => run.document(place).map(Arc::new),
+        }
+    }
+
+    /// Its paragraph that is most similar to one that is looked for. Reads one block of the run.
+    pub(crate) fn similar_paragraph(
+        &self,
+        search: &ParagraphSearch,
+    ) -> Result<Option<SimilarParagraph>> {
+        let similar = |id: &str, paragraphs: &[StoredParagraph]| {
+            let (position, verdict) = search.most_similar(paragraphs)?;
+            Some(SimilarParagraph {
+                id: id.to_owned(),
+                position,
+                verdict,
+            })
+        };
+        match self {
+            Self::InMemory(document) => Ok(similar(&document.id, &document.paragraphs)),
+            Self::InRun(run, place) => {
+                let (id, paragraphs) = run.paragraphs(*place)?;
+                let found = similar(&id, &paragraphs);
+                let what = "an index of paragraphs names a document that has none like it";
+                let damaged = || StoreError::damaged(run.path(), 0, what);
+                found.ok_or_else(damaged).map(Some)
+            }
         }
     }
 
@@ -117,7 +153,57 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    fn found(self, place: u32) -> FoundDocument {
+    /// Tells whether a document is live at a time.
+    pub(crate) fn is_alive(self, place: u32, now: UnixMillis) -> bool {
+        match self {
+            Self::Run(run) => run.is_alive(place, now),
+            Self::MemTable(_, memtable) => memtable.is_alive(place, now),
+        }
+    }
+
+    /// Visits key and distance of every fingerprint of a paragraph within the radius.
+    pub(crate) fn search_paragraphs(
+        self,
+        code: u64,
+        radius: u32,
+        visit: &mut dyn FnMut(ParagraphKey, u32),
+    ) {
+        match self {
+            Self::Run(run) => {
+                let mut each = |code, distance| visit(ParagraphKey::Code(code), distance);
+                let found = run.paragraph_index().search(code, radius, &mut each);
+                debug_assert!(found.is_ok());
+            }
+            Self::MemTable(_, memtable) => {
+                let mut each = |group: u32, distance| {
+                    visit(ParagraphKey::Code(group.into()), distance);
+                };
+                memtable.search_paragraphs(code, radius, &mut each);
+            }
+        }
+    }
+
+    /// Visits the documents with a paragraph, ascending, dead ones included, until told to stop. Reads blocks of a run.
+    pub(crate) fn with_paragraph(
+        self,
+        key: ParagraphKey,
+        each: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<()> {
+        match (self, key) {
+            (Self::Run(run), ParagraphKey::Hash(hash)) => run.with_paragraph(hash, each),
+            (Self::Run(run), ParagraphKey::Code(code)) => run.with_paragraph_code(code, each),
+            (Self::MemTable(_, memtable), key) => {
+                let slots = match key {
+                    ParagraphKey::Hash(hash) => memtable.with_paragraph(hash),
+                    ParagraphKey::Code(group) => memtable.with_paragraph_code(group as u32),
+                };
+                slots.iter().take_while(|&&slot| each(slot)).for_each(drop);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn found(self, place: u32) -> FoundDocument {
         match self {
             Self::Run(run) => FoundDocument::InRun(Arc::clone(run), place),
             Self::MemTable(_, memtable) => {

@@ -59,6 +59,7 @@ pub mod feature;
 pub mod hash;
 mod kernel;
 pub mod language;
+mod paragraph;
 pub mod resemblance;
 pub mod scheme;
 pub mod sketch;
@@ -72,6 +73,7 @@ pub use feature::{Anchor, DocumentFields, FeatureExtractor, Features, sort_dedup
 #[doc(hidden)]
 pub use kernel::{force_level, level_name};
 pub use language::Language;
+pub use paragraph::{ParagraphRule, ParagraphRuleError};
 pub use resemblance::{
     containment, intersection_at_least, intersection_size, prefix_len, resemblance, resemblance_of,
     shared_needed,

@@ -109,6 +109,10 @@ pub(super) struct ParagraphArguments {
     #[command(flatten)]
     documents: SentDocuments,
 
+    /// Largest distance of similar paragraphs, up to the radius of the collection
+    #[arg(long, value_name = "BITS", help_heading = "Question")]
+    radius: Option<u32>,
+
     /// Largest number of documents of a paragraph to show
     #[arg(long, value_name = "N", help_heading = "Question")]
     limit: Option<u32>,
@@ -176,9 +180,10 @@ pub(super) fn paragraphs(
     client: &ServiceClient,
     arguments: &ParagraphArguments,
 ) -> Result<(), Failure> {
+    let radius = arguments.radius.map(|bits| ("radius", bits.to_string()));
     let limit = arguments.limit.map(|most| ("limit", most.to_string()));
     let operation = DocumentOperation {
-        question: limit.into_iter().collect(),
+        question: radius.into_iter().chain(limit).collect(),
         ..DocumentOperation::named("paragraphs")
     };
     operation.send(client, &arguments.documents)

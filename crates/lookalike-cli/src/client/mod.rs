@@ -72,7 +72,7 @@ enum ClientCommand {
     Insert(InsertArguments),
     /// Give the verdict and insert what is new, in one step
     CheckAndInsert(CheckAndInsertArguments),
-    /// Tell which paragraphs were seen before, and the known share of each page
+    /// Tell which paragraphs were seen before, the same or similar, and the known shares of each page
     Paragraphs(ParagraphArguments),
     /// Print the documents of a list in the order of what is new in each
     Rerank(overlap::RerankArguments),
@@ -192,6 +192,11 @@ struct CreateArguments {
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     keep: Vec<String>,
 
+    /// What ends a paragraph, with --keep paragraphs: blank, lines or auto [default: auto, which is lines
+    /// for texts without blank lines]
+    #[arg(long, value_name = "RULE")]
+    paragraphs: Option<String>,
+
     /// Keep no hashes of texts, 16 bytes a document: no verdict is exact then, but same-fingerprint
     #[arg(long)]
     no_text_hashes: bool,
@@ -259,6 +264,7 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
         ("radius", arguments.radius.map(Value::from)),
         ("ttl_seconds", arguments.ttl.map(Value::from)),
         ("scheme", arguments.scheme.clone().map(Value::from)),
+        ("paragraphs", arguments.paragraphs.clone().map(Value::from)),
     ];
     for (name, value) in given {
         if let Some(value) = value {

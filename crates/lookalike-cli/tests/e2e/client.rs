@@ -168,7 +168,7 @@ fn documents_are_checked_inserted_and_shown_from_scripts() {
     );
     let paragraphs = client(&service, &["paragraphs", "pages", pages]).succeed();
     assert_eq!(
-        paragraphs.lines()[0]["known_share"],
+        paragraphs.lines()[0]["exact_share"],
         0.0,
         "a page is not told of itself"
     );
@@ -506,6 +506,53 @@ fn the_file_says_what_flags_and_environment_do_not() {
     missing.says(&["--data"]);
     let value: Value = printed(&[]);
     assert!(value["config"].is_string());
+}
+
+#[test]
+fn similar_paragraphs_are_told_with_their_documents_and_positions() {
+    let folder = Folder::new();
+    let words =
+        |from: u32| -> Vec<String> { (from..from + 80).map(|at| format!("w{at}")).collect() };
+    let (first, second) = (words(0).join(" "), words(100).join(" "));
+    let mut changed = words(100);
+    changed[1] = "another".to_owned();
+    let law = folder.add(
+        "law.jsonl",
+        record("law", &format!("{first}\n{second}\nThe end")),
+    );
+    let page = format!("{}\nThe  End!\n{}", changed.join(" "), words(200).join(" "));
+    let page = folder.add("page.jsonl", record("page", &page));
+    let service = Service::start(&folder.path("data"), &[]);
+    let create = |flags: &[&str]| {
+        let words = [&["create", "laws", "--radius", "12"], flags].concat();
+        client(&service, &words)
+    };
+    create(&["--paragraphs", "lines"])
+        .fail(1)
+        .says(&["keep.paragraphs"]);
+    create(&["--keep", "paragraphs", "--paragraphs", "sentences"]).fail(1);
+    let made = create(&["--keep", "paragraphs", "--paragraphs", "lines"]).succeed();
+    assert_eq!(made.json()["paragraphs"], "lines");
+    client(&service, &["insert", "laws", law.to_str().unwrap()]).succeed();
+    let ask = |flags: &[&str]| {
+        let words = [&["paragraphs", "laws", page.to_str().unwrap()], flags].concat();
+        client(&service, &words).succeed().json()
+    };
+    let answer = ask(&[]);
+    let verdicts = |answer: &Value| {
+        let all = answer["paragraphs"].as_array().unwrap().iter();
+        all.map(|paragraph| paragraph["verdict"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(verdicts(&answer), ["near", "exact", "new"]);
+    let nearest = &answer["paragraphs"][0]["documents"][0];
+    assert_eq!(
+        (&nearest["id"], &nearest["position"]),
+        (&json!("law"), &json!(1))
+    );
+    let shares = (&answer["known_share"], &answer["exact_share"]);
+    assert_eq!(shares, (&json!(0.506173), &json!(0.012346)));
+    assert_eq!(verdicts(&ask(&["--radius", "0"])), ["new", "exact", "new"]);
 }
 
 #[test]

@@ -198,7 +198,11 @@ fn an_archive_does_not_depend_on_threads_or_memory() {
     build(&[&input], &folder.path("little"))
         .args(["--memory", "64M", "--threads", "1"])
         .fail(1)
-        .says(&["compressing a block", "raise --memory to at least", "--block"]);
+        .says(&[
+            "compressing a block",
+            "raise --memory to at least",
+            "--block",
+        ]);
     assert!(!folder.path("little").exists());
 }
 

@@ -17,7 +17,9 @@ use crate::app_state::AppState;
 use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
 use crate::recall::RecallResponse;
-use crate::request::{ChangedCollection, EncodedBody, KeptParts, NewCollection};
+use crate::request::{
+    ChangedCollection, EncodedBody, KeptParts, NewCollection, ParagraphRuleOption,
+};
 use crate::response::{json, with_permit};
 
 /// A collection as it is shown.
@@ -43,6 +45,9 @@ struct OpenCollectionInfo {
     /// `null`: documents live for ever, unless they have a time of their own.
     ttl_seconds: Option<u64>,
     keep: KeptParts,
+    /// What ends a paragraph, where paragraphs are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paragraphs: Option<ParagraphRuleOption>,
     recall: RecallResponse,
     /// Documents that live.
     documents: u64,
@@ -84,6 +89,7 @@ impl OpenCollectionInfo {
             radius: settings.radius,
             ttl_seconds: settings.time_to_live.map(|life| life.as_secs()),
             keep: settings.keep.into(),
+            paragraphs: settings.keep.paragraphs.then(|| settings.paragraphs.into()),
             recall: RecallResponse::of(&settings),
             documents: stats.documents,
             stored: stats.stored,

@@ -1,20 +1,22 @@
 //! Pages paragraph by paragraph: which were seen before, where, and what share of the page is known (Yu, Hu and Zhang).
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use axum::response::Response;
-use lookalike_store::ParagraphMatches;
+use lookalike_store::{ParagraphMatches, StoredParagraph, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::collection_request::{CollectionRequest, CollectionTask, RequestCost};
 use crate::operation::ApiOperation;
-use crate::paragraph::HashedParagraph;
+use crate::paragraph::PageParagraph;
 use crate::problem::ProblemDetails;
 use crate::request::{HASHES, ItemResponse, PageItem, PageOptions, ParagraphQuery, packed};
+use crate::verdict::verdict_name;
 
-/// Bytes of ids in an answer; paragraphs beyond them say how they are, but not where they were seen.
-const IDS: usize = 1 << 20;
+/// Bytes of documents in an answer; paragraphs beyond them say how they are, but not where they were seen.
+const DOCUMENTS: usize = 1 << 20;
 
 /// Known paragraphs of a page.
 #[derive(Serialize, JsonSchema)]
@@ -22,17 +24,27 @@ const IDS: usize = 1 << 20;
 pub(crate) struct PageResponse {
     /// In the order of the page.
     paragraphs: Vec<ParagraphResponse>,
-    /// Number of paragraphs that were seen before.
+    /// Number of paragraphs that were seen before, the same or similar.
     known: usize,
-    /// Words of all of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    words: Option<usize>,
-    /// Words of those that were seen before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    known_words: Option<usize>,
-    /// The share of words that were seen before, from 0 to 1; of a page without words 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    known_share: Option<f64>,
+    /// Number of those that were seen with the same words.
+    exact: usize,
+    #[serde(flatten)]
+    words: Option<PageWords>,
+}
+
+/// Words of a page, by what is known of their paragraphs; left out for hashes.
+#[derive(Serialize, JsonSchema)]
+struct PageWords {
+    /// Words of all paragraphs.
+    words: usize,
+    /// Words of those that were seen before, the same or similar.
+    known_words: usize,
+    /// The share of words in these, from 0 to 1; of a page without words 0.
+    known_share: f64,
+    /// Words of those that were seen with the same words.
+    exact_words: usize,
+    /// The share of words in these.
+    exact_share: f64,
 }
 
 /// A paragraph.
@@ -41,14 +53,42 @@ pub(crate) struct PageResponse {
 struct ParagraphResponse {
     /// 16 hexadecimal digits, by which it can be asked for again.
     hash: String,
+    /// Its fingerprint, 16 hexadecimal digits, by which similar ones are found; left out for one that is too short to have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
     /// Its words.
     #[serde(skip_serializing_if = "Option::is_none")]
     words: Option<usize>,
-    /// True if a document has it.
-    known: bool,
-    /// Documents that have it, from the one inserted first on.
-    documents: Vec<String>,
+    /// `exact`: a document has a paragraph with the same words. `same-fingerprint`: one has a paragraph with the same fingerprint.
+    /// `near`: one has a paragraph within the radius. `new`: none has.
+    #[schemars(extend("enum" = ["new", "near", "same-fingerprint", "exact"]))]
+    verdict: &'static str,
+    /// Distance of the nearest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<u32>,
+    /// Documents with the same paragraph, or a similar one: the nearest first, then from the one inserted first on.
+    documents: Vec<SimilarDocument>,
     /// True if there are more documents than are shown.
+    more: bool,
+}
+
+/// A document, and its paragraph that is most similar.
+#[derive(Clone, Serialize, JsonSchema)]
+#[schemars(rename = "SimilarParagraph")]
+struct SimilarDocument {
+    id: String,
+    /// Number of paragraphs before it.
+    position: usize,
+    #[schemars(extend("enum" = ["near", "same-fingerprint", "exact"]))]
+    verdict: &'static str,
+    distance: u32,
+}
+
+/// What is known of a paragraph.
+#[derive(Clone)]
+struct KnownParagraph {
+    verdict: Verdict,
+    documents: Vec<SimilarDocument>,
     more: bool,
 }
 
@@ -62,42 +102,61 @@ impl ItemResponse for PageResponse {
 pub(crate) async fn paragraphs(
     request: CollectionRequest<PageOptions>,
 ) -> Result<Response, ProblemDetails> {
-    let limit = request.options.limit()?;
+    let (limit, scope) = (request.options.limit()?, request.options.scope()?);
     let cost = RequestCost {
-        fixed: 2 * IDS,
-        // The shortest paragraph has three bytes.
-        byte: size_of::<ParagraphResponse>() / 3 + 40,
+        fixed: 2 * DOCUMENTS,
+        // The shortest paragraph has two bytes, its line end included.
+        byte: size_of::<ParagraphResponse>() / 2 + 60,
         ..RequestCost::default()
     };
     let work = move |mut task: CollectionTask<'_>| {
-        let mut room = IDS;
+        let radius = scope.radius_in(&task.collection)?;
+        let mut lookup = ParagraphLookup {
+            radius,
+            limit,
+            room: DOCUMENTS,
+        };
         let items = task.items::<PageItem>()?;
         let pages = items.try_map(|page, place| {
-            task.look_up(page, limit, &mut room)
+            lookup
+                .page(&mut task, page)
                 .map_err(|problem| problem.at(place))
         });
         let (pages, shape) = pages?.into_parts();
         task.app
             .metrics
             .documents(ApiOperation::Paragraphs, pages.len());
+        let paragraphs = pages.iter().flat_map(|page| &page.paragraphs);
+        task.app
+            .metrics
+            .paragraphs(paragraphs.map(|paragraph| paragraph.verdict));
         Ok(shape.write(&pages))
     };
     request.answer(cost, work).await
 }
 
-impl CollectionTask<'_> {
-    fn look_up(
+/// Paragraphs that a request asks for.
+struct ParagraphLookup {
+    radius: u32,
+    /// Most documents of a paragraph.
+    limit: usize,
+    /// Bytes of documents that may follow.
+    room: usize,
+}
+
+impl ParagraphLookup {
+    fn page(
         &mut self,
+        task: &mut CollectionTask<'_>,
         mut page: PageItem,
-        limit: usize,
-        room: &mut usize,
     ) -> Result<PageResponse, ProblemDetails> {
         match page.paragraphs()? {
             ParagraphQuery::Of(content) => {
-                let found = self.cache.paragraphs(&self.settings.scheme, &content)?;
-                let hashes: Vec<u64> = found.iter().map(|paragraph| paragraph.hash).collect();
-                let seen = self.seen(&hashes, page.id.as_deref(), limit, room)?;
-                Ok(PageResponse::of(seen, &found))
+                let found = task.cache.paragraphs(&task.settings, &content)?;
+                let keys: Vec<StoredParagraph> = found.iter().map(|found| found.key).collect();
+                let mut page = PageResponse::of(self.all(task, &keys, page.id.as_deref())?);
+                page.count_words(&found);
+                Ok(page)
             }
             ParagraphQuery::Hashes(hashes) if hashes.len() > HASHES => {
                 Err(ProblemDetails::invalid(
@@ -106,80 +165,150 @@ impl CollectionTask<'_> {
                 ))
             }
             ParagraphQuery::Hashes(hashes) => {
-                let paragraphs = self.seen(&hashes, page.id.as_deref(), limit, room)?;
-                Ok(PageResponse {
-                    known: paragraphs.iter().filter(|seen| seen.known).count(),
-                    paragraphs,
-                    words: None,
-                    known_words: None,
-                    known_share: None,
-                })
+                let keys: Vec<StoredParagraph> = hashes.into_iter().map(Into::into).collect();
+                Ok(PageResponse::of(self.all(
+                    task,
+                    &keys,
+                    page.id.as_deref(),
+                )?))
             }
         }
     }
 
     /// Finds the documents of paragraphs, without one document. Looks up each distinct paragraph once.
-    fn seen(
-        &self,
-        hashes: &[u64],
+    fn all(
+        &mut self,
+        task: &CollectionTask<'_>,
+        keys: &[StoredParagraph],
         own: Option<&str>,
-        limit: usize,
-        room: &mut usize,
     ) -> Result<Vec<ParagraphResponse>, ProblemDetails> {
-        let mut known: HashMap<u64, (bool, bool, Vec<String>)> = HashMap::new();
-        let mut all = Vec::with_capacity(hashes.len());
-        for &hash in hashes {
-            if let std::collections::hash_map::Entry::Vacant(place) = known.entry(hash) {
-                // One more for the document itself, one to know of others.
-                let found = self.collection.paragraphs(&[hash], self.now, limit + 2)?;
-                place.insert(
-                    found
-                        .into_iter()
-                        .next()
-                        .map_or_else(Default::default, |found| others(found, own, limit)),
-                );
-            }
-            let (is_known, more, documents) = &known[&hash];
-            let bytes: usize = documents.iter().map(String::len).sum();
-            let fits = bytes <= *room;
-            *room -= if fits { bytes } else { 0 };
-            all.push(ParagraphResponse {
-                hash: format!("{hash:016x}"),
-                words: None,
-                known: *is_known,
-                documents: if fits { documents.clone() } else { Vec::new() },
-                more: *more || !fits,
-            });
+        let mut known: HashMap<StoredParagraph, KnownParagraph> = HashMap::new();
+        let mut all = Vec::with_capacity(keys.len());
+        for &key in keys {
+            let known = match known.entry(key) {
+                Entry::Occupied(place) => place.into_mut(),
+                Entry::Vacant(place) => {
+                    // One more for the document itself, one to know of others.
+                    let most = self.limit + 2;
+                    let found = task
+                        .collection
+                        .paragraphs(&[key], self.radius, task.now, most)?;
+                    let found = found.into_iter().next();
+                    place.insert(found.map_or_else(KnownParagraph::new, |found| {
+                        KnownParagraph::of(found, own, self.limit)
+                    }))
+                }
+            };
+            self.make_room(known);
+            all.push(ParagraphResponse::new(key, known));
         }
         Ok(all)
     }
+
+    /// Takes room for the documents of a paragraph, or leaves them out.
+    fn make_room(&mut self, known: &mut KnownParagraph) {
+        let documents = known.documents.iter();
+        let bytes = documents.map(|document| document.id.len() + size_of::<SimilarDocument>());
+        match self.room.checked_sub(bytes.sum()) {
+            Some(room) => self.room = room,
+            None => {
+                known.documents = Vec::new();
+                known.more = true;
+            }
+        }
+    }
 }
 
-/// Removes a page's own document from the documents of a paragraph, and applies the limit.
-fn others(found: ParagraphMatches, own: Option<&str>, limit: usize) -> (bool, bool, Vec<String>) {
-    let mut documents = found.documents;
-    documents.retain(|id| Some(id.as_str()) != own);
-    let known = !documents.is_empty();
-    let more = found.more || documents.len() > limit;
-    documents.truncate(limit);
-    (known, more, documents)
+impl ParagraphResponse {
+    fn new(key: StoredParagraph, known: &KnownParagraph) -> Self {
+        Self {
+            hash: format!("{:016x}", key.hash),
+            fingerprint: key.fingerprint.map(|code| code.to_string()),
+            words: None,
+            verdict: verdict_name(known.verdict),
+            distance: known.verdict.distance(),
+            documents: known.documents.clone(),
+            more: known.more,
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.distance.is_some()
+    }
+
+    fn is_exact(&self) -> bool {
+        self.verdict == verdict_name(Verdict::Exact)
+    }
+}
+
+impl KnownParagraph {
+    /// Of a paragraph that no document has.
+    fn new() -> Self {
+        Self {
+            verdict: Verdict::New,
+            documents: Vec::new(),
+            more: false,
+        }
+    }
+
+    /// Removes a page's own document from the documents of a paragraph, and applies the limit.
+    fn of(found: ParagraphMatches, own: Option<&str>, limit: usize) -> Self {
+        let mut documents = found.documents;
+        documents.retain(|similar| Some(similar.id.as_str()) != own);
+        let verdict = documents
+            .first()
+            .map_or(Verdict::New, |nearest| nearest.verdict);
+        let more = found.more || documents.len() > limit;
+        documents.truncate(limit);
+        let shown = documents.into_iter().map(|similar| SimilarDocument {
+            id: similar.id,
+            position: similar.position,
+            verdict: verdict_name(similar.verdict),
+            distance: similar.verdict.distance().unwrap_or_default(),
+        });
+        Self {
+            verdict,
+            documents: shown.collect(),
+            more,
+        }
+    }
 }
 
 impl PageResponse {
-    fn of(mut paragraphs: Vec<ParagraphResponse>, found: &[HashedParagraph]) -> Self {
-        for (seen, paragraph) in paragraphs.iter_mut().zip(found) {
-            seen.words = Some(paragraph.words);
-        }
-        let words: usize = found.iter().map(|paragraph| paragraph.words).sum();
-        let known = paragraphs.iter().filter(|seen| seen.known);
-        let known_words: usize = known.clone().filter_map(|seen| seen.words).sum();
-        let share = known_words as f64 / words.max(1) as f64;
+    fn of(paragraphs: Vec<ParagraphResponse>) -> Self {
+        let count = |is: fn(&ParagraphResponse) -> bool| {
+            paragraphs.iter().filter(|paragraph| is(paragraph)).count()
+        };
         Self {
-            known: known.count(),
+            known: count(ParagraphResponse::is_known),
+            exact: count(ParagraphResponse::is_exact),
             paragraphs,
-            words: Some(words),
-            known_words: Some(known_words),
-            known_share: Some((share * 1e6).round() / 1e6),
+            words: None,
         }
+    }
+
+    /// Adds the words of the paragraphs, and the shares of them that are known.
+    fn count_words(&mut self, found: &[PageParagraph]) {
+        for (response, paragraph) in self.paragraphs.iter_mut().zip(found) {
+            response.words = Some(paragraph.words);
+        }
+        let count = |is: fn(&ParagraphResponse) -> bool| -> usize {
+            let counted = self.paragraphs.iter().filter(|paragraph| is(paragraph));
+            counted.filter_map(|paragraph| paragraph.words).sum()
+        };
+        let words = count(|_| true);
+        let share = |part: usize| {
+            let share = part as f64 / words.max(1) as f64;
+            (share * 1e6).round() / 1e6
+        };
+        let known_words = count(ParagraphResponse::is_known);
+        let exact_words = count(ParagraphResponse::is_exact);
+        self.words = Some(PageWords {
+            words,
+            known_words,
+            known_share: share(known_words),
+            exact_words,
+            exact_share: share(exact_words),
+        });
     }
 }

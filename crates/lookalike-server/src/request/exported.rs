@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lookalike::Fingerprint;
-use lookalike_store::{StoredDocument, TextHash, UnixMillis};
+use lookalike_store::{StoredDocument, StoredParagraph, TextHash, UnixMillis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -12,6 +12,9 @@ use super::fields::{HASH, HEX, HexFingerprint, HexTextHash, LONGEST_ID, check_id
 use super::items::RequestItem;
 use super::packed::PackedReader;
 use crate::problem::ProblemDetails;
+
+/// Pattern of 16 or 32 hexadecimal digits.
+const PARAGRAPH: &str = "^([0-9a-fA-F]{16}){1,2}$";
 
 /// A document as an export has it, a line each.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -49,10 +52,10 @@ pub(crate) struct ExportedDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub(crate) super_shingles: Option<HexWords<16>>,
-    /// Hashes of its paragraphs, in order.
+    /// Its paragraphs in order: 16 hexadecimal digits of the hash, and of all but short ones 16 of the fingerprint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>", inner(regex(pattern = HEX)))]
-    pub(crate) paragraphs: Vec<HexFingerprint>,
+    #[schemars(with = "Vec<String>", inner(regex(pattern = PARAGRAPH)))]
+    pub(crate) paragraphs: Vec<HexParagraph>,
     /// Its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
@@ -92,6 +95,35 @@ impl<'de, const DIGITS: usize> Deserialize<'de> for HexWords<DIGITS> {
     }
 }
 
+/// A paragraph in hexadecimal digits.
+#[derive(Debug)]
+pub(crate) struct HexParagraph(StoredParagraph);
+
+impl Serialize for HexParagraph {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let StoredParagraph { hash, fingerprint } = self.0;
+        match fingerprint {
+            Some(code) => serializer.collect_str(&format_args!("{hash:016x}{code}")),
+            None => serializer.collect_str(&format_args!("{hash:016x}")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HexParagraph {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words = HexWords::<16>::deserialize(deserializer)?;
+        let (hash, fingerprint) = match words.0[..] {
+            [hash] => (hash, None),
+            [hash, code] => (hash, Some(Fingerprint(code))),
+            _ => {
+                let wrong = "expected 16 or 32 hexadecimal digits";
+                return Err(serde::de::Error::custom(wrong));
+            }
+        };
+        Ok(Self(StoredParagraph { hash, fingerprint }))
+    }
+}
+
 impl From<&StoredDocument> for ExportedDocument {
     fn from(document: &StoredDocument) -> Self {
         let signature = document.signature.as_ref();
@@ -107,7 +139,7 @@ impl From<&StoredDocument> for ExportedDocument {
             paragraphs: document
                 .paragraphs
                 .iter()
-                .map(|&hash| HexFingerprint(Fingerprint(hash)))
+                .map(|&paragraph| HexParagraph(paragraph))
                 .collect(),
             text: document.text.clone(),
         }
@@ -141,7 +173,7 @@ impl ExportedDocument {
             signature,
             super_shingles: self.super_shingles.map(|HexWords(words)| words),
             paragraphs: paragraphs
-                .map(|HexFingerprint(Fingerprint(hash))| hash)
+                .map(|HexParagraph(paragraph)| paragraph)
                 .collect(),
             metadata: metadata_bytes(self.metadata)?,
             text: self.text,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lookalike::Fingerprint;
+use lookalike::{Fingerprint, ParagraphRule};
 use lookalike_store::{
     CollectionSettings, LARGEST_RADIUS, RetainedParts, StoredScheme, TextHash, UnixMillis,
 };
@@ -171,7 +171,7 @@ pub(crate) struct PageItem {
     pub(crate) id: Option<String>,
     text: Option<String>,
     html: Option<String>,
-    /// Hashes that an earlier answer gave, 16 hexadecimal digits each; at most 10,000 in a request.
+    /// Hashes that an earlier answer gave, 16 hexadecimal digits each, at most 10,000 in a request: finds equal paragraphs only.
     #[schemars(with = "Option<Vec<String>>", length(max = HASHES), inner(regex(pattern = HEX)))]
     hashes: Option<Vec<HexFingerprint>>,
 }
@@ -271,6 +271,39 @@ pub(crate) struct NewCollection {
     ttl_seconds: Option<u64>,
     /// Optional parts of documents to keep; by default hashes of texts only.
     keep: Option<KeptParts>,
+    /// What ends a paragraph, where paragraphs are kept: `blank` lines, the ends of `lines`, or `auto` (the default): blank lines in
+    /// texts that have some between others, else the ends of lines.
+    paragraphs: Option<ParagraphRuleOption>,
+}
+
+/// End of a paragraph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ParagraphRule")]
+pub(crate) enum ParagraphRuleOption {
+    Auto,
+    Blank,
+    Lines,
+}
+
+impl From<ParagraphRuleOption> for ParagraphRule {
+    fn from(rule: ParagraphRuleOption) -> Self {
+        match rule {
+            ParagraphRuleOption::Auto => Self::Auto,
+            ParagraphRuleOption::Blank => Self::Blank,
+            ParagraphRuleOption::Lines => Self::Lines,
+        }
+    }
+}
+
+impl From<ParagraphRule> for ParagraphRuleOption {
+    fn from(rule: ParagraphRule) -> Self {
+        match rule {
+            ParagraphRule::Auto => Self::Auto,
+            ParagraphRule::Blank => Self::Blank,
+            ParagraphRule::Lines => Self::Lines,
+        }
+    }
 }
 
 /// Parts of documents that are kept.
@@ -283,7 +316,7 @@ pub(crate) struct KeptParts {
     pub(crate) texts: bool,
     /// Signatures of 128 minima: the resemblance of neighbours can be estimated, at 512 bytes a document.
     pub(crate) signatures: bool,
-    /// Hashes of paragraphs: each can be asked for.
+    /// Hashes and fingerprints of paragraphs: the same and similar ones are found.
     pub(crate) paragraphs: bool,
 }
 
@@ -526,7 +559,14 @@ impl NewCollection {
             .signatures(signatures)
             .paragraphs(paragraphs)
             .texts(texts);
-        Ok(settings)
+        match self.paragraphs {
+            Some(_) if !paragraphs => Err(ProblemDetails::invalid(
+                "the collection keeps no paragraphs, but names what ends one",
+                "set `keep.paragraphs`, or leave `paragraphs` out",
+            )),
+            Some(rule) => Ok(settings.paragraphs(rule.into())),
+            None => Ok(settings),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) use exported::ExportedDocument;
 pub(crate) use fields::{
     ChangedCollection, ChunkedDocument, ChunkedItem, ContentItem, DocumentId, DocumentMeta,
     ExpiringDocument, HASHES, KeptParts, NAME, NewCollection, NewDocument, NewSnapshot, PageItem,
-    ParagraphQuery,
+    ParagraphQuery, ParagraphRuleOption,
 };
 pub(crate) use items::{
     EncodedBody, ItemResponse, ItemsShape, RequestItem, RequestItems, parse_one,

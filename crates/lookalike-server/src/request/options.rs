@@ -113,6 +113,9 @@ pub(crate) struct CheckAndInsertOptions {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageOptions {
+    /// Largest distance of similar paragraphs, at most that of the collection, which is the default.
+    #[schemars(range(max = LARGEST_RADIUS))]
+    radius: Option<u32>,
     /// Most documents of a paragraph: 10 unless told otherwise, at most 100.
     #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
@@ -330,6 +333,10 @@ impl CopiesOptions {
 }
 
 impl PageOptions {
+    pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
+        SearchScope::new(self.radius, None)
+    }
+
     pub(crate) fn limit(&self) -> Result<usize, ProblemDetails> {
         checked_limit(self.limit)
     }

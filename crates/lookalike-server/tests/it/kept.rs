@@ -141,6 +141,12 @@ async fn a_signature_estimates_what_a_text_would_tell() {
     assert!(verified.get("diff").is_none());
 }
 
+/// Documents that have a paragraph.
+fn ids(paragraph: &Value) -> Value {
+    let documents = paragraph["documents"].as_array().unwrap().iter();
+    documents.map(|document| document["id"].clone()).collect()
+}
+
 #[tokio::test]
 async fn paragraphs_are_known_by_where_they_were_seen() {
     let service = keeping(json!({"paragraphs": true})).await;
@@ -155,20 +161,14 @@ async fn paragraphs_are_known_by_where_they_were_seen() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|seen| {
-            (
-                seen["known"].clone(),
-                seen["documents"].clone(),
-                seen["words"].clone(),
-            )
-        })
+        .map(|seen| (seen["verdict"].clone(), ids(seen), seen["words"].clone()))
         .collect();
     assert_eq!(
         shown,
         [
-            (json!(true), json!(["a"]), json!(3)),
-            (json!(false), json!([]), json!(3)),
-            (json!(true), json!(["a", "b"]), json!(7)),
+            (json!("exact"), json!(["a"]), json!(3)),
+            (json!("new"), json!([]), json!(3)),
+            (json!("exact"), json!(["a", "b"]), json!(7)),
         ]
     );
     assert_eq!(
@@ -186,10 +186,10 @@ async fn paragraphs_are_known_by_where_they_were_seen() {
         .ask("paragraphs?limit=1", json!([own, page]))
         .await
         .is(200);
-    assert_eq!(answer[0]["paragraphs"][0]["known"], false);
-    assert_eq!(answer[0]["paragraphs"][2]["documents"], json!(["b"]));
+    assert_eq!(answer[0]["paragraphs"][0]["verdict"], "new");
+    assert_eq!(ids(&answer[0]["paragraphs"][2]), json!(["b"]));
     assert_eq!(answer[0]["paragraphs"][2]["more"], false);
-    assert_eq!(answer[1]["paragraphs"][2]["documents"], json!(["a"]));
+    assert_eq!(ids(&answer[1]["paragraphs"][2]), json!(["a"]));
     assert_eq!(answer[1]["paragraphs"][2]["more"], true);
     let hash = &answer[1]["paragraphs"][0]["hash"];
     let again = service
@@ -198,11 +198,11 @@ async fn paragraphs_are_known_by_where_they_were_seen() {
         .is(200);
     assert_eq!(
         (
-            &again["paragraphs"][0]["known"],
-            &again["paragraphs"][1]["known"],
+            &again["paragraphs"][0]["verdict"],
+            &again["paragraphs"][1]["verdict"],
             &again["known"]
         ),
-        (&json!(true), &json!(false), &json!(1))
+        (&json!("exact"), &json!("new"), &json!(1))
     );
     service.ask("delete", json!({"id": "a"})).await.is(200);
     let gone = service

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::CollectionEngine;
-use crate::document::{ContentKey, StoredDocument};
+use crate::document::{ContentKey, StoredDocument, StoredParagraph};
 use crate::error::{Result, StoreError};
 use crate::neighbour_hits::{NeighbourHits, may_be_copy, verdict};
 use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult, Verdict};
+use crate::paragraph_hits::{ParagraphHit, ParagraphSearch};
 use crate::run::StoredRun;
 use crate::settings::check_radius;
 use crate::time::UnixMillis;
 use crate::view::{
-    CollectionView, FoundDocument, StoredCopy, ViewPart, find_in_runs, find_text_in_memory,
-    find_text_in_runs,
+    CollectionView, StoredCopy, ViewPart, find_in_runs, find_text_in_memory, find_text_in_runs,
 };
 
 /// The documents of a moment: runs with their tombstones, and the live documents in memory.
@@ -132,10 +132,11 @@ impl CollectionEngine {
         Ok(None)
     }
 
-    /// Finds the documents that contain paragraphs.
+    /// Finds the documents that contain paragraphs or similar ones.
     pub(crate) fn paragraphs(
         &self,
-        paragraphs: &[u64],
+        paragraphs: &[StoredParagraph],
+        radius: u32,
         now: UnixMillis,
         limit: usize,
     ) -> Result<Vec<ParagraphMatches>> {
@@ -143,79 +144,65 @@ impl CollectionEngine {
             let what = "this collection keeps no paragraphs";
             return Err(StoreError::Invalid(what.to_owned()));
         }
+        check_radius(radius, self.radius)?;
         let now = self.now(now);
-        paragraphs
-            .iter()
-            .map(|&paragraph| self.paragraph(paragraph, now, limit))
+        let searches = paragraphs.iter().map(|&paragraph| ParagraphSearch {
+            paragraph,
+            radius,
+            now,
+        });
+        searches
+            .map(|search| self.paragraph(&search, limit))
             .collect()
     }
 
-    fn paragraph(&self, paragraph: u64, now: UnixMillis, limit: usize) -> Result<ParagraphMatches> {
+    fn paragraph(&self, search: &ParagraphSearch, limit: usize) -> Result<ParagraphMatches> {
         let most = limit.saturating_add(1);
         let mut slack = most;
-        loop {
-            // Candidates are read without the lock, then filtered under it, at one moment.
+        let (found, more) = loop {
+            // Runs are read without the lock; what died meanwhile is left out under it, at one moment.
             let runs = self.view().runs.clone();
-            let (mut candidates, mut cut) = (Vec::new(), false);
-            for run in &runs {
-                let mut left = slack;
-                run.with_paragraph(paragraph, &mut |place| {
-                    if run.is_alive(place, now) {
-                        cut |= left == 0;
-                        candidates.extend((left > 0).then(|| (Arc::clone(run), place)));
-                        left = left.saturating_sub(1);
+            let stored = runs
+                .iter()
+                .map(|run| search.hits(ViewPart::Run(run), slack));
+            let stored: Vec<Vec<ParagraphHit>> = stored.collect::<Result<_>>()?;
+            let view = self.view();
+            if !view.has_runs(&runs) {
+                continue;
+            }
+            let (mut hits, mut is_cut) = (Vec::new(), false);
+            for (at, part) in view.parts().enumerate() {
+                let of_part = match stored.get(at) {
+                    Some(stored) => {
+                        let alive = |hit: &ParagraphHit| part.is_alive(hit.place, search.now);
+                        let live: Vec<_> = stored.iter().copied().filter(alive).collect();
+                        is_cut |= stored.len() == slack && live.len() < most;
+                        live
                     }
-                    !cut
-                })?;
+                    None => search.hits(part, most)?,
+                };
+                hits.extend(of_part.into_iter().map(|hit| (hit.rank, at, hit.place)));
             }
-            let Some(found) = self.live_candidates(&runs, candidates, paragraph, now, most) else {
-                continue;
-            };
-            if cut && found.len() < most {
-                slack *= 4;
+            if is_cut {
+                slack = slack.saturating_mul(4);
                 continue;
             }
-            let more = found.len() > limit;
-            let documents = found
-                .into_iter()
-                .take(limit)
-                .map(|found| Ok(found.header()?.id));
-            let documents = documents.collect::<Result<_>>()?;
-            return Ok(ParagraphMatches {
-                paragraph,
-                documents,
-                more,
-            });
-        }
-    }
-
-    /// The candidates that live, and the documents in memory; `None` when the runs are others by now.
-    fn live_candidates(
-        &self,
-        runs: &[Arc<StoredRun>],
-        candidates: Vec<(Arc<StoredRun>, u32)>,
-        paragraph: u64,
-        now: UnixMillis,
-        most: usize,
-    ) -> Option<Vec<FoundDocument>> {
-        let view = self.view();
-        if !view.has_runs(runs) {
-            return None;
-        }
-        let stored = candidates
-            .into_iter()
-            .filter(|(run, place)| run.is_alive(*place, now));
-        let stored = stored.map(|(run, place)| FoundDocument::InRun(run, place));
-        let memories = view.parts().filter_map(|part| match part {
-            ViewPart::MemTable(_, memtable) => Some(memtable),
-            ViewPart::Run(_) => None,
-        });
-        let held = memories.flat_map(|memtable| {
-            let slots = memtable.with_paragraph(paragraph).iter();
-            let live = slots.filter(|&&slot| memtable.is_alive(slot, now));
-            live.map(|&slot| FoundDocument::InMemory(Arc::clone(memtable.document(slot))))
-        });
-        Some(stored.chain(held).take(most).collect())
+            hits.sort_unstable();
+            let parts: Vec<ViewPart<'_>> = view.parts().collect();
+            let shown = hits.iter().take(limit);
+            let found: Vec<_> = shown
+                .map(|&(_, at, place)| parts[at].found(place))
+                .collect();
+            break (found, hits.len() > limit);
+        };
+        let documents = found
+            .iter()
+            .filter_map(|found| found.similar_paragraph(search).transpose());
+        Ok(ParagraphMatches {
+            paragraph: search.paragraph,
+            documents: documents.collect::<Result<_>>()?,
+            more,
+        })
     }
 
     /// Visits all documents of one moment, from the one inserted first to the one inserted last.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lookalike::{Fingerprint, Scheme};
 
-use crate::document::{StoredDocument, TextHash};
+use crate::document::{StoredDocument, StoredParagraph, TextHash};
 use crate::engine::{CollectionEngine, CollectionSecrets, WriteRequest};
 use crate::fs::{FileSystem, SimulatedFs, write_all};
 use crate::maintenance::list_snapshot;
@@ -58,7 +58,12 @@ fn document(number: u64) -> StoredDocument {
         text_hash: (!number.is_multiple_of(4)).then_some(TextHash([number as u8 / 2; 16])),
         signature: has_parts.then(|| vec![number as u32; 2]),
         paragraphs: if has_parts {
-            vec![1, number]
+            let fingerprint = Some(Fingerprint(code ^ 2));
+            let hash = number;
+            vec![
+                StoredParagraph::from(1),
+                StoredParagraph { hash, fingerprint },
+            ]
         } else {
             Vec::new()
         },

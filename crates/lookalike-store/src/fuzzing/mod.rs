@@ -15,7 +15,7 @@ use lookalike::Fingerprint;
 
 use crate::checksum::disable_checks;
 use crate::clean_shutdown::CLEAN_SHUTDOWN;
-use crate::document::{ContentKey, StoredDocument};
+use crate::document::{ContentKey, StoredDocument, StoredParagraph};
 use crate::engine::{CollectionEngine, salvage, verify};
 use crate::fs::SimulatedFs;
 use crate::maintenance;
@@ -156,7 +156,15 @@ fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
         let found = engine.query(&content, radius, NOW, 3.into());
         assert!(!whole || found.is_ok());
     }
-    let _ = engine.paragraphs(&[1, 5], NOW, 3);
+    let short = [StoredParagraph::from(1), StoredParagraph::from(5)];
+    let long = codes.map(|code| StoredParagraph {
+        hash: 0,
+        fingerprint: Some(code),
+    });
+    for paragraphs in [&short[..], &long] {
+        let found = engine.paragraphs(paragraphs, radius, NOW, 3);
+        assert!(!whole || found.is_ok());
+    }
     let _ = engine.stats();
     documents
 }

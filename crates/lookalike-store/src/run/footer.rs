@@ -45,6 +45,10 @@ pub(crate) struct RunFooter {
     pub(crate) paragraphs: IndexLocation,
     /// Index of texts by the first eight bytes of their hashes.
     pub(crate) texts: IndexLocation,
+    /// Index of paragraphs by fingerprint.
+    pub(crate) paragraph_codes: IndexLocation,
+    /// A fingerprint index (`LKIX`) of these; empty where there are few.
+    pub(crate) paragraph_tables: RunSection,
 }
 
 impl RunFooter {
@@ -65,10 +69,16 @@ impl RunFooter {
             &mut self.order,
             &mut self.expires,
             &mut self.filter,
+            &mut self.paragraph_tables,
         ] {
             section(part, each);
         }
-        for index in [&mut self.ids, &mut self.paragraphs, &mut self.texts] {
+        for index in [
+            &mut self.ids,
+            &mut self.paragraphs,
+            &mut self.texts,
+            &mut self.paragraph_codes,
+        ] {
             each(&mut index.offset);
             each(&mut index.count);
             section(&mut index.first_keys, each);
@@ -161,6 +171,8 @@ impl RunFooter {
             &self.ids.first_keys,
             &self.paragraphs.first_keys,
             &self.texts.first_keys,
+            &self.paragraph_codes.first_keys,
+            &self.paragraph_tables,
         ];
         let blocks = self.firsts.length / 4;
         // No document takes less than a byte.
@@ -177,6 +189,7 @@ impl RunFooter {
             && sorted::fits(&self.ids, end)
             && sorted::fits(&self.paragraphs, end)
             && sorted::fits(&self.texts, end)
+            && sorted::fits(&self.paragraph_codes, end)
     }
 }
 

@@ -3,19 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lookalike_hamming::TableIndex;
+use lookalike_hamming::{HammingIndex, TableIndex};
 
 use super::code_groups::CodeGroups;
 use super::expiry::ExpiryTimes;
 use super::footer::{NEVER, RunFooter};
 use super::id_filter::IdFilter;
-use super::pages::{BlockReader, IndexLocation};
+use super::pages::BlockReader;
 use super::sorted::{IndexEntry, SortedIndex};
 use super::tables::RunTables;
 use crate::bits::AtomicBits;
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::{ByteDecoder, fixed};
-use crate::document::{ContentKey, DocumentHeader, DocumentOutline, StoredDocument, TextHash};
+use crate::document::{
+    ContentKey, DocumentHeader, DocumentOutline, StoredDocument, StoredParagraph, TextHash,
+};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem};
 use crate::time::UnixMillis;
@@ -37,6 +39,8 @@ pub(crate) struct StoredRun {
     filter: IdFilter,
     paragraphs: SortedIndex,
     texts: SortedIndex,
+    paragraph_codes: SortedIndex,
+    paragraph_tables: RunTables,
     tombstones: AtomicBits,
 }
 
@@ -104,21 +108,11 @@ impl StoredRun {
                 .map(|word| fixed(word) as u32)
                 .collect())
         };
-        let index = |index: IndexLocation| -> Result<SortedIndex> {
-            Ok(SortedIndex {
-                offset: index.offset,
-                count: index.count,
-                firsts: reader.words(index.first_keys)?,
-            })
-        };
+        let index = |location| SortedIndex::open(&reader, location);
         let (codes, groups) = RunTables::open(&reader, &footer, radius)?;
-        if codes.index().design().radius() < radius {
-            return Err(StoreError::damaged(
-                path,
-                footer.tables.offset,
-                "the tables are for a smaller radius",
-            ));
-        }
+        let paragraph_codes = index(footer.paragraph_codes)?;
+        let stored = footer.paragraph_tables;
+        let paragraph_tables = RunTables::of_paragraphs(&reader, stored, &paragraph_codes, radius)?;
         let expires = ExpiryTimes::new(reader.words(footer.expires)?);
         let lists = DocumentLists {
             firsts: small(footer.firsts)?,
@@ -142,6 +136,8 @@ impl StoredRun {
             filter: IdFilter::from_words(reader.words(footer.filter)?),
             paragraphs: index(footer.paragraphs)?,
             texts: index(footer.texts)?,
+            paragraph_codes,
+            paragraph_tables,
             tombstones: AtomicBits::new(footer.documents as usize),
             checksum,
             footer,
@@ -228,10 +224,16 @@ impl StoredRun {
             .iter()
             .map(|words| words.len() * 8)
             .sum();
-        let indexes = [&self.ids, &self.paragraphs, &self.texts];
+        let indexes = [
+            &self.ids,
+            &self.paragraphs,
+            &self.texts,
+            &self.paragraph_codes,
+        ];
         let firsts: usize = indexes.iter().map(|index| index.firsts.len()).sum();
         let keys = (firsts + self.filter.words().len()) * 8;
-        self.codes.index().bytes() + lists + groups + keys + self.len() / 8
+        let tables = self.codes.index().bytes() + self.paragraph_tables.index().bytes();
+        tables + lists + groups + keys + self.len() / 8
     }
 
     fn reader(&self) -> BlockReader<'_> {
@@ -333,6 +335,34 @@ impl StoredRun {
         each: &mut dyn FnMut(u32) -> bool,
     ) -> Result<()> {
         self.paragraphs.find(&self.reader(), paragraph, each)
+    }
+
+    /// The tables of the fingerprints of its paragraphs.
+    pub(crate) fn paragraph_index(&self) -> &TableIndex<u64> {
+        self.paragraph_tables.index()
+    }
+
+    /// Visits the documents with a paragraph of a fingerprint, ascending, dead ones included, until told to stop.
+    ///
+    /// # Errors
+    /// Those of the medium, and damage.
+    pub(crate) fn with_paragraph_code(
+        &self,
+        code: u64,
+        each: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<()> {
+        self.paragraph_codes.find(&self.reader(), code, each)
+    }
+
+    /// Id and paragraphs of a document. One read.
+    ///
+    /// # Errors
+    /// Those of the medium, and damage.
+    pub(crate) fn paragraphs(&self, document: u32) -> Result<(String, Vec<StoredParagraph>)> {
+        self.with_bytes(document, |bytes| {
+            let outline = DocumentOutline::read(ByteDecoder::new(bytes))?;
+            Some((outline.id.to_owned(), outline.paragraphs()?.collect()))
+        })
     }
 
     /// The oldest live document of a text and its id, without those that `skip` hides. Mostly no read, or two.
@@ -457,9 +487,14 @@ impl StoredRun {
         })
     }
 
-    /// Paragraphs with their documents, ascending.
+    /// Hashes of paragraphs with their documents, ascending.
     pub(crate) fn paragraph_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
         self.known(self.paragraphs.iter(self.reader()))
+    }
+
+    /// Fingerprints of paragraphs with their documents, ascending.
+    pub(crate) fn paragraph_code_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
+        self.known(self.paragraph_codes.iter(self.reader()))
     }
 
     /// Keys of texts with their documents, ascending.
@@ -476,6 +511,7 @@ impl StoredRun {
         let mut ids: Vec<IndexEntry> = Vec::with_capacity(self.len());
         let mut codes = Vec::with_capacity(self.len());
         let mut paragraphs: Vec<IndexEntry> = Vec::new();
+        let mut paragraph_codes: Vec<IndexEntry> = Vec::new();
         let mut texts: Vec<IndexEntry> = Vec::new();
         let (mut fits, mut is_filtered) = (true, false);
         self.for_each(&mut |document, bytes| {
@@ -493,13 +529,10 @@ impl StoredRun {
             ids.push((id, document));
             codes.push(outline.fingerprint);
             fits &= outline.expires.map_or(NEVER, |end| end.0) == self.expires(document);
-            paragraphs.extend(
-                outline
-                    .paragraphs()
-                    .into_iter()
-                    .flatten()
-                    .map(|hash| (hash, document)),
-            );
+            for paragraph in outline.paragraphs().into_iter().flatten() {
+                paragraphs.push((paragraph.hash, document));
+                paragraph_codes.extend(paragraph.fingerprint.map(|code| (code.0, document)));
+            }
             texts.extend(
                 outline
                     .text_hash
@@ -532,7 +565,22 @@ impl StoredRun {
         if !fits {
             return damaged("the tables are not those of the documents");
         }
+        // As many distinct ones as the tables, and each in them.
+        let (mut distinct, tables) = (0, self.paragraph_index());
+        self.paragraph_codes.keys(self.reader(), &mut |codes| {
+            distinct += codes.len();
+            fits &= codes.iter().all(|&code| tables.rank(code).is_some());
+            Ok(())
+        })?;
+        if !fits || distinct != HammingIndex::len(tables) {
+            return damaged("the tables of paragraphs are not those of their index");
+        }
         for (mut entries, stored, what) in [
+            (
+                paragraph_codes,
+                &self.paragraph_codes,
+                "the index of paragraphs by fingerprint is not that of the documents",
+            ),
             (
                 ids,
                 &self.ids,

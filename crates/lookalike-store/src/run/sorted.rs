@@ -11,6 +11,8 @@ pub(crate) type IndexEntry = (u64, u32);
 const ENTRY: usize = 12;
 /// Entries of a block: with its check it stays below 4 KiB.
 const ENTRIES: usize = 340;
+/// Keys that are handed on at once.
+const KEYS: usize = 8192;
 const STORED: usize = ENTRIES * ENTRY + CHECK;
 
 /// An index in a run file.
@@ -98,6 +100,36 @@ impl SortedIndex {
     /// Tells whether a lookup finds the block of the entry in this place: if it is the first of one, its key is listed.
     pub(crate) fn leads_to(&self, at: usize, key: u64) -> bool {
         !at.is_multiple_of(ENTRIES) || self.firsts.get(at / ENTRIES) == Some(&key)
+    }
+
+    /// Index of a place in the file of `reader`.
+    pub(crate) fn open(reader: &BlockReader<'_>, location: IndexLocation) -> Result<Self> {
+        Ok(Self {
+            offset: location.offset,
+            count: location.count,
+            firsts: reader.words(location.first_keys)?,
+        })
+    }
+
+    /// Hands on the distinct keys, ascending, many at a time.
+    pub(crate) fn keys(
+        &self,
+        reader: BlockReader<'_>,
+        each: &mut dyn FnMut(&[u64]) -> Result<()>,
+    ) -> Result<()> {
+        let (mut keys, mut last) = (Vec::with_capacity(KEYS), None);
+        for entry in self.iter(reader) {
+            let (key, _) = entry?;
+            if last.replace(key) == Some(key) {
+                continue;
+            }
+            keys.push(key);
+            if keys.len() == KEYS {
+                each(&keys)?;
+                keys.clear();
+            }
+        }
+        each(&keys)
     }
 
     /// All entries, ascending.

@@ -6,6 +6,7 @@ use super::footer::NEVER;
 use super::read::StoredRun;
 use super::sorted::IndexEntry;
 use crate::bits::RankedBits;
+use crate::document::StoredParagraph;
 use crate::error::Result;
 use crate::id_hash::IdHasher;
 use crate::memtable::MemTable;
@@ -28,8 +29,10 @@ pub(crate) trait DocumentSource {
     fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
     /// Hashes of their ids.
     fn ids(&self) -> Result<EntryIter<'_>>;
-    /// Their paragraphs.
+    /// Hashes of their paragraphs.
     fn paragraphs(&self) -> Result<EntryIter<'_>>;
+    /// Fingerprints of their paragraphs.
+    fn paragraph_codes(&self) -> Result<EntryIter<'_>>;
     /// Keys of the hashes of their texts.
     fn texts(&self) -> Result<EntryIter<'_>>;
 }
@@ -60,6 +63,20 @@ impl MemTableSource {
         (0..self.memtable.len())
             .filter(|&slot| self.live.get(slot))
             .map(|slot| slot as u32)
+    }
+}
+
+impl MemTableSource {
+    /// Keys of the paragraphs of all documents.
+    fn paragraph_keys(&self, key: impl Fn(&StoredParagraph) -> Option<u64>) -> EntryIter<'_> {
+        let mut all: Vec<IndexEntry> = Vec::new();
+        for (slot, number) in self.slots().zip(0..) {
+            let keys = self.memtable.document(slot).paragraphs.iter();
+            all.extend(keys.filter_map(&key).map(|key| (key, number)));
+        }
+        all.sort_unstable();
+        all.dedup();
+        Box::new(all.into_iter().map(Ok))
     }
 }
 
@@ -114,14 +131,11 @@ impl DocumentSource for MemTableSource {
     }
 
     fn paragraphs(&self) -> Result<EntryIter<'_>> {
-        let mut all: Vec<IndexEntry> = Vec::new();
-        for (slot, number) in self.slots().zip(0..) {
-            let hashes = &self.memtable.document(slot).paragraphs;
-            all.extend(hashes.iter().map(|&hash| (hash, number)));
-        }
-        all.sort_unstable();
-        all.dedup();
-        Ok(Box::new(all.into_iter().map(Ok)))
+        Ok(self.paragraph_keys(|paragraph| Some(paragraph.hash)))
+    }
+
+    fn paragraph_codes(&self) -> Result<EntryIter<'_>> {
+        Ok(self.paragraph_keys(|paragraph| paragraph.fingerprint.map(|code| code.0)))
     }
 
     fn texts(&self) -> Result<EntryIter<'_>> {
@@ -205,6 +219,10 @@ impl DocumentSource for RunSource {
 
     fn paragraphs(&self) -> Result<EntryIter<'_>> {
         Ok(self.renumber(Box::new(self.run.paragraph_entries())))
+    }
+
+    fn paragraph_codes(&self) -> Result<EntryIter<'_>> {
+        Ok(self.renumber(Box::new(self.run.paragraph_code_entries())))
     }
 
     fn texts(&self) -> Result<EntryIter<'_>> {

@@ -7,6 +7,7 @@ use lookalike_hamming::{HammingIndex, IndexFile, Layout, TableIndex, share};
 use super::code_groups::CodeGroups;
 use super::footer::RunFooter;
 use super::pages::{BlockReader, RunSection, ensure_wanted};
+use super::sorted::SortedIndex;
 use super::table_design::{CodeSample, small_design};
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
@@ -33,7 +34,7 @@ impl RunTables {
     ) -> Result<(Self, CodeGroups)> {
         let coded = footer.coded as usize;
         if footer.tables.length > 0 {
-            let tables = load_tables(reader, footer.tables)?;
+            let tables = Self::stored(reader, footer.tables, radius)?;
             let (starts, order) = (reader.words(footer.starts)?, reader.words(footer.order)?);
             let groups = CodeGroups::stored(starts, order, coded, footer.documents as usize)
                 .ok_or_else(|| {
@@ -50,16 +51,51 @@ impl RunTables {
                     "lists for other tables",
                 ));
             }
-            return Ok((Self::Stored(Box::new(tables)), groups));
+            return Ok((tables, groups));
         }
         let codes = reader.words(footer.codes)?;
-        let mut sample = CodeSample::of(coded);
-        codes.iter().for_each(|&code| sample.see(code));
-        let index = TableIndex::build(&codes, &small_design(radius, &sample), Layout::Packed)
-            .map_err(|error| StoreError::Invalid(format!("{}: {error}", reader.path.display())))?;
+        let tables = Self::made(reader, &codes, radius)?;
         let absent = reader.section(footer.absent)?;
-        let groups = group_by_code(reader, footer, &absent, &index, &AtomicBool::new(false))?;
-        Ok((Self::Made(Box::new(index)), groups))
+        let wanted = AtomicBool::new(false);
+        let groups = group_by_code(reader, footer, &absent, tables.index(), &wanted)?;
+        Ok((tables, groups))
+    }
+
+    /// Reads stored tables of fingerprints of paragraphs, or builds those of a few.
+    pub(super) fn of_paragraphs(
+        reader: &BlockReader<'_>,
+        stored: RunSection,
+        codes: &SortedIndex,
+        radius: u32,
+    ) -> Result<Self> {
+        if stored.length > 0 {
+            return Self::stored(reader, stored, radius);
+        }
+        let mut all = Vec::new();
+        codes.keys(*reader, &mut |keys| {
+            all.extend_from_slice(keys);
+            Ok(())
+        })?;
+        Self::made(reader, &all, radius)
+    }
+
+    /// Tables of a section.
+    fn stored(reader: &BlockReader<'_>, section: RunSection, radius: u32) -> Result<Self> {
+        let tables = load_tables(reader, section)?;
+        if tables.index().design().radius() < radius {
+            let what = "the tables are for a smaller radius";
+            return Err(StoreError::damaged(reader.path, section.offset, what));
+        }
+        Ok(Self::Stored(Box::new(tables)))
+    }
+
+    /// Tables of a few fingerprints.
+    fn made(reader: &BlockReader<'_>, codes: &[u64], radius: u32) -> Result<Self> {
+        let mut sample = CodeSample::of(codes.len());
+        codes.iter().for_each(|&code| sample.see(code));
+        let index = TableIndex::build(codes, &small_design(radius, &sample), Layout::Packed)
+            .map_err(|error| StoreError::Invalid(format!("{}: {error}", reader.path.display())))?;
+        Ok(Self::Made(Box::new(index)))
     }
 }
 

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use lookalike_hamming::{BuildError, BuildLimits, CodeSource, Design, IndexFileWriter, Layout};
+use lookalike_hamming::{BuildError, BuildLimits, CodeSource, IndexFileWriter, Layout};
 
 use super::footer::{RunFooter, header};
 use super::id_filter::IdFilter;
 use super::pages::{BlockReader, BlockWriter, RunSection, SectionWriter, ensure_wanted};
-use super::sorted;
+use super::sorted::{self, SortedIndex};
 use super::sources::{DocumentSource, merged};
 use super::table_design::{CodeSample, large_design};
 use super::tables::{group_by_code, load_tables};
@@ -53,6 +53,9 @@ pub(crate) fn write_run(
     let paragraphs = sorted::write(&mut out, merged(sources, &|source| source.paragraphs())?)?;
     footer.paragraphs = paragraphs;
     footer.texts = sorted::write(&mut out, merged(sources, &|source| source.texts())?)?;
+    let codes = merged(sources, &|source| source.paragraph_codes())?;
+    footer.paragraph_codes = sorted::write(&mut out, codes)?;
+    write_paragraph_tables(&mut out, &mut footer, options)?;
     footer.write(out)
 }
 
@@ -113,24 +116,44 @@ fn write_codes(
     Ok(())
 }
 
+/// Fingerprints that are in the file of a run.
+enum CodeList {
+    /// Of the documents, in their order.
+    Documents(RunSection),
+    /// Distinct ones of the paragraphs.
+    Paragraphs(SortedIndex),
+}
+
 /// The codes of a run, from its file.
 struct StoredCodes<'a> {
     reader: BlockReader<'a>,
-    section: RunSection,
+    list: &'a CodeList,
     cancelled: &'a AtomicBool,
+}
+
+impl StoredCodes<'_> {
+    fn visit(&self, sink: &mut dyn FnMut(&[u64])) -> Result<()> {
+        let mut codes = Vec::new();
+        match self.list {
+            CodeList::Documents(section) => self.reader.pages(*section, &mut |page| {
+                ensure_wanted(self.cancelled)?;
+                codes.clear();
+                codes.extend(page.chunks_exact(8).map(fixed));
+                sink(&codes);
+                Ok(())
+            }),
+            CodeList::Paragraphs(index) => index.keys(self.reader, &mut |keys| {
+                ensure_wanted(self.cancelled)?;
+                sink(keys);
+                Ok(())
+            }),
+        }
+    }
 }
 
 impl CodeSource<u64> for StoredCodes<'_> {
     fn replay(&self, sink: &mut dyn FnMut(&[u64])) -> std::io::Result<()> {
-        let mut codes = Vec::new();
-        let read = self.reader.pages(self.section, &mut |page| {
-            ensure_wanted(self.cancelled)?;
-            codes.clear();
-            codes.extend(page.chunks_exact(8).map(fixed));
-            sink(&codes);
-            Ok(())
-        });
-        read.map_err(std::io::Error::other)
+        self.visit(sink).map_err(std::io::Error::other)
     }
 }
 
@@ -144,16 +167,9 @@ fn write_tables(
     if coded <= options.small {
         return Ok(());
     }
-    // The codes are read back from the file that is being written.
+    footer.tables = write_index(out, &CodeList::Documents(footer.codes), coded, options)?;
     out.flush()?;
-    let design = sampled_design(out, footer.codes, options.radius, coded)?;
-    let limits = BuildLimits {
-        scratch_bytes: options.scratch,
-        threads: 1,
-    };
     let path = out.path().to_owned();
-    footer.tables = write_index(out, &path, footer.codes, &design, limits)?;
-    out.flush()?;
     let file = out.file();
     let reader = BlockReader {
         file: &*file,
@@ -177,36 +193,44 @@ fn write_tables(
     Ok(())
 }
 
-/// The design for the codes that are written.
-fn sampled_design(
-    out: &BlockWriter<'_>,
-    codes: RunSection,
-    radius: u32,
-    coded: usize,
-) -> Result<Design> {
-    let (file, path) = (out.file(), out.path());
+/// Tables of the fingerprints of paragraphs; nothing where few are.
+fn write_paragraph_tables(
+    out: &mut BlockWriter<'_>,
+    footer: &mut RunFooter,
+    options: &RunOptions,
+) -> Result<()> {
+    let listed = footer.paragraph_codes.count as usize;
+    if listed <= options.small {
+        return Ok(());
+    }
+    out.flush()?;
+    let file = out.file();
     let reader = BlockReader {
         file: &*file,
-        path,
+        path: out.path(),
         checksum: out.checksum(),
     };
-    let mut sample = CodeSample::of(coded);
-    reader.pages(codes, &mut |page| {
-        page.chunks_exact(8)
-            .for_each(|code| sample.see(fixed(code)));
-        Ok(())
-    })?;
-    Ok(large_design(radius, coded, &sample))
+    let index = SortedIndex::open(&reader, footer.paragraph_codes)?;
+    footer.paragraph_tables = write_index(out, &CodeList::Paragraphs(index), listed, options)?;
+    Ok(())
 }
 
+/// A fingerprint index of codes that are in the file that is being written, at most `count` of them.
 fn write_index(
     out: &mut BlockWriter<'_>,
-    path: &Path,
-    codes: RunSection,
-    design: &Design,
-    limits: BuildLimits,
+    list: &CodeList,
+    count: usize,
+    options: &RunOptions,
 ) -> Result<RunSection> {
+    // The codes are read back.
+    out.flush()?;
+    let path = out.path().to_owned();
+    let path = path.as_path();
     let (checksum, cancelled) = (out.checksum(), out.cancelled());
+    let limits = BuildLimits {
+        scratch_bytes: options.scratch,
+        threads: 1,
+    };
     let failed = |error: BuildError| match error {
         BuildError::Write(source) | BuildError::Read(source) => {
             StoreError::io(path, "building the tables of a run")(source)
@@ -220,12 +244,15 @@ fn write_index(
             path,
             checksum,
         },
-        section: codes,
+        list,
         cancelled,
     };
+    let mut sample = CodeSample::of(count);
+    source.visit(&mut |codes| codes.iter().for_each(|&code| sample.see(code)))?;
+    let design = large_design(options.radius, count, &sample);
     let mut section = SectionWriter::new(out);
     let built = (|| {
-        let mut writer = IndexFileWriter::new(&mut section, None, design, Layout::Packed)
+        let mut writer = IndexFileWriter::new(&mut section, None, &design, Layout::Packed)
             .map_err(BuildError::Write)?;
         while writer.next_table::<u64>(&source, None, limits)? {}
         writer.finish().map(drop)

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::document::{ContentKey, DocumentHeader, StoredDocument};
+use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
 use crate::operations::{
-    InsertWhen, Neighbour, ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome,
+    InsertWhen, Neighbour, ParagraphMatches, QueryResult, SimilarParagraph, Verdict, WriteOp,
+    WriteOutcome,
 };
 use crate::settings::CollectionSettings;
 use crate::time::UnixMillis;
@@ -103,15 +104,44 @@ impl Model {
             .collect()
     }
 
-    pub(crate) fn paragraph(&self, paragraph: u64, limit: usize) -> ParagraphMatches {
-        let with = self
-            .live()
-            .filter(|document| document.paragraphs.contains(&paragraph));
-        let mut documents: Vec<String> = with.map(|document| document.id.clone()).collect();
+    /// The documents with a similar paragraph, by comparing it with each of all.
+    pub(crate) fn paragraph(
+        &self,
+        paragraph: &StoredParagraph,
+        radius: u32,
+        limit: usize,
+    ) -> ParagraphMatches {
+        let mut all = Vec::new();
+        for (age, document) in self.live().enumerate() {
+            for (position, other) in document.paragraphs.iter().enumerate() {
+                let codes = other.fingerprint.zip(paragraph.fingerprint);
+                let distance = codes.map(|(a, b)| (a.0 ^ b.0).count_ones());
+                if other.hash == paragraph.hash {
+                    all.push((0, age, position, document, Verdict::Exact));
+                } else if let Some(distance) = distance.filter(|&distance| distance <= radius) {
+                    let verdict = match distance {
+                        0 => Verdict::SameFingerprint,
+                        distance => Verdict::Near { distance },
+                    };
+                    all.push((1 + distance, age, position, document, verdict));
+                }
+            }
+        }
+        all.sort_by_key(|&(rank, age, position, ..)| (rank, age, position));
+        let mut documents: Vec<SimilarParagraph> = Vec::new();
+        for (_, _, position, document, verdict) in all {
+            if documents.iter().all(|known| known.id != document.id) {
+                documents.push(SimilarParagraph {
+                    id: document.id.clone(),
+                    position,
+                    verdict,
+                });
+            }
+        }
         let more = documents.len() > limit;
         documents.truncate(limit);
         ParagraphMatches {
-            paragraph,
+            paragraph: *paragraph,
             documents,
             more,
         }

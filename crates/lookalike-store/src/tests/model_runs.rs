@@ -148,8 +148,9 @@ pub(crate) fn compare(
     assert_eq!(engine.get(&id, now).expect("a read"), model.get(&id));
     if random_writes.settings.keep.paragraphs {
         let paragraph = random_writes.paragraph();
-        let found = engine.paragraphs(&[paragraph], now, limit).expect("a read");
-        assert_eq!(found, [model.paragraph(paragraph, limit)]);
+        let found = engine.paragraphs(&[paragraph], radius, now, limit);
+        let expected = model.paragraph(&paragraph, radius, limit);
+        assert_eq!(found.expect("a read"), [expected]);
     }
 }
 

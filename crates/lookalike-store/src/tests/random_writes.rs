@@ -5,7 +5,7 @@ use std::time::Duration;
 use lookalike::{Fingerprint, Scheme};
 
 use super::rng::TestRng;
-use crate::document::{ContentKey, StoredDocument, TextHash};
+use crate::document::{ContentKey, StoredDocument, StoredParagraph, TextHash};
 use crate::operations::{InsertWhen, WriteOp};
 use crate::settings::StoreTuning;
 use crate::settings::{CollectionSettings, RetainedParts};
@@ -92,9 +92,12 @@ impl RandomWrites {
         }
     }
 
-    pub(crate) fn paragraph(&mut self) -> u64 {
+    pub(crate) fn paragraph(&mut self) -> StoredParagraph {
         let below = self.rng.below(2 * self.ids) + 1;
-        self.rng.below(below)
+        StoredParagraph {
+            hash: self.rng.below(below),
+            fingerprint: (!self.rng.one_in(4)).then(|| Fingerprint(self.code())),
+        }
     }
 
     pub(crate) fn document(&mut self) -> StoredDocument {

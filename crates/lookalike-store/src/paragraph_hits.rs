@@ -1,0 +1,84 @@
+//! Documents with a similar paragraph, before they are read.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::document::StoredParagraph;
+use crate::error::Result;
+use crate::operations::Verdict;
+use crate::time::UnixMillis;
+use crate::view::{ParagraphKey, ViewPart};
+
+/// A paragraph that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParagraphSearch {
+    pub(crate) paragraph: StoredParagraph,
+    pub(crate) radius: u32,
+    pub(crate) now: UnixMillis,
+}
+
+/// A document of a part with a similar paragraph. They are ordered by rank, then by age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ParagraphHit {
+    /// Zero for the same words, else one more than the distance.
+    pub(crate) rank: u32,
+    pub(crate) place: u32,
+}
+
+impl ParagraphSearch {
+    /// The first `most` live documents of a part. Reads blocks of a run.
+    pub(crate) fn hits(&self, part: ViewPart<'_>, most: usize) -> Result<Vec<ParagraphHit>> {
+        let mut hits = Vec::new();
+        let mut seen = HashSet::new();
+        let mut add = |rank: u32, keys: &[ParagraphKey]| -> Result<bool> {
+            let room = most - hits.len();
+            let mut places: Vec<u32> = Vec::new();
+            for &key in keys {
+                // The first of each key have the first of all among them.
+                let end = places.len() + room;
+                part.with_paragraph(key, &mut |place| {
+                    if part.is_alive(place, self.now) && !seen.contains(&place) {
+                        places.push(place);
+                    }
+                    places.len() < end
+                })?;
+            }
+            places.sort_unstable();
+            places.dedup();
+            places.truncate(room);
+            seen.extend(places.iter().copied());
+            hits.extend(places.into_iter().map(|place| ParagraphHit { rank, place }));
+            Ok(hits.len() < most)
+        };
+        if most == 0 || !add(0, &[ParagraphKey::Hash(self.paragraph.hash)])? {
+            return Ok(hits);
+        }
+        let Some(code) = self.paragraph.fingerprint else {
+            return Ok(hits);
+        };
+        let mut near: BTreeMap<u32, Vec<ParagraphKey>> = BTreeMap::new();
+        part.search_paragraphs(code.0, self.radius, &mut |key, distance| {
+            near.entry(distance).or_default().push(key);
+        });
+        for (distance, keys) in near {
+            if !add(1 + distance, &keys)? {
+                break;
+            }
+        }
+        Ok(hits)
+    }
+
+    /// Position of the most similar paragraph of a document, and how similar it is; `None` if none is.
+    pub(crate) fn most_similar(&self, paragraphs: &[StoredParagraph]) -> Option<(usize, Verdict)> {
+        let same = |other: &StoredParagraph| other.hash == self.paragraph.hash;
+        if let Some(position) = paragraphs.iter().position(same) {
+            return Some((position, Verdict::Exact));
+        }
+        let code = self.paragraph.fingerprint?;
+        let distances = paragraphs.iter().enumerate().filter_map(|(at, other)| {
+            let distance = (other.fingerprint?.0 ^ code.0).count_ones();
+            Some((distance, at))
+        });
+        let (distance, position) = distances.min()?;
+        (distance <= self.radius).then_some((position, Verdict::of(Some(distance))))
+    }
+}

@@ -1,0 +1,164 @@
+//! Texts to paragraphs: the parts of a document that are compared one by one (Yu, Hu and Zhang: similarity on full text and
+//! paragraphs).
+//!
+//! Extraction sets blocks of a page off by blank lines, and so do most who write plain text. Laws, lists and exports of databases
+//! have a paragraph a line and no blank lines; as one paragraph, such a text would be known only as a whole.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// End of a paragraph. Parsed from and printed as `auto`, `blank`, `lines`.
+///
+/// ```
+/// use lookalike::ParagraphRule;
+///
+/// let wrapped = "One thing\nleads.\n\nAnother follows.";
+/// let paragraphs: Vec<&str> = ParagraphRule::Auto.split(wrapped).collect();
+/// assert_eq!(paragraphs, ["One thing\nleads.\n", "Another follows."]);
+/// assert_eq!(ParagraphRule::Auto.split("Article 1\nArticle 2\n").count(), 2);
+/// assert_eq!(ParagraphRule::Lines.split(wrapped).count(), 3);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ParagraphRule {
+    /// A blank line, in texts with a blank line between two others; in other texts the end of the line.
+    #[default]
+    Auto,
+    /// A blank line.
+    Blank,
+    /// The end of the line.
+    Lines,
+}
+
+/// A word that is no rule for paragraphs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown rule for paragraphs {0:?}: use auto, blank or lines")]
+pub struct ParagraphRuleError(String);
+
+impl ParagraphRule {
+    /// The paragraphs of a text in order, without those that are blank. Linear in the text.
+    pub fn split(self, text: &str) -> impl Iterator<Item = &str> {
+        let by_line = match self {
+            Self::Auto => !has_blank_line(text),
+            Self::Blank => false,
+            Self::Lines => true,
+        };
+        let mut rest = text;
+        let parts = std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let end = if by_line { 0 } else { end_of_block(rest) };
+            let line = rest[end..].find('\n').map_or(rest.len(), |at| end + at + 1);
+            // The line that ends a block is blank, and belongs to none.
+            let part = &rest[..if by_line { line } else { end }];
+            rest = &rest[line..];
+            Some(part)
+        });
+        parts.filter(|part| !part.trim().is_empty())
+    }
+}
+
+/// Where the first blank line begins.
+fn end_of_block(text: &str) -> usize {
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim().is_empty() {
+            break;
+        }
+        end += line.len();
+    }
+    end
+}
+
+/// Tells whether a blank line stands between two that are not.
+fn has_blank_line(text: &str) -> bool {
+    text.trim().lines().any(|line| line.trim().is_empty())
+}
+
+impl FromStr for ParagraphRule {
+    type Err = ParagraphRuleError;
+
+    fn from_str(name: &str) -> Result<Self, ParagraphRuleError> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "blank" => Ok(Self::Blank),
+            "lines" => Ok(Self::Lines),
+            _ => Err(ParagraphRuleError(name.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for ParagraphRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Blank => "blank",
+            Self::Lines => "lines",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RULES: [ParagraphRule; 3] = [
+        ParagraphRule::Auto,
+        ParagraphRule::Blank,
+        ParagraphRule::Lines,
+    ];
+
+    fn trimmed(rule: ParagraphRule, text: &str) -> Vec<String> {
+        let parts = rule.split(text);
+        parts.map(|part| part.trim().to_owned()).collect()
+    }
+
+    /// The slow twin: all lines first, then blocks of them.
+    fn by_lines(rule: ParagraphRule, text: &str) -> Vec<String> {
+        let lines: Vec<&str> = text.split('\n').collect();
+        let is_blank = |line: &&str| line.trim().is_empty();
+        let first = lines.iter().position(|line| !is_blank(line));
+        let last = lines.iter().rposition(|line| !is_blank(line));
+        let (Some(first), Some(last)) = (first, last) else {
+            return Vec::new();
+        };
+        let has_gap = lines[first..=last].iter().any(is_blank);
+        let kept = |text: &String| !text.is_empty();
+        if rule == ParagraphRule::Lines || rule == ParagraphRule::Auto && !has_gap {
+            let all = lines.iter().map(|line| line.trim().to_owned());
+            return all.filter(kept).collect();
+        }
+        let blocks = lines.split(is_blank);
+        let all = blocks.map(|block| block.join("\n").trim().to_owned());
+        all.filter(kept).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_divided_as_line_by_line(text in "[a \n\r\u{3000}第]{0,40}") {
+            for rule in RULES {
+                prop_assert_eq!(trimmed(rule, &text), by_lines(rule, &text));
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_is_a_paragraph_where_no_blank_line_says_otherwise() {
+        let law = "\n\n第一条 为了\n第二条 本法\n\n";
+        assert_eq!(trimmed(ParagraphRule::Auto, law).len(), 2);
+        assert_eq!(trimmed(ParagraphRule::Blank, law).len(), 1);
+        let page = "One\ntwo\r\n \t\r\n\nThree";
+        assert_eq!(trimmed(ParagraphRule::Auto, page), ["One\ntwo", "Three"]);
+        assert_eq!(trimmed(ParagraphRule::Lines, page), ["One", "two", "Three"]);
+    }
+
+    #[test]
+    fn a_rule_is_read_as_it_is_shown() {
+        for rule in RULES {
+            assert_eq!(rule.to_string().parse(), Ok(rule));
+        }
+        let error = "sentences".parse::<ParagraphRule>().expect_err("no rule");
+        assert!(error.to_string().contains("blank or lines"), "{error}");
+    }
+}
