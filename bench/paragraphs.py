@@ -69,8 +69,9 @@ def is_word(token):
 
 
 def tokens(text, language):
-    """Words with what stands between them; characters in Chinese and Japanese."""
-    return list(text) if language in ("zh", "ja") else re.split(r"(\W+)", text)
+    """Words as the scheme has them (UAX #29), with what stands between them: in Chinese and Japanese a character, and runs of
+    katakana or of Latin letters."""
+    return re.findall(r"[\u30a0-\u30ff]+|[A-Za-z]+|.", text, re.S) if language in ("zh", "ja") else re.split(r"(\W+)", text)
 
 
 def corpora(data):

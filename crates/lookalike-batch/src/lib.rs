@@ -62,6 +62,7 @@ pub use dedup::given::DocumentDedup;
 pub use dedup::job::{DedupJob, PairsSummary};
 pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
+pub use dedup::paragraphs::{ParagraphCounts, ParagraphRecords, ParagraphSplit};
 pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::saved::SavedDecisions;
 pub use dedup::summary::{

@@ -14,7 +14,8 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
     AddedDocuments, ArchiveSummary, BoilerplateCounts, CollectionSummary, DedupSummary,
     ExtractionSummary, FingerprintSummary, InputCounts, JobObserver, JobStage, JoinSummary,
-    MeasuredCost, PageCounts, PairsSummary, SkippedRow, TermsSummary, WrittenBytes,
+    MeasuredCost, PageCounts, PairsSummary, ParagraphCounts, SkippedRow, TermsSummary,
+    WrittenBytes,
 };
 
 use lookalike_batch::fingerprints::cluster::{ClusterSummary, FingerprintRule};
@@ -513,18 +514,42 @@ fn repeating(records: u64) -> String {
 }
 
 /// Prints the summary of `pairs`.
-pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &MeasuredCost) {
-    line(
-        "input",
-        &format!(
-            "{}, {}",
-            counted(summary.counts.documents, "record"),
-            show(summary.counts.input_bytes)
+///
+/// `divided` counts the documents whose paragraphs were compared.
+pub(crate) fn pairs_summary(
+    summary: &PairsSummary,
+    divided: Option<&ParagraphCounts>,
+    measured: &MeasuredCost,
+) {
+    let bytes = show(summary.counts.input_bytes);
+    let input = match divided {
+        Some(divided) => format!(
+            "{} in {}, {bytes}",
+            counted(divided.paragraphs, "paragraph"),
+            counted(divided.documents, "document")
         ),
-    );
+        None => format!("{}, {bytes}", counted(summary.counts.documents, "record")),
+    };
+    line("input", &input);
     line("pairs", &grouped(summary.pairs));
     noteworthy(&summary.counts);
-    skipped(&summary.skipped);
+    if let Some(divided) = divided {
+        let notes = [
+            (divided.missing, "records without a text: left out"),
+            (
+                divided.too_long,
+                "records longer than --max-document: left out",
+            ),
+            (
+                divided.repeated_records,
+                "records with the id and text of another: left out",
+            ),
+        ];
+        for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+            line("note", &format!("{} {note}", grouped(count)));
+        }
+    }
+    skipped(divided.map_or(&summary.skipped, |divided| &divided.skipped));
     cost(measured);
 }
 

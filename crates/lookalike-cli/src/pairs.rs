@@ -2,8 +2,14 @@
 
 use std::io::{BufWriter, stdout};
 
-use lookalike_batch::{DedupJob, JobObserver, JobSettings, RepeatedIds};
-use lookalike_corpus::InputOptions;
+use lookalike::ParagraphRule;
+use lookalike_batch::{
+    DedupJob, JobLimits, JobObserver, JobSettings, PairScope, ParagraphRecords, ParagraphSplit,
+    RepeatedIds,
+};
+use lookalike_corpus::{InputOptions, Inputs};
+
+use serde_json::json;
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
@@ -16,13 +22,33 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Prints one JSON object a line, {\"a\":..,\"b\":..,\"similarity\":..}, a < b, sorted by a and b;
 with --method simhash also the distance of the fingerprints. Equal texts are pairs of
-similarity 1.")]
+similarity 1.
+
+With --unit paragraphs, paragraphs of different documents are compared, and a_position and
+b_position tell how many paragraphs of the document come before. Of a paragraph that a
+document repeats the first counts. All texts are copied to the directory for temporary
+files.")]
 pub(crate) struct PairsArguments {
     #[command(flatten)]
     input: InputArguments,
 
     #[command(flatten)]
     method: MethodArguments,
+
+    /// Compare documents, or paragraphs of different documents
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        default_value = "documents",
+        conflicts_with_all = ["within", "across"],
+        help_heading = "Method"
+    )]
+    unit: PairUnit,
+
+    /// What ends a paragraph: blank, lines or auto [default: auto, which is lines for texts without blank lines]
+    #[arg(long, value_name = "RULE", help_heading = "Method")]
+    paragraphs: Option<ParagraphRule>,
 
     #[command(flatten)]
     tests: TestArguments,
@@ -49,12 +75,63 @@ pub(crate) struct PairsArguments {
     run: RunArguments,
 }
 
+/// Things that are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum PairUnit {
+    Documents,
+    Paragraphs,
+}
+
 impl PairsArguments {
+    /// Refuses options that say nothing of what is compared.
+    fn check(&self) -> Result<(), Failure> {
+        let refuse = |what: &str| Err(Failure::Usage(what.to_owned()));
+        if self.unit == PairUnit::Documents {
+            return match self.paragraphs {
+                Some(_) => refuse("--paragraphs says what ends a paragraph: add --unit paragraphs"),
+                None => Ok(()),
+            };
+        }
+        if !self.scheme.fields.is_none() || self.method.category().is_some() {
+            let what = "fields of a record say nothing of a single paragraph: leave out --unit paragraphs, or the options that \
+                        name fields";
+            return refuse(what);
+        }
+        Ok(())
+    }
+
+    /// Divides the documents, where paragraphs are compared.
+    fn divide(
+        &self,
+        inputs: &Inputs,
+        options: &InputOptions,
+        limits: &JobLimits,
+        spool: &std::path::Path,
+        console: &Console,
+    ) -> Result<Option<ParagraphRecords>, Failure> {
+        if self.unit == PairUnit::Documents {
+            return Ok(None);
+        }
+        let split = ParagraphSplit {
+            inputs,
+            options,
+            rule: self.paragraphs.unwrap_or_default(),
+            repeated_ids: self.repeated_ids,
+            limits,
+            losses: self.input.losses.policy(),
+            observer: console,
+        };
+        Ok(Some(split.write(&spool.join("paragraphs.jsonl"))?))
+    }
+
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
         let method = &self.method;
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
         Ok(JobSettings {
-            scope: self.scope.scope(),
+            scope: match self.unit {
+                PairUnit::Documents => self.scope.scope(),
+                PairUnit::Paragraphs => PairScope::Across,
+            },
             lengths: self.scope.lengths,
             repeated_ids: self.repeated_ids,
             losses: self.input.losses.policy(),
@@ -65,6 +142,7 @@ impl PairsArguments {
 
 pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
     arguments.method.check()?;
+    arguments.check()?;
     let mut options = InputOptions {
         category: arguments.scope.category(&arguments.method),
         fields: arguments.scheme.fields,
@@ -87,14 +165,21 @@ pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
         Some(settings) => settings,
         None => arguments.settings(&options)?,
     };
-    let job = DedupJob::new(&inputs, spool.path())
-        .settings(settings)
-        .limits(limits)
-        .options(options)
-        .observer(&console);
+    let divided = arguments.divide(&inputs, &options, &limits, spool.path(), &console)?;
+    let records;
+    let mut job = DedupJob::new(&inputs, spool.path()).options(options);
+    if let Some(divided) = &divided {
+        let options = divided.options();
+        records = Inputs::discover(&[divided.path.clone().into()], &options, spool.path())?;
+        job = DedupJob::new(&records, spool.path())
+            .options(options)
+            .paragraphs(divided);
+    }
+    let job = job.settings(settings).limits(limits).observer(&console);
     let done = job.write_pairs(&mut BufWriter::with_capacity(1 << 18, stdout().lock()));
     console.clear();
     let summary = done?;
+    let divided = divided.as_ref().map(|divided| &divided.counts);
     if !arguments.run.quiet {
         arguments
             .scope
@@ -102,9 +187,15 @@ pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
     }
     arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
     if arguments.run.json {
-        console::json_beside(&summary);
+        match divided {
+            Some(divided) => {
+                console::json_beside(&json!({"pairs": summary.pairs, "paragraphs": divided}))
+            }
+            None => console::json_beside(&summary),
+        }
     } else if !arguments.run.quiet {
-        console::pairs_summary(&summary, &console.measured());
+        console::pairs_summary(&summary, divided, &console.measured());
     }
-    arguments.input.losses.end(&summary.skipped)
+    let skipped = divided.map_or(&summary.skipped, |divided| &divided.skipped);
+    arguments.input.losses.end(skipped)
 }

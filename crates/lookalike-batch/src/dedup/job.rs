@@ -23,6 +23,7 @@ use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::pairs::{ClassCopies, PairSpool, join};
+use crate::dedup::paragraphs::ParagraphRecords;
 use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
 use crate::dedup::summary::{DecisionCounts, InputCounts, skipped};
 use crate::dedup::survivors::{ClassDecision, ClassDecisions, settle};
@@ -73,6 +74,7 @@ pub struct DedupJob<'a> {
     pub(crate) collection: Option<&'a DocumentCollection>,
     pub(crate) addition: Option<&'a CollectionWriter>,
     pub(crate) decisions: Option<&'a Path>,
+    pub(crate) paragraphs: Option<&'a ParagraphRecords>,
     pub(crate) folder: &'a Path,
     pub(crate) observer: &'a dyn JobObserver,
 }
@@ -89,6 +91,7 @@ impl<'a> DedupJob<'a> {
             collection: None,
             addition: None,
             decisions: None,
+            paragraphs: None,
             folder,
             observer: &NoProgress,
         }
@@ -146,6 +149,15 @@ impl<'a> DedupJob<'a> {
     pub fn leave_decisions(self, path: &'a Path) -> Self {
         Self {
             decisions: Some(path),
+            ..self
+        }
+    }
+
+    /// Says that the records are these paragraphs: pairs have documents and positions.
+    #[must_use]
+    pub fn paragraphs(self, records: &'a ParagraphRecords) -> Self {
+        Self {
+            paragraphs: Some(records),
             ..self
         }
     }
@@ -678,7 +690,13 @@ impl DedupJob<'_> {
         let mut pairs = 0;
         let written = spool.drain(&prepared.ranking.by_id, |pair| {
             pairs += 1;
-            crate::dedup::result_lines::write_pair(out, &scanned.documents, fingerprints, pair)
+            crate::dedup::result_lines::write_pair(
+                out,
+                &scanned.documents,
+                fingerprints,
+                self.paragraphs.map(ParagraphRecords::names),
+                pair,
+            )
         });
         written
             .and_then(|()| out.flush())

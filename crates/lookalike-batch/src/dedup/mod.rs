@@ -20,6 +20,7 @@ pub(crate) mod page_groups;
 pub(crate) mod pages;
 pub(crate) mod pair_test;
 pub(crate) mod pairs;
+pub(crate) mod paragraphs;
 pub(crate) mod record_cursor;
 pub(crate) mod report_examples;
 pub(crate) mod result_lines;

@@ -7,11 +7,17 @@ use serde::Serialize;
 use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::pairs::DocumentPair;
+use crate::dedup::paragraphs::{DocumentNames, ParagraphPlace};
 
 #[derive(Serialize)]
 struct PairLine<'a> {
     a: &'a str,
+    /// Paragraphs of the document before this one, where paragraphs are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    a_position: Option<u64>,
     b: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b_position: Option<u64>,
     similarity: f64,
     /// Resemblance of all that a reader sees, where that is not what was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -20,11 +26,13 @@ struct PairLine<'a> {
     distance: Option<u32>,
 }
 
-/// Writes a pair, the smaller id first. The distance is there when `classes` holds fingerprints.
+/// Writes a pair, the smaller id first. The distance is there when `classes` holds fingerprints; `names` are those of the documents
+/// whose paragraphs are compared.
 pub(crate) fn write_pair(
     out: &mut dyn Write,
     documents: &DocumentTable,
     classes: Option<&TextClasses>,
+    names: Option<&DocumentNames>,
     pair: DocumentPair,
 ) -> io::Result<()> {
     let id = |document: u32| documents.id(document as usize);
@@ -34,9 +42,19 @@ pub(crate) fn write_pair(
         (pair.b, pair.a)
     };
     let distance = classes.and_then(|classes| distance(documents, classes, first, second));
+    let place = |document: u32| match names {
+        Some(names) => {
+            let ParagraphPlace { document, position } = names.place(id(document))?;
+            Ok::<_, io::Error>((document, Some(position)))
+        }
+        None => Ok((id(document), None)),
+    };
+    let ((a, a_position), (b, b_position)) = (place(first)?, place(second)?);
     let line = PairLine {
-        a: id(first),
-        b: id(second),
+        a,
+        a_position,
+        b,
+        b_position,
         similarity: pair.similarity,
         visible_similarity: pair.visible,
         distance,
@@ -138,14 +156,14 @@ mod tests {
         };
         for (a, b) in [(0, 1), (1, 0)] {
             let mut line = Vec::new();
-            write_pair(&mut line, &documents, None, pair(a, b, None)).unwrap();
+            write_pair(&mut line, &documents, None, None, pair(a, b, None)).unwrap();
             assert_eq!(
                 value_of(&line),
                 json!({"a": "a", "b": "b\n\"<", "similarity": 0.875})
             );
         }
         let mut line = Vec::new();
-        write_pair(&mut line, &documents, None, pair(0, 1, Some(0.5))).unwrap();
+        write_pair(&mut line, &documents, None, None, pair(0, 1, Some(0.5))).unwrap();
         assert_eq!(value_of(&line)["visible_similarity"], 0.5);
     }
 

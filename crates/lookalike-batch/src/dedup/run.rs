@@ -424,5 +424,5 @@ impl DecisionCheckpoint {
 fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()> {
     let documents = &decided.scanned.documents;
     let classes = decided.fingerprints.then_some(&decided.scanned.classes);
-    decided.drain_pairs(|pair| write_pair(out, documents, classes, pair))
+    decided.drain_pairs(|pair| write_pair(out, documents, classes, None, pair))
 }

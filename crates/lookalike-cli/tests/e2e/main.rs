@@ -63,6 +63,7 @@ mod overlap;
 mod overlap_atlas;
 #[cfg(feature = "pdf")]
 mod page_sets;
+mod paragraphs;
 mod pdf;
 #[cfg(unix)]
 mod progress;

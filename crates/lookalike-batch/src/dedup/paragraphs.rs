@@ -1,0 +1,467 @@
+//! Documents divided into paragraphs, each a record of its own, so that a job compares paragraphs of different documents (Yu, Hu and
+//! Zhang: similarity on full text and paragraphs).
+//!
+//! The id of such a record is that of the document, a hash of its text, which tells documents of one id apart, and the position of
+//! the paragraph. They ascend as documents and positions do, so pairs come out in that order.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use lookalike::ParagraphRule;
+use lookalike::hash::xxh3_64;
+use lookalike_corpus::{
+    Category, FieldPath, Format, InputOptions, Inputs, Parser, RecordChunk, TextState,
+};
+use serde::Serialize;
+
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
+use crate::error::BatchError;
+use crate::fields::FieldTally;
+use crate::losses::LossPolicy;
+use crate::observer::{JobObserver, JobStage};
+use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::settings::{JobLimits, RepeatedIds};
+use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+
+/// Between the parts of an id. Ids that have it are read as well: the last two parts have none.
+const BETWEEN: char = '\u{1}';
+
+/// The job: what to read, and what ends a paragraph.
+pub struct ParagraphSplit<'a> {
+    /// Sources to read.
+    pub inputs: &'a Inputs,
+    /// Options for reading them.
+    pub options: &'a InputOptions,
+    /// Division of texts.
+    pub rule: ParagraphRule,
+    /// Treatment of different texts with one id.
+    pub repeated_ids: RepeatedIds,
+    /// Threads and memory.
+    pub limits: &'a JobLimits,
+    /// Policy for records that cannot be read.
+    pub losses: LossPolicy,
+    /// Receiver of progress.
+    pub observer: &'a dyn JobObserver,
+}
+
+/// Counts of the documents that were divided.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ParagraphCounts {
+    /// Documents with a text.
+    pub documents: u64,
+    /// Records whose text is absent.
+    pub missing: u64,
+    /// Records longer than the limit.
+    pub too_long: u64,
+    /// Paragraphs compared: of those that a document repeats the first.
+    pub paragraphs: u64,
+    /// Records with the id and text of another, which count once.
+    pub repeated_records: u64,
+    /// Parts that were not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+}
+
+/// Paragraphs as records in a file, and the names of their documents.
+#[derive(Debug)]
+pub struct ParagraphRecords {
+    /// The file.
+    pub path: PathBuf,
+    /// Counts of what was read.
+    pub counts: ParagraphCounts,
+    /// Bytes of the longest record.
+    longest: u64,
+    names: DocumentNames,
+}
+
+/// Names of the documents whose id others have, too.
+#[derive(Debug, Default)]
+pub(crate) struct DocumentNames(BTreeMap<String, String>);
+
+/// A document and a paragraph of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ParagraphPlace<'a> {
+    pub(crate) document: &'a str,
+    pub(crate) position: u64,
+}
+
+#[derive(Serialize)]
+struct ParagraphLine<'a> {
+    id: &'a str,
+    document: &'a str,
+    text: &'a str,
+}
+
+/// Documents of a chunk, divided.
+#[derive(Default)]
+struct SplitChunk {
+    /// Id and hash of each, with its paragraphs and the end of their lines.
+    documents: Vec<SplitDocument>,
+    lines: Vec<u8>,
+    /// Bytes of the longest line.
+    longest: u64,
+    missing: u64,
+    too_long: u64,
+    fields: FieldTally,
+    disk_bytes: u64,
+    skipped: Vec<SkippedInput>,
+}
+
+struct SplitDocument {
+    id: String,
+    hash: u64,
+    paragraphs: u64,
+    end: usize,
+}
+
+struct ParagraphSplitter<'a> {
+    job: &'a ParagraphSplit<'a>,
+    parser: Parser<'a>,
+}
+
+impl ChunkWorker<RecordChunk> for ParagraphSplitter<'_> {
+    type Output = SplitChunk;
+
+    fn run(&mut self, chunk: &RecordChunk) -> Result<SplitChunk, BatchError> {
+        let mut split = SplitChunk {
+            disk_bytes: chunk.disk_bytes,
+            skipped: chunk.skips.iter().map(SkippedInput::part).collect(),
+            ..SplitChunk::default()
+        };
+        let Self { job, parser } = self;
+        parser.parse(chunk, &mut |record| match record {
+            Ok(record) => {
+                split.fields.count(&record);
+                match record.text_state {
+                    TextState::Present => split.add(&record.id, &record.text, job.rule),
+                    TextState::Missing => split.missing += 1,
+                    _ => split.too_long += 1,
+                }
+            }
+            Err(bad) => split.skipped.push(SkippedInput::record(job.inputs, &bad)),
+        });
+        Ok(split)
+    }
+
+    fn shrink(&mut self) {
+        self.parser.shrink();
+    }
+}
+
+impl SplitChunk {
+    fn add(&mut self, id: &str, text: &str, rule: ParagraphRule) {
+        let hash = xxh3_64(text.as_bytes(), 0);
+        let document = document_key(id, hash);
+        let mut seen = std::collections::HashSet::new();
+        let mut paragraphs = 0;
+        for (position, paragraph) in rule.split(text).enumerate() {
+            let paragraph = paragraph.trim();
+            if !seen.insert(paragraph) {
+                continue;
+            }
+            let line = ParagraphLine {
+                id: &format!("{document}{BETWEEN}{position:08}"),
+                document: &document,
+                text: paragraph,
+            };
+            let start = self.lines.len();
+            serde_json::to_writer(&mut self.lines, &line).expect("strings are JSON");
+            self.lines.push(b'\n');
+            self.longest = self.longest.max((self.lines.len() - start) as u64);
+            paragraphs += 1;
+        }
+        self.documents.push(SplitDocument {
+            id: id.to_owned(),
+            hash,
+            paragraphs,
+            end: self.lines.len(),
+        });
+    }
+}
+
+fn document_key(id: &str, hash: u64) -> String {
+    format!("{id}{BETWEEN}{hash:016x}")
+}
+
+impl ParagraphSplit<'_> {
+    /// Writes the paragraphs of all documents to a new file.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the input cannot be read, or the file not written.
+    pub fn write(&self, path: &Path) -> Result<ParagraphRecords, BatchError> {
+        ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
+        self.losses.refuse_undiscovered(self.inputs)?;
+        self.observer
+            .stage(JobStage::Scan, self.inputs.total_bytes());
+        let mut rows = SkippedRows::default();
+        self.inputs
+            .skips
+            .iter()
+            .for_each(|skip| rows.add_part(skip));
+        let failed = BatchError::temporary(path);
+        let file = File::create(path).map_err(&failed)?;
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        let mut counts = ParagraphCounts::default();
+        let mut hashes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        let (mut read, mut fields, mut longest) = (0, FieldTally::default(), 0);
+        let splitter = || ParagraphSplitter {
+            job: self,
+            parser: Parser::new(self.inputs, self.options),
+        };
+        let workers = (0..self.limits.threads).map(|_| splitter()).collect();
+        let memory = DocumentMemory::new(self.limits, DocumentUse::Text, self.inputs, self.options);
+        run_in_order(self.inputs.chunks(self.options), memory, workers, |split| {
+            for skipped in split.skipped {
+                self.losses.refuse_first(&skipped)?;
+                rows.take(skipped);
+            }
+            counts.missing += split.missing;
+            counts.too_long += split.too_long;
+            let mut start = 0;
+            for document in split.documents {
+                let lines = &split.lines[start..document.end];
+                start = document.end;
+                counts.documents += 1;
+                let known = hashes.entry(document.id).or_default();
+                if known.contains(&document.hash) {
+                    counts.repeated_records += 1;
+                    continue;
+                }
+                known.push(document.hash);
+                counts.paragraphs += document.paragraphs;
+                out.write_all(lines).map_err(&failed)?;
+            }
+            longest = longest.max(split.longest);
+            read += split.disk_bytes;
+            fields.add(&split.fields);
+            self.observer.advance(read);
+            Ok(())
+        })?;
+        out.flush().map_err(&failed)?;
+        fields.check(self.inputs, self.options)?;
+        counts.skipped = rows.finish();
+        self.losses.check(&counts.skipped, counts.documents)?;
+        Ok(ParagraphRecords {
+            path: path.to_owned(),
+            counts,
+            longest,
+            names: DocumentNames::of(hashes, self.repeated_ids)?,
+        })
+    }
+}
+
+impl ParagraphRecords {
+    /// Options with which the records are read: paragraphs of one document are of one category.
+    pub fn options(&self) -> InputOptions {
+        InputOptions {
+            format: Some(Format::Jsonl),
+            category: Some(Category::Field(FieldPath::name("document"))),
+            max_document_bytes: self.longest,
+            ..InputOptions::default()
+        }
+    }
+
+    pub(crate) fn names(&self) -> &DocumentNames {
+        &self.names
+    }
+}
+
+impl DocumentNames {
+    /// Numbers documents that have an id in common, in the order of the hashes of their texts.
+    fn of(
+        mut hashes: BTreeMap<String, Vec<u64>>,
+        repeated: RepeatedIds,
+    ) -> Result<Self, BatchError> {
+        let repeats = |hashes: &&Vec<u64>| hashes.len() > 1;
+        let count: usize = hashes
+            .values()
+            .filter(repeats)
+            .map(|all| all.len() - 1)
+            .sum();
+        let first = hashes.iter().find(|(_, all)| all.len() > 1);
+        if let (RepeatedIds::Refuse, Some((id, _))) = (repeated, first) {
+            let id = id.clone();
+            return Err(BatchError::RepeatedId { id, count });
+        }
+        let mut names = BTreeMap::new();
+        let shared: Vec<String> = hashes
+            .iter()
+            .filter(|(_, all)| all.len() > 1)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in shared {
+            let mut own = hashes[&id].clone();
+            own.sort_unstable();
+            let mut number = 1;
+            for hash in own.into_iter().skip(1) {
+                let name = loop {
+                    number += 1;
+                    let name = format!("{id}#{number}");
+                    if !hashes.contains_key(&name) {
+                        break name;
+                    }
+                };
+                names.insert(document_key(&id, hash), name.clone());
+                hashes.insert(name, vec![hash]);
+            }
+        }
+        Ok(Self(names))
+    }
+
+    /// Document and position of a record.
+    pub(crate) fn place<'a>(&'a self, id: &'a str) -> io::Result<ParagraphPlace<'a>> {
+        let place = || {
+            let (key, position) = id.rsplit_once(BETWEEN)?;
+            let (document, _) = key.rsplit_once(BETWEEN)?;
+            let document = self.0.get(key).map_or(document, String::as_str);
+            let position = position.parse().ok()?;
+            Some(ParagraphPlace { document, position })
+        };
+        let foreign = || io::Error::other(format!("{id:?} is not the id of a paragraph"));
+        place().ok_or_else(foreign)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use lookalike::{FeatureExtractor, resemblance};
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::DedupJob;
+    use crate::observer::NoProgress;
+    use crate::settings::{JobSettings, PairScope};
+
+    /// The pairs of paragraphs of some documents, as the job writes them.
+    fn pairs(
+        documents: &[(String, String)],
+        repeated_ids: RepeatedIds,
+    ) -> Result<String, BatchError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lines = documents.iter().map(|(id, text)| {
+            let line = serde_json::json!({"id": id, "text": text});
+            format!("{line}\n")
+        });
+        let file = folder.path().join("docs.jsonl");
+        std::fs::write(&file, lines.collect::<String>()).expect("a file");
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[file.into()], &options, folder.path())?;
+        let split = ParagraphSplit {
+            inputs: &inputs,
+            options: &options,
+            rule: ParagraphRule::Auto,
+            repeated_ids,
+            limits: &JobLimits::default(),
+            losses: LossPolicy::Stop,
+            observer: &NoProgress,
+        };
+        let records = split.write(&folder.path().join("paragraphs.jsonl"))?;
+        let options = records.options();
+        let inputs = Inputs::discover(&[records.path.clone().into()], &options, folder.path())?;
+        let settings = JobSettings {
+            scope: PairScope::Across,
+            threshold: 0.5,
+            scheme: scheme(),
+            ..JobSettings::default()
+        };
+        let mut out = Vec::new();
+        let job = DedupJob::new(&inputs, folder.path())
+            .settings(settings)
+            .options(options);
+        job.paragraphs(&records).write_pairs(&mut out)?;
+        Ok(String::from_utf8(out).expect("JSON"))
+    }
+
+    fn scheme() -> lookalike::Scheme {
+        lookalike::Scheme {
+            shingle: "words:1".parse().expect("a shingle"),
+            ..lookalike::Scheme::default()
+        }
+    }
+
+    /// Every two paragraphs of different documents that resemble each other.
+    fn slow(documents: &[(String, String)]) -> BTreeSet<String> {
+        let mut all: Vec<(&str, usize, Vec<u64>, &str)> = Vec::new();
+        let mut extractor = FeatureExtractor::new(&scheme());
+        for (id, text) in documents {
+            for (position, part) in ParagraphRule::Auto.split(text).enumerate() {
+                let part = part.trim();
+                let repeats = all
+                    .iter()
+                    .any(|(other, .., known)| other == id && *known == part);
+                if !repeats {
+                    all.push((id, position, extractor.feature_set(part).to_vec(), part));
+                }
+            }
+        }
+        all.sort_unstable();
+        let mut pairs = BTreeSet::new();
+        for (at, (a, i, first, text)) in all.iter().enumerate() {
+            for (b, j, second, other) in &all[at + 1..] {
+                let similarity = if text == other {
+                    1.0
+                } else {
+                    resemblance(first, second)
+                };
+                if a != b && similarity >= 0.5 {
+                    pairs.insert(format!("{a} {i} {b} {j} {similarity}"));
+                }
+            }
+        }
+        pairs
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn pairs_of_paragraphs_are_those_of_all_against_all(
+            texts in prop::collection::vec("([abc]( [abcd]){0,4}\n{1,2}){0,4}", 1..8),
+        ) {
+            let documents = texts.into_iter().enumerate().map(|(at, text)| (format!("d{at}"), text));
+            let documents: Vec<(String, String)> = documents.collect();
+            let lines = pairs(&documents, RepeatedIds::Number).expect("pairs");
+            let found: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+            let shown = |pair: &Value| {
+                let text = |name: &str| pair[name].as_str().expect("an id").to_owned();
+                format!("{} {} {} {} {}", text("a"), pair["a_position"], text("b"), pair["b_position"], pair["similarity"].as_f64().expect("a number"))
+            };
+            let all: BTreeSet<String> = found.iter().map(shown).collect();
+            prop_assert_eq!(all.len(), found.len());
+            prop_assert_eq!(all, slow(&documents));
+            let order = |pair: &Value| (pair["a"].to_string(), pair["a_position"].as_u64(), pair["b"].to_string(), pair["b_position"].as_u64());
+            prop_assert!(found.is_sorted_by_key(order));
+        }
+    }
+
+    #[test]
+    fn documents_of_one_id_are_told_apart_or_refused() {
+        let record = |id: &str, text: &str| (id.to_owned(), text.to_owned());
+        let documents = [
+            record("x", "one two three"),
+            record("x", "one two three\none two four"),
+            record("x#2", "one two three"),
+            record("x", "one two three"),
+        ];
+        let lines = pairs(&documents, RepeatedIds::Number).expect("pairs");
+        let mut other = documents.to_vec();
+        other.reverse();
+        assert_eq!(pairs(&other, RepeatedIds::Number).expect("pairs"), lines);
+        let names: BTreeSet<String> = lines
+            .lines()
+            .flat_map(|line| {
+                let pair: Value = serde_json::from_str(line).expect("JSON");
+                ["a", "b"].map(|name| pair[name].to_string())
+            })
+            .collect();
+        assert_eq!(Vec::from_iter(names), ["\"x\"", "\"x#2\"", "\"x#3\""]);
+        let refused = pairs(&documents, RepeatedIds::Refuse).expect_err("one id");
+        assert!(
+            refused.to_string().contains("1 records repeat"),
+            "{refused}"
+        );
+    }
+}
