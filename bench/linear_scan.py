@@ -37,16 +37,24 @@ def asked(code):
     return sorted((found["distance"], found["id"]) for found in answer["neighbours"])
 
 
-def scanned(code):
-    distances = numpy.bitwise_count(codes ^ numpy.uint64(code))
-    near = numpy.flatnonzero(distances <= radius)
-    return sorted({(int(distances[at]), f"{int(codes[at]):016x}") for at in near})
+def scanned(samples):
+    """The neighbours of each sample, in the order of `asked`. A block of fingerprints stays in the cache while all samples pass over it."""
+    near = [set() for _ in samples]
+    block = 1 << 15
+    for begin in range(0, len(codes), block):
+        part = codes[begin : begin + block]
+        for at, code in enumerate(samples):
+            distances = numpy.bitwise_count(part ^ numpy.uint64(code))
+            if distances.min() <= radius:
+                for place in numpy.flatnonzero(distances <= radius):
+                    near[at].add((int(distances[place]), f"{int(part[place]):016x}"))
+    return [sorted(each) for each in near]
 
 
+drawn = [sample(at) for at in range(samples)]
 found = wrong = 0
-for at in range(samples):
-    code = sample(at)
-    answer, truth = asked(code), scanned(code)
+for code, truth in zip(drawn, scanned(drawn)):
+    answer = asked(code)
     found += len(truth)
     if answer != truth:
         wrong += 1
