@@ -62,7 +62,7 @@ struct NeighbourResponse {
     distance: u32,
     score: f64,
     /// True, and else left out, if its text is known to be the same.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     same_text: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
