@@ -46,7 +46,7 @@ pub(crate) struct PairsArguments {
     )]
     unit: PairUnit,
 
-    /// What ends a paragraph: blank, lines or auto [default: auto, which is lines for texts without blank lines]
+    /// End paragraphs at blank lines (blank) or at every line (lines) [default: auto, lines where no line is blank]
     #[arg(long, value_name = "RULE", help_heading = "Method")]
     paragraphs: Option<ParagraphRule>,
 

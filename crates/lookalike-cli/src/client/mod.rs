@@ -192,8 +192,8 @@ struct CreateArguments {
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     keep: Vec<String>,
 
-    /// What ends a paragraph, with --keep paragraphs: blank, lines or auto [default: auto, which is lines
-    /// for texts without blank lines]
+    /// End kept paragraphs at blank lines (blank) or at every line (lines) [default: auto, lines where no line
+    /// is blank]
     #[arg(long, value_name = "RULE")]
     paragraphs: Option<String>,
 

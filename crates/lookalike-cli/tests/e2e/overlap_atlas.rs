@@ -592,7 +592,7 @@ fn counting_goes_on_where_a_killed_job_was() {
     }
 }
 
-/// What the pilot of coarse counting lets expect is told, and is about right.
+/// The figures of the coarse engine's pilot are told, and its estimate is about right.
 #[test]
 fn the_figures_of_the_coarse_engine_are_told() {
     let folder = Folder::new();

@@ -45,7 +45,7 @@ struct OpenCollectionInfo {
     /// `null`: documents live for ever, unless they have a time of their own.
     ttl_seconds: Option<u64>,
     keep: KeptParts,
-    /// What ends a paragraph, where paragraphs are kept.
+    /// End of a paragraph, where paragraphs are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     paragraphs: Option<ParagraphRuleOption>,
     recall: RecallResponse,

@@ -84,7 +84,7 @@ struct SimilarDocument {
     distance: u32,
 }
 
-/// What is known of a paragraph.
+/// A paragraph, with its verdict and the documents that have it.
 #[derive(Clone)]
 struct KnownParagraph {
     verdict: Verdict,

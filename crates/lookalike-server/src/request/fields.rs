@@ -271,7 +271,7 @@ pub(crate) struct NewCollection {
     ttl_seconds: Option<u64>,
     /// Optional parts of documents to keep; by default hashes of texts only.
     keep: Option<KeptParts>,
-    /// What ends a paragraph, where paragraphs are kept: `blank` lines, the ends of `lines`, or `auto` (the default): blank lines in
+    /// End of a paragraph, where paragraphs are kept: `blank` lines, the ends of `lines`, or `auto` (the default): blank lines in
     /// texts that have some between others, else the ends of lines.
     paragraphs: Option<ParagraphRuleOption>,
 }
