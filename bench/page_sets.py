@@ -2,11 +2,12 @@
 """Mirrored page sets of `lookalike overlap -o`, beside those that were planted.
 
 usage: page_sets.py LOOKALIKE [--manuals 100:200,75:150,55:120,50:100] [--servers 140] [--missing 0.02] [--dressed 0.3]
-                    [--documents N] [--nested] [--seed 1] [--keep DIR] [-- MORE OPTIONS OF OVERLAP]
+                    [--documents N] [--nested] [--texts FILE] [--seed 1] [--keep DIR] [-- MORE OPTIONS OF OVERLAP]
 
 Every manual is SERVERS:PAGES. Its servers are drawn at random, or nested: the first so many. Each lacks a share of the pages, at random,
 and stands at one of three paths; a share of all servers adds a head and foot of its own to its pages. With --documents manuals of 20 to
-400 pages on 5 to 200 servers are drawn until so many documents are there, 40 % of them pages that only one server has. Prints a line of JSON:
+400 pages on 5 to 200 servers are drawn until so many documents are there, 40 % of them pages that only one server has. With --texts the
+pages are the texts of a file of JSON Lines, in a random order, each once, such as `lookalike extract` makes of a crawl. Prints a line of JSON:
 sets that were found, of how many manuals a set has pages and servers within 5 % of the planted, seconds and the peak of memory.
 """
 import argparse, json, os, random, subprocess, sys, tempfile
@@ -30,6 +31,11 @@ class Collection:
         dressed = {server for server in range(args.servers) if self.draw.random() < args.dressed}
         self.dress = {server: (block(f"head {server}", 3), block(f"foot {server}", 3)) for server in dressed}
         self.documents, self.planted = 0, []
+        self.texts = None
+        if args.texts:
+            with open(args.texts, encoding="utf-8") as file:
+                self.texts = [json.loads(text)["text"].splitlines() for text in file]
+            self.draw.shuffle(self.texts)
 
     def record(self, server, path, lines):
         head, foot = self.dress.get(server, ([], []))
@@ -41,13 +47,21 @@ class Collection:
         order = list(range(self.args.servers))
         chosen = order[:servers] if self.args.nested else self.draw.sample(order, servers)
         self.planted.append((set(f"s{server}.example" for server in chosen), pages))
-        common = block(f"manual {number}", 5)
-        texts = [common + block(f"manual {number} page {page}", self.draw.randint(14, 26)) for page in range(pages)]
+        texts = self.pages(number, pages)
         for server in chosen:
             base = ("docs", "~ftp/pub", "mirror/2")[server % 3]
             for page, text in enumerate(texts):
                 if self.draw.random() >= self.args.missing:
                     yield self.record(server, f"{base}/manual{number}/{page}.html", text)
+
+    def pages(self, number, pages):
+        if self.texts is not None:
+            if len(self.texts) < pages:
+                sys.exit(f"the file of texts has too few: manual {number} lacks {pages - len(self.texts)}")
+            own, self.texts = self.texts[:pages], self.texts[pages:]
+            return own
+        common = block(f"manual {number}", 5)
+        return [common + block(f"manual {number} page {page}", self.draw.randint(14, 26)) for page in range(pages)]
 
     def records(self):
         if not self.args.documents:
@@ -94,6 +108,7 @@ def main():
     for name, kind, default in [("servers", int, 140), ("missing", float, 0.02), ("dressed", float, 0.3), ("documents", int, 0), ("seed", int, 1)]:
         parser.add_argument(f"--{name}", type=kind, default=default)
     parser.add_argument("--nested", action="store_true")
+    parser.add_argument("--texts")
     parser.add_argument("--keep")
     args = parser.parse_args(own)
     with tempfile.TemporaryDirectory() as folder:
