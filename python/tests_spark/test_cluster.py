@@ -38,6 +38,22 @@ if "pause" in os.environ.get("TEST_MODE", ""):
         open(out + ".paused", "w").close()
         time.sleep(600)
     _dedup._Stages._settled = pause
+if "hold" in os.environ.get("TEST_MODE", ""):
+    # Tasks that group keys wait until the test says that a worker is lost. They hold all cores: other tasks of their stage begin after that.
+    from lookalike.spark import _task
+    in_task = _task.in_task
+    def held(roots, version, call, arguments):
+        inner = in_task(roots, version, call, arguments)
+        if call != "work_edges":
+            return inner
+        def run(*given):
+            import os, time
+            open(out + ".reading", "w").close()
+            while not os.path.exists(out + ".lost"):
+                time.sleep(0.05)
+            return inner(*given)
+        return run
+    _task.in_task = held
 result = lks.dedup(session.read.schema(schema).json(rows), id="id", work_dir=work or None, **json.loads(options))
 with open(out, "wb") as file:
     file.write(found_lines(result))
@@ -62,6 +78,16 @@ def finished(process: subprocess.Popen, seconds: float = 240) -> None:
             os.killpg(process.pid, signal.SIGKILL)
     told = "\n".join(line for line in told.splitlines() if not line.startswith(("\tat ", "\t...")))
     assert process.returncode == 0, told[-6000:]
+
+
+def _wait_for(path: Path, process: subprocess.Popen) -> None:
+    """Waits for a file that the process makes."""
+    deadline = time.monotonic() + 240
+    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if not path.exists():
+        finished(process, 5)
+        raise AssertionError(f"the process ended and made no {path.name}")
 
 
 @pytest.fixture
@@ -121,10 +147,7 @@ def test_a_driver_that_was_killed_goes_on_where_it_was(written, tmp_path, comman
     rows = pages(200, seed=10)
     path, out, work = written(rows), tmp_path / "clusters", tmp_path / "work"
     process = run(path, out, work, OPTIONS, settings(), TEST_MODE="pause")
-    deadline = time.monotonic() + 180
-    while not Path(f"{out}.paused").exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert Path(f"{out}.paused").exists(), process.communicate(timeout=5)[0]
+    _wait_for(Path(f"{out}.paused"), process)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     finished(run(path, out, work, OPTIONS, settings()))
@@ -176,18 +199,40 @@ class Standalone:
             time.sleep(0.2)
         raise AssertionError((self.logs / name).read_text()[-3000:])
 
+    def with_last_shuffle(self) -> int:
+        """A worker that has files of the shuffle that was written last."""
+        found = [
+            (int(path.name.split("_")[1]), number)
+            for number in range(len(self.workers))
+            for path in (self.folder / f"local-worker-{number}").rglob("shuffle_*_*_*.data")
+        ]
+        return max(found)[1]
+
     def lose(self, number: int) -> None:
-        """Ends a worker with its executors, and deletes all that they wrote for others."""
-        work = str(self.folder / f"worker-{number}")
+        """Ends a worker with its executors, and deletes all that they wrote for others. When this returns all of it is gone."""
+        os.killpg(self.workers[number].pid, signal.SIGKILL)
+        while processes := self._processes(self.folder / f"worker-{number}"):
+            for process in processes:
+                try:
+                    os.kill(process, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.05)
+        self.workers[number].wait()
+        shutil.rmtree(self.folder / f"local-worker-{number}")
+
+    @staticmethod
+    def _processes(folder: Path) -> list[int]:
+        """Processes that work in a folder or were told of it."""
+        found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                is_its = work in (process / "cmdline").read_text() or os.readlink(process / "cwd").startswith(work)
+                if str(folder) in (process / "cmdline").read_text() or os.readlink(process / "cwd").startswith(str(folder)):
+                    found.append(int(process.name))
             except OSError:
+                # It has ended meanwhile, or belongs to somebody else.
                 continue
-            if is_its:
-                os.kill(int(process.name), signal.SIGKILL)
-        os.killpg(self.workers[number].pid, signal.SIGKILL)
-        shutil.rmtree(self.folder / f"local-worker-{number}", ignore_errors=True)
+        return found
 
     def stop(self) -> None:
         for process in self.processes:
@@ -223,29 +268,19 @@ def test_a_worker_that_dies_with_its_shuffle_changes_nothing(standalone, written
         "spark.sql.adaptive.coalescePartitions.enabled": "false",
     }
     out = tmp_path / "clusters"
-    process = run(written(rows), out, tmp_path / "work", {"partitions": 8}, conf, schema="id string, text string", PYSPARK_PYTHON=sys.executable)
-    killed = _kill_while_shuffle_is_read(standalone, tmp_path / "work" / "keys", events, process)
-    finished(process)
-    assert killed, "the worker was to die while others read what it wrote"
+    process = run(
+        written(rows), out, tmp_path / "work", {"partitions": 8}, conf,
+        schema="id string, text string", PYSPARK_PYTHON=sys.executable, TEST_MODE="hold",
+    )
+    try:
+        # Each executor has one core. So two of the eight tasks of the stage hold, and six at least must miss what the worker wrote.
+        _wait_for(Path(f"{out}.reading"), process)
+        standalone.lose(standalone.with_last_shuffle())
+    finally:
+        Path(f"{out}.lost").touch()
+        finished(process)
     assert out.read_bytes() == command_lines(rows)
     told = "".join(path.read_text() for path in events.rglob("*") if path.is_file() and not path.name.startswith("."))
     assert "FetchFailed" in told, "no task missed the files of the dead worker: the test tested nothing"
     attempts = [json.loads(line) for line in told.splitlines() if '"SparkListenerStageSubmitted"' in line]
     assert any(event["Stage Info"]["Stage Attempt ID"] > 0 for event in attempts)
-
-
-def _kill_while_shuffle_is_read(standalone: Standalone, keys: Path, events: Path, process: subprocess.Popen) -> bool:
-    """Ends a worker when the stage begins that groups the keys: its 8 tasks read what both workers wrote."""
-    deadline, before = time.monotonic() + 200, None
-    while process.poll() is None and time.monotonic() < deadline:
-        if (keys / "_SUCCESS").exists():
-            told = "".join(path.read_text(errors="replace") for path in events.rglob("*") if path.is_file())
-            submitted = [line for line in told.splitlines() if '"SparkListenerStageSubmitted"' in line]
-            begun = sum('"Number of Tasks":8,' in line for line in submitted)
-            if before is None:
-                before = begun
-            elif begun > before:
-                standalone.lose(0)
-                return True
-        time.sleep(0.05)
-    return False
