@@ -158,6 +158,9 @@ pub enum BatchError {
     /// Fingerprints and pairs that do not make a decision.
     #[error(transparent)]
     Cluster(#[from] crate::fingerprints::cluster::ClusterError),
+    /// Lists of pairs that cannot be merged.
+    #[error(transparent)]
+    PairMerge(#[from] crate::fingerprints::join::PairMergeError),
     /// A collection of documents cannot be used.
     #[error(transparent)]
     Collection(#[from] crate::dedup::collection::error::CollectionError),
@@ -170,7 +173,7 @@ pub enum BatchError {
     /// The memory limit does not hold the queries of a join.
     #[error(
         "the queries and their tables do not fit {mib} MiB: raise --memory to about {least}M, exchange F and Q when F is \
-         the smaller one, or split Q and join its parts one after another",
+         the smaller one, split Q and merge the lists of its parts with `lookalike merge`, or take more shards of a self-join",
         mib = limit >> 20
     )]
     JoinMemory {
@@ -181,8 +184,8 @@ pub enum BatchError {
     },
     /// The memory limit does not hold the fingerprints of a collection that is joined with itself.
     #[error(
-        "the fingerprints of {name} do not fit {mib} MiB: raise --memory to about {least}M, or split the file and join its \
-         parts with themselves and with each other",
+        "the fingerprints of {name} do not fit {mib} MiB: raise --memory to about {least}M, or join it in \
+         shards, each of which keeps its share only (--shard), and merge their lists with `lookalike merge`",
         mib = limit >> 20
     )]
     SelfJoinMemory {

@@ -74,7 +74,10 @@ pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::FieldTally;
 pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
-pub use fingerprints::join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
+pub use fingerprints::join::{
+    FingerprintJoin, FingerprintShard, JoinSummary, LARGEST_DISTANCE, MergeSummary, MergedList,
+    PairMerge, PairMergeError, ParseShardError,
+};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
 pub use output_dir::{IfExists, JobProgress, OutputOptions, SPOOL, remove_unfinished};

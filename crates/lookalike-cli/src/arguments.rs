@@ -1,6 +1,6 @@
 //! Arguments that several subcommands share: what to read, how texts become features, what to use of the machine.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use lookalike::scheme::{
     Normalization, Nouns, Scheme, Segmentation, Shingle, Sketch, Stemming, StopWords, TokenHash,
     Weight,
 };
+use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::{
     BoilerplateLearner, DistanceFor, JobLimits, JobSettings, LossLimit, LossPolicy, Method,
     PairScope, PairTest, SkippedRow,
@@ -262,6 +263,19 @@ fn store_settings() -> StoreSettings {
         known(&name).then(|| (name.to_lowercase(), value))
     });
     StoreSettings(variables.collect())
+}
+
+/// The collections of fingerprints, or lists of pairs of them, that arguments name: paths, globs, objects of stores, - for
+/// standard input, and u64: before the name of raw numbers.
+pub(crate) fn fingerprint_sources<S: AsRef<OsStr>>(
+    arguments: &[S],
+    spool: &Path,
+) -> Result<Vec<FingerprintSource>, Failure> {
+    Ok(FingerprintSource::find(
+        arguments,
+        &store_settings(),
+        spool,
+    )?)
 }
 
 /// A converter whose program is there.

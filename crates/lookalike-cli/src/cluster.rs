@@ -11,7 +11,9 @@ use lookalike_batch::fingerprints::cluster::{
 use lookalike_batch::{DocumentUse, IfExists, JobLimits, ensure_documents_fit};
 use lookalike_corpus::{InputOptions, Inputs, OutputFolder};
 
-use crate::arguments::{InputArguments, RunArguments, SchemeArguments, command_line, share};
+use crate::arguments::{
+    InputArguments, RunArguments, SchemeArguments, command_line, fingerprint_sources, share,
+};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -50,7 +52,7 @@ pub(crate) struct ClusterArguments {
 
     /// Pairs as `lookalike join` prints them (also .gz and .zst), or - for standard input; may be repeated
     #[arg(long, value_name = "FILE")]
-    pairs: Vec<PathBuf>,
+    pairs: Vec<OsString>,
 
     /// Directory for the results; it is created
     #[arg(long, short, value_name = "DIR")]
@@ -137,10 +139,11 @@ impl ClusterArguments {
             .as_ref()
             .map(|texts| self.verification(texts, &limits));
         let verification = verification.transpose()?;
-        let inputs: Vec<PathBuf> = self.input.inputs.iter().map(PathBuf::from).collect();
+        let inputs = fingerprint_sources(&self.input.inputs, spool.path())?;
+        let pairs = fingerprint_sources(&self.pairs, spool.path())?;
         let job = FingerprintClustering {
             inputs: &inputs,
-            pairs: &self.pairs,
+            pairs: &pairs,
             distance: self.distance,
             keep: self.keep,
             rule: match self.components {

@@ -14,8 +14,8 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
     AddedDocuments, ArchiveSummary, BoilerplateCounts, CollectionSummary, DedupSummary,
     ExtractionSummary, FingerprintSummary, InputCounts, JobObserver, JobStage, JoinSummary,
-    MeasuredCost, PageCounts, PairsSummary, ParagraphCounts, SkippedRow, TermsSummary,
-    WrittenBytes,
+    MeasuredCost, MergeSummary, PageCounts, PairsSummary, ParagraphCounts, SkippedRow,
+    TermsSummary, WrittenBytes,
 };
 
 use lookalike_batch::fingerprints::cluster::{ClusterSummary, FingerprintRule};
@@ -656,11 +656,9 @@ pub(crate) fn import_summary(summary: &ImportSummary, measured: &MeasuredCost) {
 
 /// Prints the summary of `join`.
 pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
-    let sides = [("f", Some(&summary.f)), ("q", summary.q.as_ref())];
-    for (label, side) in sides
-        .into_iter()
-        .filter_map(|(label, side)| Some((label, side?)))
-    {
+    let f = summary.f.iter().map(|side| ("f", side));
+    let q = summary.q.iter().map(|side| ("q", side));
+    for (label, side) in f.chain(q) {
         let scheme = side.scheme_id.as_deref().map_or_else(
             || "scheme not stored in the file".to_owned(),
             |id| format!("scheme {id}"),
@@ -674,13 +672,31 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
         skipped(&side.skipped);
     }
     let (pairs, distance) = (grouped(summary.pairs), summary.distance);
-    line("pairs", &format!("{pairs} within {distance} bits"));
+    let part = summary.shard.as_ref();
+    let part = part.map_or_else(String::new, |shard| format!(", of shard {shard}"));
+    line("pairs", &format!("{pairs} within {distance} bits{part}"));
     if summary.spilled_bytes > 0 {
         line(
             "sorted",
             &format!("{} on disk", show(summary.spilled_bytes)),
         );
     }
+    cost(measured);
+}
+
+/// Prints the summary of `merge`.
+pub(crate) fn merge_summary(summary: &MergeSummary, measured: &MeasuredCost) {
+    for list in &summary.lists {
+        line(
+            "list",
+            &format!("{}: {}", list.name, counted(list.pairs, "pair")),
+        );
+    }
+    let repeated = match summary.repeated {
+        0 => String::new(),
+        count => format!(", {} stood in several lists", grouped(count)),
+    };
+    line("pairs", &format!("{}{repeated}", grouped(summary.pairs)));
     cost(measured);
 }
 

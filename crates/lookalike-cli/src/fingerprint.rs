@@ -8,21 +8,24 @@ use lookalike_batch::fingerprints::files::{ArchiveScratch, CodeImport};
 use lookalike_batch::{DocumentUse, FingerprintJob, JobObserver, ensure_documents_fit};
 use lookalike_corpus::InputOptions;
 
-use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
+use crate::arguments::{
+    BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, fingerprint_sources,
+};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints {\"id\":..,\"fingerprint\":\"16 hex digits\"} for each document, in input order; null for a
-text without features. Only fingerprints of one scheme, which the summary names, can be
-compared.
+Prints {\"id\":..,\"fingerprint\":\"16 hex digits\"} for each document, in input order; null
+for a text without features. Only fingerprints of one scheme, which the summary names,
+can be compared.
 
-The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, which keeps
-the scheme and checks itself; .u64, little-endian numbers of 64 bits without ids (each also
-.gz or .zst); .parquet, with the columns id and fingerprint; .lkar, an archive: ascending,
-without ids, at 5 to 6 bytes a fingerprint, with the scheme. Only .jsonl and .parquet keep
-texts without features. With --import, any of them is read and written in any other.
+The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, which
+keeps the scheme and checks itself; .u64, little-endian numbers of 64 bits without ids
+(each also .gz or .zst); .parquet, with the columns id and fingerprint; .lkar, an
+archive: ascending, without ids, at 5 to 6 bytes a fingerprint, with the scheme. Only
+.jsonl and .parquet keep texts without features. With --import, any of them is read and
+written in any other.
 
 Example:
   lookalike fingerprint crawl.jsonl -o crawl.lkfp
@@ -128,7 +131,8 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
 
 /// Fingerprints from one format to another.
 fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
-    let inputs: Vec<PathBuf> = arguments.input.inputs.iter().map(PathBuf::from).collect();
+    let spool = arguments.run.spool(std::env::temp_dir())?;
+    let inputs = fingerprint_sources(&arguments.input.inputs, spool.path())?;
     let console = Console::new(arguments.run.quiet);
     let job = CodeImport {
         inputs: &inputs,

@@ -1,47 +1,62 @@
 //! `lookalike join`: every pair of two collections of fingerprints within a distance.
 
-use std::io::{BufWriter, stdout};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
 
-use lookalike_batch::{FingerprintJoin, JobObserver};
+use lookalike_batch::{BatchError, FingerprintJoin, FingerprintShard, JobObserver};
 use lookalike_corpus::{AtomicFile, Compression};
 
-use crate::arguments::{LossArguments, RunArguments};
+use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Prints one JSON object a line, {\"f\":..,\"q\":..,\"distance\":..}, sorted by f, then q, each line
-once; fingerprints are called by their ids where their file has ids. F streams from disk, Q
-is kept in memory: let Q be the smaller one. With F alone: all pairs in it,
+#[command(
+    override_usage = "lookalike join [OPTIONS] <F> [Q]\n       lookalike join [OPTIONS] <F>... --queries <Q>",
+    after_help = "\
+Prints one JSON object a line, {\"f\":..,\"q\":..,\"distance\":..}, sorted by f, then q, each
+line once; fingerprints are called by their ids where their file has ids. F streams from
+disk, Q is kept in memory: let Q be the smaller one. With F alone: all pairs in it,
 {\"a\":..,\"b\":..,\"distance\":..}, a < b; equal fingerprints are one, called by the least of
 their ids, and each other id is a pair with that one only. F is in memory then.
 
-F may be an index of `lookalike index build`: Q streams by then, and may be large; it is
-searched where it lies.
+F may be indexes of `lookalike index build`: Q streams by then, and may be large; they are
+searched where they lie.
 
-Files are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also
-.gz or .zst), Parquet tables with a column fingerprint, or raw little-endian numbers of 64
-bits in a file named .u64; - is standard input.
+F and Q are files, quoted globs, s3://, gs://, az:// or https:// addresses, or - for
+standard input: fingerprint files, archives, JSON Lines as of `lookalike fingerprint`
+(each also .gz or .zst), Parquet tables with a column fingerprint, or raw little-endian
+numbers of 64 bits in a file named .u64. Before the name of other raw numbers stands
+u64:, as in u64:- .
+
+--shard finds a part of the pairs, on any machine; a shard of a self-join keeps its part
+of F in memory. `lookalike merge` makes the list of the whole join of the lists of all
+shards.
 
 Example:
   lookalike fingerprint new.jsonl -o new.fp.jsonl
   lookalike join crawl.u64 new.fp.jsonl --distance 3 -o pairs.jsonl
   lookalike join crawl.lkix new.fp.jsonl        the same against an index
-  lookalike join new.fp.jsonl                   all pairs in one file")]
+  lookalike join new.fp.jsonl                   all pairs in one file
+  lookalike join 'crawl/*.lkfp' --shard 1/4 -o part1.jsonl"
+)]
 pub(crate) struct JoinArguments {
-    /// The large collection, which streams by
-    #[arg(value_name = "F")]
-    f: PathBuf,
+    /// The large collection, which streams by; of two arguments, the second is Q unless there is --queries
+    #[arg(value_name = "F", required = true)]
+    collections: Vec<OsString>,
 
-    /// The small collection, which is kept in memory; without it, F is joined with itself
-    #[arg(value_name = "Q")]
-    q: Option<PathBuf>,
+    /// The small collection, which is kept in memory; may be repeated
+    #[arg(long, value_name = "Q")]
+    queries: Vec<OsString>,
 
     /// Most bits in which the fingerprints of a pair differ, 0 to 16
     #[arg(long, value_name = "BITS", default_value_t = 3)]
     distance: u32,
+
+    /// Find one of N parts of the pairs, such as 2/5
+    #[arg(long, value_name = "I/N", default_value_t = FingerprintShard::ALL, hide_default_value = true)]
+    shard: FingerprintShard,
 
     /// Write to this file (.gz and .zst are packed) instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -54,28 +69,44 @@ pub(crate) struct JoinArguments {
     run: RunArguments,
 }
 
+impl JoinArguments {
+    /// What is F and what is Q.
+    fn sides(&self) -> Result<(&[OsString], &[OsString]), Failure> {
+        match (self.collections.as_slice(), self.queries.as_slice()) {
+            (f @ [_], []) => Ok((f, &[])),
+            ([_, _], []) => Ok(self.collections.split_at(1)),
+            (_, []) => Err(Failure::Usage(
+                "more than two collections, and nothing says which of them are Q: name these with --queries; to join many \
+                 files with themselves, quote a glob, so that it is one argument"
+                    .to_owned(),
+            )),
+            (f, q) => Ok((f, q)),
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
-    // F may be an index, which is searched where it lies.
-    crate::bus_error::name_file(&arguments.f);
     let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
+    let (f, q) = arguments.sides()?;
+    let f = fingerprint_sources(f, spool.path())?;
+    let q = fingerprint_sources(q, spool.path())?;
+    // F may be an index, which is searched where it lies.
+    if let [one] = f.as_slice() {
+        crate::bus_error::name_file(one.path());
+    }
     let console = Console::new(arguments.run.quiet);
     let job = FingerprintJoin {
-        f: &arguments.f,
-        q: arguments.q.as_deref(),
+        f: &f,
+        q: &q,
         distance: arguments.distance,
+        shard: arguments.shard,
         losses: arguments.losses.policy(),
         limits: &limits,
         folder: spool.path(),
         observer: &console,
     };
-    let done = match &arguments.output {
-        Some(path) => write_file(&job, path),
-        None => {
-            let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
-            job.write(&mut out).map_err(Failure::from)
-        }
-    };
+    let done = write_pairs(arguments.output.as_deref(), |out| job.write(out));
     console.clear();
     let summary = done?;
     if arguments.run.json {
@@ -83,14 +114,19 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::join_summary(&summary, &console.measured());
     }
-    let sides = [&summary.f].into_iter().chain(&summary.q);
+    let sides = summary.f.iter().chain(&summary.q);
     arguments.losses.end(sides.flat_map(|side| &side.skipped))
 }
 
-fn write_file(
-    job: &FingerprintJoin<'_>,
-    path: &std::path::Path,
-) -> Result<lookalike_batch::JoinSummary, Failure> {
+/// Writes pairs to a file, which is there whole or not at all and packed if its name says so, or to standard output.
+pub(crate) fn write_pairs<T>(
+    output: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
+) -> Result<T, Failure> {
+    let Some(path) = output else {
+        let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
+        return Ok(write(&mut out)?);
+    };
     let failed = |error| {
         Failure::Failed(format!(
             "{}: {error}: choose another file with -o",
@@ -102,7 +138,7 @@ fn write_file(
         .into_iter()
         .find(|compression| name.ends_with(compression.suffix()));
     let mut file = AtomicFile::create(path, packed.unwrap_or(Compression::None)).map_err(failed)?;
-    let summary = job.write(&mut file)?;
+    let written = write(&mut file)?;
     file.commit().map_err(failed)?;
-    Ok(summary)
+    Ok(written)
 }

@@ -29,6 +29,7 @@ mod index;
 mod interrupt;
 mod join;
 mod machine;
+mod merge;
 #[cfg(not(feature = "service"))]
 mod missing;
 #[cfg(feature = "service")]
@@ -93,6 +94,8 @@ enum CliCommand {
     Fingerprint(fingerprint::FingerprintJobArguments),
     /// List all pairs of fingerprints within a distance, of two collections or of one
     Join(join::JoinArguments),
+    /// Put lists of pairs together, as one join would have written them
+    Merge(merge::MergeArguments),
     /// Decide by fingerprints, or pairs of them, what is kept and what is removed
     Cluster(cluster::ClusterArguments),
     /// List the table designs of a Hamming index and what each costs
@@ -159,6 +162,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         CliCommand::Extract(arguments) => extract::run(&arguments),
         CliCommand::Fingerprint(arguments) => fingerprint::run(&arguments),
         CliCommand::Join(arguments) => join::run(&arguments),
+        CliCommand::Merge(arguments) => merge::run(&arguments),
         CliCommand::Cluster(arguments) => cluster::run(&arguments),
         CliCommand::Design(arguments) => design::run(&arguments),
         CliCommand::Terms(arguments) => terms::run(&arguments),

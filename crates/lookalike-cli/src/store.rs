@@ -257,8 +257,11 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
     for path in &arguments.files {
         let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
-        let mut file = CodeFile::open(path, arguments.losses.policy().is_strict())
-            .map_err(|error| Failure::Failed(error.to_string()))?;
+        let mut file = CodeFile::open(
+            &path.as_path().into(),
+            arguments.losses.policy().is_strict(),
+        )
+        .map_err(|error| Failure::Failed(error.to_string()))?;
         if let Some(scheme) = file.scheme() {
             collection.ensure_scheme_id(scheme).map_err(refused)?;
         }

@@ -461,11 +461,7 @@ impl<'o> InputDiscovery<'o> {
 
     #[cfg(not(feature = "cloud"))]
     fn remote(&mut self, url: &str) -> Result<(), InputError> {
-        Err(InputError::Unsupported {
-            name: url.to_owned(),
-            reason: "an object of a store, which this build does not read".to_owned(),
-            remedy: "build lookalike with the feature cloud, or copy it here first".to_owned(),
-        })
+        Err(remote::not_in_this_build(url))
     }
 
     /// An object that was copied; the reason if it is not read, which is listed too.

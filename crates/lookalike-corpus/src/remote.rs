@@ -48,6 +48,16 @@ fn has_scheme(url: &str, schemes: &[&str]) -> bool {
     })
 }
 
+/// The error of an object that is named where stores are not read.
+#[cfg(not(feature = "cloud"))]
+pub(crate) fn not_in_this_build(url: &str) -> crate::error::InputError {
+    crate::error::InputError::Unsupported {
+        name: url.to_owned(),
+        reason: "an object of a store, which this build does not read".to_owned(),
+        remedy: "build lookalike with the feature cloud, or copy it here first".to_owned(),
+    }
+}
+
 #[cfg(feature = "cloud")]
 pub(crate) use store::{RemoteObject, fetch};
 

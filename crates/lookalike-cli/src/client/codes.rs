@@ -109,7 +109,8 @@ fn load_codes(
     counts: &mut LoadCounts,
 ) -> Result<(), Failure> {
     let failed = |error: CodesError| Failure::Failed(error.to_string());
-    let mut file = CodeFile::open(path, arguments.losses.policy().is_strict()).map_err(failed)?;
+    let strict = arguments.losses.policy().is_strict();
+    let mut file = CodeFile::open(&path.into(), strict).map_err(failed)?;
     let question = question(arguments, file.scheme().map(|id| id.to_string()));
     let path = collection(&arguments.collection, &format!("/insert{question}"));
     let (mut codes, mut more) = (FingerprintFile::default(), true);

@@ -1,21 +1,22 @@
 //! `lookalike index build`: from files of fingerprints to one index file.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lookalike_batch::JobObserver;
 use lookalike_batch::fingerprints::index::{IndexBuild, can_resume};
 use lookalike_hamming::Layout;
 
-use crate::arguments::{LossArguments, RunArguments};
+use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Inputs are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also
-.gz or .zst), or raw little-endian numbers of 64 bits in a file named .u64; - is standard
-input. Equal fingerprints are stored once, with the ids of all of them beside.
+Inputs are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each
+also .gz or .zst), or raw little-endian numbers of 64 bits in a file named .u64; - is
+standard input. Equal fingerprints are stored once, with the ids of all of them beside.
 
 A build that is interrupted leaves INDEX.building, with which --resume goes on.
 
@@ -24,7 +25,7 @@ Example:
 pub(crate) struct IndexBuildArguments {
     /// Files of fingerprints
     #[arg(required = true, value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
+    inputs: Vec<OsString>,
 
     /// The index; written beside its place and renamed when it is whole
     #[arg(long, short, value_name = "INDEX")]
@@ -76,8 +77,10 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     }
     let limits = arguments.run.limits();
     let console = Console::new(arguments.run.quiet);
+    let spool = arguments.run.spool(std::env::temp_dir())?;
+    let inputs = fingerprint_sources(&arguments.inputs, spool.path())?;
     let job = IndexBuild {
-        inputs: &arguments.inputs,
+        inputs: &inputs,
         output: &arguments.output,
         distance: arguments.distance,
         tables: arguments.tables,

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 
 use lookalike::{Fingerprint, SchemeId};
 use lookalike_batch::fingerprints::files::{
-    CodeFile, CodesError, CodesSummary, FingerprintFile, FingerprintName,
+    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
+    ensure_equal_schemes,
 };
 use lookalike_batch::fingerprints::index::{open, open_unchecked};
 use lookalike_batch::{BatchError, LossPolicy};
 use lookalike_hamming::{HammingIndex, IndexFile};
 use serde::Serialize;
 
-use crate::arguments::LossArguments;
+use crate::arguments::{LossArguments, fingerprint_sources};
 use crate::failure::Failure;
+use crate::spool::Spool;
 use crate::{bus_error, console};
 
 #[derive(clap::Args)]
@@ -118,10 +120,15 @@ pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
         out: BufWriter::with_capacity(1 << 18, stdout().lock()),
         summary: SearchSummary::default(),
     };
+    let spool = Spool::new(&std::env::temp_dir())?;
     for query in &arguments.queries {
         match query.parse::<Fingerprint>() {
             Ok(Fingerprint(code)) => search.group(&[code], &|_| query.clone())?,
-            Err(_) => search.file(Path::new(query))?,
+            Err(_) => {
+                for source in fingerprint_sources(&[query], spool.path())? {
+                    search.file(&source)?;
+                }
+            }
         }
     }
     search.out.flush()?;
@@ -143,21 +150,13 @@ pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
 
 impl<W: Write> SearchRun<'_, W> {
     /// All queries of a file.
-    fn file(&mut self, path: &Path) -> Result<(), Failure> {
+    fn file(&mut self, source: &FingerprintSource) -> Result<(), Failure> {
         let strict = self.losses.is_strict();
-        let mut file = CodeFile::open(path, strict).map_err(BatchError::from)?;
-        if let (Some(first), Some(second)) = (self.index.scheme().map(SchemeId), file.scheme())
-            && first != second
-        {
-            let (a, b) = (self.path.display().to_string(), file.name().to_owned());
-            return Err(BatchError::from(CodesError::OtherScheme {
-                a,
-                b,
-                first,
-                second,
-            })
-            .into());
-        }
+        let mut file = CodeFile::open(source, strict).map_err(BatchError::from)?;
+        let path = self.path.display().to_string();
+        let own = self.index.scheme().map(|id| (path.as_str(), SchemeId(id)));
+        let other = file.scheme().map(|id| (file.name(), id));
+        ensure_equal_schemes(own, other).map_err(BatchError::from)?;
         let (mut codes, mut more) = (FingerprintFile::default(), true);
         while more {
             codes.clear();

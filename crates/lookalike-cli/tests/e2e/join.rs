@@ -305,7 +305,7 @@ fn what_cannot_be_joined_is_refused_with_what_to_do() {
         &large,
         &["--memory", "24M", "--threads", "1"],
         1,
-        &["--memory", "split Q"],
+        &["--memory", "split Q", "lookalike merge"],
     );
 }
 
@@ -417,7 +417,86 @@ fn many_equal_fingerprints_are_a_star_and_without_ids_one() {
         .arg(&large)
         .args(["--memory", "24M", "--threads", "1"])
         .fail(1);
-    refused.says(&["large.u64", "raise --memory", "split the file"]);
+    refused.says(&["large.u64", "raise --memory", "--shard"]);
+}
+
+/// The output of a command that succeeds.
+fn printed(command: &str, arguments: &[&Path], flags: &[&str]) -> String {
+    let mut command = lookalike(command);
+    command.args(arguments).args(flags);
+    command.succeed().text().to_owned()
+}
+
+#[test]
+fn shards_merged_have_the_bytes_of_one_run_also_where_fingerprints_are_equal() {
+    let (mut f, q) = two();
+    f.extend_from_within(..300);
+    let folder = Folder::new();
+    let (first, second) = f.split_at(1_000);
+    folder.add("f1.lkfp", file(first, SCHEME, true));
+    folder.add("f2.jsonl", json_lines(second, |at| format!("t{at}")));
+    let queries = folder.add("q.u64", raw(&q));
+    let glob = folder.path("f*");
+    for sides in [vec![glob.as_path()], vec![&glob, &queries]] {
+        let flags = ["--distance", "4"];
+        let whole = printed("join", &sides, &flags);
+        assert!(whole.lines().count() > 300);
+        let lists: Vec<PathBuf> = (1..=3)
+            .map(|number| {
+                let shard = format!("{number}/3");
+                let list = folder.path(format!("list{number}.jsonl.zst"));
+                let output = list.to_str().unwrap();
+                let flags = [&flags[..], &["--shard", &shard, "-o", output]].concat();
+                printed("join", &sides, &flags);
+                list
+            })
+            .collect();
+        let lists: Vec<&Path> = lists.iter().map(PathBuf::as_path).collect();
+        assert!(printed("merge", &lists, &[]) == whole);
+        assert!(printed("merge", &[&folder.path("list*")], &[]) == whole);
+        assert!(printed("merge", &lists[..2], &[]).len() < whole.len());
+    }
+}
+
+#[test]
+fn many_files_on_each_side_are_one_collection() {
+    let (f, q) = two();
+    let folder = Folder::new();
+    let (first, second) = f.split_at(700);
+    let f1 = folder.add("part1.u64", raw(first));
+    let f2 = folder.add("part2.lkfp", file(second, SCHEME, false));
+    let (left, right) = q.split_at(150);
+    let q1 = folder.add("q1.u64", raw(left));
+    let q2 = folder.add("q2.lkar", archive(right));
+    let whole = join(
+        &folder.add("f.u64", raw(&f)),
+        &folder.add("q.u64", raw(&q)),
+        &[],
+    );
+    let [q1, q2] = [&q1, &q2].map(|path| path.to_str().unwrap());
+    let queries = ["--queries", q1, "--queries", q2];
+    assert!(printed("join", &[&f1, &f2], &queries) == whole);
+    assert!(printed("join", &[&folder.path("part*")], &queries) == whole);
+    let mut command = lookalike("join");
+    command.arg("u64:-").arg(&f2).args(queries);
+    let finished = command.finish_with(&raw(first));
+    assert_eq!(finished.status, Some(0), "{}", finished.err);
+    assert!(finished.text() == whole);
+    let mut command = lookalike("join");
+    command
+        .args([&f1, &f2])
+        .arg(q1)
+        .fail(2)
+        .says(&["--queries"]);
+    let mut command = lookalike("join");
+    let none = folder.path("none*.u64");
+    command
+        .arg(none)
+        .fail(1)
+        .says(&["none*.u64", "no file matches"]);
+    let mut command = lookalike("join");
+    let mixed = command.arg(&f1).args(["--shard", "4/3"]).fail(2);
+    mixed.says(&["4/3", "I/N"]);
 }
 
 /// An index of a collection, in the folder.

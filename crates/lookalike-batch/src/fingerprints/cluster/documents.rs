@@ -1,7 +1,5 @@
 //! The documents of a decision, one after another, as often as they are needed: those of files of fingerprints, or the ids of pairs.
 
-use std::path::PathBuf;
-
 use lookalike_corpus::ReadError;
 use lookalike_hamming::BuildError;
 
@@ -9,8 +7,8 @@ use super::error::ClusterError;
 use super::id_table::IdTable;
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodeFile, CodesSummary, FingerprintFile, FingerprintName, ListedId, check_losses,
-    ensure_one_scheme, sum,
+    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, ListedId,
+    check_losses, ensure_one_scheme, sum,
 };
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
@@ -55,7 +53,7 @@ pub(super) enum ClusterDocuments<'a> {
 /// Files of fingerprints, in the order in which they are named.
 #[derive(Clone)]
 pub(super) struct DocumentFiles<'a> {
-    pub(super) paths: &'a [PathBuf],
+    pub(super) paths: &'a [FingerprintSource],
     pub(super) losses: LossPolicy,
     pub(super) observer: &'a dyn JobObserver,
     /// Digest of the fingerprints, once they have been read.
@@ -95,7 +93,7 @@ impl ClusterDocuments<'_> {
 impl DocumentFiles<'_> {
     /// Opens all files, whose schemes must agree.
     pub(super) fn open(&self) -> Result<Vec<CodeFile>, BatchError> {
-        let open = |path: &PathBuf| CodeFile::open(path, self.losses.is_strict());
+        let open = |path| CodeFile::open(path, self.losses.is_strict());
         let files: Vec<CodeFile> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
         let mut named = files.iter().filter(|file| file.scheme().is_some());
         if let Some(first) = named.next() {
@@ -131,8 +129,8 @@ impl DocumentFiles<'_> {
         check_losses(self.losses, &read.files)?;
         match self.digest.is_some_and(|digest| digest != read.digest) {
             true => {
-                let name = self.paths.iter().map(|path| path.display().to_string());
-                let name = name.collect::<Vec<_>>().join(", ");
+                let names = self.paths.iter().map(FingerprintSource::name);
+                let name = names.collect::<Vec<_>>().join(", ");
                 Err(ReadError::Changed { name }.into())
             }
             false => Ok(read),

@@ -148,7 +148,7 @@ impl FingerprintClustering<'_> {
         let mut writer = edges.writer();
         let mut equal = Vec::new();
         let lists: Vec<PairFile> = (self.pairs.iter())
-            .map(|path| PairFile::open(path))
+            .map(PairFile::open)
             .collect::<Result<_, _>>()?;
         let bytes = lists
             .iter()
@@ -201,6 +201,7 @@ impl FingerprintClustering<'_> {
             b,
             distance,
             line,
+            ..
         } = pair;
         let most = self.distance.unwrap_or(u32::MAX);
         if u32::from(distance) > most {

@@ -34,7 +34,7 @@ mod text_verification;
 
 use std::fmt;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use lookalike_corpus::{AtomicFile, Compression, PROGRAM, STATE_FOLDER, SUMMARY_FILE};
@@ -48,6 +48,7 @@ pub use summary::{
 pub use text_verification::TextVerification;
 
 use crate::error::BatchError;
+use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::join::LARGEST_DISTANCE;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
@@ -113,9 +114,9 @@ impl FromStr for FingerprintKeep {
 /// The job: what is clustered, and by which rule.
 pub struct FingerprintClustering<'a> {
     /// Files of fingerprints, in any of their formats. With none, the ids of the pairs are all documents.
-    pub inputs: &'a [PathBuf],
+    pub inputs: &'a [FingerprintSource],
     /// Lists of pairs as `lookalike join` prints them; `-` is standard input. With none, the files are joined with themselves.
-    pub pairs: &'a [PathBuf],
+    pub pairs: &'a [FingerprintSource],
     /// Most bits in which the fingerprints of a pair differ: 3 for files, whatever they have for lists of pairs unless told otherwise.
     pub distance: Option<u32>,
     /// Document of a cluster that survives: the first unless told otherwise, without files that of the smallest id.
@@ -149,7 +150,7 @@ impl FingerprintClustering<'_> {
                 "nothing to cluster: name files of fingerprints, or pairs of `lookalike join` with --pairs",
             );
         }
-        if self.inputs.iter().any(|path| path == Path::new("-")) {
+        if self.inputs.iter().any(FingerprintSource::is_standard_input) {
             return refused(
                 "fingerprints are read more than once, which standard input cannot be: save them to a file",
             );
@@ -251,7 +252,7 @@ impl FingerprintClustering<'_> {
 
     fn summary(&self, written: WrittenClusters, pairs: u64, command: &str) -> ClusterSummary {
         let inputs = written.read.map_or(Vec::new(), |read| read.files);
-        let names = self.pairs.iter().map(|path| path.display().to_string());
+        let names = self.pairs.iter().map(|path| path.name().to_string());
         ClusterSummary {
             program: PROGRAM,
             version: env!("CARGO_PKG_VERSION"),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::observer::NoProgress;
-use crate::{FingerprintJoin, JobLimits};
+use crate::{FingerprintJoin, FingerprintShard, JobLimits};
 
 /// A document of a test.
 type Numbered = (u64, u64);
@@ -70,8 +70,8 @@ impl TestJob {
         let folder = tempfile::tempdir().unwrap();
         let spool = tempfile::tempdir().unwrap();
         let job = FingerprintClustering {
-            inputs,
-            pairs,
+            inputs: &sources(inputs),
+            pairs: &sources(pairs),
             distance: self.distance,
             keep: Some(self.keep),
             rule: self.rule,
@@ -201,12 +201,17 @@ fn sorted_fields(bytes: &[u8]) -> Vec<Value> {
         .collect()
 }
 
+fn sources(paths: &[PathBuf]) -> Vec<FingerprintSource> {
+    paths.iter().map(|path| path.as_path().into()).collect()
+}
+
 /// The pairs of a collection as `join` writes them.
 fn joined(file: &Path, folder: &Path, distance: u32) -> Vec<u8> {
     let join = FingerprintJoin {
-        f: file,
-        q: None,
+        f: &[file.into()],
+        q: &[],
         distance,
+        shard: FingerprintShard::ALL,
         losses: LossPolicy::Tolerate,
         limits: &JobLimits::default(),
         folder,

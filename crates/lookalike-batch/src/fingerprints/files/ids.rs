@@ -1,5 +1,7 @@
 //! Ids beside fingerprints: none, numbers, or texts in one buffer.
 
+use std::cmp::Ordering;
+
 use lookalike::Fingerprint;
 
 /// The ids of a collection, by position.
@@ -20,7 +22,10 @@ pub enum FingerprintIds {
 }
 
 /// Name of a fingerprint in results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+///
+/// Ascending, numbers come before all else, which is ordered as the texts that stand in results: so the order can be told from
+/// these.
+#[derive(Clone, Copy, Debug)]
 pub enum FingerprintName<'a> {
     /// By itself.
     Fingerprint(Fingerprint),
@@ -29,6 +34,35 @@ pub enum FingerprintName<'a> {
     /// By its text.
     Text(&'a str),
 }
+
+impl Ord for FingerprintName<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) => a.cmp(b),
+            (Self::Number(_), _) => Ordering::Less,
+            (_, Self::Number(_)) => Ordering::Greater,
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            // Digits of one length ascend as their numbers do.
+            (Self::Fingerprint(a), Self::Fingerprint(b)) => a.cmp(b),
+            (Self::Fingerprint(a), Self::Text(b)) => a.to_string().as_str().cmp(b),
+            (Self::Text(a), Self::Fingerprint(b)) => (*a).cmp(b.to_string().as_str()),
+        }
+    }
+}
+
+impl PartialOrd for FingerprintName<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for FingerprintName<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for FingerprintName<'_> {}
 
 impl FingerprintIds {
     /// Name of the fingerprint at a position.
@@ -66,6 +100,29 @@ impl FingerprintIds {
             Self::None => 0,
             Self::Numbers(numbers) => size_of_val(numbers.as_slice()) as u64,
             Self::Texts { bytes, ends } => (bytes.len() + size_of_val(ends.as_slice())) as u64,
+        }
+    }
+
+    /// Keeps those at the positions that are `true`.
+    pub(super) fn retain(&mut self, kept: &[bool]) {
+        let mut flags = kept.iter().copied();
+        match self {
+            Self::None => {}
+            Self::Numbers(numbers) => numbers.retain(|_| flags.next().unwrap_or(false)),
+            Self::Texts { bytes, ends } => {
+                let (mut texts, mut start) = (String::with_capacity(bytes.len()), 0);
+                ends.retain_mut(|end| {
+                    let text = &bytes[start..*end as usize];
+                    start = *end as usize;
+                    let is_kept = flags.next().unwrap_or(false);
+                    if is_kept {
+                        texts.push_str(text);
+                        *end = texts.len() as u64;
+                    }
+                    is_kept
+                });
+                *bytes = texts;
+            }
         }
     }
 

@@ -11,7 +11,7 @@
 //! | Parquet table with a column `fingerprint` | `PAR1` | texts of a column `id`, or none | no |
 //! | JSON Lines `{"id":..,"fingerprint":..}` | anything else | texts, or none | no |
 //!
-//! Each of them may be packed by gzip or zstd, but for Parquet, which must be a file; `-` is standard input.
+//! Each of them may be packed by gzip or zstd, but for Parquet, which must be a file; `-` is standard input, and `u64:-` raw numbers there.
 //! `write` writes all of them.
 
 mod ascending;
@@ -21,10 +21,11 @@ mod json_lines;
 mod open;
 mod pair_file;
 mod raw;
+mod several;
+mod source;
 mod table;
 mod write;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,6 +39,8 @@ use json_lines::JsonLines;
 use open::{FingerprintStream, OpenedFile};
 pub(crate) use pair_file::{ListedId, ListedPair, PairFile, PairFileError};
 use raw::RawReader;
+pub use several::CodeFiles;
+pub use source::FingerprintSource;
 use table::TableReader;
 pub(crate) use write::write_code;
 pub use write::{CodeFormat, CodeImport, CodeWriter, ImportSummary};
@@ -60,6 +63,14 @@ impl FingerprintFile {
     pub fn clear(&mut self) {
         self.codes.clear();
         self.ids.clear();
+    }
+
+    /// Keeps those fingerprints that `keep` is true of, with their ids.
+    pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+        let kept: Vec<bool> = self.codes.iter().map(|&code| keep(code)).collect();
+        self.ids.retain(&kept);
+        let mut kept = kept.into_iter();
+        self.codes.retain(|_| kept.next().unwrap_or(false));
     }
 
     /// Bytes of the fingerprints and ids.
@@ -109,14 +120,22 @@ impl CodeFile {
     ///
     /// # Errors
     /// [`CodesError`]: no such file, or a header that is damaged or of another version.
-    pub fn open(path: &Path, strict: bool) -> Result<Self, CodesError> {
+    pub fn open(source: &FingerprintSource, strict: bool) -> Result<Self, CodesError> {
+        Self::open_counted(source, strict, Arc::default())
+    }
+
+    /// Does the same, and adds the bytes read to a counter of the caller's.
+    fn open_counted(
+        source: &FingerprintSource,
+        strict: bool,
+        read: Arc<AtomicU64>,
+    ) -> Result<Self, CodesError> {
         let OpenedFile {
             name,
             input,
             head,
             bytes,
-            read,
-        } = open::open(path)?;
+        } = open::open(source, Arc::clone(&read))?;
         let wrong = CodesError::of(&name);
         let (format, scheme) = match head {
             Some([b'L', b'K', b'F', b'P']) => {
@@ -130,7 +149,7 @@ impl CodeFile {
                 (FingerprintFormat::Archive(reader), scheme)
             }
             Some([b'P', b'A', b'R', b'1']) => {
-                let table = TableReader::open(path);
+                let table = TableReader::open(source.path());
                 let table = table.map_err(|source| CodesError::table(&name, source))?;
                 (FingerprintFormat::Table(Box::new(table)), None)
             }
@@ -282,15 +301,30 @@ fn next_chunk(
     Ok(true)
 }
 
-/// Refuses to compare fingerprints of different schemes, where both formats name theirs.
+/// Refuses to compare fingerprints of different schemes, where both files name theirs.
 ///
 /// # Errors
 /// [`CodesError::OtherScheme`].
 pub fn ensure_one_scheme(a: &CodeFile, b: &CodeFile) -> Result<(), CodesError> {
-    match (a.scheme, b.scheme) {
-        (Some(first), Some(second)) if first != second => Err(CodesError::OtherScheme {
-            a: a.name.clone(),
-            b: b.name.clone(),
+    let named = |file: &CodeFile| file.scheme;
+    ensure_equal_schemes(
+        named(a).map(|scheme| (a.name(), scheme)),
+        named(b).map(|scheme| (b.name(), scheme)),
+    )
+}
+
+/// The same of the names of two files and their schemes.
+///
+/// # Errors
+/// [`CodesError::OtherScheme`].
+pub fn ensure_equal_schemes(
+    a: Option<(&str, SchemeId)>,
+    b: Option<(&str, SchemeId)>,
+) -> Result<(), CodesError> {
+    match (a, b) {
+        (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherScheme {
+            a: a.to_owned(),
+            b: b.to_owned(),
             first,
             second,
         }),

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::CodesError;
+use super::source::FingerprintSource;
 
 /// The bytes of a collection.
 pub(super) type FingerprintStream = Box<dyn Read + Send>;
@@ -24,27 +24,29 @@ pub(super) struct OpenedFile {
     pub(super) head: Option<[u8; 4]>,
     /// Its size as stored.
     pub(super) bytes: Option<u64>,
-    /// Bytes read so far, as stored.
-    pub(super) read: Arc<AtomicU64>,
 }
 
-/// Packing of a file of raw numbers of this name, as the first bytes of what is packed that way; none when the
-/// name promises no raw numbers. Their own first bytes tell nothing.
-fn raw_head(path: &Path) -> Option<[u8; 4]> {
-    let name = path.to_string_lossy().to_lowercase();
-    let packings = [(".u64", [0; 4]), (".u64.gz", GZIP), (".u64.zst", ZSTD)];
-    let packing = packings.iter().find(|(end, _)| name.ends_with(end));
-    packing.map(|&(_, head)| head)
+/// Packing of a file of raw numbers, as the first bytes of what is packed that way; none when it holds something else. The
+/// first bytes of numbers tell nothing.
+fn raw_head(source: &FingerprintSource) -> Option<[u8; 4]> {
+    source.raw_packing().map(|packing| match packing {
+        ".gz" => GZIP,
+        ".zst" => ZSTD,
+        _ => [0; 4],
+    })
 }
 
-pub(super) fn open(path: &Path) -> Result<OpenedFile, CodesError> {
-    let name = path.display().to_string();
+/// Opens a source; bytes that are read, as stored, are added to `read`.
+pub(super) fn open(
+    source: &FingerprintSource,
+    read: Arc<AtomicU64>,
+) -> Result<OpenedFile, CodesError> {
+    let (name, path) = (source.name().to_owned(), source.path());
     let failed = |source| CodesError::Io {
         name: name.clone(),
         source,
     };
-    let read = Arc::new(AtomicU64::new(0));
-    let (stored, bytes): (FingerprintStream, _) = if name == "-" {
+    let (stored, bytes): (FingerprintStream, _) = if source.is_standard_input() {
         (Box::new(io::stdin()), None)
     } else {
         let file = File::open(path).map_err(failed)?;
@@ -56,10 +58,10 @@ pub(super) fn open(path: &Path) -> Result<OpenedFile, CodesError> {
     };
     let counted = CountedStream {
         input: stored,
-        read: Arc::clone(&read),
+        read,
     };
     let (head, input) = begin(Box::new(counted)).map_err(failed)?;
-    let raw = raw_head(path);
+    let raw = raw_head(source);
     let (head, input) = match unpacked(raw.unwrap_or(head), input).map_err(failed)? {
         (input, false) => (head, input),
         (input, true) => begin(input).map_err(failed)?,
@@ -70,7 +72,6 @@ pub(super) fn open(path: &Path) -> Result<OpenedFile, CodesError> {
         input,
         head,
         bytes,
-        read,
     })
 }
 

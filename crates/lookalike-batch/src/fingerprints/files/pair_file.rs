@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::error::CodesError;
 use super::ids::FingerprintName;
 use super::open::{self, FingerprintStream, OpenedFile};
+use super::source::FingerprintSource;
 
 /// A longer line is no pair, and must not fill the memory.
 const LONGEST: u64 = 1 << 20;
@@ -24,6 +24,15 @@ pub(crate) enum ListedId<'a> {
     /// Any other id.
     #[serde(borrow)]
     Text(Cow<'a, str>),
+}
+
+impl ListedId<'_> {
+    pub(crate) fn into_owned(self) -> ListedId<'static> {
+        match self {
+            Self::Number(number) => ListedId::Number(number),
+            Self::Text(text) => ListedId::Text(Cow::Owned(text.into_owned())),
+        }
+    }
 }
 
 impl<'a> From<FingerprintName<'a>> for ListedId<'a> {
@@ -53,6 +62,8 @@ pub(crate) struct ListedPair<'a> {
     pub(crate) distance: u8,
     /// Number of the line, from 1.
     pub(crate) line: u64,
+    /// Names of the fields of both ids.
+    pub(crate) sides: &'static str,
 }
 
 /// A line of one collection (a, b) or of two (f, q).
@@ -89,14 +100,11 @@ pub(crate) enum PairFileError {
 
 impl PairFile {
     /// Opens a list; `-` is standard input.
-    pub(crate) fn open(path: &Path) -> Result<Self, CodesError> {
+    pub(crate) fn open(source: &FingerprintSource) -> Result<Self, CodesError> {
+        let read = Arc::default();
         let OpenedFile {
-            name,
-            input,
-            bytes,
-            read,
-            ..
-        } = open::open(path)?;
+            name, input, bytes, ..
+        } = open::open(source, Arc::clone(&read))?;
         Ok(Self {
             name,
             input: BufReader::with_capacity(1 << 18, input),
@@ -120,6 +128,16 @@ impl PairFile {
     /// Counts the bytes read so far, as stored.
     pub(crate) fn bytes_read(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.read)
+    }
+
+    /// The line of the last pair.
+    pub(crate) fn line(&self) -> &[u8] {
+        self.line.trim_ascii()
+    }
+
+    /// Its number, from 1.
+    pub(crate) fn line_number(&self) -> u64 {
+        self.number
     }
 
     /// The next pair; none at the end.
@@ -154,11 +172,11 @@ impl PairFile {
 /// The pair of a line, or what is wrong with it.
 fn pair_of(line: &[u8], number: u64) -> Result<ListedPair<'_>, String> {
     let read: JoinedLine<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    let sides = match (read.a, read.b, read.f, read.q) {
-        (Some(a), Some(b), None, None) | (None, None, Some(a), Some(b)) => Some((a, b)),
-        _ => None,
+    let (a, b, sides) = match (read.a, read.b, read.f, read.q) {
+        (Some(a), Some(b), None, None) => (a, b, "a and b"),
+        (None, None, Some(f), Some(q)) => (f, q, "f and q"),
+        _ => return Err("has neither a and b nor f and q".to_owned()),
     };
-    let (a, b) = sides.ok_or("has neither a and b nor f and q")?;
     let distance = read.distance.ok_or("has no distance")?;
     let distance = u8::try_from(distance)
         .ok()
@@ -169,6 +187,7 @@ fn pair_of(line: &[u8], number: u64) -> Result<ListedPair<'_>, String> {
         b,
         distance,
         line: number,
+        sides,
     })
 }
 

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use super::ascending::ArchiveSorter;
 use super::{
-    ArchiveScratch, CodeFile, CodesSummary, FingerprintFile, FingerprintName, ensure_one_scheme,
+    ArchiveScratch, CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
+    ensure_one_scheme,
 };
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
@@ -290,8 +291,8 @@ impl CodeWriter {
 
 /// The job behind `lookalike fingerprint --import`: collections of fingerprints as one collection, in any format.
 pub struct CodeImport<'a> {
-    /// Sources, in this order; `-` is standard input.
-    pub inputs: &'a [PathBuf],
+    /// Sources, in this order.
+    pub inputs: &'a [FingerprintSource],
     /// The file to write; standard output, as JSON Lines, when there is none.
     pub output: Option<&'a Path>,
     /// For what an output must have in order.
@@ -323,8 +324,8 @@ impl CodeImport<'_> {
     /// [`BatchError`]: an input cannot be read, schemes or ids differ, the output cannot be written.
     pub fn run(&self, standard: &mut dyn Write) -> Result<ImportSummary, BatchError> {
         let mut files = Vec::new();
-        for path in self.inputs {
-            files.push(CodeFile::open(path, self.losses.is_strict())?);
+        for source in self.inputs {
+            files.push(CodeFile::open(source, self.losses.is_strict())?);
         }
         let mut named = files.iter().filter(|file| file.scheme().is_some());
         let first = named.next();

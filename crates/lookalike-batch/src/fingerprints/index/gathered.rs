@@ -9,7 +9,8 @@ use lookalike_hamming::{CodeSource, IdTexts};
 
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodeFile, CodesError, CodesSummary, FingerprintFile, FingerprintName, check_losses,
+    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, check_losses,
+    ensure_equal_schemes,
 };
 use crate::losses::LossPolicy;
 
@@ -112,7 +113,7 @@ impl GatheredFile {
     /// Reads all inputs; `advance` hears of the bytes read.
     pub(super) fn gather(
         &self,
-        inputs: &[PathBuf],
+        inputs: &[FingerprintSource],
         with_ids: bool,
         losses: LossPolicy,
         advance: &dyn Fn(u64),
@@ -128,8 +129,8 @@ impl GatheredFile {
         let mut ids_of: Option<(String, bool)> = None;
         let mut scheme_of: Option<(String, SchemeId)> = None;
         let (mut codes, mut before) = (FingerprintFile::default(), 0);
-        for path in inputs {
-            let mut file = CodeFile::open(path, losses.is_strict())?;
+        for source in inputs {
+            let mut file = CodeFile::open(source, losses.is_strict())?;
             let counter = file.bytes_read();
             same_scheme(&file, &mut scheme_of)?;
             let mut more = true;
@@ -171,23 +172,15 @@ impl GatheredFile {
 
 /// Refuses inputs of different schemes, where they name theirs.
 fn same_scheme(file: &CodeFile, first: &mut Option<(String, SchemeId)>) -> Result<(), BatchError> {
-    let Some(second) = file.scheme() else {
-        return Ok(());
-    };
-    match first {
-        Some((name, scheme)) if *scheme != second => Err(CodesError::OtherScheme {
-            a: name.clone(),
-            b: file.name().to_owned(),
-            first: *scheme,
-            second,
-        }
-        .into()),
-        Some(_) => Ok(()),
-        None => {
-            *first = Some((file.name().to_owned(), second));
-            Ok(())
-        }
+    let before = first
+        .as_ref()
+        .map(|(name, scheme)| (name.as_str(), *scheme));
+    let named = file.scheme().map(|scheme| (file.name(), scheme));
+    ensure_equal_schemes(before, named)?;
+    if first.is_none() {
+        *first = named.map(|(name, scheme)| (name.to_owned(), scheme));
     }
+    Ok(())
 }
 
 /// Refuses inputs with ids beside inputs without.

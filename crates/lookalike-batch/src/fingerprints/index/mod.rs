@@ -24,7 +24,7 @@ pub use mapped::{map, read};
 
 use crate::dedup::checkpoint::HashingStream;
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodesSummary, check_losses};
+use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::settings::JobLimits;
@@ -33,7 +33,7 @@ use gathered::{GatheredFile, GatheredInput, LoadedIds};
 /// The job: what to index and how.
 pub struct IndexBuild<'a> {
     /// Collections of fingerprints, in any of the formats of [`crate::fingerprints::files`].
-    pub inputs: &'a [PathBuf],
+    pub inputs: &'a [FingerprintSource],
     /// The index file.
     pub output: &'a Path,
     /// Most bits in which a query and what it finds differ.
@@ -138,7 +138,8 @@ impl IndexBuild<'_> {
 
     /// Everything that decides what the result is.
     fn settings(&self) -> String {
-        let input = |path: &PathBuf| (path.clone(), content_sum(path));
+        let input =
+            |source: &FingerprintSource| (source.name().to_owned(), content_sum(source.path()));
         let inputs: Vec<_> = self.inputs.iter().map(input).collect();
         let layout = self.layout.name();
         format!(
@@ -171,7 +172,7 @@ impl IndexBuild<'_> {
         let sizes = self
             .inputs
             .iter()
-            .map(|path| fs::metadata(path).map_or(0, |of| of.len()));
+            .map(|source| fs::metadata(source.path()).map_or(0, |of| of.len()));
         self.observer.stage(JobStage::Scan, sizes.sum());
         let advance = |bytes| self.observer.advance(bytes);
         let gathering = gathered.gather(self.inputs, self.with_ids, self.losses, &advance)?;

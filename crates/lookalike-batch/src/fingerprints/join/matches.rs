@@ -13,14 +13,17 @@ use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintName;
 
 /// A pair as bytes, which sort as the lines do: lengths of both keys (4 and 4), the key of f, the key of q, the
-/// distance (1), the kinds of the names (1).
+/// distance (1).
 ///
-/// The key of a number is its eight bytes, most significant first, that of any other name its text.
+/// The key of a number is a zero and its eight bytes, most significant first, that of any other name a one and its text.
 type MatchRecord<'a> = &'a [u8];
 
-const LENGTHS: usize = 8;
+const LENGTH: usize = 4;
+const LENGTHS: usize = 2 * LENGTH;
 /// Bytes after the keys.
-const TAIL: usize = 2;
+const TAIL: usize = 1;
+const NUMBER: u8 = 0;
+const TEXT: u8 = 1;
 /// Bytes that one thread gathers before it disturbs the others.
 const LARGE: usize = 1 << 20;
 /// Bytes of each sorted run that are read at once.
@@ -33,25 +36,47 @@ pub(super) struct FoundPairs(Vec<u8>);
 impl FoundPairs {
     /// Adds a pair.
     pub(super) fn push(&mut self, f: FingerprintName<'_>, q: FingerprintName<'_>, distance: u32) {
+        let start = self.begin();
+        self.key(start, f);
+        self.key(start + LENGTH, q);
+        self.0.push(distance as u8);
+    }
+
+    /// Adds a pair of fingerprints, of which the second has a name.
+    pub(super) fn push_codes(&mut self, codes: [u64; 2], name: FingerprintName<'_>, distance: u32) {
+        let start = self.begin();
+        self.0
+            .extend_from_slice(&codes.map(u64::to_be_bytes).concat());
+        self.0[start..start + LENGTH].copy_from_slice(&(2 * 8_u32).to_le_bytes());
+        self.key(start + LENGTH, name);
+        self.0.push(distance as u8);
+    }
+
+    fn begin(&mut self) -> usize {
         let start = self.0.len();
         self.0.extend_from_slice(&[0; LENGTHS]);
-        let mut numbers = 0;
-        for (at, name) in [f, q].into_iter().enumerate() {
-            let before = self.0.len();
-            match name {
-                FingerprintName::Fingerprint(code) => {
-                    self.0.extend_from_slice(code.to_string().as_bytes())
-                }
-                FingerprintName::Text(text) => self.0.extend_from_slice(text.as_bytes()),
-                FingerprintName::Number(number) => {
-                    numbers |= 1 << at;
-                    self.0.extend_from_slice(&number.to_be_bytes());
-                }
+        start
+    }
+
+    /// Appends a key whose length stands at `place`.
+    fn key(&mut self, place: usize, name: FingerprintName<'_>) {
+        let before = self.0.len();
+        match name {
+            FingerprintName::Fingerprint(code) => {
+                self.0.push(TEXT);
+                self.0.extend_from_slice(code.to_string().as_bytes());
             }
-            let length = (self.0.len() - before) as u32;
-            self.0[start + 4 * at..start + 4 * at + 4].copy_from_slice(&length.to_le_bytes());
+            FingerprintName::Text(text) => {
+                self.0.push(TEXT);
+                self.0.extend_from_slice(text.as_bytes());
+            }
+            FingerprintName::Number(number) => {
+                self.0.push(NUMBER);
+                self.0.extend_from_slice(&number.to_be_bytes());
+            }
         }
-        self.0.extend_from_slice(&[distance as u8, numbers]);
+        let length = (self.0.len() - before) as u32;
+        self.0[place..place + LENGTH].copy_from_slice(&length.to_le_bytes());
     }
 
     /// Adds a pair of one collection, the lesser name first.
@@ -110,7 +135,6 @@ fn prefix(record: MatchRecord<'_>) -> u64 {
 pub(super) struct JoinMatches {
     folder: PathBuf,
     budget: u64,
-    sides: PairSides,
     bytes: Vec<u8>,
     /// First bytes of each record in memory, and where it is.
     places: Vec<(u64, usize)>,
@@ -120,11 +144,10 @@ pub(super) struct JoinMatches {
 }
 
 impl JoinMatches {
-    pub(super) fn new(folder: &Path, budget: u64, sides: PairSides) -> Self {
+    pub(super) fn new(folder: &Path, budget: u64) -> Self {
         Self {
             folder: folder.to_owned(),
             budget,
-            sides,
             bytes: Vec::new(),
             places: Vec::new(),
             file: None,
@@ -186,34 +209,71 @@ impl JoinMatches {
     }
 
     /// Writes a line for each distinct pair, in order, and returns how many.
-    pub(super) fn drain(
-        mut self,
+    pub(super) fn write(
+        self,
+        sides: PairSides,
         out: &mut dyn Write,
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<u64, BatchError> {
-        self.sort();
         let mut lines = MatchLines {
             out,
-            sides: self.sides,
+            sides,
             last: Vec::new(),
             count: 0,
         };
-        match &self.file {
-            None => {
-                for &(_, at) in &self.places {
-                    lines.write(first(&self.bytes[at..]))?;
-                }
-            }
-            Some(file) => self.merge(file, &mut lines, temporary)?,
-        }
+        self.each(&mut |record| lines.write(record), temporary)?;
         lines.end()
+    }
+
+    /// Visits, for each pair of fingerprints that [`FoundPairs::push_codes`] was given, the least name and the distance.
+    pub(super) fn each_least_name(
+        self,
+        mut visit: impl FnMut([u64; 2], FingerprintName<'_>, u32) -> Result<(), BatchError>,
+        temporary: impl Fn(io::Error) -> BatchError,
+    ) -> Result<(), BatchError> {
+        let mut last: Option<[u64; 2]> = None;
+        self.each(
+            &mut |record| {
+                let (codes, name, tail) = keys(record);
+                let (codes, _) = codes.as_chunks::<8>();
+                let codes = [codes[0], codes[1]].map(u64::from_be_bytes);
+                if last == Some(codes) {
+                    return Ok(());
+                }
+                last = Some(codes);
+                match (name[0], name[1..].try_into()) {
+                    (NUMBER, Ok(eight)) => {
+                        let number = FingerprintName::Number(u64::from_be_bytes(eight));
+                        visit(codes, number, tail[0].into())
+                    }
+                    _ => {
+                        let text = String::from_utf8_lossy(&name[1..]);
+                        visit(codes, FingerprintName::Text(&text), tail[0].into())
+                    }
+                }
+            },
+            temporary,
+        )
+    }
+
+    /// Visits all records in order.
+    fn each(
+        mut self,
+        visit: &mut dyn FnMut(MatchRecord<'_>) -> Result<(), BatchError>,
+        temporary: impl Fn(io::Error) -> BatchError,
+    ) -> Result<(), BatchError> {
+        self.sort();
+        match &self.file {
+            None => (self.places.iter()).try_for_each(|&(_, at)| visit(first(&self.bytes[at..]))),
+            Some(file) => self.merge(file, visit, temporary),
+        }
     }
 
     /// Sorted runs on disk, and what is still in memory.
     fn merge(
         &self,
         file: &File,
-        lines: &mut MatchLines<'_>,
+        visit: &mut dyn FnMut(MatchRecord<'_>) -> Result<(), BatchError>,
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<(), BatchError> {
         let mut runs: Vec<MatchRun<'_>> = (self.runs.iter())
@@ -231,7 +291,7 @@ impl JoinMatches {
             heads.extend(head.map(|record| Reverse(RunHead { record, number })));
         }
         while let Some(Reverse(RunHead { record, number })) = heads.pop() {
-            lines.write(&record)?;
+            visit(&record)?;
             let head = runs[number].next().map_err(&temporary)?;
             heads.extend(head.map(|record| Reverse(RunHead { record, number })));
         }
@@ -346,10 +406,10 @@ enum PairKey<'a> {
 }
 
 impl<'a> PairKey<'a> {
-    fn new(bytes: &'a [u8], is_number: bool) -> Self {
-        match bytes.try_into() {
-            Ok(eight) if is_number => Self::Number(u64::from_be_bytes(eight)),
-            _ => Self::Text(String::from_utf8_lossy(bytes)),
+    fn new(key: &'a [u8]) -> Self {
+        match (key[0], key[1..].try_into()) {
+            (NUMBER, Ok(eight)) => Self::Number(u64::from_be_bytes(eight)),
+            _ => Self::Text(String::from_utf8_lossy(&key[1..])),
         }
     }
 }
@@ -372,10 +432,7 @@ impl MatchLines<'_> {
         self.count += 1;
         let (f, q, tail) = keys(record);
         let distance = tail[0];
-        let (f, q) = (
-            PairKey::new(f, tail[1] & 1 != 0),
-            PairKey::new(q, tail[1] & 2 != 0),
-        );
+        let (f, q) = (PairKey::new(f), PairKey::new(q));
         let line = match self.sides {
             PairSides::FQ => MatchLine::Two { f, q, distance },
             PairSides::AB => MatchLine::One {
@@ -384,16 +441,16 @@ impl MatchLines<'_> {
                 distance,
             },
         };
-        crate::dedup::result_lines::write_line(self.out, &line).map_err(written)
+        crate::dedup::result_lines::write_line(self.out, &line).map_err(unwritten)
     }
 
     fn end(self) -> Result<u64, BatchError> {
-        self.out.flush().map_err(written)?;
+        self.out.flush().map_err(unwritten)?;
         Ok(self.count)
     }
 }
 
-fn written(source: io::Error) -> BatchError {
+pub(super) fn unwritten(source: io::Error) -> BatchError {
     BatchError::File {
         path: "the output".into(),
         source,
@@ -414,7 +471,7 @@ mod tests {
             budget in prop_oneof![Just(0_u64), Just(4_000), Just(1 << 20)],
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let mut matches = JoinMatches::new(folder.path(), budget, PairSides::FQ);
+            let mut matches = JoinMatches::new(folder.path(), budget);
             for some in pairs.chunks(50) {
                 let mut found = FoundPairs::default();
                 for (f, q, distance) in some {
@@ -423,7 +480,7 @@ mod tests {
                 matches.append(&mut found).unwrap();
             }
             let mut out = Vec::new();
-            let count = matches.drain(&mut out, BatchError::temporary(folder.path())).unwrap();
+            let count = matches.write(PairSides::FQ, &mut out, BatchError::temporary(folder.path())).unwrap();
             let mut expected = pairs;
             expected.sort();
             expected.dedup();

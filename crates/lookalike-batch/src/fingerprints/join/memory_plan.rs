@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use lookalike_hamming::BatchJoin;
 
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFile, FingerprintFile};
+use crate::fingerprints::files::CodeFiles;
 use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
@@ -64,24 +64,25 @@ impl MemoryPlan {
     /// Refuses a collection that leaves no room for what it is read for.
     pub(super) fn ensure_fits(
         &self,
-        all: &FingerprintFile,
-        file: &CodeFile,
+        bytes: u64,
+        count: u64,
+        files: &CodeFiles,
         purpose: MemoryPurpose,
     ) -> Result<(), BatchError> {
         // Tables take more than the fingerprints alone, and memory grows by doubling while it is filled.
-        if all.bytes() * 2 <= self.left {
+        if bytes * 2 <= self.left {
             return Ok(());
         }
-        let read = file.bytes_read().load(Ordering::Relaxed).max(1);
-        let whole = file
+        let read = files.bytes_read().load(Ordering::Relaxed).max(1);
+        let whole = files
             .total_bytes()
             .map_or(4.0, |total| total as f64 / read as f64);
         let scaled = |part: u64| (part as f64 * whole) as u64;
-        let (bytes, count) = (scaled(all.bytes()), scaled(all.codes.len() as u64));
+        let (bytes, count) = (scaled(bytes), scaled(count));
         Err(match purpose {
             MemoryPurpose::Queries { distance } => self.refusal(bytes, count, distance),
             MemoryPurpose::Alone => BatchError::SelfJoinMemory {
-                name: file.name().to_owned(),
+                name: files.names(),
                 limit: self.limit,
                 least: (self.fixed + bytes * 3 + 2 * MIB).div_ceil(MIB),
             },

@@ -3,43 +3,92 @@
 use lookalike::Fingerprint;
 
 use super::memory_plan::{MemoryPlan, MemoryPurpose};
+use super::shard::FingerprintShard;
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFile, FingerprintFile, FingerprintIds, FingerprintName, sum};
+use crate::fingerprints::files::{
+    CodeFiles, FingerprintFile, FingerprintIds, FingerprintName, sum,
+};
 use crate::observer::JobObserver;
 
 /// A collection in memory.
 pub(super) struct QuerySet {
-    /// In the order of the file when they stand for themselves, else ascending.
+    /// In the order of the files when they stand for themselves, else ascending.
     codes: Vec<u64>,
     /// Position of the id of each; equal codes by their names.
     rows: Vec<u32>,
-    ids: FingerprintIds,
+    ids: CollectedIds,
+}
+
+/// The ids of several files, each of its kind, by position among all.
+#[derive(Default)]
+struct CollectedIds {
+    /// Position of the first of each part.
+    firsts: Vec<usize>,
+    parts: Vec<FingerprintIds>,
+}
+
+impl CollectedIds {
+    /// Takes the ids of the fingerprints from position `first` on.
+    fn append(&mut self, first: usize, more: &FingerprintIds) {
+        let taken = match (self.parts.last_mut(), more) {
+            (Some(FingerprintIds::None), FingerprintIds::None) => true,
+            (Some(last @ FingerprintIds::Numbers(_)), FingerprintIds::Numbers(numbers)) => {
+                last.extend_numbers(numbers);
+                true
+            }
+            (Some(last @ FingerprintIds::Texts { .. }), FingerprintIds::Texts { bytes, ends }) => {
+                last.extend_texts(bytes, ends);
+                true
+            }
+            _ => false,
+        };
+        if !taken {
+            self.firsts.push(first);
+            self.parts.push(more.clone());
+        }
+    }
+
+    fn name(&self, at: usize, code: u64) -> FingerprintName<'_> {
+        let part = self.firsts.partition_point(|&first| first <= at) - 1;
+        self.parts[part].name(at - self.firsts[part], code)
+    }
+
+    /// True if all fingerprints stand for themselves.
+    fn is_none(&self) -> bool {
+        self.parts.iter().all(FingerprintIds::is_none)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(FingerprintIds::bytes).sum()
+    }
 }
 
 /// Bytes that are read between two looks at the memory.
-const STEP: u64 = 16 << 20;
+const STEP: u64 = 1 << 20;
 
 impl QuerySet {
-    /// Reads a whole collection, as long as it fits its share of the memory.
+    /// Reads whole collections, or a shard of them, as long as they fit their share of the memory.
     pub(super) fn read(
-        file: &mut CodeFile,
+        files: &mut CodeFiles,
+        shard: FingerprintShard,
         shares: &MemoryPlan,
         purpose: MemoryPurpose,
         observer: &dyn JobObserver,
     ) -> Result<Self, BatchError> {
-        let mut all = FingerprintFile::default();
-        let counters = [file.bytes_read()];
-        let mut more = true;
-        while more {
-            let wanted = all.bytes() + STEP;
-            more = file.fill(&mut all, wanted)?;
-            shares.ensure_fits(&all, file, purpose)?;
+        let (mut codes, mut ids) = (Vec::new(), CollectedIds::default());
+        let mut chunk = FingerprintFile::default();
+        let counters = [files.bytes_read()];
+        while files.read_chunk(&mut chunk, STEP)? {
+            chunk.retain_shard(shard);
+            ids.append(codes.len(), &chunk.ids);
+            codes.extend_from_slice(&chunk.codes);
+            let bytes = size_of_val(codes.as_slice()) as u64 + ids.bytes();
+            shares.ensure_fits(bytes, codes.len() as u64, files, purpose)?;
             observer.advance(sum(&counters));
         }
-        if u32::try_from(all.codes.len()).is_err() {
-            return Err(lookalike_hamming::BuildError::TooMany(all.codes.len() as u64).into());
+        if u32::try_from(codes.len()).is_err() {
+            return Err(lookalike_hamming::BuildError::TooMany(codes.len() as u64).into());
         }
-        let FingerprintFile { codes, ids } = all;
         if ids.is_none() {
             return Ok(Self {
                 codes,
@@ -100,7 +149,7 @@ impl QuerySet {
         visit: &mut dyn FnMut(FingerprintName<'a>),
     ) {
         if self.rows.is_empty() {
-            return visit(self.ids.name(0, fingerprint));
+            return visit(FingerprintName::Fingerprint(Fingerprint(fingerprint)));
         }
         let first = self.codes.partition_point(|&code| code < fingerprint);
         let equal = self.codes[first..]

@@ -1,16 +1,22 @@
-//! One collection joined with itself: in memory, by the engine's self-join.
+//! Collections joined with themselves: in memory, by the engine's self-join; of a shard, by a batch query.
+//!
+//! A shard owns the pairs whose lesser fingerprint is one of its own. It keeps its own fingerprints in memory and reads all others
+//! past them, so it needs a share of the memory. The name of a fingerprint that streams by is the least of all documents that have
+//! it, which is known only at the end: so pairs are sorted by their fingerprints first, and named then.
 
 use std::io::{self, Write};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use lookalike_corpus::ReadError;
 use lookalike_hamming::{SelfJoinLimits, self_join};
 
 use super::matches::{FoundPairs, JoinMatches, PairSides};
 use super::memory_plan::{MemoryPlan, MemoryPurpose};
 use super::queries::QuerySet;
-use super::{FingerprintJoin, JoinSummary};
+use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
-use crate::fingerprints::files::CodeFile;
+use crate::fingerprints::files::CodeFiles;
 use crate::observer::JobStage;
 use crate::spill::partitions::lock;
 
@@ -37,28 +43,21 @@ impl Drop for MatchHandover<'_> {
 
 impl FingerprintJoin<'_> {
     pub(super) fn write_alone(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
-        let mut f = CodeFile::open(self.f, self.losses.is_strict())?;
-        self.observer
-            .stage(JobStage::Queries, f.total_bytes().unwrap_or(0));
-        let shares = MemoryPlan::new(self.limits);
-        let all = QuerySet::read(&mut f, &shares, MemoryPurpose::Alone, self.observer)?;
+        if !self.shard.is_all() {
+            return self.write_alone_shard(out);
+        }
+        let mut f = self.open(self.f)?;
+        let (all, shares) = self.read_own(&mut f)?;
         let shares = shares.alone(all.bytes());
         self.observer.stage(JobStage::Compare, 0);
-        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches, PairSides::AB));
+        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches));
         let failed = Mutex::new(None);
         let handover = || MatchHandover {
             found: FoundPairs::default(),
             matches: &matches,
             failed: &failed,
         };
-        let mut equal = handover();
-        all.equal(&mut |least, name| {
-            equal.found.push_ordered(least, name, 0);
-            if equal.found.is_large() {
-                equal.append();
-            }
-        });
-        drop(equal);
+        push_equal(&all, handover());
         let limits = SelfJoinLimits {
             threads: self.limits.threads,
             scratch_bytes: usize::try_from(shares.tables).unwrap_or(usize::MAX),
@@ -73,10 +72,116 @@ impl FingerprintJoin<'_> {
                 }
             }
         });
-        let failed = failed.into_inner();
-        if let Some(error) = failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
-            return Err(BatchError::temporary(self.folder)(error));
-        }
-        self.finish(f.summary(), None, matches, out)
+        self.ensure_kept(failed)?;
+        self.finish(JoinedSides::new(f, None), matches, PairSides::AB, out)
     }
+
+    /// The fingerprints of the shard, in memory.
+    fn read_own(&self, f: &mut CodeFiles) -> Result<(QuerySet, MemoryPlan), BatchError> {
+        self.observer
+            .stage(JobStage::Queries, f.total_bytes().unwrap_or(0));
+        let shares = MemoryPlan::new(self.limits);
+        let purpose = match self.shard.is_all() {
+            true => MemoryPurpose::Alone,
+            false => MemoryPurpose::Queries {
+                distance: self.distance,
+            },
+        };
+        let own = QuerySet::read(f, self.shard, &shares, purpose, self.observer)?;
+        Ok((own, shares))
+    }
+
+    fn ensure_kept(&self, failed: Mutex<Option<io::Error>>) -> Result<(), BatchError> {
+        let failed = failed.into_inner();
+        match failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
+            Some(error) => Err(BatchError::temporary(self.folder)(error)),
+            None => Ok(()),
+        }
+    }
+
+    fn write_alone_shard(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
+        if self.f.iter().any(|source| source.is_standard_input()) {
+            return self.refuse(
+                "a shard of a self-join reads everything twice, which standard input cannot be: save it to a file",
+            );
+        }
+        let (own, shares) = self.read_own(&mut self.open(self.f)?)?;
+        let mut shares = shares.after(own.bytes(), own.codes().len() as u64, self.distance)?;
+        // Two lists of pairs, one after the other but not quite.
+        shares.matches /= 2;
+        let mut all = self.open(self.f)?;
+        let join = self.tables(&own, &shares, &all)?;
+        self.observer
+            .stage(JobStage::Join, all.total_bytes().unwrap_or(0));
+        let found_codes = Mutex::new(JoinMatches::new(self.folder, shares.matches));
+        let (seen, temporary) = (AtomicU64::new(0), BatchError::temporary(self.folder));
+        self.stream(&mut all, &shares, &|chunk, scratch| {
+            let (mut found, mut failed) = (FoundPairs::default(), Ok(()));
+            join.join(&chunk.codes, scratch, &mut |at, mine, distance| {
+                let code = chunk.codes[at];
+                if mine < code {
+                    let name = chunk.ids.name(at, code);
+                    found.push_codes([mine, code], name, distance);
+                }
+                if found.is_large() && failed.is_ok() {
+                    failed = lock(&found_codes).append(&mut found);
+                }
+            });
+            let is_own = |code: &&u64| self.shard.has(**code);
+            let digest = digest(chunk.codes.iter().filter(is_own));
+            seen.fetch_add(digest, Ordering::Relaxed);
+            failed
+                .and_then(|()| lock(&found_codes).append(&mut found))
+                .map_err(&temporary)
+        })?;
+        if seen.into_inner() != digest(own.codes()) {
+            let name = all.names();
+            return Err(ReadError::Changed { name }.into());
+        }
+        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches));
+        let failed = Mutex::new(None);
+        let handover = || MatchHandover {
+            found: FoundPairs::default(),
+            matches: &matches,
+            failed: &failed,
+        };
+        push_equal(&own, handover());
+        let mut named = handover();
+        let found_codes = found_codes.into_inner();
+        let found_codes = found_codes.unwrap_or_else(std::sync::PoisonError::into_inner);
+        found_codes.each_least_name(
+            |[mine, _], other, distance| {
+                named
+                    .found
+                    .push_ordered(own.least_name(mine), other, distance);
+                if named.found.is_large() {
+                    named.append();
+                }
+                Ok(())
+            },
+            &temporary,
+        )?;
+        drop(named);
+        self.ensure_kept(failed)?;
+        self.finish(JoinedSides::new(all, None), matches, PairSides::AB, out)
+    }
+}
+
+/// The documents of each fingerprint, as pairs with the one of the least name.
+fn push_equal(all: &QuerySet, mut handover: MatchHandover<'_>) {
+    all.equal(&mut |least, name| {
+        handover.found.push_ordered(least, name, 0);
+        if handover.found.is_large() {
+            handover.append();
+        }
+    });
+}
+
+/// A number that is the same for the same fingerprints in any order.
+fn digest<'a>(codes: impl IntoIterator<Item = &'a u64>) -> u64 {
+    let mixed = codes.into_iter().map(|&code| {
+        let spread = (code ^ code >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        spread ^ spread >> 29
+    });
+    mixed.fold(0, u64::wrapping_add)
 }

@@ -1,0 +1,217 @@
+//! Lists of pairs put together: what the shards of a join found, in the order and the bytes of one run.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::matches::unwritten;
+use crate::error::BatchError;
+use crate::fingerprints::files::{
+    FingerprintSource, ListedId, ListedPair, PairFile, PairFileError, sum,
+};
+use crate::observer::{JobObserver, JobStage, ensure_wanted};
+
+/// Lines between two looks at the observer.
+const STEP: u64 = 1 << 14;
+
+/// A list that is not one of pairs in order.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PairMergeError {
+    /// A line is no pair.
+    #[error(
+        "{name}, line {line}: {reason}: lists are merged as `lookalike join` writes them; repair the line, or join again"
+    )]
+    Line {
+        /// The list.
+        name: String,
+        /// The line.
+        line: u64,
+        /// Fault.
+        reason: String,
+    },
+    /// A line stands behind one that comes after it.
+    #[error(
+        "{name}, line {line}: comes before the line above it: lists are merged in the order in which `lookalike join` writes them; \
+         join again, or give `lookalike cluster` the lists as they are"
+    )]
+    Order {
+        /// The list.
+        name: String,
+        /// The line.
+        line: u64,
+    },
+    /// Pairs of one collection beside pairs of two.
+    #[error(
+        "{name}, line {line}: a pair of {found}, after pairs of {before}: merge the lists of one join only"
+    )]
+    Sides {
+        /// The list.
+        name: String,
+        /// The line.
+        line: u64,
+        /// Fields of the line.
+        found: &'static str,
+        /// Fields of the lines before.
+        before: &'static str,
+    },
+}
+
+/// The job: which lists.
+pub struct PairMerge<'a> {
+    /// The lists, in any order.
+    pub lists: &'a [FingerprintSource],
+    /// Receiver of progress.
+    pub observer: &'a dyn JobObserver,
+}
+
+/// Counts of a merge.
+#[derive(Clone, Debug, Serialize)]
+pub struct MergeSummary {
+    /// Each list with the pairs in it.
+    pub lists: Vec<MergedList>,
+    /// Pairs written.
+    pub pairs: u64,
+    /// Pairs that stood in several lists, and were written once.
+    pub repeated: u64,
+}
+
+/// A list of a merge.
+#[derive(Clone, Debug, Serialize)]
+pub struct MergedList {
+    /// Its name.
+    pub name: String,
+    /// Pairs in it.
+    pub pairs: u64,
+}
+
+/// The next line of a list, ordered as `join` orders pairs.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct PairHead {
+    a: ListedId<'static>,
+    b: ListedId<'static>,
+    distance: u8,
+    list: usize,
+    line: Vec<u8>,
+}
+
+impl PairHead {
+    fn is_pair_of(&self, other: &Self) -> bool {
+        (&self.a, &self.b, self.distance) == (&other.a, &other.b, other.distance)
+    }
+}
+
+/// A list that is being read.
+struct OpenList {
+    file: PairFile,
+    number: usize,
+    pairs: u64,
+}
+
+impl OpenList {
+    /// The next line; `sides` are those of the lines so far.
+    fn next(&mut self, sides: &mut Option<&'static str>) -> Result<Option<PairHead>, BatchError> {
+        let name = self.file.name().to_owned();
+        let read = self.file.next().map_err(|error| match error {
+            PairFileError::Io(error) => error.into(),
+            PairFileError::Line(line, reason) => {
+                BatchError::from(PairMergeError::Line { name, line, reason })
+            }
+        });
+        let Some(pair) = read? else {
+            return Ok(None);
+        };
+        let ListedPair {
+            a,
+            b,
+            distance,
+            line,
+            sides: found,
+        } = pair;
+        let (a, b) = (a.into_owned(), b.into_owned());
+        let before = *sides.get_or_insert(found);
+        if before != found {
+            return Err(PairMergeError::Sides {
+                name: self.file.name().to_owned(),
+                line,
+                found,
+                before,
+            }
+            .into());
+        }
+        self.pairs += 1;
+        Ok(Some(PairHead {
+            a,
+            b,
+            distance,
+            list: self.number,
+            line: self.file.line().to_owned(),
+        }))
+    }
+}
+
+impl PairMerge<'_> {
+    /// Writes the lines of all lists in order, each pair once.
+    ///
+    /// # Errors
+    /// [`BatchError`]: a list cannot be read or is not in order, or `out` fails.
+    pub fn write(&self, out: &mut dyn Write) -> Result<MergeSummary, BatchError> {
+        let mut lists = Vec::new();
+        for (number, source) in self.lists.iter().enumerate() {
+            let file = PairFile::open(source)?;
+            lists.push(OpenList {
+                file,
+                number,
+                pairs: 0,
+            });
+        }
+        let counters: Vec<_> = lists.iter().map(|list| list.file.bytes_read()).collect();
+        let sizes = lists
+            .iter()
+            .map(|list| list.file.total_bytes().unwrap_or(0));
+        self.observer.stage(JobStage::Scan, sizes.sum());
+        let (mut sides, mut heads) = (None, BinaryHeap::new());
+        for list in &mut lists {
+            heads.extend(list.next(&mut sides)?.map(Reverse));
+        }
+        let (mut last, mut pairs, mut read) = (None::<PairHead>, 0, 0_u64);
+        while let Some(Reverse(head)) = heads.pop() {
+            let list = &mut lists[head.list];
+            if let Some(next) = list.next(&mut sides)? {
+                if (&next.a, &next.b, next.distance) < (&head.a, &head.b, head.distance) {
+                    return Err(PairMergeError::Order {
+                        name: list.file.name().to_owned(),
+                        line: list.file.line_number(),
+                    }
+                    .into());
+                }
+                heads.push(Reverse(next));
+            }
+            read += 1;
+            if read % STEP == 0 {
+                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                self.observer.advance(sum(&counters));
+            }
+            if last.as_ref().is_some_and(|last| last.is_pair_of(&head)) {
+                continue;
+            }
+            out.write_all(&head.line)
+                .and_then(|()| out.write_all(b"\n"))
+                .map_err(unwritten)?;
+            pairs += 1;
+            last = Some(head);
+        }
+        out.flush().map_err(unwritten)?;
+        let merged = lists.into_iter().map(|list| MergedList {
+            name: list.file.name().to_owned(),
+            pairs: list.pairs,
+        });
+        Ok(MergeSummary {
+            lists: merged.collect(),
+            pairs,
+            repeated: read - pairs,
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! `lookalike merge`: lists of pairs put together.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lookalike_batch::{JobObserver, PairMerge};
+
+use crate::arguments::fingerprint_sources;
+use crate::console::{self, Console};
+use crate::failure::Failure;
+use crate::join::write_pairs;
+use crate::spool::Spool;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Lists are what `lookalike join` wrote with --shard, or for parts of Q: sorted lines,
+also .gz or .zst, or - for standard input. The result has the bytes that one join of
+everything would have written; pairs that stand in several lists are written once.
+
+Example:
+  lookalike join 'crawl/*.lkfp' --shard 1/2 -o part1.jsonl      on one machine
+  lookalike join 'crawl/*.lkfp' --shard 2/2 -o part2.jsonl      on another
+  lookalike merge part1.jsonl part2.jsonl -o pairs.jsonl")]
+pub(crate) struct MergeArguments {
+    /// Lists of pairs: files, globs, or addresses of objects
+    #[arg(value_name = "LIST", required = true)]
+    lists: Vec<OsString>,
+
+    /// Write to this file (.gz and .zst are packed) instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print a summary as one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Print no progress and no summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(crate) fn run(arguments: &MergeArguments) -> Result<(), Failure> {
+    let spool = Spool::new(&std::env::temp_dir())?;
+    let lists = fingerprint_sources(&arguments.lists, spool.path())?;
+    let console = Console::new(arguments.quiet);
+    let job = PairMerge {
+        lists: &lists,
+        observer: &console,
+    };
+    let done = write_pairs(arguments.output.as_deref(), |out| job.write(out));
+    console.clear();
+    let summary = done?;
+    if arguments.json {
+        console::json_summary(&summary, arguments.output.as_deref())?;
+    } else if !arguments.quiet {
+        console::merge_summary(&summary, &console.measured());
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! From arguments to files of a caller's own formats: paths, globs, and objects of stores.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::error::InputError;
+use crate::glob;
+use crate::name;
+use crate::remote::{self, StoreSettings};
+
+/// A file, and what results and errors call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The path as it was given or found, or the address of an object.
+    pub name: String,
+    /// Path of its bytes; `-` is standard input.
+    pub path: PathBuf,
+}
+
+impl From<&Path> for NamedFile {
+    fn from(path: &Path) -> Self {
+        Self {
+            name: name::display(path).into_owned(),
+            path: path.to_owned(),
+        }
+    }
+}
+
+/// Finds the files that arguments name, in the order of the arguments, those of a glob by name.
+///
+/// Nothing is opened and no directory is walked: what is no glob is taken as a path, whether it is there or not. Objects of
+/// stores are copied to `spool_dir`, which the caller removes.
+///
+/// # Errors
+/// When a glob matches nothing, or an object cannot be had.
+pub fn named_files(
+    arguments: &[OsString],
+    store: &StoreSettings,
+    spool_dir: &Path,
+) -> Result<Vec<NamedFile>, InputError> {
+    let mut files = Vec::new();
+    for argument in arguments {
+        if let Some(url) = remote::url(argument) {
+            files.extend(objects(url, store, spool_dir)?);
+        } else if glob::is_glob(argument) && Path::new(argument).symlink_metadata().is_err() {
+            files.extend(matches(argument)?);
+        } else {
+            files.push(Path::new(argument).into());
+        }
+    }
+    Ok(files)
+}
+
+fn matches(argument: &OsStr) -> Result<impl Iterator<Item = NamedFile> + use<>, InputError> {
+    let name = || name::display(Path::new(argument)).into_owned();
+    let found = glob::expand(argument, &mut |_| false);
+    let mut found = found.map_err(|reason| InputError::Pattern {
+        name: name(),
+        reason,
+    })?;
+    found.retain(|path| !path.is_dir());
+    match found.is_empty() {
+        true => Err(InputError::NoMatch { name: name() }),
+        false => Ok(found.into_iter().map(|path| path.as_path().into())),
+    }
+}
+
+#[cfg(feature = "cloud")]
+fn objects(
+    url: &str,
+    store: &StoreSettings,
+    spool_dir: &Path,
+) -> Result<Vec<NamedFile>, InputError> {
+    let failed = |source| InputError::Io {
+        name: url.to_owned(),
+        source,
+    };
+    // The copies of each argument have a folder of their own.
+    let mut folder = tempfile::Builder::new();
+    let folder = folder.prefix("objects-").tempdir_in(spool_dir);
+    let folder = folder.map_err(failed)?.keep();
+    let objects = remote::fetch(url, store, &folder, 0).map_err(|refused| InputError::Remote {
+        name: refused.name,
+        reason: refused.reason,
+        remedy: refused.remedy,
+    })?;
+    if objects.is_empty() {
+        let name = url.to_owned();
+        return Err(InputError::NoMatch { name });
+    }
+    let named = objects.into_iter().map(|object| NamedFile {
+        name: object.url,
+        path: object.copy,
+    });
+    Ok(named.collect())
+}
+
+#[cfg(not(feature = "cloud"))]
+fn objects(url: &str, _: &StoreSettings, _: &Path) -> Result<Vec<NamedFile>, InputError> {
+    Err(remote::not_in_this_build(url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(arguments: &[&str]) -> Result<Vec<PathBuf>, InputError> {
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        let spool = tempfile::tempdir().unwrap();
+        let files = named_files(&arguments, &StoreSettings::default(), spool.path())?;
+        Ok(files.into_iter().map(|file| file.path).collect())
+    }
+
+    #[test]
+    fn globs_give_files_by_name_and_all_else_is_a_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["b.u64", "a.u64", "c.txt", ".d.u64", "[1].u64"] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        std::fs::create_dir(path("e.u64")).unwrap();
+        let (glob, odd) = (path("*.u64"), path("[1].u64"));
+        let (glob, odd) = (glob.to_str().unwrap(), odd.to_str().unwrap());
+        let expected = [
+            PathBuf::from("-"),
+            path("[1].u64"),
+            path("a.u64"),
+            path("b.u64"),
+            path("[1].u64"),
+            PathBuf::from("absent"),
+        ];
+        assert_eq!(found(&["-", glob, odd, "absent"]).unwrap(), expected);
+        let none = path("*.lkfp");
+        let refused = found(&[none.to_str().unwrap()]).unwrap_err();
+        assert!(refused.to_string().contains("*.lkfp: no file matches"));
+    }
+}
