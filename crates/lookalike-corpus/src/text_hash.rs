@@ -25,6 +25,15 @@ pub fn seen_text_hash(text: &str, visible: &str) -> u128 {
     first_128(&hasher.finalize())
 }
 
+/// Hash of a category, by which two are known to be the same: never 0, which stands for none.
+///
+/// ```
+/// assert_ne!(lookalike_corpus::category_hash("en"), lookalike_corpus::category_hash("de"));
+/// ```
+pub fn category_hash(category: &str) -> u64 {
+    (text_hash(category) as u64).max(1)
+}
+
 impl Record<'_> {
     /// The hash of its text, and of what a reader sees where the text is but a part of that.
     pub fn seen_hash(&self) -> u128 {

@@ -1,7 +1,13 @@
 //! The content of a request: a fingerprint, a text or a page.
 
 use lookalike::Fingerprint;
-use lookalike_store::TextHash;
+use lookalike_corpus::{category_hash, host};
+use lookalike_store::{PairRule, TextHash};
+
+use crate::problem::ProblemDetails;
+
+/// Name of the category that is the site of a document.
+const SITE: &str = "site";
 
 /// A content to be compared.
 #[derive(Debug)]
@@ -9,6 +15,16 @@ pub(crate) struct RequestContent {
     pub(crate) source: ContentSource,
     /// Hash of its text, if it was sent; else that of the text or page.
     pub(crate) text_hash: Option<TextHash>,
+    pub(crate) place: ContentPlace,
+}
+
+/// What is told of a document beside its content, for those that it is compared with.
+#[derive(Debug, Default)]
+pub(crate) struct ContentPlace {
+    pub(crate) category: Option<String>,
+    pub(crate) url: Option<String>,
+    /// Bytes of its text, which a fingerprint does not tell.
+    pub(crate) length: Option<u32>,
 }
 
 /// The content itself.
@@ -24,6 +40,7 @@ impl From<ContentSource> for RequestContent {
         Self {
             source,
             text_hash: None,
+            place: ContentPlace::default(),
         }
     }
 }
@@ -35,5 +52,38 @@ impl RequestContent {
             ContentSource::Fingerprint(_) => 0,
             ContentSource::Text(text) | ContentSource::Html(text) => text.len(),
         }
+    }
+
+    /// The length of the text that a fingerprint was made of; 0 where the collection keeps none.
+    pub(crate) fn told_length(&self, pairs: &PairRule) -> Result<u32, ProblemDetails> {
+        match (pairs.length_share, self.place.length) {
+            (None, _) => Ok(0),
+            (Some(_), Some(length)) => Ok(length),
+            (Some(_), None) => Err(ProblemDetails::invalid(
+                "the collection compares lengths of texts, and a fingerprint tells none",
+                "send `length`, the bytes of its text in UTF-8, or the text itself",
+            )),
+        }
+    }
+}
+
+/// The length of a text as collections keep it.
+pub(crate) fn kept_length(text: &str) -> u32 {
+    u32::try_from(text.len()).unwrap_or(u32::MAX)
+}
+
+impl ContentPlace {
+    /// The category of a document of this id, if it has one: the value that was sent, else its site where sites are compared. 0 for none.
+    pub(crate) fn category(&self, pairs: &PairRule, id: Option<&str>) -> u64 {
+        let Some(name) = &pairs.category else {
+            return 0;
+        };
+        if let Some(category) = &self.category {
+            return category_hash(category);
+        }
+        let urls = [self.url.as_deref(), id].into_iter().flatten();
+        let site = || urls.into_iter().find_map(host);
+        let site = if name == SITE { site() } else { None };
+        site.map_or(0, |site| category_hash(&site))
     }
 }

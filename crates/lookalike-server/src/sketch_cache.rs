@@ -4,12 +4,14 @@
 use axum::http::StatusCode;
 use lookalike::chunk::{ChunkBits, Chunker, Chunking};
 use lookalike::{
-    FeatureExtractor, Fingerprint, MinHash, Scheme, SchemeId, Shingle, Signature, Simhash,
+    FeatureExtractor, Features, Fingerprint, MinHash, Scheme, SchemeId, Shingle, Signature, Simhash,
 };
 use lookalike_corpus::{HtmlText, seen_text_hash, text_hash};
-use lookalike_store::{CollectionSettings, ContentKey, StoredDocument, StoredScheme, TextHash};
+use lookalike_store::{
+    CollectionSettings, ContentKey, PairTraits, StoredDocument, StoredScheme, TextHash,
+};
 
-use crate::content::{ContentSource, RequestContent};
+use crate::content::{ContentSource, RequestContent, kept_length};
 use crate::paragraph::{PageParagraph, ParagraphHasher};
 use crate::problem::ProblemDetails;
 use crate::scheme::parse_scheme;
@@ -164,10 +166,26 @@ fn ready_key(
     settings: &CollectionSettings,
     content: &RequestContent,
     fingerprint: Fingerprint,
-) -> ContentKey {
-    ContentKey {
+) -> Result<ContentKey, ProblemDetails> {
+    Ok(ContentKey {
         fingerprint: Some(fingerprint),
         text_hash: content.text_hash.filter(|_| settings.keep.text_hashes),
+        traits: PairTraits {
+            category: 0,
+            length: content.told_length(&settings.pairs)?,
+        },
+    })
+}
+
+/// The key of a text.
+fn text_key(text: &str, features: &Features<'_>, text_hash: Option<TextHash>) -> ContentKey {
+    ContentKey {
+        fingerprint: Simhash::of(features),
+        text_hash,
+        traits: PairTraits {
+            category: 0,
+            length: kept_length(text),
+        },
     }
 }
 
@@ -194,21 +212,18 @@ impl SketchCache {
         }
     }
 
-    /// The key of a content, by which its neighbours and copies are found.
+    /// The key of a content, by which its neighbours and copies are found; its category is the caller's business.
     pub(crate) fn key(
         &mut self,
         settings: &CollectionSettings,
         content: &RequestContent,
     ) -> Result<ContentKey, ProblemDetails> {
         if let ContentSource::Fingerprint(code) = content.source {
-            return Ok(ready_key(settings, content, code));
+            return ready_key(settings, content, code);
         }
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
         let (text, text_hash) = sketcher.hashed_text(content, buffers, settings.keep.text_hashes);
-        Ok(ContentKey {
-            fingerprint: Simhash::of(&sketcher.features.extract(text)),
-            text_hash,
-        })
+        Ok(text_key(text, &sketcher.features.extract(text), text_hash))
     }
 
     /// The parts of a document that a collection keeps, but for what is no part of its content; and where `compares`, all that its
@@ -220,17 +235,14 @@ impl SketchCache {
         compares: bool,
     ) -> Result<(StoredDocument, QuerySketch), ProblemDetails> {
         if let ContentSource::Fingerprint(code) = content.source {
-            let key = ready_key(settings, content, code);
+            let key = ready_key(settings, content, code)?;
             return Ok((StoredDocument::of_content(key), QuerySketch::of(key)));
         }
         let keep = settings.keep;
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
         let (text, text_hash) = sketcher.hashed_text(content, buffers, keep.text_hashes);
         let features = sketcher.features.extract(text);
-        let key = ContentKey {
-            fingerprint: Simhash::of(&features),
-            text_hash,
-        };
+        let key = text_key(text, &features, text_hash);
         let mut document = StoredDocument::of_content(key);
         let mut sketch = QuerySketch::of(key);
         let signature = keep

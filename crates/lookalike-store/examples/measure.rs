@@ -167,12 +167,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         "insert" | "check-and-insert" => {
             let (seconds, writers) = (number(0, 10)?, number(1, 1)?);
             race(command, seconds, writers, |call| {
-                let (document, radius, insert) = (document(stored + call), 3, InsertWhen::New);
+                let (document, insert) = (document(stored + call), InsertWhen::New);
                 let write = match command.as_str() {
                     "insert" => WriteOp::Insert(document),
                     _ => WriteOp::CheckAndInsert {
                         document,
-                        radius,
+                        scope: 3.into(),
                         insert,
                     },
                 };

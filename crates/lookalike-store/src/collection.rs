@@ -16,6 +16,7 @@ use crate::log::MAX_PAYLOAD_BYTES;
 use crate::operations::{
     NeighbourPage, ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome,
 };
+use crate::pair_rule::NeighbourScope;
 use crate::settings::{CollectionSettings, StoredScheme};
 use crate::sync::lock;
 use crate::time::UnixMillis;
@@ -252,12 +253,12 @@ impl Collection {
     pub fn query(
         &self,
         content: impl Into<ContentKey>,
-        radius: u32,
+        scope: impl Into<NeighbourScope>,
         now: UnixMillis,
         page: impl Into<NeighbourPage>,
     ) -> Result<QueryResult> {
         let engine = &self.shared.engine;
-        engine.query(&content.into(), radius, now, page.into())
+        engine.query(&content.into(), scope.into(), now, page.into())
     }
 
     /// The verdict on a fingerprint or content. Reads only where the hash of a text is given and a document has its
@@ -268,10 +269,10 @@ impl Collection {
     pub fn check(
         &self,
         content: impl Into<ContentKey>,
-        radius: u32,
+        scope: impl Into<NeighbourScope>,
         now: UnixMillis,
     ) -> Result<Verdict> {
-        let verdicts = self.check_many(&[content.into()], radius, now)?;
+        let verdicts = self.check_many(&[content.into()], scope, now)?;
         Ok(verdicts[0])
     }
 
@@ -282,11 +283,11 @@ impl Collection {
     pub fn check_many<K: Copy + Into<ContentKey>>(
         &self,
         contents: &[K],
-        radius: u32,
+        scope: impl Into<NeighbourScope>,
         now: UnixMillis,
     ) -> Result<Vec<Verdict>> {
         let contents: Vec<ContentKey> = contents.iter().copied().map(Into::into).collect();
-        self.shared.engine.check_many(&contents, radius, now)
+        self.shared.engine.check_many(&contents, scope.into(), now)
     }
 
     /// The document of an id, if it is there.

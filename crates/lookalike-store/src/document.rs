@@ -7,6 +7,7 @@ use lookalike::Fingerprint;
 
 use crate::codec::{ByteDecoder, fixed, put_bytes, put_number};
 use crate::error::{Result, StoreError};
+use crate::pair_rule::PairTraits;
 use crate::time::UnixMillis;
 
 /// Longest id in bytes.
@@ -97,6 +98,8 @@ pub struct StoredDocument {
     pub metadata: Vec<u8>,
     /// Its text.
     pub text: Option<String>,
+    /// What decides with which others it is compared.
+    pub traits: PairTraits,
 }
 
 const FINGERPRINT: u8 = 1;
@@ -116,20 +119,22 @@ pub(crate) struct DocumentHeader {
     pub(crate) metadata: Vec<u8>,
 }
 
-/// Fingerprint and hash of a content, by which documents are found.
+/// Fingerprint and hash of a content, by which documents are found, and what decides which of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentKey {
     /// Fingerprint; `None` of a text without features.
     pub fingerprint: Option<Fingerprint>,
     /// Hash of the text; `None` where it is unknown.
     pub text_hash: Option<TextHash>,
+    /// What decides with which documents it is compared.
+    pub traits: PairTraits,
 }
 
 impl From<Fingerprint> for ContentKey {
     fn from(fingerprint: Fingerprint) -> Self {
         Self {
             fingerprint: Some(fingerprint),
-            text_hash: None,
+            ..Self::default()
         }
     }
 }
@@ -137,7 +142,9 @@ impl From<Fingerprint> for ContentKey {
 impl ContentKey {
     /// Tells whether two contents have equal texts, as far as is known of both.
     pub(crate) fn is_same_text(&self, other: &Self) -> bool {
-        self.text_hash.is_some() && self == other
+        self.text_hash.is_some()
+            && self.text_hash == other.text_hash
+            && self.fingerprint == other.fingerprint
     }
 }
 
@@ -158,6 +165,7 @@ pub(crate) struct DocumentOutline<'a> {
     pub(crate) fingerprint: Option<u64>,
     pub(crate) expires: Option<UnixMillis>,
     pub(crate) text_hash: Option<TextHash>,
+    pub(crate) traits: PairTraits,
     rest: ByteDecoder<'a>,
     flags: u8,
 }
@@ -178,6 +186,7 @@ impl StoredDocument {
         Self {
             fingerprint: content.fingerprint,
             text_hash: content.text_hash,
+            traits: content.traits,
             ..Self::default()
         }
     }
@@ -192,6 +201,7 @@ impl StoredDocument {
         ContentKey {
             fingerprint: self.fingerprint,
             text_hash: self.text_hash,
+            traits: self.traits,
         }
     }
 
@@ -221,8 +231,13 @@ impl StoredDocument {
         Ok(())
     }
 
-    /// Appends the bytes of the document: id, flags, then the parts that the flags name.
+    /// Appends the bytes of the document: id, flags, then the parts that the flags name. Traits come first, behind an empty id, which
+    /// no document has.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        if self.traits != PairTraits::default() {
+            put_bytes(out, &[]);
+            self.traits.encode(out);
+        }
         put_bytes(out, self.id.as_bytes());
         let flag = |there: bool, flag: u8| if there { flag } else { 0 };
         out.push(
@@ -336,7 +351,13 @@ pub(crate) fn check_id(id: &str) -> Result<()> {
 impl<'a> DocumentOutline<'a> {
     /// Reads the beginning of a document.
     pub(crate) fn read(mut decoder: ByteDecoder<'a>) -> Option<Self> {
-        let id = std::str::from_utf8(decoder.bytes()?).ok()?;
+        let mut traits = PairTraits::default();
+        let mut id = decoder.bytes()?;
+        if id.is_empty() {
+            traits = PairTraits::decode(&mut decoder)?;
+            id = decoder.bytes()?;
+        }
+        let id = std::str::from_utf8(id).ok()?;
         let flags = decoder.byte()?;
         let mut fingerprint = None;
         if flags & FINGERPRINT != 0 {
@@ -355,6 +376,7 @@ impl<'a> DocumentOutline<'a> {
             fingerprint,
             expires,
             text_hash,
+            traits,
             rest: decoder,
             flags,
         })
@@ -365,6 +387,7 @@ impl<'a> DocumentOutline<'a> {
         ContentKey {
             fingerprint: self.fingerprint.map(Fingerprint),
             text_hash: self.text_hash,
+            traits: self.traits,
         }
     }
 
@@ -408,6 +431,7 @@ impl<'a> DocumentOutline<'a> {
             expires: self.expires,
             text_hash: self.text_hash,
             paragraphs: paragraphs.iter().collect(),
+            traits: self.traits,
             ..StoredDocument::default()
         };
         if self.flags & SIGNATURE != 0 {
@@ -440,7 +464,7 @@ mod tests {
         #[test]
         fn a_document_is_read_as_it_was_written(
             id in ".{1,20}", code: Option<u64>, expires: Option<u64>, hash: Option<[u8; 16]>, signature: Option<Vec<u32>>,
-            super_shingles: Option<Vec<u64>>, paragraphs: Vec<(u64, Option<u64>)>, metadata: Vec<u8>, text: Option<String>,
+            super_shingles: Option<Vec<u64>>, paragraphs: Vec<(u64, Option<u64>)>, metadata: Vec<u8>, text: Option<String>, category: u64, length: u32,
         ) {
             let paragraphs = paragraphs.into_iter().map(|(hash, code)| StoredParagraph {
                 hash,
@@ -453,6 +477,7 @@ mod tests {
                 expires: expires.map(UnixMillis),
                 text_hash: hash.map(TextHash),
                 signature, super_shingles, metadata, text,
+                traits: PairTraits { category, length },
             };
             let mut bytes = Vec::new();
             document.encode(&mut bytes);

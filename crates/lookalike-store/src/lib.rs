@@ -49,6 +49,7 @@ mod memtable;
 mod neighbour_cursor;
 mod neighbour_hits;
 mod operations;
+mod pair_rule;
 mod paragraph_hits;
 mod run;
 mod settings;
@@ -73,6 +74,7 @@ pub use operations::{
     InsertWhen, Neighbour, NeighbourPage, ParagraphMatches, QueryResult, SimilarParagraph, Verdict,
     WriteOp, WriteOutcome,
 };
+pub use pair_rule::{CategoryScope, NeighbourScope, PairRule, PairTraits};
 pub use settings::{CollectionSettings, LARGEST_RADIUS, RetainedParts, StoreTuning, StoredScheme};
 pub use store::{Store, StoreId, StoreOptions};
 pub use time::UnixMillis;

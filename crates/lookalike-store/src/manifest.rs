@@ -11,11 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::checksum::{FileIdentity, whole_file};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileSystem, read_whole, write_all};
+use crate::pair_rule::PairRule;
 use crate::settings::{CollectionSettings, RetainedParts, StoredScheme};
 
 pub(crate) const MANIFEST: &str = "MANIFEST";
 const NEW: &str = "MANIFEST.new";
+/// Version of a manifest of which every program knows all, and of one that names what came later.
 const VERSION: u32 = 1;
+const WITH_PAIRS: u32 = 2;
 /// Largest number of a file or frame. They are counted from one on: no collection gets there.
 pub(crate) const LARGEST_NUMBER: u64 = 1 << 62;
 
@@ -35,6 +38,9 @@ pub(crate) struct CollectionManifest {
     /// Division of texts into paragraphs.
     #[serde(with = "paragraph_rule")]
     pub(crate) paragraphs: ParagraphRule,
+    /// Pairs that count; left out where all do.
+    #[serde(default, skip_serializing_if = "PairRule::is_open")]
+    pub(crate) pairs: PairRule,
     /// Number of the next file.
     pub(crate) next_file: u64,
     /// Number of the first frame of the first log.
@@ -101,7 +107,10 @@ fn millis(duration: Duration) -> u64 {
 impl CollectionManifest {
     pub(crate) fn new(settings: &CollectionSettings, collection: u64, key: u128) -> Self {
         Self {
-            version: VERSION,
+            version: match settings.pairs.is_open() {
+                true => VERSION,
+                false => WITH_PAIRS,
+            },
             collection,
             key: format!("{key:032x}"),
             scheme: settings.scheme.clone(),
@@ -109,6 +118,7 @@ impl CollectionManifest {
             time_to_live_ms: settings.time_to_live.map(millis),
             keep: settings.keep,
             paragraphs: settings.paragraphs,
+            pairs: settings.pairs.clone(),
             next_file: 2,
             frame: 1,
             logs: vec![1],
@@ -128,6 +138,7 @@ impl CollectionManifest {
             time_to_live: self.time_to_live_ms.map(Duration::from_millis),
             keep: self.keep,
             paragraphs: self.paragraphs,
+            pairs: self.pairs.clone(),
         }
     }
 
@@ -146,7 +157,7 @@ impl CollectionManifest {
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Self> {
         read_checked(fs, folder, MANIFEST, "the catalog").and_then(|manifest: Self| {
             let path = folder.join(MANIFEST);
-            if manifest.version == VERSION {
+            if (VERSION..=WITH_PAIRS).contains(&manifest.version) {
                 return match manifest.contradiction() {
                     Some(what) => Err(StoreError::damaged(&path, 0, what)),
                     None => Ok(manifest),
@@ -156,7 +167,7 @@ impl CollectionManifest {
             Err(StoreError::Version {
                 path,
                 found,
-                known: VERSION,
+                known: WITH_PAIRS,
             })
         })
     }
@@ -178,8 +189,9 @@ impl CollectionManifest {
         if self.next_file.max(self.frame) > LARGEST_NUMBER {
             return Some("the manifest has a larger number than was ever given");
         }
-        let is_too_large = self.settings().check().is_err();
-        is_too_large.then_some("the radius in the manifest is larger than any that is allowed")
+        let is_wrong = self.settings().check().is_err();
+        is_wrong
+            .then_some("the manifest has a radius or a rule for pairs that no collection can have")
     }
 
     /// Makes this the manifest; all files that it names are durable by then.

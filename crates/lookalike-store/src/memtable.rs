@@ -8,9 +8,10 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashTable};
 
 use crate::bits::AtomicBits;
-use crate::document::{ContentKey, StoredDocument, StoredParagraph, TextHash};
+use crate::document::{StoredDocument, StoredParagraph, TextHash};
 use crate::id_hash::IdHasher;
 use crate::time::UnixMillis;
+use crate::view::ContentSearch;
 
 use hamming::GrowingHammingIndex;
 use slot_chain::{SlotChain, SlotLinks};
@@ -189,14 +190,15 @@ impl MemTable {
     /// The oldest live document of a text, without those that `skip` hides.
     pub(crate) fn find_text(
         &self,
-        content: &ContentKey,
-        now: UnixMillis,
+        search: &ContentSearch,
         skip: &dyn Fn(u32) -> bool,
     ) -> Option<u32> {
+        let content = &search.content;
         let chain = self.with_text.get(&content.text_hash?)?;
         let mut slots = chain.slots(&self.text_links);
         slots.find(|&slot| {
-            self.is_alive(slot, now)
+            self.is_alive(slot, search.now)
+                && search.filter.admits(self.document(slot).traits)
                 && !skip(slot)
                 && self.document(slot).content().is_same_text(content)
         })

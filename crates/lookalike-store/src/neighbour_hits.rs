@@ -5,8 +5,9 @@ use crate::error::{Result, StoreError};
 use crate::id_hash::IdHasher;
 use crate::neighbour_cursor::NeighbourCursor;
 use crate::operations::{Neighbour, NeighbourPage, QueryResult, Verdict};
-use crate::time::UnixMillis;
-use crate::view::{DocumentLocation, NeighbourSearch, SearchHit, SearchStart, ViewPart, search};
+use crate::view::{
+    ContentSearch, DocumentLocation, NeighbourSearch, SearchHit, SearchStart, ViewPart, search,
+};
 
 /// Documents before a cursor that may be gone before it no longer says where to go on.
 const WINDOW: usize = 64;
@@ -34,27 +35,26 @@ impl NeighbourHits {
     /// Searches the parts of a view, without those that `skip` hides.
     pub(crate) fn search(
         parts: &[ViewPart<'_>],
-        content: &ContentKey,
-        radius: u32,
-        now: UnixMillis,
+        wanted: &ContentSearch,
         page: NeighbourPage,
         skip: &dyn Fn(DocumentLocation) -> bool,
     ) -> Self {
         let mut found = Self {
-            content: *content,
+            content: wanted.content,
             page,
             nearest: None,
             hits: Vec::new(),
         };
-        let Some(code) = content.fingerprint else {
+        let Some(code) = wanted.content.fingerprint else {
             return found;
         };
         let start = start(page);
         let before = page.after.map_or(0, |after| after.passed - start.skip);
         let wanted = NeighbourSearch {
             code: code.0,
-            radius,
-            now,
+            radius: wanted.radius,
+            now: wanted.now,
+            filter: wanted.filter,
             start,
             most: page.limit.saturating_add(before).saturating_add(1),
         };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
 use crate::error::Result;
 use crate::neighbour_cursor::NeighbourCursor;
+use crate::pair_rule::NeighbourScope;
 use crate::time::UnixMillis;
 use crate::view::{FoundDocument, SearchHit};
 
@@ -175,8 +176,8 @@ pub enum WriteOp {
     CheckAndInsert {
         /// The document; one without a fingerprint is always new.
         document: StoredDocument,
-        /// The radius; at most that of the collection.
-        radius: u32,
+        /// Documents that count as neighbours.
+        scope: NeighbourScope,
         /// Condition of the insert.
         insert: InsertWhen,
     },

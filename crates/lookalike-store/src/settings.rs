@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
+use crate::pair_rule::PairRule;
 
 /// Largest radius of a collection.
 pub const LARGEST_RADIUS: u32 = 16;
@@ -86,6 +87,8 @@ pub struct CollectionSettings {
     pub keep: RetainedParts,
     /// Division of texts into paragraphs: the store leaves it to those who insert.
     pub paragraphs: ParagraphRule,
+    /// Pairs of documents that count.
+    pub pairs: PairRule,
 }
 
 /// Optional parts of a document that a collection keeps beside id, fingerprint, expiry and metadata. Inserts drop the others.
@@ -239,6 +242,7 @@ impl CollectionSettings {
             time_to_live: None,
             keep: RetainedParts::default(),
             paragraphs: ParagraphRule::default(),
+            pairs: PairRule::default(),
         }
     }
 
@@ -270,6 +274,13 @@ impl CollectionSettings {
         self
     }
 
+    /// Sets the pairs of documents that count.
+    #[must_use]
+    pub fn pairs(mut self, rule: PairRule) -> Self {
+        self.pairs = rule;
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         if self.radius > LARGEST_RADIUS {
             let radius = self.radius;
@@ -277,7 +288,7 @@ impl CollectionSettings {
                 "radius {radius} is too large: collections take 0 to {LARGEST_RADIUS}"
             )));
         }
-        Ok(())
+        self.pairs.check()
     }
 
     /// Drops the parts of a document that are not kept.
@@ -295,5 +306,6 @@ impl CollectionSettings {
         if !self.keep.texts {
             document.text = None;
         }
+        document.traits = self.pairs.kept(document.traits);
     }
 }

@@ -565,5 +565,11 @@ fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<S
             ours.paragraphs, other.paragraphs
         ));
     }
+    if ours.pairs != other.pairs {
+        told.push(format!(
+            "pairs that count ({:?} and {:?})",
+            ours.pairs, other.pairs
+        ));
+    }
     (!told.is_empty()).then(|| told.join(", "))
 }

@@ -9,6 +9,7 @@ use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagrap
 use crate::error::{Result, StoreError};
 use crate::memtable::MemTable;
 use crate::operations::SimilarParagraph;
+use crate::pair_rule::{PairFilter, PairTraits};
 use crate::paragraph_hits::ParagraphSearch;
 use crate::run::StoredRun;
 use crate::time::UnixMillis;
@@ -161,6 +162,20 @@ impl<'a> ViewPart<'a> {
         }
     }
 
+    /// Category and length of a document.
+    fn traits(self, place: u32) -> PairTraits {
+        match self {
+            Self::Run(run) => run.traits(place),
+            Self::MemTable(_, memtable) => memtable.document(place).traits,
+        }
+    }
+
+    /// Tells whether any document of a fingerprint is live and compared.
+    fn has_compared(self, name: u64, now: UnixMillis, filter: &PairFilter) -> bool {
+        let mut live = self.places(name, now);
+        live.any(|place| filter.is_open() || filter.admits(self.traits(place)))
+    }
+
     /// Visits key and distance of every fingerprint of a paragraph within the radius.
     pub(crate) fn search_paragraphs(
         self,
@@ -213,12 +228,22 @@ impl<'a> ViewPart<'a> {
     }
 }
 
+/// A search for what is like a content at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ContentSearch {
+    pub(crate) content: ContentKey,
+    pub(crate) radius: u32,
+    pub(crate) now: UnixMillis,
+    pub(crate) filter: PairFilter,
+}
+
 /// A search for the neighbours of a fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NeighbourSearch {
     pub(crate) code: u64,
     pub(crate) radius: u32,
     pub(crate) now: UnixMillis,
+    pub(crate) filter: PairFilter,
     pub(crate) start: SearchStart,
     /// Largest number of documents, at least one.
     pub(crate) most: usize,
@@ -241,6 +266,7 @@ pub(crate) fn search<'a>(
         code,
         radius,
         now,
+        filter,
         start,
         most,
     } = wanted;
@@ -263,11 +289,13 @@ pub(crate) fn search<'a>(
         let mut places: Vec<u32> = Vec::new();
         for &name in &names {
             let live = part.places(name, now);
+            let compared = |place| filter.is_open() || filter.admits(part.traits(place));
             let shown = live.filter(|&place| {
-                !skip(DocumentLocation {
-                    part: number,
-                    place,
-                })
+                compared(place)
+                    && !skip(DocumentLocation {
+                        part: number,
+                        place,
+                    })
             });
             places.extend(shown.take(room));
         }
@@ -306,7 +334,13 @@ impl CollectionView {
     }
 
     /// The nearest live document of each code within the radius: only its distance.
-    pub(crate) fn nearest(&self, codes: &[u64], radius: u32, now: UnixMillis) -> Vec<Option<u32>> {
+    pub(crate) fn nearest(
+        &self,
+        codes: &[u64],
+        filters: &[PairFilter],
+        radius: u32,
+        now: UnixMillis,
+    ) -> Vec<Option<u32>> {
         let mut nearest: Vec<Option<u32>> = vec![None; codes.len()];
         let better = |best: Option<u32>, distance| best.is_none_or(|best| distance < best);
         for part in self.parts() {
@@ -315,16 +349,18 @@ impl CollectionView {
                     let found =
                         run.index()
                             .search_group(codes, radius, &mut |at, code, distance| {
-                                if better(nearest[at], distance) && run.has_live(code, now) {
+                                if better(nearest[at], distance)
+                                    && run.has_compared(code, now, &filters[at])
+                                {
                                     nearest[at] = Some(distance);
                                 }
                             });
                     debug_assert!(found.is_ok());
                 }
                 ViewPart::MemTable(..) => {
-                    for (best, code) in nearest.iter_mut().zip(codes) {
+                    for ((best, code), filter) in nearest.iter_mut().zip(codes).zip(filters) {
                         part.search(*code, radius, &mut |name, distance| {
-                            if better(*best, distance) && part.places(name, now).next().is_some() {
+                            if better(*best, distance) && part.has_compared(name, now, filter) {
                                 *best = Some(distance);
                             }
                         });
@@ -399,14 +435,13 @@ impl StoredCopy {
 /// The oldest live document of a text in some runs, without those that `skip` hides.
 pub(crate) fn find_text_in_runs(
     runs: &[Arc<StoredRun>],
-    content: &ContentKey,
-    now: UnixMillis,
+    search: &ContentSearch,
     skip: &dyn Fn(DocumentLocation) -> bool,
 ) -> Result<Option<StoredCopy>> {
     for run in runs {
         let part = run.number();
         let hidden = |place| skip(DocumentLocation { part, place });
-        if let Some((place, id)) = run.find_text(content, now, &hidden)? {
+        if let Some((place, id)) = run.find_text(search, &hidden)? {
             let run = Arc::clone(run);
             return Ok(Some(StoredCopy { run, place, id }));
         }
@@ -417,15 +452,14 @@ pub(crate) fn find_text_in_runs(
 /// The same of those parts that are in memory.
 pub(crate) fn find_text_in_memory<'a>(
     parts: &[ViewPart<'a>],
-    content: &ContentKey,
-    now: UnixMillis,
+    search: &ContentSearch,
     skip: &dyn Fn(DocumentLocation) -> bool,
 ) -> Option<&'a Arc<StoredDocument>> {
     parts.iter().find_map(|part| match *part {
         ViewPart::Run(_) => None,
         ViewPart::MemTable(part, memtable) => {
             let hidden = |place| skip(DocumentLocation { part, place });
-            let slot = memtable.find_text(content, now, &hidden)?;
+            let slot = memtable.find_text(search, &hidden)?;
             Some(memtable.document(slot))
         }
     })

@@ -1,6 +1,7 @@
 //! Identity of a text: the class that it belongs to.
 
 use lookalike::DocumentFields;
+pub(crate) use lookalike_corpus::category_hash;
 use lookalike_corpus::{VisibleText, text_hash};
 
 /// The text of a class and where it belongs.
@@ -57,11 +58,6 @@ impl<'t> PlacedText<'t> {
         }
         first_128(&hasher.finalize())
     }
-}
-
-/// Hash of a category; never that of none, which is 0.
-pub(crate) fn category_hash(category: &str) -> u64 {
-    (text_hash(category) as u64).max(1)
 }
 
 /// First 128 bits of the BLAKE3 hash of a text and its fields, each behind its length.

@@ -3,12 +3,13 @@
 use std::io::{BufWriter, Write, stdout};
 
 use lookalike_batch::{FieldTally, SkippedRows};
-use lookalike_corpus::{Parser, TextState};
+use lookalike_corpus::{Category, InputOptions, Parser, TextState};
 use serde_json::{Value, json};
 
 use super::exported;
 use super::http::{ServiceClient, collection, escaped};
-use crate::arguments::InputArguments;
+use crate::arguments::{InputArguments, share};
+use crate::console;
 use crate::failure::Failure;
 
 /// Bytes of texts of a batch, unless one document has more.
@@ -39,6 +40,30 @@ pub(super) struct CheckArguments {
     /// Largest distance, up to the radius of the collection
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
+
+    #[command(flatten)]
+    compared: ComparedArguments,
+}
+
+/// Documents that are compared.
+#[derive(clap::Args)]
+struct ComparedArguments {
+    /// Documents to compare by their categories: all, within (of the same) or across (of others) [default: as the
+    /// collection does]
+    #[arg(long, value_name = "PAIRS", help_heading = "Question")]
+    pairs: Option<String>,
+
+    /// Least share of the longer text's bytes that the shorter one has; 0 for none [default: that of the collection]
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Question")]
+    lengths: Option<f64>,
+}
+
+impl ComparedArguments {
+    fn options(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let pairs = self.pairs.as_deref().map(|pairs| ("pairs", escaped(pairs)));
+        let lengths = self.lengths.map(|share| ("lengths", share.to_string()));
+        pairs.into_iter().chain(lengths)
+    }
 }
 
 /// Neighbours that are looked for and shown.
@@ -66,6 +91,9 @@ struct NeighbourArguments {
     /// Show the differences to the text of each neighbour
     #[arg(long, help_heading = "Question")]
     diff: bool,
+
+    #[command(flatten)]
+    compared: ComparedArguments,
 }
 
 #[derive(clap::Args)]
@@ -133,7 +161,10 @@ struct DocumentOperation<'a> {
 pub(super) fn check(client: &ServiceClient, arguments: &CheckArguments) -> Result<(), Failure> {
     let radius = arguments.radius.map(|bits| ("radius", bits.to_string()));
     let operation = DocumentOperation {
-        question: radius.into_iter().collect(),
+        question: radius
+            .into_iter()
+            .chain(arguments.compared.options())
+            .collect(),
         ..DocumentOperation::named("check")
     };
     operation.send(client, &arguments.documents)
@@ -205,6 +236,7 @@ impl NeighbourArguments {
         let given = options.into_iter();
         given
             .filter_map(|(name, value)| Some((name, value?)))
+            .chain(self.compared.options())
             .collect()
     }
 }
@@ -244,7 +276,10 @@ impl<'a> DocumentOperation<'a> {
 
     /// Sends all documents.
     fn send(&self, client: &ServiceClient, arguments: &SentDocuments) -> Result<(), Failure> {
-        let options = arguments.input.options(None);
+        let options = InputOptions {
+            category: self.category(client, &arguments.collection)?,
+            ..arguments.input.options(None)
+        };
         let spool = tempfile::tempdir()?;
         let inputs = arguments
             .input
@@ -263,6 +298,7 @@ impl<'a> DocumentOperation<'a> {
         };
         let losses = &arguments.input.losses;
         let (mut skipped, mut sent) = (SkippedRows::default(), 0_u64);
+        let mut without_category = 0;
         let mut fields = FieldTally::default();
         inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
         for chunk in inputs.chunks(&options) {
@@ -282,6 +318,10 @@ impl<'a> DocumentOperation<'a> {
                         if record.visible.is_some() {
                             let hash = record.seen_hash().swap_bytes();
                             item["text_hash"] = format!("{hash:032x}").into();
+                        }
+                        match &record.category {
+                            Some(category) => item["category"] = json!(category),
+                            None => without_category += 1,
                         }
                         if self.names_documents() {
                             item["id"] = json!(record.id);
@@ -314,9 +354,30 @@ impl<'a> DocumentOperation<'a> {
         batch.send()?;
         batch.out.flush()?;
         fields.check(&inputs, &options)?;
+        if let (Some(category), 1..) = (&options.category, without_category) {
+            let count = console::grouped(without_category);
+            console::warning(&format!(
+                "{count} records have no {category}: they form a category of their own"
+            ));
+        }
         let skipped = skipped.finish();
         losses.policy().check(&skipped, sent)?;
         losses.end(&skipped)
+    }
+
+    /// The category that the collection compares, if it does.
+    fn category(&self, client: &ServiceClient, name: &str) -> Result<Option<Category>, Failure> {
+        if self.name == "paragraphs" {
+            return Ok(None);
+        }
+        let shown = client.json("GET", &collection(name, ""), None)?;
+        let named = shown["within"].as_str().or(shown["across"].as_str());
+        let parsed = named.map(|name| name.parse::<Category>()).transpose();
+        parsed.map_err(|error| {
+            Failure::Failed(format!(
+                "the service names a category that cannot be read: {error}"
+            ))
+        })
     }
 
     /// True if the service wants to know what the documents are called.

@@ -197,6 +197,20 @@ struct CreateArguments {
     #[arg(long, value_name = "RULE")]
     paragraphs: Option<String>,
 
+    /// Compare only documents with the same value in a field, or of the same site
+    ///
+    /// The site is the host of the URL. Records without a value form a category of their own. `--pairs` of a search asks otherwise.
+    #[arg(long, value_name = "FIELD|site", conflicts_with = "across")]
+    within: Option<String>,
+
+    /// Compare only documents with different values in a field, or of different sites
+    #[arg(long, value_name = "FIELD|site")]
+    across: Option<String>,
+
+    /// Second test: least share of the longer text's bytes that the shorter one has, above 0 and at most 1
+    #[arg(long, value_name = "SHARE", value_parser = crate::arguments::share)]
+    lengths: Option<f64>,
+
     /// Keep no hashes of texts, 16 bytes a document: no verdict is exact then, but same-fingerprint
     #[arg(long)]
     no_text_hashes: bool,
@@ -265,6 +279,9 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
         ("ttl_seconds", arguments.ttl.map(Value::from)),
         ("scheme", arguments.scheme.clone().map(Value::from)),
         ("paragraphs", arguments.paragraphs.clone().map(Value::from)),
+        ("within", arguments.within.clone().map(Value::from)),
+        ("across", arguments.across.clone().map(Value::from)),
+        ("lengths", arguments.lengths.map(Value::from)),
     ];
     for (name, value) in given {
         if let Some(value) = value {

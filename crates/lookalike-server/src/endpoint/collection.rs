@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lookalike_store::{Collection, StoreError};
+use lookalike_store::{CategoryScope, Collection, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -48,6 +48,15 @@ struct OpenCollectionInfo {
     /// End of a paragraph, where paragraphs are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     paragraphs: Option<ParagraphRuleOption>,
+    /// Field of which documents with the same value are compared, or `site`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    within: Option<String>,
+    /// Field of which documents with different values are compared, or `site`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    across: Option<String>,
+    /// Least share of the longer text's bytes that the shorter one has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lengths: Option<f64>,
     recall: RecallResponse,
     /// Documents that live.
     documents: u64,
@@ -83,6 +92,10 @@ impl OpenCollectionInfo {
         // What has expired by now does not count.
         collection.observe_time(app.now());
         let (settings, stats) = (collection.settings(), collection.stats());
+        let category = |scope| {
+            let pairs = &settings.pairs;
+            pairs.category.clone().filter(|_| pairs.scope == scope)
+        };
         Self {
             scheme: settings.scheme.text().to_owned(),
             scheme_id: settings.scheme.id().to_string(),
@@ -90,6 +103,9 @@ impl OpenCollectionInfo {
             ttl_seconds: settings.time_to_live.map(|life| life.as_secs()),
             keep: settings.keep.into(),
             paragraphs: settings.keep.paragraphs.then(|| settings.paragraphs.into()),
+            within: category(CategoryScope::Within),
+            across: category(CategoryScope::Across),
+            lengths: settings.pairs.length_share,
             recall: RecallResponse::of(&settings),
             documents: stats.documents,
             stored: stats.stored,

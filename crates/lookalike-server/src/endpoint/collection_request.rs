@@ -82,6 +82,19 @@ impl CollectionTask<'_> {
         RequestItems::read(&bytes, self.body.format, self.app.limits.batch)
     }
 
+    /// The same of contents. Their compact form tells no category and no length.
+    pub(crate) fn contents<T: RequestItem>(&mut self) -> Result<RequestItems<T>, ProblemDetails> {
+        if self.body.format == BodyFormat::Packed && !self.settings.pairs.is_open() {
+            return Err(ProblemDetails::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "media-type",
+                "the collection compares categories or lengths of texts, which the compact form does not tell",
+                "send JSON with `category` or `url`, and `length`",
+            ));
+        }
+        self.items()
+    }
+
     /// The same of a body that is one object, whatever its collection.
     pub(crate) fn object<T: DeserializeOwned>(&mut self) -> Result<T, ProblemDetails> {
         object(&std::mem::take(&mut self.body.bytes), self.body.format)

@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike::Fingerprint;
 use lookalike_store::{
-    CollectionSettings, QueryResult, StoreError, StoredDocument, UnixMillis, WriteOp, WriteOutcome,
+    CollectionSettings, ContentKey, QueryResult, StoreError, StoredDocument, UnixMillis, WriteOp,
+    WriteOutcome,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -130,16 +131,16 @@ pub(crate) async fn check(
 ) -> Result<Response, ProblemDetails> {
     let scope = request.options.scope()?;
     let work = move |mut task: CollectionTask<'_>| {
-        let radius = scope.radius_in(&task.collection)?;
-        let items = task.items::<ContentItem>()?;
+        let scope = scope.of(&task.collection)?;
+        let items = task.contents::<ContentItem>()?;
         let keys = items.try_map(|probe, place| {
             let content = probe.content();
             content
-                .and_then(|content| task.cache.key(&task.settings, &content))
+                .and_then(|content| task.key(&content))
                 .map_err(|problem| problem.at(place))
         });
         let (keys, shape) = keys?.into_parts();
-        let verdicts = task.collection.check_many(&keys, radius, task.now)?;
+        let verdicts = task.collection.check_many(&keys, scope, task.now)?;
         let judged = verdicts.into_iter().zip(&keys);
         let judged = judged.map(|(verdict, key)| VerdictResponse::new(verdict, key));
         let judged: Vec<VerdictResponse> = judged.collect();
@@ -163,15 +164,15 @@ pub(crate) async fn query(
 ) -> Result<Response, ProblemDetails> {
     let (scope, neighbours) = (request.options.scope()?, request.options.neighbours()?);
     let work = move |mut task: CollectionTask<'_>| {
-        let radius = scope.radius_in(&task.collection)?;
-        let items = task.items::<ContentItem>()?;
+        let scope = scope.of(&task.collection)?;
+        let items = task.contents::<ContentItem>()?;
         let reports = items.try_map(|probe, place| {
             let report = probe
                 .content()
                 .and_then(|content| task.sketch(&content, neighbours))
                 .and_then(|sketch| {
                     let (now, page) = (task.now, neighbours.page);
-                    let found = task.collection.query(sketch.key, radius, now, page)?;
+                    let found = task.collection.query(sketch.key, scope, now, page)?;
                     task.report(found, &sketch, neighbours)
                 });
             report.map_err(|problem| problem.at(place))
@@ -218,14 +219,14 @@ pub(crate) async fn check_and_insert(
     let (scope, neighbours) = (request.options.scope()?, request.options.neighbours()?);
     let (insert, app) = (request.options.insert(), request.app.clone());
     let work = move |mut task: CollectionTask<'_>| {
-        let radius = scope.radius_in(&task.collection)?;
+        let scope = scope.of(&task.collection)?;
         let (documents, shape) = task.documents(Some(neighbours), None)?.into_parts();
         let (documents, owns): (Vec<_>, Vec<_>) = documents.into_iter().unzip();
         let writes = documents
             .into_iter()
             .map(|document| WriteOp::CheckAndInsert {
                 document,
-                radius,
+                scope,
                 insert,
             });
         let limit = if shape == ItemsShape::Packed {
@@ -451,10 +452,19 @@ impl CollectionTask<'_> {
         content: &RequestContent,
         neighbours: NeighbourOptions,
     ) -> Result<QuerySketch, ProblemDetails> {
-        if neighbours.verifies(&self.settings) {
-            return self.cache.query_sketch(&self.settings, content);
+        if !neighbours.verifies(&self.settings) {
+            return Ok(QuerySketch::of(self.key(content)?));
         }
-        Ok(QuerySketch::of(self.cache.key(&self.settings, content)?))
+        let mut sketch = self.cache.query_sketch(&self.settings, content)?;
+        sketch.key.traits.category = content.place.category(&self.settings.pairs, None);
+        Ok(sketch)
+    }
+
+    /// The key of a content that is looked for.
+    fn key(&mut self, content: &RequestContent) -> Result<ContentKey, ProblemDetails> {
+        let mut key = self.cache.key(&self.settings, content)?;
+        key.traits.category = content.place.category(&self.settings.pairs, None);
+        Ok(key)
     }
 
     /// Documents of the body's contents, and what their neighbours are compared with.
@@ -463,7 +473,7 @@ impl CollectionTask<'_> {
         neighbours: Option<NeighbourOptions>,
         time_to_live: Option<Duration>,
     ) -> Result<RequestItems<(StoredDocument, QuerySketch)>, ProblemDetails> {
-        let items = self.items::<NewDocument>()?;
+        let items = self.contents::<NewDocument>()?;
         let compares = neighbours.is_some_and(|neighbours| neighbours.verifies(&self.settings));
         items.try_map(|entry, place| {
             let document = entry
@@ -476,12 +486,14 @@ impl CollectionTask<'_> {
                     } = kept;
                     let (document, sketch) =
                         self.cache.document(&self.settings, &content, compares)?;
-                    let document = StoredDocument {
+                    let mut document = StoredDocument {
                         id,
                         expires,
                         metadata,
                         ..document
                     };
+                    let pairs = &self.settings.pairs;
+                    document.traits.category = content.place.category(pairs, Some(&document.id));
                     Ok((document, sketch))
                 });
             document.map_err(|problem| problem.at(place))

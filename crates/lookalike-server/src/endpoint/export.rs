@@ -12,7 +12,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use lookalike_store::{Collection, StoreError, StoredDocument};
+use lookalike_store::{Collection, CollectionSettings, StoreError, StoredDocument};
 use tokio::sync::mpsc;
 
 use super::collection_request::{CollectionRequest, NoOptions};
@@ -67,6 +67,7 @@ fn send(app: &AppState, collection: &Collection, sender: &FrameSender) {
         sender,
         bytes: Vec::with_capacity(CHUNK),
         count: 0,
+        settings: collection.settings(),
     };
     let done = collection
         .for_each(app.now(), &mut |document| lines.push(&document))
@@ -88,11 +89,13 @@ struct ExportLines<'a> {
     sender: &'a FrameSender,
     bytes: Vec<u8>,
     count: usize,
+    settings: Arc<CollectionSettings>,
 }
 
 impl ExportLines<'_> {
     fn push(&mut self, document: &StoredDocument) -> lookalike_store::Result<()> {
-        serde_json::to_writer(&mut self.bytes, &ExportedDocument::from(document))
+        let exported = ExportedDocument::new(document, &self.settings.pairs);
+        serde_json::to_writer(&mut self.bytes, &exported)
             .expect("documents have keys that are strings");
         self.bytes.push(b'\n');
         self.count += 1;

@@ -1,7 +1,7 @@
 //! Documents as an export has them, stored as they are.
 
 use axum::response::Response;
-use lookalike_store::{CollectionSettings, RetainedParts, WriteOp, WriteOutcome};
+use lookalike_store::{CollectionSettings, WriteOp, WriteOutcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,7 +17,8 @@ use crate::response::with_permit;
 pub(crate) struct LoadResponse {
     /// True if a document with this id existed.
     replaced: bool,
-    /// Parts of the document that this collection does not keep: `text_hash`, `text`, `signature`, `paragraphs`.
+    /// Parts of the document that this collection does not keep: `text_hash`, `text`, `signature`, `paragraphs`,
+    /// `category`, `length`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<&'static str>,
 }
@@ -29,7 +30,8 @@ impl ItemResponse for LoadResponse {
 }
 
 /// Parts of a document that a collection drops.
-fn dropped(document: &ExportedDocument, keep: RetainedParts) -> Vec<&'static str> {
+fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'static str> {
+    let (keep, pairs) = (settings.keep, &settings.pairs);
     let has_signature = document.signature.is_some() || document.super_shingles.is_some();
     let parts = [
         ("text_hash", document.text_hash.is_some(), keep.text_hashes),
@@ -39,6 +41,16 @@ fn dropped(document: &ExportedDocument, keep: RetainedParts) -> Vec<&'static str
             "paragraphs",
             !document.paragraphs.is_empty(),
             keep.paragraphs,
+        ),
+        (
+            "category",
+            document.category_hash.is_some(),
+            pairs.category.is_some(),
+        ),
+        (
+            "length",
+            document.length.is_some(),
+            pairs.length_share.is_some(),
         ),
     ];
     let lost = parts
@@ -57,8 +69,8 @@ pub(crate) async fn load(
         let items = task.items::<ExportedDocument>()?;
         let settings: &CollectionSettings = &task.settings;
         let documents = items.try_map(|item, place| {
-            let lost = dropped(&item, settings.keep);
-            let document = item.document(task.now, options.time_to_live);
+            let lost = dropped(&item, settings);
+            let document = item.document(task.now, options.time_to_live, &settings.pairs);
             let document = document.map_err(|problem| problem.at(place))?;
             Ok((WriteOp::Insert(document), lost))
         });

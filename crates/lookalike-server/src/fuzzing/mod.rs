@@ -5,7 +5,7 @@ mod connection;
 #[path = "../../../lookalike-corpus/tests/fuzzing/mutate.rs"]
 mod mutate;
 
-use lookalike_store::UnixMillis;
+use lookalike_store::{PairRule, UnixMillis};
 
 use crate::content::{ContentSource, RequestContent};
 use crate::problem::ProblemDetails;
@@ -85,15 +85,24 @@ fn json(bytes: &[u8]) {
         assert!((1..=2048).contains(&kept.id.len()) && kept.metadata.len() <= 1024);
         bounded(Some(content), bytes);
     }
-    for document in items::<ExportedDocument>(bytes, BodyFormat::Json) {
-        let Some(document) = checked(document.document(UnixMillis(1), None)) else {
+    // With categories and lengths, and without.
+    let rules = [
+        PairRule::default(),
+        PairRule::default().within("lang").length_share(0.5),
+    ];
+    let of_rules = rules.iter().flat_map(|pairs| {
+        let documents = items::<ExportedDocument>(bytes, BodyFormat::Json);
+        documents.into_iter().map(move |document| (pairs, document))
+    });
+    for (pairs, document) in of_rules {
+        let Some(document) = checked(document.document(UnixMillis(1), None, pairs)) else {
             continue;
         };
         // What is exported is loaded as the same.
-        let line =
-            serde_json::to_string(&ExportedDocument::from(&document)).expect("strings as keys");
+        let line = serde_json::to_string(&ExportedDocument::new(&document, pairs))
+            .expect("strings as keys");
         let again: ExportedDocument = serde_json::from_str(&line).expect("an export");
-        let mut again = checked(again.document(UnixMillis(1), None)).expect("an export");
+        let mut again = checked(again.document(UnixMillis(1), None, pairs)).expect("an export");
         again.expires = again.expires.filter(|_| document.expires.is_some());
         assert_eq!(again, document);
     }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lookalike::Fingerprint;
-use lookalike_store::{StoredDocument, StoredParagraph, TextHash, UnixMillis};
+use lookalike_store::{
+    PairRule, PairTraits, StoredDocument, StoredParagraph, TextHash, UnixMillis,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -11,6 +13,7 @@ use serde_json::value::RawValue;
 use super::fields::{HASH, HEX, HexFingerprint, HexTextHash, LONGEST_ID, check_id, metadata_bytes};
 use super::items::RequestItem;
 use super::packed::PackedReader;
+use crate::content::{ContentPlace, kept_length};
 use crate::problem::ProblemDetails;
 
 /// Pattern of 16 or 32 hexadecimal digits.
@@ -59,12 +62,23 @@ pub(crate) struct ExportedDocument {
     /// Its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
+    /// Hash of its category, 16 hexadecimal digits; `null` where it has none, left out where the collection keeps none.
+    #[serde(
+        default,
+        deserialize_with = "there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
+    pub(crate) category_hash: Option<Option<HexFingerprint>>,
+    /// Bytes of its text, where the collection keeps lengths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) length: Option<u32>,
 }
 
 /// A field that is there, `null` or not.
-pub(super) fn there<'de, D: Deserializer<'de>>(
+pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
-) -> Result<Option<Option<u64>>, D::Error> {
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
@@ -124,9 +138,12 @@ impl<'de> Deserialize<'de> for HexParagraph {
     }
 }
 
-impl From<&StoredDocument> for ExportedDocument {
-    fn from(document: &StoredDocument) -> Self {
+impl ExportedDocument {
+    /// A document of a collection in which these pairs count.
+    pub(crate) fn new(document: &StoredDocument, pairs: &PairRule) -> Self {
         let signature = document.signature.as_ref();
+        let PairTraits { category, length } = document.traits;
+        let category = (category != 0).then_some(HexFingerprint(Fingerprint(category)));
         Self {
             id: document.id.clone(),
             fingerprint: document.fingerprint.map(HexFingerprint),
@@ -142,18 +159,20 @@ impl From<&StoredDocument> for ExportedDocument {
                 .map(|&paragraph| HexParagraph(paragraph))
                 .collect(),
             text: document.text.clone(),
+            category_hash: pairs.category.is_some().then_some(category),
+            length: pairs.length_share.map(|_| length),
         }
     }
-}
 
-impl ExportedDocument {
     /// The document; without an end of its own it gets this lifetime, if there is one.
     pub(crate) fn document(
         self,
         now: UnixMillis,
         time_to_live: Option<Duration>,
+        pairs: &PairRule,
     ) -> Result<StoredDocument, ProblemDetails> {
         check_id(&self.id)?;
+        let traits = self.traits(pairs)?;
         let expires = match self.expires_ms {
             Some(end) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
             None => time_to_live.map(|life| now.after(life)),
@@ -177,7 +196,32 @@ impl ExportedDocument {
                 .collect(),
             metadata: metadata_bytes(self.metadata)?,
             text: self.text,
+            traits,
         })
+    }
+
+    /// What decides with which documents it is compared.
+    fn traits(&self, pairs: &PairRule) -> Result<PairTraits, ProblemDetails> {
+        let missing = |what: &str| {
+            ProblemDetails::invalid(
+                format!("the collection compares {what}, and the exported document has none"),
+                "insert the document itself, or load it into a collection that does not compare them",
+            )
+        };
+        let of_site = ContentPlace::default().category(pairs, Some(&self.id));
+        let category = match (&pairs.category, self.category_hash) {
+            (None, _) => 0,
+            (_, Some(told)) => told.map_or(0, |HexFingerprint(Fingerprint(hash))| hash),
+            (_, None) if of_site != 0 => of_site,
+            (_, None) => return Err(missing("categories")),
+        };
+        let length = match (pairs.length_share, self.length, &self.text) {
+            (None, ..) => 0,
+            (_, Some(length), _) => length,
+            (_, None, Some(text)) => kept_length(text),
+            (_, None, None) => return Err(missing("lengths of texts")),
+        };
+        Ok(PairTraits { category, length })
     }
 }
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use lookalike::{Fingerprint, ParagraphRule};
+use lookalike_corpus::Category;
 use lookalike_store::{
-    CollectionSettings, LARGEST_RADIUS, RetainedParts, StoredScheme, TextHash, UnixMillis,
+    CollectionSettings, LARGEST_RADIUS, PairRule, RetainedParts, StoredScheme, TextHash, UnixMillis,
 };
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,7 +15,7 @@ use serde_json::value::RawValue;
 use super::exported::there;
 use super::items::RequestItem;
 use super::packed::PackedReader;
-use crate::content::{ContentSource, RequestContent};
+use crate::content::{ContentPlace, ContentSource, RequestContent};
 use crate::problem::ProblemDetails;
 use crate::scheme::{default_scheme, usable_scheme};
 
@@ -128,6 +129,12 @@ pub(crate) struct ContentItem {
     /// only.
     #[schemars(with = "Option<String>", extend("pattern" = HASH))]
     text_hash: Option<HexTextHash>,
+    /// Its category, where the collection compares categories. Where these are sites, that of `url` in its absence.
+    category: Option<String>,
+    /// Its URL, of which the site is taken where the collection compares sites.
+    url: Option<String>,
+    /// Bytes of the text; needed beside a fingerprint only, where the collection compares lengths.
+    length: Option<u32>,
 }
 
 /// A document to be kept: an id and exactly one of fingerprint, text and html.
@@ -149,6 +156,12 @@ pub(crate) struct NewDocument {
     /// only.
     #[schemars(with = "Option<String>", extend("pattern" = HASH))]
     text_hash: Option<HexTextHash>,
+    /// Its category, where the collection compares categories. Where these are sites, that of `url` or else of `id` in its absence.
+    category: Option<String>,
+    /// Its URL, of which the site is taken where the collection compares sites.
+    url: Option<String>,
+    /// Bytes of the text; needed beside a fingerprint only, where the collection compares lengths.
+    length: Option<u32>,
     /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
     #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
@@ -274,6 +287,14 @@ pub(crate) struct NewCollection {
     /// End of a paragraph, where paragraphs are kept: `blank` lines, the ends of `lines`, or `auto` (the default): blank lines in
     /// texts that have some between others, else the ends of lines.
     paragraphs: Option<ParagraphRuleOption>,
+    /// Compare only documents with the same value in this field, or of the same `site`, the host of the URL. Documents without a value
+    /// form a category of their own.
+    within: Option<String>,
+    /// Compare only documents with different values in this field, or of different sites.
+    across: Option<String>,
+    /// Compare only documents of which the shorter text has at least this share of the longer one's bytes, above 0 and at most 1.
+    #[schemars(range(min = 0, max = 1))]
+    lengths: Option<f64>,
 }
 
 /// End of a paragraph.
@@ -369,6 +390,7 @@ fn exactly_one(
     text: Option<String>,
     html: Option<String>,
     text_hash: Option<HexTextHash>,
+    place: ContentPlace,
 ) -> Result<RequestContent, ProblemDetails> {
     let source = match (fingerprint, text, html) {
         (Some(HexFingerprint(code)), None, None) => ContentSource::Fingerprint(code),
@@ -384,6 +406,7 @@ fn exactly_one(
     Ok(RequestContent {
         source,
         text_hash: text_hash.map(|HexTextHash(hash)| hash),
+        place,
     })
 }
 
@@ -395,13 +418,27 @@ impl RequestItem for ContentItem {
             text: None,
             html: None,
             text_hash: None,
+            category: None,
+            url: None,
+            length: None,
         })
     }
 }
 
 impl ContentItem {
     pub(crate) fn content(self) -> Result<RequestContent, ProblemDetails> {
-        exactly_one(self.fingerprint, self.text, self.html, self.text_hash)
+        let place = ContentPlace {
+            category: self.category,
+            url: self.url,
+            length: self.length,
+        };
+        exactly_one(
+            self.fingerprint,
+            self.text,
+            self.html,
+            self.text_hash,
+            place,
+        )
     }
 }
 
@@ -414,6 +451,9 @@ impl RequestItem for NewDocument {
             text: None,
             html: None,
             text_hash: None,
+            category: None,
+            url: None,
+            length: None,
             ttl_seconds: None,
             expires_ms: None,
             metadata: None,
@@ -445,7 +485,18 @@ impl NewDocument {
             expires,
             metadata: metadata_bytes(self.metadata)?,
         };
-        let content = exactly_one(self.fingerprint, self.text, self.html, self.text_hash)?;
+        let place = ContentPlace {
+            category: self.category,
+            url: self.url,
+            length: self.length,
+        };
+        let content = exactly_one(
+            self.fingerprint,
+            self.text,
+            self.html,
+            self.text_hash,
+            place,
+        )?;
         Ok((content, kept))
     }
 }
@@ -548,6 +599,7 @@ impl NewCollection {
         settings.scheme = StoredScheme::from(&scheme);
         settings.radius = self.radius.unwrap_or(settings.radius);
         settings.time_to_live = self.ttl_seconds.map(life).transpose()?;
+        settings.pairs = pair_rule(self.within, self.across, self.lengths)?;
         let KeptParts {
             text_hashes,
             texts,
@@ -567,6 +619,35 @@ impl NewCollection {
             Some(rule) => Ok(settings.paragraphs(rule.into())),
             None => Ok(settings),
         }
+    }
+}
+
+/// The pairs that count in a collection.
+fn pair_rule(
+    within: Option<String>,
+    across: Option<String>,
+    lengths: Option<f64>,
+) -> Result<PairRule, ProblemDetails> {
+    let named = within.as_ref().or(across.as_ref());
+    if let Some(Err(error)) = named.map(|name| name.parse::<Category>()) {
+        let remedy = "name a field of records, or `site`";
+        return Err(ProblemDetails::invalid(error.to_string(), remedy));
+    }
+    if let Some(share) = lengths.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+        return Err(ProblemDetails::invalid(
+            format!("lengths is {share}, not above 0 and at most 1"),
+            "name the share of the longer text's bytes that the shorter one must have, or leave it out",
+        ));
+    }
+    let rule = PairRule::default().length_share(lengths);
+    match (within, across) {
+        (None, None) => Ok(rule),
+        (Some(category), None) => Ok(rule.within(category)),
+        (None, Some(category)) => Ok(rule.across(category)),
+        (Some(_), Some(_)) => Err(ProblemDetails::invalid(
+            "a collection compares within categories or across them, not both",
+            "leave out within or across; a search can ask for either with `pairs`",
+        )),
     }
 }
 

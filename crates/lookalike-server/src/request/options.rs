@@ -5,7 +5,8 @@ use std::time::Duration;
 use lookalike::SchemeId;
 use lookalike::chunk::{Chunking, ChunkingError};
 use lookalike_store::{
-    Collection, CollectionSettings, InsertWhen, LARGEST_RADIUS, NeighbourCursor, NeighbourPage,
+    CategoryScope, Collection, CollectionSettings, InsertWhen, LARGEST_RADIUS, NeighbourCursor,
+    NeighbourPage, NeighbourScope,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,6 +31,12 @@ pub(crate) struct ScopeOptions {
     /// Id of a scheme: refuses unless the collection has this one.
     #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
+    /// Documents that are compared by their categories, where the collection keeps these; the default is the collection's.
+    pairs: Option<PairsOption>,
+    /// Least share of the longer text's bytes that the shorter one has, where the collection compares lengths, 0 for none; the default
+    /// is the collection's.
+    #[schemars(range(min = 0, max = 1))]
+    lengths: Option<f64>,
 }
 
 /// Of operations that show neighbours.
@@ -42,6 +49,12 @@ pub(crate) struct QueryOptions {
     /// Id of a scheme: refuses unless the collection has this one.
     #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
+    /// Documents that are compared by their categories, where the collection keeps these; the default is the collection's.
+    pairs: Option<PairsOption>,
+    /// Least share of the longer text's bytes that the shorter one has, where the collection compares lengths, 0 for none; the default
+    /// is the collection's.
+    #[schemars(range(min = 0, max = 1))]
+    lengths: Option<f64>,
     /// Most neighbours of an item: 10 unless told otherwise, at most 100.
     #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
@@ -96,6 +109,12 @@ pub(crate) struct CheckAndInsertOptions {
     /// Id of a scheme: refuses unless the collection has this one.
     #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
+    /// Documents that are compared by their categories, where the collection keeps these; the default is the collection's.
+    pairs: Option<PairsOption>,
+    /// Least share of the longer text's bytes that the shorter one has, where the collection compares lengths, 0 for none; the default
+    /// is the collection's.
+    #[schemars(range(min = 0, max = 1))]
+    lengths: Option<f64>,
     /// Most neighbours of an item: 10 unless told otherwise, at most 100.
     #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
@@ -179,11 +198,33 @@ enum InsertWhenOption {
     Always,
 }
 
-/// Radius and scheme of a search.
+/// Documents that are compared, by their categories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ComparedPairs")]
+pub(crate) enum PairsOption {
+    All,
+    Within,
+    Across,
+}
+
+impl From<PairsOption> for CategoryScope {
+    fn from(pairs: PairsOption) -> Self {
+        match pairs {
+            PairsOption::All => Self::All,
+            PairsOption::Within => Self::Within,
+            PairsOption::Across => Self::Across,
+        }
+    }
+}
+
+/// Radius and scheme of a search, and the pairs that count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SearchScope {
     radius: Option<u32>,
     scheme: Option<SchemeId>,
+    categories: Option<CategoryScope>,
+    length_share: Option<f64>,
 }
 
 /// Neighbours to show, and their verification.
@@ -217,7 +258,51 @@ impl SearchScope {
         Ok(Self {
             radius,
             scheme: scheme.transpose()?,
+            categories: None,
+            length_share: None,
         })
+    }
+
+    fn comparing(
+        mut self,
+        categories: Option<CategoryScope>,
+        length_share: Option<f64>,
+    ) -> Result<Self, ProblemDetails> {
+        if let Some(share) = length_share.filter(|share| !(0.0..=1.0).contains(share)) {
+            return Err(ProblemDetails::invalid(
+                format!("lengths is {share}, not from 0 to 1"),
+                "change it, or leave it out",
+            ));
+        }
+        self.categories = categories;
+        self.length_share = length_share;
+        Ok(self)
+    }
+
+    /// The documents that count in a collection, which must have the scheme that is named, if one is.
+    pub(crate) fn of(&self, collection: &Collection) -> Result<NeighbourScope, ProblemDetails> {
+        let radius = self.radius_in(collection)?;
+        let rule = &collection.settings().pairs;
+        let asks = |what: &str, how: &str| {
+            ProblemDetails::invalid(
+                format!("the collection keeps no {what}"),
+                format!(
+                    "create one with {how} and load an export of this one, or leave the option out"
+                ),
+            )
+        };
+        let wants_categories = self
+            .categories
+            .is_some_and(|scope| scope != CategoryScope::All);
+        if wants_categories && rule.category.is_none() {
+            return Err(asks("categories", "`within` or `across`"));
+        }
+        if self.length_share.is_some_and(|share| share > 0.0) && rule.length_share.is_none() {
+            return Err(asks("lengths of texts", "`lengths`"));
+        }
+        Ok(NeighbourScope::from(radius)
+            .categories(self.categories)
+            .length_share(self.length_share))
     }
 
     /// The radius in a collection, which must have the scheme that is named, if one is.
@@ -248,13 +333,17 @@ fn checked_limit(limit: Option<usize>) -> Result<usize, ProblemDetails> {
 
 impl ScopeOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
-        SearchScope::new(self.radius, self.scheme.as_deref())
+        let categories = self.pairs.map(CategoryScope::from);
+        let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
+        scope.comparing(categories, self.lengths)
     }
 }
 
 impl QueryOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
-        SearchScope::new(self.radius, self.scheme.as_deref())
+        let categories = self.pairs.map(CategoryScope::from);
+        let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
+        scope.comparing(categories, self.lengths)
     }
 
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
@@ -278,7 +367,9 @@ impl QueryOptions {
 
 impl CheckAndInsertOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
-        SearchScope::new(self.radius, self.scheme.as_deref())
+        let categories = self.pairs.map(CategoryScope::from);
+        let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
+        scope.comparing(categories, self.lengths)
     }
 
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {

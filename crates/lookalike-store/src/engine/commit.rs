@@ -14,10 +14,9 @@ use crate::memtable::MemTable;
 use crate::neighbour_hits::NeighbourHits;
 use crate::operations::{QueryResult, WriteOp, WriteOutcome};
 use crate::run::StoredRun;
-use crate::settings::check_radius;
 use crate::time::UnixMillis;
 use crate::view::{
-    DocumentLocation, FrozenMemTable, ViewPart, find_in_runs, find_text_in_memory,
+    ContentSearch, DocumentLocation, FrozenMemTable, ViewPart, find_in_runs, find_text_in_memory,
     find_text_in_runs,
 };
 
@@ -213,14 +212,14 @@ impl CollectionEngine {
             }
             WriteOp::CheckAndInsert {
                 document,
-                radius,
+                scope,
                 insert,
             } => {
                 document.check()?;
-                check_radius(*radius, self.radius)?;
+                let wanted = self.content_search(&document.content(), *scope, now)?;
                 let known = self.known(stage, &document.id)?;
                 let old = known.as_ref().map(|known| known.location);
-                let answer = self.check(stage, document, *radius, now, limit, old)?;
+                let answer = self.check(stage, &wanted, limit, old)?;
                 let alive = self.is_alive(known.as_ref(), now);
                 let inserted = insert.allows(answer.verdict);
                 if inserted {
@@ -346,26 +345,23 @@ impl CollectionEngine {
     fn check(
         &self,
         stage: &WriteStage,
-        document: &StoredDocument,
-        radius: u32,
-        now: UnixMillis,
+        wanted: &ContentSearch,
         limit: usize,
         own: Option<DocumentLocation>,
     ) -> Result<QueryResult> {
         let skip = |location| stage.is_gone(location) || Some(location) == own;
-        let content = document.content();
         let (found, in_memory, runs) = {
             let view = self.view();
             let staged = ViewPart::MemTable(STAGE, &stage.memtable);
             let parts: Vec<ViewPart<'_>> = view.parts().chain([staged]).collect();
             let page = limit.into();
-            let found = NeighbourHits::search(&parts, &content, radius, now, page, &skip);
+            let found = NeighbourHits::search(&parts, wanted, page, &skip);
             if !found.may_be_copy() {
                 drop(parts);
                 drop(view);
                 return found.read(None, &self.hasher);
             }
-            let in_memory = find_text_in_memory(&parts, &content, now, &skip);
+            let in_memory = find_text_in_memory(&parts, wanted, &skip);
             (
                 found,
                 in_memory.map(|copy| copy.id.clone()),
@@ -373,7 +369,7 @@ impl CollectionEngine {
             )
         };
         // Only we change documents, so that none moves between these lookups.
-        let in_runs = find_text_in_runs(&runs, &content, now, &skip)?;
+        let in_runs = find_text_in_runs(&runs, wanted, &skip)?;
         found.read(in_runs.map(|copy| copy.id).or(in_memory), &self.hasher)
     }
 

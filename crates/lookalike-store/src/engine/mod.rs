@@ -23,6 +23,7 @@ use crate::fs::{FileSystem, write_all};
 use crate::id_hash::IdHasher;
 use crate::log::LogWriter;
 use crate::manifest::{CollectionManifest, ReplaceError};
+use crate::pair_rule::PairRule;
 use crate::run::RunOptions;
 use crate::settings::{CollectionSettings, RetainedParts, StoreTuning};
 use crate::sync::{lock, read_lock, write_lock};
@@ -46,6 +47,7 @@ pub(crate) struct CollectionEngine {
     settings: RwLock<Arc<CollectionSettings>>,
     radius: u32,
     keep: RetainedParts,
+    pairs: PairRule,
     tuning: StoreTuning,
     hasher: IdHasher,
     view: RwLock<CollectionView>,

@@ -100,6 +100,7 @@ impl CollectionEngine {
             folder: folder.to_owned(),
             radius: settings.radius,
             keep: settings.keep,
+            pairs: settings.pairs.clone(),
             settings: RwLock::new(Arc::new(settings)),
             tuning,
             hasher,

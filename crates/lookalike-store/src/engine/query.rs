@@ -7,12 +7,14 @@ use crate::document::{ContentKey, StoredDocument, StoredParagraph};
 use crate::error::{Result, StoreError};
 use crate::neighbour_hits::{NeighbourHits, may_be_copy, verdict};
 use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult, Verdict};
+use crate::pair_rule::{NeighbourScope, PairFilter};
 use crate::paragraph_hits::{ParagraphHit, ParagraphSearch};
 use crate::run::StoredRun;
 use crate::settings::check_radius;
 use crate::time::UnixMillis;
 use crate::view::{
-    CollectionView, StoredCopy, ViewPart, find_in_runs, find_text_in_memory, find_text_in_runs,
+    CollectionView, ContentSearch, StoredCopy, ViewPart, find_in_runs, find_text_in_memory,
+    find_text_in_runs,
 };
 
 /// The documents of a moment: runs with their tombstones, and the live documents in memory.
@@ -29,15 +31,13 @@ impl CollectionEngine {
     pub(crate) fn query(
         &self,
         content: &ContentKey,
-        radius: u32,
+        scope: NeighbourScope,
         now: UnixMillis,
         page: NeighbourPage,
     ) -> Result<QueryResult> {
-        check_radius(radius, self.radius)?;
-        let now = self.now(now);
-        let search = |parts: &[ViewPart<'_>]| {
-            NeighbourHits::search(parts, content, radius, now, page, &|_| false)
-        };
+        let wanted = self.content_search(content, scope, self.now(now))?;
+        let search =
+            |parts: &[ViewPart<'_>]| NeighbourHits::search(parts, &wanted, page, &|_| false);
         loop {
             let runs = {
                 let view = self.view();
@@ -49,15 +49,18 @@ impl CollectionEngine {
                 view.runs.clone()
             };
             // Copies in runs are read without the lock; then all is looked at again, at one moment.
-            let stored = find_text_in_runs(&runs, content, now, &|_| false)?;
+            let stored = find_text_in_runs(&runs, &wanted, &|_| false)?;
             let (found, copy_of) = {
                 let view = self.view();
                 let parts: Vec<ViewPart<'_>> = view.parts().collect();
-                if !view.has_runs(&runs) || stored.as_ref().is_some_and(|copy| !copy.is_alive(now))
+                if !view.has_runs(&runs)
+                    || stored
+                        .as_ref()
+                        .is_some_and(|copy| !copy.is_alive(wanted.now))
                 {
                     continue;
                 }
-                let newer = || find_text_in_memory(&parts, content, now, &|_| false);
+                let newer = || find_text_in_memory(&parts, &wanted, &|_| false);
                 let newer = || newer().map(|document| document.id.clone());
                 (search(&parts), stored.map(|copy| copy.id).or_else(newer))
             };
@@ -65,27 +68,47 @@ impl CollectionEngine {
         }
     }
 
+    /// The search for what is like a content, within the radius of the collection.
+    pub(super) fn content_search(
+        &self,
+        content: &ContentKey,
+        scope: NeighbourScope,
+        now: UnixMillis,
+    ) -> Result<ContentSearch> {
+        check_radius(scope.radius, self.radius)?;
+        Ok(ContentSearch {
+            content: *content,
+            radius: scope.radius,
+            now,
+            filter: self.pairs.filter(scope, content.traits)?,
+        })
+    }
+
     /// Verdicts alone, all of one moment.
     pub(crate) fn check_many(
         &self,
         contents: &[ContentKey],
-        radius: u32,
+        scope: NeighbourScope,
         now: UnixMillis,
     ) -> Result<Vec<Verdict>> {
-        check_radius(radius, self.radius)?;
         let now = self.now(now);
+        let contents = contents.iter();
+        let contents = contents.map(|content| self.content_search(content, scope, now));
+        let contents: Vec<ContentSearch> = contents.collect::<Result<_>>()?;
+        check_radius(scope.radius, self.radius)?;
         loop {
             let (nearest, runs) = {
                 let view = self.view();
-                (nearest_of(&view, contents, radius, now), view.runs.clone())
+                let nearest = nearest_of(&view, &contents, scope.radius, now);
+                (nearest, view.runs.clone())
             };
-            let wants = |at: usize| may_be_copy(&contents[at], nearest[at]);
+            let wants = |at: usize| may_be_copy(&contents[at].content, nearest[at]);
             let unknown: Vec<usize> = (0..contents.len()).filter(|&at| wants(at)).collect();
             if unknown.is_empty() {
                 return Ok(nearest.into_iter().map(Verdict::of).collect());
             }
             // As for one content: without the lock, then all at one moment.
-            let find = |&at: &usize| find_text_in_runs(&runs, &contents[at], now, &|_| false);
+            let find = |&at: &usize| find_text_in_runs(&runs, &contents[at], &|_| false);
             let stored: Vec<_> = unknown.iter().map(find).collect::<Result<_>>()?;
             let view = self.view();
             let is_dead = |copy: &StoredCopy| !copy.is_alive(now);
@@ -98,12 +121,12 @@ impl CollectionEngine {
                 .zip(&stored)
                 .for_each(|(&at, copy)| copies[at] = copy.is_some());
             let parts: Vec<ViewPart<'_>> = view.parts().collect();
-            let in_memory = |content| find_text_in_memory(&parts, content, now, &|_| false);
-            let nearest = nearest_of(&view, contents, radius, now);
+            let in_memory = |content| find_text_in_memory(&parts, content, &|_| false);
+            let nearest = nearest_of(&view, &contents, scope.radius, now);
             let verdicts = contents.iter().zip(nearest).zip(copies);
             let verdicts = verdicts.map(|((content, nearest), is_copy)| {
-                let is_copy =
-                    is_copy || may_be_copy(content, nearest) && in_memory(content).is_some();
+                let is_copy = is_copy
+                    || may_be_copy(&content.content, nearest) && in_memory(content).is_some();
                 verdict(nearest, is_copy)
             });
             return Ok(verdicts.collect());
@@ -267,14 +290,17 @@ impl CollectionEngine {
 /// Distances of the nearest documents of some contents; none of those without a fingerprint.
 fn nearest_of(
     view: &CollectionView,
-    contents: &[ContentKey],
+    contents: &[ContentSearch],
     radius: u32,
     now: UnixMillis,
 ) -> Vec<Option<u32>> {
-    let known = contents.iter().filter_map(|content| content.fingerprint);
-    let codes: Vec<u64> = known.map(|code| code.0).collect();
-    let mut found = view.nearest(&codes, radius, now).into_iter();
-    let of = |content: &ContentKey| content.fingerprint.and_then(|_| found.next().flatten());
+    let fingerprint = |search: &ContentSearch| search.content.fingerprint;
+    let known = contents
+        .iter()
+        .filter_map(|search| Some((fingerprint(search)?.0, search.filter)));
+    let (codes, filters): (Vec<u64>, Vec<PairFilter>) = known.unzip();
+    let mut found = view.nearest(&codes, &filters, radius, now).into_iter();
+    let of = |search: &ContentSearch| fingerprint(search).and_then(|_| found.next().flatten());
     contents.iter().map(of).collect()
 }
 

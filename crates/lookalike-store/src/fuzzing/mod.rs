@@ -149,11 +149,11 @@ fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
     let codes = [1, 2, 0x9e37_79b9_7f4a_7c15].map(Fingerprint);
     let radius = engine.settings().radius;
     let contents = codes.map(ContentKey::from);
-    let checked = engine.check_many(&contents, radius, NOW);
+    let checked = engine.check_many(&contents, radius.into(), NOW);
     assert!(!whole || checked.is_ok());
     let texts = documents.iter().step_by(5).map(StoredDocument::content);
     for content in contents.into_iter().chain(texts) {
-        let found = engine.query(&content, radius, NOW, 3.into());
+        let found = engine.query(&content, radius.into(), NOW, 3.into());
         assert!(!whole || found.is_ok());
     }
     let short = [StoredParagraph::from(1), StoredParagraph::from(5)];
@@ -175,7 +175,7 @@ fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
     let mut writes = vec![
         WriteOp::CheckAndInsert {
             document,
-            radius: 0,
+            scope: 0.into(),
             insert: InsertWhen::Always,
         },
         WriteOp::Delete("2".to_owned()),

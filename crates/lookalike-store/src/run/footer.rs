@@ -5,7 +5,7 @@ use std::path::Path;
 use super::id_filter::FILTER_BLOCK;
 use super::pages::{BlockReader, BlockWriter, IndexLocation, RunSection};
 use super::sorted;
-use super::{END, HEADER, MAGIC, TRAILER, VERSION};
+use super::{END, HEADER, MAGIC, TRAILER, VERSION, WITH_TRAITS};
 use crate::checksum::{FileChecksum, FileIdentity, whole_file};
 use crate::codec::{ByteDecoder, fixed, put_number};
 use crate::error::{Result, StoreError};
@@ -49,10 +49,14 @@ pub(crate) struct RunFooter {
     pub(crate) paragraph_codes: IndexLocation,
     /// A fingerprint index (`LKIX`) of these; empty where there are few.
     pub(crate) paragraph_tables: RunSection,
+    /// Hashes of the categories of documents, 8 bytes each; empty when none has one. This and the next are in runs of version 2 only.
+    pub(crate) categories: RunSection,
+    /// Lengths of texts, 4 bytes each; empty when none is known.
+    pub(crate) lengths: RunSection,
 }
 
 impl RunFooter {
-    fn numbers(&mut self, each: &mut dyn FnMut(&mut u64)) {
+    fn numbers(&mut self, version: u32, each: &mut dyn FnMut(&mut u64)) {
         let section = |section: &mut RunSection, each: &mut dyn FnMut(&mut u64)| {
             each(&mut section.offset);
             each(&mut section.length);
@@ -83,12 +87,16 @@ impl RunFooter {
             each(&mut index.count);
             section(&mut index.first_keys, each);
         }
+        if version == WITH_TRAITS {
+            section(&mut self.categories, each);
+            section(&mut self.lengths, each);
+        }
     }
 
     /// Ends a file.
-    pub(super) fn write(mut self, mut out: BlockWriter<'_>) -> Result<()> {
+    pub(super) fn write(mut self, version: u32, mut out: BlockWriter<'_>) -> Result<()> {
         let mut bytes = Vec::new();
-        self.numbers(&mut |number| put_number(&mut bytes, *number));
+        self.numbers(version, &mut |number| put_number(&mut bytes, *number));
         let section = out.section(&bytes)?;
         let mut trailer = [section.offset, section.length]
             .map(u64::to_le_bytes)
@@ -112,7 +120,7 @@ impl RunFooter {
         };
         let mut header = [0; HEADER];
         read(&mut header, 0)?;
-        check_header(path, &header, identity)?;
+        let version = check_header(path, &header, identity)?;
         let mut trailer = [0; TRAILER];
         let at = length - TRAILER as u64;
         read(&mut trailer, at)?;
@@ -141,7 +149,7 @@ impl RunFooter {
         .section(section)?;
         let (mut footer, mut decoder, mut whole) =
             (Self::default(), ByteDecoder::new(&bytes), true);
-        footer.numbers(&mut |slot| match decoder.number() {
+        footer.numbers(version, &mut |slot| match decoder.number() {
             Some(number) => *slot = number,
             None => whole = false,
         });
@@ -173,6 +181,8 @@ impl RunFooter {
             &self.texts.first_keys,
             &self.paragraph_codes.first_keys,
             &self.paragraph_tables,
+            &self.categories,
+            &self.lengths,
         ];
         let blocks = self.firsts.length / 4;
         // No document takes less than a byte.
@@ -185,6 +195,8 @@ impl RunFooter {
             && self.codes.length == self.coded * 8
             && self.absent.length == (self.documents - self.coded) * 4
             && [0, self.documents * 8].contains(&self.expires.length)
+            && [0, self.documents * 8].contains(&self.categories.length)
+            && [0, self.documents * 4].contains(&self.lengths.length)
             && self.filter.length.is_multiple_of(FILTER_BLOCK)
             && sorted::fits(&self.ids, end)
             && sorted::fits(&self.paragraphs, end)
@@ -194,10 +206,10 @@ impl RunFooter {
 }
 
 /// The first bytes of a run.
-pub(super) fn header(identity: FileIdentity) -> [u8; HEADER] {
+pub(super) fn header(identity: FileIdentity, version: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC);
-    header[4..8].copy_from_slice(&VERSION.to_le_bytes());
+    header[4..8].copy_from_slice(&version.to_le_bytes());
     header[8..16].copy_from_slice(&identity.collection.to_le_bytes());
     header[16..24].copy_from_slice(&identity.number.to_le_bytes());
     let check = whole_file(&header[..24]);
@@ -205,18 +217,19 @@ pub(super) fn header(identity: FileIdentity) -> [u8; HEADER] {
     header
 }
 
-fn check_header(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Result<()> {
+/// The version of a run.
+fn check_header(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Result<u32> {
     let path = || path.to_owned();
     if bytes[..4] != MAGIC {
         let what = "not a run of a collection: it does not begin with \"LKRN\"";
         return Err(StoreError::Foreign { path: path(), what });
     }
     let found = fixed(&bytes[4..8]) as u32;
-    if found != VERSION {
+    if !(VERSION..=WITH_TRAITS).contains(&found) {
         return Err(StoreError::Version {
             path: path(),
             found,
-            known: VERSION,
+            known: WITH_TRAITS,
         });
     }
     if whole_file(&bytes[..24]) != fixed(&bytes[24..]) {
@@ -226,9 +239,9 @@ fn check_header(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Re
             "the header does not match its check",
         ));
     }
-    if *bytes != header(identity) {
+    if *bytes != header(identity, found) {
         let what = "a run of another collection, or under another name";
         return Err(StoreError::Foreign { path: path(), what });
     }
-    Ok(())
+    Ok(found)
 }

@@ -3,7 +3,7 @@
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKRN` |
-//! | 4 | 4 | version, 1 |
+//! | 4 | 4 | version: 1, or 2 where documents have categories or lengths |
 //! | 8 | 8 | collection |
 //! | 16 | 8 | number of the file |
 //! | 24 | 8 | check of the bytes before |
@@ -33,5 +33,6 @@ pub(crate) use write::{RunOptions, write_run};
 const MAGIC: [u8; 4] = *b"LKRN";
 const END: [u8; 8] = *b"LKRNEND\0";
 const VERSION: u32 = 1;
+const WITH_TRAITS: u32 = 2;
 const HEADER: usize = 32;
 const TRAILER: usize = 32;

@@ -15,12 +15,12 @@ use super::tables::RunTables;
 use crate::bits::AtomicBits;
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::{ByteDecoder, fixed};
-use crate::document::{
-    ContentKey, DocumentHeader, DocumentOutline, StoredDocument, StoredParagraph, TextHash,
-};
+use crate::document::{DocumentHeader, DocumentOutline, StoredDocument, StoredParagraph, TextHash};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem};
+use crate::pair_rule::{PairFilter, PairTraits};
 use crate::time::UnixMillis;
+use crate::view::ContentSearch;
 
 /// An open run.
 pub(crate) struct StoredRun {
@@ -41,6 +41,9 @@ pub(crate) struct StoredRun {
     texts: SortedIndex,
     paragraph_codes: SortedIndex,
     paragraph_tables: RunTables,
+    /// Hashes of categories, and lengths of texts; each empty where no document has one.
+    categories: Vec<u64>,
+    lengths: Vec<u32>,
     tombstones: AtomicBits,
 }
 
@@ -138,6 +141,8 @@ impl StoredRun {
             texts: index(footer.texts)?,
             paragraph_codes,
             paragraph_tables,
+            categories: reader.words(footer.categories)?,
+            lengths: small(footer.lengths)?,
             tombstones: AtomicBits::new(footer.documents as usize),
             checksum,
             footer,
@@ -215,6 +220,28 @@ impl StoredRun {
                 .any(|document| self.is_alive(document, now))
     }
 
+    pub(crate) fn any_traits(&self) -> bool {
+        !self.categories.is_empty() || !self.lengths.is_empty()
+    }
+
+    /// Category and length of a document.
+    pub(crate) fn traits(&self, document: u32) -> PairTraits {
+        let document = document as usize;
+        PairTraits {
+            category: self.categories.get(document).copied().unwrap_or_default(),
+            length: self.lengths.get(document).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Tells whether any document of a fingerprint is live at a time and compared.
+    pub(crate) fn has_compared(&self, code: u64, now: UnixMillis, filter: &PairFilter) -> bool {
+        if filter.is_open() {
+            return self.has_live(code, now);
+        }
+        self.with_code(code)
+            .any(|document| self.is_alive(document, now) && filter.admits(self.traits(document)))
+    }
+
     /// Bytes in memory, roughly.
     pub(crate) fn resident(&self) -> usize {
         let lists = self.expires.resident() + self.firsts.len() * 4 + self.offsets.len() * 8;
@@ -233,7 +260,8 @@ impl StoredRun {
         let firsts: usize = indexes.iter().map(|index| index.firsts.len()).sum();
         let keys = (firsts + self.filter.words().len()) * 8;
         let tables = self.codes.index().bytes() + self.paragraph_tables.index().bytes();
-        tables + lists + groups + keys + self.len() / 8
+        let traits = self.categories.len() * 8 + self.lengths.len() * 4;
+        tables + lists + groups + keys + traits + self.len() / 8
     }
 
     fn reader(&self) -> BlockReader<'_> {
@@ -371,20 +399,22 @@ impl StoredRun {
     /// Those of the medium, and damage.
     pub(crate) fn find_text(
         &self,
-        content: &ContentKey,
-        now: UnixMillis,
+        search: &ContentSearch,
         skip: &dyn Fn(u32) -> bool,
     ) -> Result<Option<(u32, String)>> {
-        let Some(hash) = content.text_hash else {
+        let Some(hash) = search.content.text_hash else {
             return Ok(None);
         };
         let mut found = Ok(None);
         self.texts
             .find(&self.reader(), hash.key(), &mut |document| {
-                if self.is_alive(document, now) && !skip(document) {
+                if self.is_alive(document, search.now)
+                    && search.filter.admits(self.traits(document))
+                    && !skip(document)
+                {
                     let header = self.header(document);
                     found = header.map(|header| {
-                        let is_copy = header.content.is_same_text(content);
+                        let is_copy = header.content.is_same_text(&search.content);
                         is_copy.then_some((document, header.id))
                     });
                 }
@@ -513,7 +543,7 @@ impl StoredRun {
         let mut paragraphs: Vec<IndexEntry> = Vec::new();
         let mut paragraph_codes: Vec<IndexEntry> = Vec::new();
         let mut texts: Vec<IndexEntry> = Vec::new();
-        let (mut fits, mut is_filtered) = (true, false);
+        let (mut fits, mut is_filtered, mut same_traits) = (true, false, true);
         self.for_each(&mut |document, bytes| {
             let outline = DocumentOutline::read(ByteDecoder::new(bytes));
             let whole = StoredDocument::decode(&mut ByteDecoder::new(bytes)).is_some();
@@ -529,6 +559,7 @@ impl StoredRun {
             ids.push((id, document));
             codes.push(outline.fingerprint);
             fits &= outline.expires.map_or(NEVER, |end| end.0) == self.expires(document);
+            same_traits &= outline.traits == self.traits(document);
             for paragraph in outline.paragraphs().into_iter().flatten() {
                 paragraphs.push((paragraph.hash, document));
                 paragraph_codes.extend(paragraph.fingerprint.map(|code| (code.0, document)));
@@ -545,6 +576,9 @@ impl StoredRun {
         }
         if !fits {
             return damaged("the times of expiry are not those of the documents");
+        }
+        if !same_traits {
+            return damaged("the categories or lengths are not those of the documents");
         }
         self.for_each_code(&mut |document, code| {
             fits &= codes.get(document as usize) == Some(&code);

@@ -10,6 +10,7 @@ use crate::document::StoredParagraph;
 use crate::error::Result;
 use crate::id_hash::IdHasher;
 use crate::memtable::MemTable;
+use crate::pair_rule::PairTraits;
 use crate::time::UnixMillis;
 
 /// Entries that ascend.
@@ -27,6 +28,10 @@ pub(crate) trait DocumentSource {
     fn any_expires(&self) -> bool;
     /// Expiry times.
     fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
+    /// Tells whether any document may have a category or a length.
+    fn any_traits(&self) -> bool;
+    /// Categories and lengths.
+    fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()>;
     /// Hashes of their ids.
     fn ids(&self) -> Result<EntryIter<'_>>;
     /// Hashes of their paragraphs.
@@ -123,6 +128,16 @@ impl DocumentSource for MemTableSource {
         })
     }
 
+    fn any_traits(&self) -> bool {
+        self.slots()
+            .any(|slot| self.memtable.document(slot).traits != PairTraits::default())
+    }
+
+    fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()> {
+        self.slots()
+            .try_for_each(|slot| each(self.memtable.document(slot).traits))
+    }
+
     fn ids(&self) -> Result<EntryIter<'_>> {
         let hash = |slot| self.hasher.hash(&self.memtable.document(slot).id);
         let mut all: Vec<IndexEntry> = self.slots().map(hash).zip(0..).collect();
@@ -211,6 +226,16 @@ impl DocumentSource for RunSource {
         (0..self.run.len())
             .filter(|&document| self.live.get(document))
             .try_for_each(|document| each(self.run.expires(document as u32)))
+    }
+
+    fn any_traits(&self) -> bool {
+        self.run.any_traits()
+    }
+
+    fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()> {
+        (0..self.run.len())
+            .filter(|&document| self.live.get(document))
+            .try_for_each(|document| each(self.run.traits(document as u32)))
     }
 
     fn ids(&self) -> Result<EntryIter<'_>> {

@@ -12,6 +12,7 @@ use super::sorted::{self, SortedIndex};
 use super::sources::{DocumentSource, merged};
 use super::table_design::{CodeSample, large_design};
 use super::tables::{group_by_code, load_tables};
+use super::{VERSION, WITH_TRAITS};
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::{fixed, put_bytes};
 use crate::error::{Result, StoreError};
@@ -43,7 +44,9 @@ pub(crate) fn write_run(
     cancelled: &AtomicBool,
 ) -> Result<()> {
     let mut out = BlockWriter::create(fs, path, FileChecksum::new(options.identity), cancelled)?;
-    out.raw(&header(options.identity))?;
+    let with_traits = sources.iter().any(|source| source.any_traits());
+    let version = if with_traits { WITH_TRAITS } else { VERSION };
+    out.raw(&header(options.identity, version))?;
     let mut footer = RunFooter::default();
     write_documents(&mut out, &mut footer, sources)?;
     write_codes(&mut out, &mut footer, sources)?;
@@ -56,7 +59,10 @@ pub(crate) fn write_run(
     let codes = merged(sources, &|source| source.paragraph_codes())?;
     footer.paragraph_codes = sorted::write(&mut out, codes)?;
     write_paragraph_tables(&mut out, &mut footer, options)?;
-    footer.write(out)
+    if with_traits {
+        write_traits(&mut out, &mut footer, sources)?;
+    }
+    footer.write(version, out)
 }
 
 fn write_documents(
@@ -279,6 +285,37 @@ fn write_expiry(
         source.expiry(&mut |end| section.put(&end.to_le_bytes()))?;
     }
     footer.expires = section.finish()?;
+    Ok(())
+}
+
+/// Categories and lengths, each only where any document has one.
+fn write_traits(
+    out: &mut BlockWriter<'_>,
+    footer: &mut RunFooter,
+    sources: &[&dyn DocumentSource],
+) -> Result<()> {
+    let (mut any_category, mut any_length) = (false, false);
+    for source in sources {
+        source.traits(&mut |traits| {
+            any_category |= traits.category != 0;
+            any_length |= traits.length != 0;
+            Ok(())
+        })?;
+    }
+    if any_category {
+        let mut section = SectionWriter::new(out);
+        for source in sources {
+            source.traits(&mut |traits| section.put(&traits.category.to_le_bytes()))?;
+        }
+        footer.categories = section.finish()?;
+    }
+    if any_length {
+        let mut section = SectionWriter::new(out);
+        for source in sources {
+            source.traits(&mut |traits| section.put(&traits.length.to_le_bytes()))?;
+        }
+        footer.lengths = section.finish()?;
+    }
     Ok(())
 }
 

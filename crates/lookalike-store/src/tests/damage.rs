@@ -10,6 +10,7 @@ use super::rng::TestRng;
 use crate::engine::verify;
 use crate::error::StoreError;
 use crate::fs::SimulatedFs;
+use crate::pair_rule::PairRule;
 use crate::settings::StoreTuning;
 
 /// A collection with files of all kinds.
@@ -34,6 +35,8 @@ fn subject(seed: u64, orderly: bool) -> Subject {
     random_writes.settings.radius = 3;
     random_writes.settings.keep.paragraphs = true;
     random_writes.settings.time_to_live = None;
+    // Files with all sections.
+    random_writes.settings.pairs = PairRule::default().within("site").length_share(0.5);
     let mut model = Model::new(&random_writes.settings);
     let fs = SimulatedFs::new();
     create(&fs, &random_writes, &TUNING).expect("a collection");
@@ -184,7 +187,7 @@ fn any_cut_file_is_told() {
 #[test]
 fn any_missing_or_foreign_file_is_told() {
     let subject = subject(5, true);
-    let other = self::subject(6, true);
+    let other = self::subject(8, true);
     for (path, _) in &subject.files {
         if !path.ends_with("CLEAN") {
             subject.is_told(path, None, &format!("{} removed", path.display()));

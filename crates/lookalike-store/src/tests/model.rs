@@ -8,6 +8,7 @@ use crate::operations::{
     InsertWhen, Neighbour, ParagraphMatches, QueryResult, SimilarParagraph, Verdict, WriteOp,
     WriteOutcome,
 };
+use crate::pair_rule::{CategoryScope, NeighbourScope, PairTraits};
 use crate::settings::CollectionSettings;
 use crate::time::UnixMillis;
 use crate::view::FoundDocument;
@@ -49,19 +50,20 @@ impl Model {
     pub(crate) fn query(
         &self,
         content: &ContentKey,
-        radius: u32,
+        scope: NeighbourScope,
         limit: usize,
         own: Option<&str>,
     ) -> QueryResult {
         let others = || {
             self.live()
                 .filter(|document| Some(document.id.as_str()) != own)
+                .filter(|document| self.is_compared(content.traits, document.traits, scope))
         };
         let near = others().filter_map(|document| {
             let distance = (document.fingerprint?.0 ^ content.fingerprint?.0).count_ones();
             let found = FoundDocument::InMemory(Arc::clone(document));
             let header = DocumentHeader::of(document);
-            (distance <= radius).then(|| Neighbour::new(distance, found, header, content))
+            (distance <= scope.radius).then(|| Neighbour::new(distance, found, header, content))
         });
         let mut neighbours: Vec<Neighbour> = near.collect();
         neighbours.sort_by_key(|neighbour| neighbour.distance);
@@ -86,6 +88,23 @@ impl Model {
             more,
             next: None,
         }
+    }
+
+    /// The rule for pairs, written out.
+    fn is_compared(&self, ours: PairTraits, theirs: PairTraits, scope: NeighbourScope) -> bool {
+        let rule = &self.settings.pairs;
+        let by_category = match scope.categories.unwrap_or(rule.scope) {
+            CategoryScope::All => true,
+            CategoryScope::Within => ours.category == theirs.category,
+            CategoryScope::Across => ours.category != theirs.category,
+        };
+        let share = scope.length_share.or(rule.length_share);
+        let (short, long) = if ours.length < theirs.length {
+            (ours.length, theirs.length)
+        } else {
+            (theirs.length, ours.length)
+        };
+        by_category && share.is_none_or(|share| f64::from(short) >= f64::from(long) * share)
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<Arc<StoredDocument>> {
@@ -167,6 +186,13 @@ impl Model {
         if !keep.paragraphs {
             document.paragraphs = Vec::new();
         }
+        let rule = &self.settings.pairs;
+        if rule.category.is_none() {
+            document.traits.category = 0;
+        }
+        if rule.length_share.is_none() {
+            document.traits.length = 0;
+        }
         if !keep.signatures {
             (document.signature, document.super_shingles) = (None, None);
         }
@@ -196,10 +222,10 @@ impl Model {
             },
             WriteOp::CheckAndInsert {
                 document,
-                radius,
+                scope,
                 insert,
             } => {
-                let answer = self.query(&document.content(), *radius, limit, Some(&document.id));
+                let answer = self.query(&document.content(), *scope, limit, Some(&document.id));
                 let known = self.get(&document.id).is_some();
                 let inserted = match insert {
                     InsertWhen::New => answer.verdict == Verdict::New,

@@ -112,17 +112,15 @@ pub(crate) fn compare(
 ) {
     let now = model.now(random_writes.now);
     let (code, id) = (random_writes.code(), random_writes.id());
-    let radius = random_writes
-        .rng
-        .below(u64::from(random_writes.settings.radius) + 1) as u32;
+    let scope = random_writes.scope();
     let limit = [0, 1, 5, 100][random_writes.rng.below(4) as usize];
     assert_eq!(engine.stats().documents, model.count() as u64);
     let content = random_writes.content(code);
-    let expected = model.query(&content, radius, limit, None);
-    let found = engine.query(&content, radius, now, limit.into());
+    let expected = model.query(&content, scope, limit, None);
+    let found = engine.query(&content, scope, now, limit.into());
     let mut found = found.expect("a query");
     let next = found.next.take();
-    assert_eq!(found, expected, "near {code:016x} within {radius}");
+    assert_eq!(found, expected, "near {code:016x} within {scope:?}");
     if let Some(after) = next {
         // Page by page, all that the first one left out.
         let mut page = NeighbourPage {
@@ -130,7 +128,7 @@ pub(crate) fn compare(
             after: Some(after),
         };
         while page.after.is_some() {
-            let more = engine.query(&content, radius, now, page).expect("a page");
+            let more = engine.query(&content, scope, now, page).expect("a page");
             assert_eq!(
                 (more.verdict, &more.copy_of),
                 (found.verdict, &found.copy_of)
@@ -138,18 +136,18 @@ pub(crate) fn compare(
             found.neighbours.extend(more.neighbours);
             page.after = more.next;
         }
-        let all = model.query(&content, radius, usize::MAX, None);
+        let all = model.query(&content, scope, usize::MAX, None);
         assert_eq!(found.neighbours, all.neighbours);
     }
     let other = ContentKey::from(Fingerprint(random_writes.code()));
-    let verdicts = engine.check_many(&[content, other], radius, now);
-    let far = model.query(&other, radius, 0, None);
+    let verdicts = engine.check_many(&[content, other], scope, now);
+    let far = model.query(&other, scope, 0, None);
     assert_eq!(verdicts.expect("a check"), [expected.verdict, far.verdict]);
     assert_eq!(engine.get(&id, now).expect("a read"), model.get(&id));
     if random_writes.settings.keep.paragraphs {
         let paragraph = random_writes.paragraph();
-        let found = engine.paragraphs(&[paragraph], radius, now, limit);
-        let expected = model.paragraph(&paragraph, radius, limit);
+        let found = engine.paragraphs(&[paragraph], scope.radius, now, limit);
+        let expected = model.paragraph(&paragraph, scope.radius, limit);
         assert_eq!(found.expect("a read"), [expected]);
     }
 }

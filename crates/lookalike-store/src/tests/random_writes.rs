@@ -7,11 +7,31 @@ use lookalike::{Fingerprint, Scheme};
 use super::rng::TestRng;
 use crate::document::{ContentKey, StoredDocument, StoredParagraph, TextHash};
 use crate::operations::{InsertWhen, WriteOp};
+use crate::pair_rule::{CategoryScope, NeighbourScope, PairRule, PairTraits};
 use crate::settings::StoreTuning;
 use crate::settings::{CollectionSettings, RetainedParts};
 use crate::time::UnixMillis;
 
 /// A generator of random settings, documents and writes.
+const SCOPES: [CategoryScope; 3] = [
+    CategoryScope::All,
+    CategoryScope::Within,
+    CategoryScope::Across,
+];
+
+/// Of half the collections all pairs count.
+fn random_rule(rng: &mut TestRng) -> PairRule {
+    let mut rule = PairRule::default();
+    if rng.one_in(3) {
+        rule.category = Some("site".to_owned());
+        rule.scope = SCOPES[rng.below(3) as usize];
+    }
+    if rng.one_in(3) {
+        rule.length_share = Some((1 + rng.below(10)) as f64 / 10.0);
+    }
+    rule
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct RandomWrites {
     pub(crate) rng: TestRng,
@@ -36,6 +56,7 @@ impl RandomWrites {
                 paragraphs: rng.one_in(2),
                 texts: rng.one_in(2),
             },
+            pairs: random_rule(&mut rng),
             ..CollectionSettings::new(&scheme)
         };
         let centres = 1 + ids / (1 + rng.below(8));
@@ -89,7 +110,29 @@ impl RandomWrites {
         ContentKey {
             fingerprint,
             text_hash: (!self.rng.one_in(4)).then_some(hash),
+            traits: self.traits(),
         }
+    }
+
+    fn traits(&mut self) -> PairTraits {
+        PairTraits {
+            category: self.rng.below(3),
+            length: self.rng.below(4) as u32 * 10,
+        }
+    }
+
+    /// A search within a radius and mostly as the collection compares, else in another way that it can.
+    pub(crate) fn scope(&mut self) -> NeighbourScope {
+        let radius = self.rng.below(u64::from(self.settings.radius) + 1) as u32;
+        let mut scope = NeighbourScope::from(radius);
+        let rule = &self.settings.pairs;
+        if rule.category.is_some() && self.rng.one_in(3) {
+            scope.categories = Some(SCOPES[self.rng.below(3) as usize]);
+        }
+        if rule.length_share.is_some() && self.rng.one_in(3) {
+            scope.length_share = Some(self.rng.below(11) as f64 / 10.0);
+        }
+        scope
     }
 
     pub(crate) fn paragraph(&mut self) -> StoredParagraph {
@@ -106,6 +149,7 @@ impl RandomWrites {
         let mut document = StoredDocument {
             fingerprint: content.fingerprint,
             text_hash: content.text_hash,
+            traits: content.traits,
             ..StoredDocument::new(id, Fingerprint(code))
         };
         if self.rng.one_in(4) {
@@ -136,7 +180,7 @@ impl RandomWrites {
         match self.rng.below(10) {
             0..=3 => WriteOp::Insert(self.document()),
             4..=6 => WriteOp::CheckAndInsert {
-                radius: self.rng.below(u64::from(self.settings.radius) + 1) as u32,
+                scope: self.scope(),
                 insert: [
                     InsertWhen::New,
                     InsertWhen::NotSameFingerprint,

@@ -34,11 +34,10 @@ fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
                 for page in 0..200_u64 {
                     let code = Fingerprint(page.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                     let document = StoredDocument::new(format!("{thread}/{page}"), code);
-                    let (radius, insert) = (3, InsertWhen::New);
                     let check = WriteOp::CheckAndInsert {
                         document,
-                        radius,
-                        insert,
+                        scope: 3.into(),
+                        insert: InsertWhen::New,
                     };
                     let outcomes = pages.write(vec![check], NOW, 1).expect("a write");
                     let [
