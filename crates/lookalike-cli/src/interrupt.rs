@@ -4,6 +4,7 @@
 //! them first, and then end the command with the status that shells give such an end. After SIGKILL the next job in the
 //! same output folder does it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,7 @@ use lookalike_batch::fingerprints::index::can_resume;
 use lookalike_corpus::begin_no_more_files;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tempfile::TempDir;
 
 /// Path that is to be removed.
 static WATCHED: Mutex<Vec<TemporaryPath>> = Mutex::new(Vec::new());
@@ -58,9 +60,15 @@ impl TemporaryPath {
     }
 }
 
-/// Has `folder` removed when the command is interrupted.
-pub(crate) fn remove_folder(folder: &Path) {
-    watch(TemporaryPath::Folder(folder.to_owned()));
+/// Makes a temporary folder, which is removed when the command is interrupted.
+pub(crate) fn temporary_folder(make: impl FnOnce() -> io::Result<TempDir>) -> io::Result<TempDir> {
+    // A signal that comes meanwhile waits for the list.
+    let mut all = listening();
+    let folder = make()?;
+    if let Some(all) = &mut all {
+        all.push(TemporaryPath::Folder(folder.path().to_owned()));
+    }
+    Ok(folder)
 }
 
 /// Has unfinished results in `folder` removed when the command is interrupted.
@@ -92,11 +100,17 @@ pub(crate) fn warn_of_nothing_to_resume(is_resumable: bool) {
 }
 
 fn watch(watched: TemporaryPath) {
-    if crate::caller::is_program() {
-        // Signals are the other program's, which ends the job by its observer.
-        return;
+    if let Some(mut all) = listening() {
+        all.push(watched);
     }
-    let mut all = watched_so_far();
+}
+
+/// The list of what is watched, once signals are heard; none where they are another program's, which ends the job by its observer.
+fn listening() -> Option<MutexGuard<'static, Vec<TemporaryPath>>> {
+    if crate::caller::is_program() {
+        return None;
+    }
+    let all = watched_so_far();
     if all.is_empty() {
         let (ready, listening) = channel();
         // Without a thread to wait for signals they do what they always did.
@@ -106,7 +120,7 @@ fn watch(watched: TemporaryPath) {
         // Nothing is made that a signal would leave behind before signals are heard; if they cannot be, the channel is closed.
         let _ = listening.recv();
     }
-    all.push(watched);
+    Some(all)
 }
 
 fn watched_so_far() -> MutexGuard<'static, Vec<TemporaryPath>> {

@@ -27,8 +27,8 @@ impl Spool {
     /// A folder in `parent`; those of killed commands there are removed.
     pub(crate) fn new(parent: &Path) -> io::Result<Self> {
         remove_abandoned(parent);
-        let folder = Builder::new().prefix(SPOOL).tempdir_in(parent)?;
-        interrupt::remove_folder(folder.path());
+        let folder =
+            interrupt::temporary_folder(|| Builder::new().prefix(SPOOL).tempdir_in(parent))?;
         Ok(Self {
             _lock: lock(folder.path()),
             folder,
