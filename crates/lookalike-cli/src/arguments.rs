@@ -218,13 +218,13 @@ pub(crate) struct ConvertArguments {
 
     /// Seconds that such a command may take for a file; then it is ended, and the file counted as not converted
     #[arg(
-        long = "convert-limit",
+        long,
         value_name = "SECONDS",
         default_value_t = 60,
         value_parser = clap::value_parser!(u64).range(1..=86_400),
         help_heading = "Input"
     )]
-    pub(crate) limit: u64,
+    pub(crate) convert_limit: u64,
 
     /// Seconds that the text of a PDF may take; then it is counted as not converted
     /// [default: 5, and 5 more for each MiB, at most 60]
@@ -244,7 +244,7 @@ pub(crate) struct ConvertArguments {
 impl ConvertArguments {
     pub(crate) fn apply(&self, options: &mut InputOptions) {
         options.converters.clone_from(&self.converters);
-        options.convert_limit = Duration::from_secs(self.limit);
+        options.convert_limit = Duration::from_secs(self.convert_limit);
         options.pdf_limit = self.pdf_limit.map(Duration::from_secs);
         options.follow_links = self.follow_links;
         options.store = store_settings();

@@ -71,7 +71,7 @@ const READING: [&str; 13] = [
     "text",
     "max_document",
     "converters",
-    "limit",
+    "convert_limit",
     "html",
     "html_title",
     "html_alt",
@@ -95,7 +95,6 @@ fn value<'r, T: Clone + Send + Sync + 'static>(read: &'r ArgMatches, id: &str) -
 fn flag(id: &str) -> String {
     let name = match id {
         "converters" => "convert",
-        "limit" => "convert-limit",
         "folding" => "fold",
         id => id,
     };
@@ -145,8 +144,8 @@ fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
     if is_given(read, "boilerplate_share") && !is_given(read, "boilerplate") {
         return refused("boilerplate_share", "add --boilerplate site or collection");
     }
-    if is_given(read, "limit") && !is_given(read, "converters") {
-        return refused("limit", "it is for the commands of --convert");
+    if is_given(read, "convert_limit") && !is_given(read, "converters") {
+        return refused("convert_limit", "it is for the commands of --convert");
     }
     of_html(read)
 }
