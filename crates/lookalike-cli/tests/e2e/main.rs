@@ -61,9 +61,9 @@ mod options;
 mod oracle;
 mod overlap;
 mod overlap_atlas;
-#[cfg(feature = "pdf")]
 mod page_sets;
 mod paragraphs;
+#[cfg(feature = "pdf")]
 mod pdf;
 #[cfg(unix)]
 mod progress;

@@ -528,74 +528,70 @@ fn has_a_frame(log: &Path) -> bool {
     rows.is_some_and(|rows| bytes.len() >= 16 + 12 * u32::from_le_bytes(rows) as usize)
 }
 
+/// A job over `input` that is killed while it counts and goes on: its summary of the chunking. `tear` cuts the log of rows off,
+/// or damages it. The bytes are those of a job that nobody killed.
+fn killed_while_counting(input: &Path, out: &Path, flags: &[&str], tear: Option<Tear>) -> Value {
+    let run = |out: &Path, more: &[&str]| {
+        let mut command = lookalike("overlap");
+        command.arg(input).arg("-o").arg(out).args(flags).args(more);
+        command.args(["--quiet", "--chunk", "lines:1", "--threads", "1"]);
+        command
+    };
+    let told = |out: &Path| {
+        let mut run: Value = serde_json::from_slice(&contents(&out.join("run.json"))).unwrap();
+        run["chunkings"][0].take()
+    };
+    let whole = out.with_extension("whole");
+    run(&whole, &[]).succeed();
+    assert_eq!(told(&whole)["units_resumed"], 0);
+    let log = out.join(".lookalike/rows-0.bin");
+    let mut child = run(out, &[]).spawn().unwrap();
+    while !has_a_frame(&log) && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let is_unfinished = has_a_frame(&log) && !out.join("run.json").exists();
+    assert!(is_unfinished, "{}", out.display());
+    let mut bytes = contents(&log);
+    match tear {
+        Some(Tear::Damaged) => bytes[40] ^= 1,
+        Some(Tear::Short) => bytes.truncate(bytes.len() - 5),
+        None => {}
+    }
+    std::fs::write(&log, bytes).unwrap();
+    run(out, &["--resume"]).succeed();
+    assert!(stable(out) == stable(&whole), "{}", out.display());
+    told(out)
+}
+
+/// Damage to a log.
+enum Tear {
+    /// A bit of its first frame differs.
+    Damaged,
+    /// The end of its last frame is missing.
+    Short,
+}
+
 /// A job that is killed while it counts goes on where it was: rows that are on disk are not counted again, a torn or
-/// damaged end of theirs is, and the bytes are the same, whatever engine and memory go on.
+/// damaged end of theirs is, and the bytes are the same.
 #[test]
 fn counting_goes_on_where_a_killed_job_was() {
     let folder = Folder::new();
     let input = many(&folder);
-    let run = |out: &Path, flags: &[&str]| {
-        let mut command = lookalike("overlap");
-        command.arg(&input).arg("-o").arg(out).args(flags);
-        command.args([
-            "--quiet",
-            "--min-shared",
-            "1",
-            "--chunk",
-            "lines:1",
-            "--threads",
-            "1",
-        ]);
-        command
+    let resumed = |name: &str, more: &[&str], tear: Option<Tear>| {
+        let flags = [&["--min-shared", "1"], more].concat();
+        let told = killed_while_counting(&input, &folder.path(name), &flags, tear);
+        told["units_resumed"].as_u64().unwrap()
     };
-    let whole = folder.path("whole");
-    run(&whole, &[]).succeed();
-    let expected = stable(&whole);
-    let units = |out: &Path| {
-        let run: Value = serde_json::from_slice(&contents(&out.join("run.json"))).unwrap();
-        run["chunkings"][0]["units_resumed"].as_u64().unwrap()
-    };
-    assert_eq!(units(&whole), 0);
-    for (name, flags, tear) in [
-        ("count", &[][..], None),
-        ("sort", &["--engine", "sort"][..], None),
-        ("coarse", &["--memory", "40M"][..], None),
-        ("torn", &[][..], Some(false)),
-        ("damaged", &[][..], Some(true)),
-    ] {
-        let out = folder.path(name);
-        let log = out.join(".lookalike/rows-0.bin");
-        let mut child = run(&out, flags).spawn().unwrap();
-        while !has_a_frame(&log) && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(
-            has_a_frame(&log) && !out.join("run.json").exists(),
-            "{name}"
-        );
-        let mut bytes = contents(&log);
-        match tear {
-            Some(true) => bytes[40] ^= 1,
-            Some(false) => bytes.truncate(bytes.len() - 5),
-            None => {}
-        }
-        std::fs::write(&log, bytes).unwrap();
-        run(&out, &[flags, &["--resume"]].concat()).succeed();
-        assert!(stable(&out) == expected, "{name}");
-        match tear {
-            Some(true) => assert_eq!(units(&out), 0),
-            Some(false) => {}
-            None => assert!(units(&out) > 0, "{name}"),
-        }
-    }
+    assert!(resumed("count", &[], None) > 0);
+    assert!(resumed("sort", &["--engine", "sort"], None) > 0);
+    resumed("torn", &[], Some(Tear::Short));
+    assert_eq!(resumed("damaged", &[], Some(Tear::Damaged)), 0);
 }
 
-/// The figures of the coarse engine's pilot are told, and its estimate is about right.
-#[test]
-fn the_figures_of_the_coarse_engine_are_told() {
-    let folder = Folder::new();
+/// Lists of shared chunks that do not fit in `--memory 20M`.
+fn more_than_fits(folder: &Folder) -> PathBuf {
     let mut numbers = Numbers(5);
     let mut text = || -> String {
         (0..100)
@@ -603,9 +599,26 @@ fn the_figures_of_the_coarse_engine_are_told() {
             .collect()
     };
     let records: String = (0..4000)
-        .map(|at| record(&format!("d{at:04}"), &text()))
+        .map(|at| record(&format!("http://s{}.example/{at:04}", at % 40), &text()))
         .collect();
-    let input = folder.add("in.jsonl", &records);
+    folder.add("in.jsonl", &records)
+}
+
+#[test]
+fn coarse_counting_goes_on_where_a_killed_job_was() {
+    let folder = Folder::new();
+    let input = more_than_fits(&folder);
+    let flags = ["--min-shared", "2", "--memory", "20M"];
+    let told = killed_while_counting(&input, &folder.path("out"), &flags, None);
+    assert_eq!(told["engine"], "count (coarse)");
+    assert!(told["units_resumed"].as_u64().unwrap() > 0);
+}
+
+/// The figures of the coarse engine's pilot are told, and its estimate is about right.
+#[test]
+fn the_figures_of_the_coarse_engine_are_told() {
+    let folder = Folder::new();
+    let input = more_than_fits(&folder);
     let run = |flags: &[&str]| {
         let mut command = lookalike("overlap");
         command
