@@ -219,6 +219,13 @@ impl LoadArguments {
         if self.radius.is_some_and(|radius| radius != own.radius) {
             return refused("--radius", format!("with radius {}", own.radius));
         }
+        if !own.pairs.is_open() {
+            return Err(Failure::Usage(format!(
+                "the collection {} compares categories or lengths of texts, which fingerprints do not tell: insert the documents, or load \
+                 into another collection",
+                self.collection
+            )));
+        }
         let scheme = self.scheme.as_ref().map(StoredScheme::from);
         match scheme.filter(|scheme| *scheme != own.scheme) {
             Some(scheme) => refused(

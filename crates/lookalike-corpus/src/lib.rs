@@ -115,7 +115,7 @@ pub use results::{
 pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow};
-pub use text_hash::{category_hash, seen_text_hash, text_hash};
+pub use text_hash::{category_hash, hash_with, long_hash, seen_text_hash, text_hash};
 pub use tree::{FileTree, Transfer, TransferError, transfer_file};
 
 /// The example of the README, as a test.

@@ -1,5 +1,7 @@
 //! Hashes by which equal texts are known, the same in jobs and in the service.
 
+use lookalike::DocumentFields;
+
 use crate::record::Record;
 
 /// First 128 bits of the BLAKE3 hash of a text, the first byte lowest. Nobody can make two texts of one hash.
@@ -32,6 +34,38 @@ pub fn seen_text_hash(text: &str, visible: &str) -> u128 {
 /// ```
 pub fn category_hash(category: &str) -> u64 {
     (text_hash(category) as u64).max(1)
+}
+
+/// First 128 bits of the BLAKE3 hash of a text and its fields, each behind its length.
+pub fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |part: &str| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    };
+    part(text);
+    for anchor in &fields.anchors {
+        part("anchor");
+        part(&anchor.text);
+        part(&anchor.before);
+        part(&anchor.after);
+    }
+    for (name, links) in [("in", &fields.in_links), ("out", &fields.out_links)] {
+        part(name);
+        links.iter().for_each(|link| part(link));
+    }
+    first_128(&hasher.finalize())
+}
+
+/// The hash of a text that is not there, by that of its bytes, and of its fields.
+pub fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128 {
+    let Some(fields) = fields else {
+        return of_bytes;
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&of_bytes.to_le_bytes());
+    hasher.update(&hash_with("", fields).to_le_bytes());
+    first_128(&hasher.finalize())
 }
 
 impl Record<'_> {

@@ -19,6 +19,7 @@ use crate::load_shedding::LoadShedder;
 use crate::metrics::ServiceMetrics;
 use crate::problem::ProblemDetails;
 use crate::request_memory::RequestMemory;
+use crate::scheme_state::SchemeStates;
 use crate::sync::{read_lock, write_lock};
 use crate::worker_pool::WorkerPool;
 
@@ -37,6 +38,7 @@ pub struct AppState {
     pub(crate) metrics: ServiceMetrics,
     pub(crate) workers: WorkerPool,
     pub(crate) exports: ExportSlots,
+    pub(crate) scheme_states: SchemeStates,
     pub(crate) overload: LoadShedder,
     pub(crate) snapshots: Option<PathBuf>,
     keys: RwLock<Arc<ApiKeys>>,
@@ -74,6 +76,7 @@ impl AppState {
             workers: WorkerPool::start(&limits)?,
             metrics: ServiceMetrics::default(),
             exports: ExportSlots::default(),
+            scheme_states: SchemeStates::default(),
             overload: LoadShedder::new(limits.queue_timeout),
             keys: RwLock::new(Arc::new(config.keys)),
             clock: GuardedClock::new(config.clock, last.unwrap_or_default(), config.trust_clock),

@@ -5,6 +5,7 @@ use lookalike_corpus::{category_hash, host};
 use lookalike_store::{PairRule, TextHash};
 
 use crate::problem::ProblemDetails;
+use crate::request::SentFields;
 
 /// Name of the category that is the site of a document.
 const SITE: &str = "site";
@@ -25,6 +26,8 @@ pub(crate) struct ContentPlace {
     pub(crate) url: Option<String>,
     /// Bytes of its text, which a fingerprint does not tell.
     pub(crate) length: Option<u32>,
+    /// Further sources of features, as they were sent.
+    pub(crate) fields: SentFields,
 }
 
 /// The content itself.

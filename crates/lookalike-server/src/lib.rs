@@ -35,6 +35,7 @@ mod request_memory;
 mod response;
 mod route;
 mod scheme;
+mod scheme_state;
 mod sketch_cache;
 mod sync;
 mod tls;

@@ -114,7 +114,7 @@ impl From<StoreError> for ProblemDetails {
                 StatusCode::CONFLICT,
                 "exists",
                 said,
-                "choose another name, or remove the collection first",
+                "choose another name, or remove the collection first; with texts kept, `lookalike client export OLD | lookalike client insert NEW -` sketches them under another scheme",
             ),
             StoreError::NotEmpty { .. } => Self::invalid(
                 "there is already a directory with this name",

@@ -1,6 +1,6 @@
 //! Schemes under which the service makes fingerprints.
 
-use lookalike::scheme::{Boilerplate, FieldWeights, ParseSchemeError, TokenHash};
+use lookalike::scheme::{Boilerplate, ParseSchemeError, TokenHash};
 use lookalike::{Scheme, Sketch};
 use lookalike_corpus::HtmlText;
 
@@ -42,7 +42,7 @@ pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
     })
 }
 
-/// Reads a scheme and checks that the service can use it.
+/// Reads a scheme and checks that the service can use it, with the table of terms that it may name.
 pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, UnusableScheme> {
     let scheme: Scheme = text.parse()?;
     if scheme.sketch != Sketch::Simhash {
@@ -50,18 +50,10 @@ pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, UnusableScheme> {
     }
     // Inputs beyond the document and the scheme.
     let needs = [
-        (
-            "a table of terms",
-            scheme.terms.is_some() || scheme.weight.needs_terms(),
-        ),
         ("a secret key", matches!(scheme.hash, TokenHash::SipHash(_))),
         (
             "learned boilerplate",
             scheme.boilerplate != Boilerplate::Kept,
-        ),
-        (
-            "weights of record fields",
-            scheme.fields != FieldWeights::default(),
         ),
     ];
     if let Some((what, _)) = needs.iter().find(|(_, needed)| *needed) {

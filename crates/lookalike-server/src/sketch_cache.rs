@@ -1,12 +1,15 @@
 //! Contents to fingerprints and all else that is compared, under the scheme of a collection, exactly as the other commands
 //! make them.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use lookalike::chunk::{ChunkBits, Chunker, Chunking};
 use lookalike::{
-    FeatureExtractor, Features, Fingerprint, MinHash, Scheme, SchemeId, Shingle, Signature, Simhash,
+    DocumentFields, FeatureExtractor, Features, Fingerprint, MinHash, Scheme, SchemeId, Shingle,
+    Signature, Simhash,
 };
-use lookalike_corpus::{HtmlText, seen_text_hash, text_hash};
+use lookalike_corpus::{HtmlText, long_hash, seen_text_hash, text_hash};
 use lookalike_store::{
     CollectionSettings, ContentKey, PairTraits, StoredDocument, StoredScheme, TextHash,
 };
@@ -15,6 +18,7 @@ use crate::content::{ContentSource, RequestContent, kept_length};
 use crate::paragraph::{PageParagraph, ParagraphHasher};
 use crate::problem::ProblemDetails;
 use crate::scheme::parse_scheme;
+use crate::scheme_state::SchemeState;
 
 /// Schemes for which a worker keeps its extractors.
 const MOST: usize = 16;
@@ -26,6 +30,8 @@ const MINIMA: usize = 128;
 const BYTES_PER_FEATURE: usize = 26;
 /// Memory that a page takes for each byte while its text is extracted.
 const HTML_PER_BYTE: usize = 14;
+/// The same of fields: the shortest link has three bytes, and makes a string of 24, two features of 8 and two weights of 12.
+const FIELDS_PER_BYTE: usize = 22;
 /// Bytes of texts and pages from which on a worker gives back the buffers that they filled.
 const KEPT: usize = 256 << 10;
 
@@ -45,6 +51,12 @@ fn features_per_byte(scheme: &Scheme) -> usize {
     features + HTML_PER_BYTE
 }
 
+/// Memory that the fields of documents take for each byte of a body while they are read and sketched, where the scheme looks at them.
+pub(crate) fn fields_per_byte(scheme: &StoredScheme) -> usize {
+    let looks = parse_scheme(scheme.text()).is_ok_and(|scheme| !scheme.fields.is_none());
+    if looks { FIELDS_PER_BYTE } else { 0 }
+}
+
 /// The extractors of one worker, made when they are first needed.
 pub(crate) struct SketchCache {
     sketchers: Vec<(SchemeId, SchemeSketcher)>,
@@ -53,6 +65,8 @@ pub(crate) struct SketchCache {
     longest: usize,
     /// Memory that one text may take.
     most: usize,
+    /// What the scheme of the collection at hand rests on.
+    state: Option<Arc<SchemeState>>,
 }
 
 impl Default for SketchCache {
@@ -90,7 +104,7 @@ pub(crate) struct QuerySketch {
 }
 
 impl SchemeSketcher {
-    fn new(scheme: &StoredScheme) -> Result<Self, ProblemDetails> {
+    fn new(scheme: &StoredScheme, state: Option<&SchemeState>) -> Result<Self, ProblemDetails> {
         let unusable = |reason: String| {
             ProblemDetails::new(
                 StatusCode::CONFLICT,
@@ -102,7 +116,7 @@ impl SchemeSketcher {
         let parsed = parse_scheme(scheme.text()).map_err(|error| unusable(error.to_string()))?;
         Ok(Self {
             scheme: parsed,
-            features: FeatureExtractor::new(&parsed),
+            features: extractor(&parsed, state).map_err(unusable)?,
             per_byte: features_per_byte(&parsed),
             paragraphs: ParagraphHasher::new(&parsed),
             html: HtmlText::new(parsed.html).map_err(|error| unusable(error.to_string()))?,
@@ -123,9 +137,39 @@ impl SchemeSketcher {
         }
     }
 
+    /// The fields that the scheme looks at beside the text.
+    fn fields(&self, content: &RequestContent) -> Result<DocumentFields, ProblemDetails> {
+        if self.scheme.fields.is_none() {
+            return Ok(DocumentFields::default());
+        }
+        content.place.fields.read()
+    }
+
     /// As [`SchemeSketcher::text`], and where `wants_hash` the hash by which equal texts are known: of pages that of all that a
-    /// reader sees, too.
+    /// reader sees, too, and where the scheme looks at fields, of these.
     fn hashed_text<'t>(
+        &mut self,
+        content: &'t RequestContent,
+        fields: &DocumentFields,
+        buffers: &'t mut TextBuffers,
+        wants_hash: bool,
+    ) -> (&'t str, Option<TextHash>) {
+        let has_fields = !self.scheme.fields.is_none();
+        let (text, hash) = self.plain_hashed_text(content, buffers, wants_hash);
+        let with_fields = |TextHash(hash): TextHash| {
+            stored_hash(long_hash(u128::from_le_bytes(hash), Some(fields)))
+        };
+        (
+            text,
+            if has_fields {
+                hash.map(with_fields)
+            } else {
+                hash
+            },
+        )
+    }
+
+    fn plain_hashed_text<'t>(
         &mut self,
         content: &'t RequestContent,
         buffers: &'t mut TextBuffers,
@@ -149,6 +193,16 @@ impl SchemeSketcher {
         self.html.extract_with_visible(page, text, visible);
         (text, Some(stored_hash(seen_text_hash(text, visible))))
     }
+}
+
+/// The features of a scheme, with the table of terms that it names.
+fn extractor(scheme: &Scheme, state: Option<&SchemeState>) -> Result<FeatureExtractor, String> {
+    if !scheme.needs_terms() {
+        return Ok(FeatureExtractor::new(scheme));
+    }
+    let terms = state.and_then(|state| state.terms.as_ref());
+    let terms = terms.ok_or("the collection does not hold the table of terms of its scheme")?;
+    FeatureExtractor::with_terms(scheme, terms).map_err(|error| error.to_string())
 }
 
 impl QuerySketch {
@@ -202,7 +256,13 @@ impl SketchCache {
             buffers: TextBuffers::default(),
             longest: 0,
             most,
+            state: None,
         }
+    }
+
+    /// Says what the scheme of the collection rests on that is worked on next.
+    pub(crate) fn rest_on(&mut self, state: Option<Arc<SchemeState>>) {
+        self.state = state;
     }
 
     /// Gives back what a long text has taken.
@@ -222,8 +282,14 @@ impl SketchCache {
             return ready_key(settings, content, code);
         }
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
-        let (text, text_hash) = sketcher.hashed_text(content, buffers, settings.keep.text_hashes);
-        Ok(text_key(text, &sketcher.features.extract(text), text_hash))
+        let fields = sketcher.fields(content)?;
+        let (text, text_hash) =
+            sketcher.hashed_text(content, &fields, buffers, settings.keep.text_hashes);
+        Ok(text_key(
+            text,
+            &sketcher.features.extract_with(text, &fields),
+            text_hash,
+        ))
     }
 
     /// The parts of a document that a collection keeps, but for what is no part of its content; and where `compares`, all that its
@@ -240,8 +306,9 @@ impl SketchCache {
         }
         let keep = settings.keep;
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
-        let (text, text_hash) = sketcher.hashed_text(content, buffers, keep.text_hashes);
-        let features = sketcher.features.extract(text);
+        let fields = sketcher.fields(content)?;
+        let (text, text_hash) = sketcher.hashed_text(content, &fields, buffers, keep.text_hashes);
+        let features = sketcher.features.extract_with(text, &fields);
         let key = text_key(text, &features, text_hash);
         let mut document = StoredDocument::of_content(key);
         let mut sketch = QuerySketch::of(key);
@@ -253,7 +320,11 @@ impl SketchCache {
             .as_ref()
             .map(|signature| signature.values().to_vec());
         if compares {
-            sketch.set = features.set.to_vec();
+            sketch.set = if sketcher.scheme.fields.is_none() {
+                features.set.to_vec()
+            } else {
+                sketcher.features.extract(text).set.to_vec()
+            };
             sketch.text = Some(text.to_owned());
             sketch.signature = signature;
         }
@@ -286,15 +357,21 @@ impl SketchCache {
             ContentSource::Html(_) => &buffers.text,
             _ => sketcher.text(content, buffers),
         };
-        let features = sketcher.features.extract(text);
+        let fields = sketcher.fields(content)?;
+        let features = sketcher.features.extract_with(text, &fields);
         let keep = settings.keep;
         let signature = keep
             .signatures
             .then(|| sketcher.minhash.signature(features.set));
+        // Of neighbours only texts are kept.
+        let set = match sketcher.scheme.fields.is_none() {
+            true => features.set.to_vec(),
+            false => sketcher.features.extract(text).set.to_vec(),
+        };
         Ok(QuerySketch {
             key,
             text: Some(text.to_owned()),
-            set: features.set.to_vec(),
+            set,
             signature: signature.flatten(),
         })
     }
@@ -365,7 +442,7 @@ impl SketchCache {
         let place = match self.sketchers.iter().position(|(known, _)| *known == id) {
             Some(place) => place,
             None => {
-                let sketcher = SchemeSketcher::new(scheme)?;
+                let sketcher = SchemeSketcher::new(scheme, self.state.as_deref())?;
                 if self.sketchers.len() == MOST {
                     self.sketchers.remove(0);
                 }

@@ -17,6 +17,7 @@ use crate::operations::{
     NeighbourPage, ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome,
 };
 use crate::pair_rule::NeighbourScope;
+use crate::scheme_part::SchemePart;
 use crate::settings::{CollectionSettings, StoredScheme};
 use crate::sync::lock;
 use crate::time::UnixMillis;
@@ -143,6 +144,19 @@ impl Collection {
     /// The settings it was created with, and its current time to live.
     pub fn settings(&self) -> Arc<CollectionSettings> {
         self.shared.engine.settings()
+    }
+
+    /// Tells whether the scheme has parts that its text only names.
+    pub fn has_scheme_parts(&self) -> bool {
+        self.shared.engine.has_parts()
+    }
+
+    /// Reads the parts of the scheme that its text only names, and checks every byte.
+    ///
+    /// # Errors
+    /// Failures of the medium, and damage.
+    pub fn scheme_parts(&self) -> Result<Vec<SchemePart>> {
+        self.shared.engine.parts()
     }
 
     /// Changes how long documents live that are inserted from now on without an end; durable when it returns. Others

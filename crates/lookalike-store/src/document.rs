@@ -460,6 +460,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_document_without_traits_has_the_bytes_that_it_always_had() {
+        let mut document = StoredDocument::new("ab", Fingerprint(0x0102_0304_0506_0708));
+        let plain = [2, b'a', b'b', 1, 8, 7, 6, 5, 4, 3, 2, 1];
+        let encoded = |document: &StoredDocument| {
+            let mut bytes = Vec::new();
+            document.encode(&mut bytes);
+            bytes
+        };
+        assert_eq!(encoded(&document), plain);
+        document.traits = PairTraits {
+            category: 7,
+            length: 300,
+        };
+        // An empty id, the category, and 300 in seven bits a byte.
+        let traits = [0, 7, 0, 0, 0, 0, 0, 0, 0, 0xac, 0x02];
+        assert_eq!(encoded(&document), [&traits[..], &plain].concat());
+    }
+
     proptest! {
         #[test]
         fn a_document_is_read_as_it_was_written(

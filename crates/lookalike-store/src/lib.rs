@@ -52,6 +52,7 @@ mod operations;
 mod pair_rule;
 mod paragraph_hits;
 mod run;
+mod scheme_part;
 mod settings;
 mod store;
 mod sync;
@@ -75,6 +76,7 @@ pub use operations::{
     WriteOp, WriteOutcome,
 };
 pub use pair_rule::{CategoryScope, NeighbourScope, PairRule, PairTraits};
+pub use scheme_part::SchemePart;
 pub use settings::{CollectionSettings, LARGEST_RADIUS, RetainedParts, StoreTuning, StoredScheme};
 pub use store::{Store, StoreId, StoreOptions};
 pub use time::UnixMillis;

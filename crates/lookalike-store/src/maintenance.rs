@@ -232,7 +232,8 @@ pub fn restore(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<Sn
     for name in list.files.keys().filter(|name| name.contains('/')) {
         let (from, to) = (snapshot.join(name), target.join(name));
         // Logs are written on; all other files stay as they are for ever.
-        if name.ends_with(".run") || name.ends_with(".tombstones") {
+        let stays = [".run", ".tombstones", ".part"];
+        if stays.iter().any(|kind| name.ends_with(kind)) {
             link_or_copy(fs, &from, &to)?;
         } else {
             copy_file(fs, &from, &to)?;
@@ -358,8 +359,15 @@ fn salvage_collection(
     store: &Store,
     name: &str,
 ) -> Result<(u64, Vec<StoreError>)> {
-    let settings = engine::settings(&**fs, folder)?;
-    let collection = store.create_collection(name, &settings)?;
+    let (settings, parts) = engine::settings(&**fs, folder)?;
+    let (mut whole, mut damaged) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Ok(part) => whole.push(part),
+            Err(error) => damaged.push(error),
+        }
+    }
+    let collection = store.create_collection_with(name, &settings, &whole)?;
     let (mut batch, mut count, mut time) = (Vec::new(), 0, UnixMillis(0));
     let mut write = |batch: &mut Vec<WriteOp>, time: UnixMillis| {
         count += batch.len() as u64;
@@ -375,7 +383,8 @@ fn salvage_collection(
         }
     })?;
     write(&mut batch, time)?;
-    Ok((count, lost))
+    damaged.extend(lost);
+    Ok((count, damaged))
 }
 
 fn into_write(change: LogChange<StoredDocument>) -> WriteOp {

@@ -12,13 +12,14 @@ use crate::checksum::{FileIdentity, whole_file};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileSystem, read_whole, write_all};
 use crate::pair_rule::PairRule;
+use crate::scheme_part::{PartEntry, SchemePart};
 use crate::settings::{CollectionSettings, RetainedParts, StoredScheme};
 
 pub(crate) const MANIFEST: &str = "MANIFEST";
 const NEW: &str = "MANIFEST.new";
 /// Version of a manifest of which every program knows all, and of one that names what came later.
 const VERSION: u32 = 1;
-const WITH_PAIRS: u32 = 2;
+const WITH_MORE: u32 = 2;
 /// Largest number of a file or frame. They are counted from one on: no collection gets there.
 pub(crate) const LARGEST_NUMBER: u64 = 1 << 62;
 
@@ -51,6 +52,9 @@ pub(crate) struct CollectionManifest {
     pub(crate) runs: Vec<RunEntry>,
     /// The latest time that documents were dropped by, in milliseconds since 1970.
     pub(crate) time: u64,
+    /// Parts of the scheme; left out where it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) parts: Vec<PartEntry>,
 }
 
 /// A rule for paragraphs, by its name.
@@ -105,12 +109,19 @@ fn millis(duration: Duration) -> u64 {
 }
 
 impl CollectionManifest {
-    pub(crate) fn new(settings: &CollectionSettings, collection: u64, key: u128) -> Self {
+    pub(crate) fn new(
+        settings: &CollectionSettings,
+        parts: &[SchemePart],
+        collection: u64,
+        key: u128,
+    ) -> Self {
+        let numbered = parts.iter().zip(2..);
+        let parts: Vec<PartEntry> = numbered
+            .map(|(part, number)| PartEntry::new(part, FileIdentity { collection, number }))
+            .collect();
+        let is_plain = settings.pairs.is_open() && parts.is_empty();
         Self {
-            version: match settings.pairs.is_open() {
-                true => VERSION,
-                false => WITH_PAIRS,
-            },
+            version: if is_plain { VERSION } else { WITH_MORE },
             collection,
             key: format!("{key:032x}"),
             scheme: settings.scheme.clone(),
@@ -119,11 +130,12 @@ impl CollectionManifest {
             keep: settings.keep,
             paragraphs: settings.paragraphs,
             pairs: settings.pairs.clone(),
-            next_file: 2,
+            next_file: 2 + parts.len() as u64,
             frame: 1,
             logs: vec![1],
             runs: Vec::new(),
             time: 0,
+            parts,
         }
     }
 
@@ -157,7 +169,7 @@ impl CollectionManifest {
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Self> {
         read_checked(fs, folder, MANIFEST, "the catalog").and_then(|manifest: Self| {
             let path = folder.join(MANIFEST);
-            if (VERSION..=WITH_PAIRS).contains(&manifest.version) {
+            if (VERSION..=WITH_MORE).contains(&manifest.version) {
                 return match manifest.contradiction() {
                     Some(what) => Err(StoreError::damaged(&path, 0, what)),
                     None => Ok(manifest),
@@ -167,7 +179,7 @@ impl CollectionManifest {
             Err(StoreError::Version {
                 path,
                 found,
-                known: WITH_PAIRS,
+                known: WITH_MORE,
             })
         })
     }
@@ -178,6 +190,7 @@ impl CollectionManifest {
         let files = runs
             .flat_map(|run| [Some(run.file), run.tombstones])
             .flatten();
+        let files = files.chain(self.parts.iter().map(|part| part.file));
         let mut files: Vec<u64> = files.chain(self.logs.iter().copied()).collect();
         files.sort_unstable();
         if self.logs.is_empty() {
@@ -270,4 +283,32 @@ pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
         let what = format!("unexpected content: {error}");
         StoreError::damaged(&path, error.column() as u64, what)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike::Scheme;
+
+    use super::*;
+
+    #[test]
+    fn what_came_later_stands_in_manifests_of_version_2_only() {
+        let plain = CollectionSettings::new(&Scheme::default());
+        let ruled = plain.clone().pairs(PairRule::default().within("site"));
+        let part = [SchemePart::new("terms", vec![7])];
+        for (settings, parts, version) in [
+            (&plain, &[][..], 1),
+            (&ruled, &[], 2),
+            (&plain, &part[..], 2),
+        ] {
+            let manifest = CollectionManifest::new(settings, parts, 1, 2);
+            let json = serde_json::to_value(&manifest).expect("plain values");
+            assert_eq!(json["version"], version);
+            assert_eq!(json.get("pairs").is_some(), !settings.pairs.is_open());
+            assert_eq!(json.get("parts").is_some(), !parts.is_empty());
+            let read: CollectionManifest = serde_json::from_value(json).expect("its own");
+            assert_eq!(read, manifest);
+            assert_eq!(read.contradiction(), None);
+        }
+    }
 }

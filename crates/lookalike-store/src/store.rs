@@ -19,6 +19,7 @@ use crate::engine::{CollectionEngine, CollectionSecrets};
 use crate::error::{Result, StoreError};
 use crate::fs::{FileLock, FileSystem, LockError, RealFs};
 use crate::manifest::{MANIFEST, read_checked, replace_checked};
+use crate::scheme_part::{self, SchemePart};
 use crate::settings::{CollectionSettings, StoreTuning};
 
 pub(crate) const CATALOG: &str = "CATALOG";
@@ -168,7 +169,7 @@ pub(crate) fn is_file_name(name: &str) -> bool {
     let numbered =
         (8..=20).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
     [MANIFEST, CLEAN_SHUTDOWN].contains(&name)
-        || (numbered && ["log", "run", "tombstones"].contains(&kind))
+        || (numbered && ["log", "run", "tombstones", scheme_part::KIND].contains(&kind))
 }
 
 /// Takes the lock of a store.
@@ -347,6 +348,20 @@ impl Store {
         name: &str,
         settings: &CollectionSettings,
     ) -> Result<Arc<Collection>> {
+        self.create_collection_with(name, settings, &[])
+    }
+
+    /// As [`Store::create_collection`], with parts of the scheme that its text only names. One that is there has those it was made with:
+    /// equal schemes name equal parts.
+    ///
+    /// # Errors
+    /// As [`Store::create_collection`].
+    pub fn create_collection_with(
+        &self,
+        name: &str,
+        settings: &CollectionSettings,
+        parts: &[SchemePart],
+    ) -> Result<Arc<Collection>> {
         check_name(name)?;
         let mut state = self.state();
         if let Some(opened) = state.collections.get(name) {
@@ -372,7 +387,8 @@ impl Store {
         }
         let secrets = self.new_secrets(name);
         let identity = secrets.identity;
-        CollectionEngine::create(&*self.fs, &folder, settings, secrets, &self.options.tuning)?;
+        let tuning = &self.options.tuning;
+        CollectionEngine::create(&*self.fs, &folder, settings, parts, secrets, tuning)?;
         self.fs.sync_dir(&parent).map_err(failed)?;
         let mut catalog = state.catalog.clone();
         catalog.collections.insert(name.to_owned(), identity);

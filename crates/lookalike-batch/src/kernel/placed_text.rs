@@ -1,8 +1,8 @@
 //! Identity of a text: the class that it belongs to.
 
 use lookalike::DocumentFields;
-pub(crate) use lookalike_corpus::category_hash;
 use lookalike_corpus::{VisibleText, text_hash};
+pub(crate) use lookalike_corpus::{category_hash, hash_with, long_hash};
 
 /// The text of a class and where it belongs.
 #[derive(Clone, Copy)]
@@ -58,38 +58,6 @@ impl<'t> PlacedText<'t> {
         }
         first_128(&hasher.finalize())
     }
-}
-
-/// First 128 bits of the BLAKE3 hash of a text and its fields, each behind its length.
-pub(crate) fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
-    let mut hasher = blake3::Hasher::new();
-    let mut part = |part: &str| {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    };
-    part(text);
-    for anchor in &fields.anchors {
-        part("anchor");
-        part(&anchor.text);
-        part(&anchor.before);
-        part(&anchor.after);
-    }
-    for (name, links) in [("in", &fields.in_links), ("out", &fields.out_links)] {
-        part(name);
-        links.iter().for_each(|link| part(link));
-    }
-    first_128(&hasher.finalize())
-}
-
-/// The hash of a text that is not there, by that of its bytes, and of its fields.
-pub(crate) fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128 {
-    let Some(fields) = fields else {
-        return of_bytes;
-    };
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&of_bytes.to_le_bytes());
-    hasher.update(&hash_with("", fields).to_le_bytes());
-    first_128(&hasher.finalize())
 }
 
 fn first_128(hash: &blake3::Hash) -> u128 {

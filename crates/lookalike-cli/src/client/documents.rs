@@ -2,6 +2,8 @@
 
 use std::io::{BufWriter, Write, stdout};
 
+use lookalike::scheme::FieldWeights;
+use lookalike::{DocumentFields, Scheme};
 use lookalike_batch::{FieldTally, SkippedRows};
 use lookalike_corpus::{Category, InputOptions, Parser, TextState};
 use serde_json::{Value, json};
@@ -276,8 +278,10 @@ impl<'a> DocumentOperation<'a> {
 
     /// Sends all documents.
     fn send(&self, client: &ServiceClient, arguments: &SentDocuments) -> Result<(), Failure> {
+        let asked = AskedFields::of(client, &arguments.collection)?;
         let options = InputOptions {
-            category: self.category(client, &arguments.collection)?,
+            category: asked.category.filter(|_| self.name != "paragraphs"),
+            fields: asked.fields,
             ..arguments.input.options(None)
         };
         let spool = tempfile::tempdir()?;
@@ -298,7 +302,7 @@ impl<'a> DocumentOperation<'a> {
         };
         let losses = &arguments.input.losses;
         let (mut skipped, mut sent) = (SkippedRows::default(), 0_u64);
-        let mut without_category = 0;
+        let (mut without_category, mut linked) = (0, 0_u64);
         let mut fields = FieldTally::default();
         inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
         for chunk in inputs.chunks(&options) {
@@ -323,6 +327,8 @@ impl<'a> DocumentOperation<'a> {
                             Some(category) => item["category"] = json!(category),
                             None => without_category += 1,
                         }
+                        add_fields(&record.fields, &mut item);
+                        linked += u64::from(!record.fields.is_empty());
                         if self.names_documents() {
                             item["id"] = json!(record.id);
                         }
@@ -353,11 +359,23 @@ impl<'a> DocumentOperation<'a> {
         }
         batch.send()?;
         batch.out.flush()?;
-        fields.check(&inputs, &options)?;
+        // What the collection looks at was not asked for here.
+        let given = InputOptions {
+            category: None,
+            fields: FieldWeights::default(),
+            ..options.clone()
+        };
+        fields.check(&inputs, &given)?;
         if let (Some(category), 1..) = (&options.category, without_category) {
             let count = console::grouped(without_category);
             console::warning(&format!(
                 "{count} records have no {category}: they form a category of their own"
+            ));
+        }
+        if !options.fields.is_none() && linked == 0 && sent > 0 {
+            console::warning(&format!(
+                "the collection looks at {}, which no record has",
+                options.fields
             ));
         }
         let skipped = skipped.finish();
@@ -365,24 +383,50 @@ impl<'a> DocumentOperation<'a> {
         losses.end(&skipped)
     }
 
-    /// The category that the collection compares, if it does.
-    fn category(&self, client: &ServiceClient, name: &str) -> Result<Option<Category>, Failure> {
-        if self.name == "paragraphs" {
-            return Ok(None);
-        }
-        let shown = client.json("GET", &collection(name, ""), None)?;
-        let named = shown["within"].as_str().or(shown["across"].as_str());
-        let parsed = named.map(|name| name.parse::<Category>()).transpose();
-        parsed.map_err(|error| {
-            Failure::Failed(format!(
-                "the service names a category that cannot be read: {error}"
-            ))
-        })
-    }
-
     /// True if the service wants to know what the documents are called.
     fn names_documents(&self) -> bool {
         self.kept_for.is_some() || self.name == "paragraphs"
+    }
+}
+
+/// Fields of records that a collection looks at.
+struct AskedFields {
+    category: Option<Category>,
+    fields: FieldWeights,
+}
+
+impl AskedFields {
+    fn of(client: &ServiceClient, name: &str) -> Result<Self, Failure> {
+        let shown = client.json("GET", &collection(name, ""), None)?;
+        let named = shown["within"].as_str().or(shown["across"].as_str());
+        let category = named.map(|name| name.parse::<Category>()).transpose();
+        let category = category.map_err(|error| {
+            Failure::Failed(format!(
+                "the service names a category that cannot be read: {error}"
+            ))
+        })?;
+        // A scheme that this program cannot read is the business of the service.
+        let scheme = shown["scheme"].as_str().and_then(|text| text.parse().ok());
+        let fields = scheme.map_or_else(FieldWeights::default, |scheme: Scheme| scheme.fields);
+        Ok(Self { category, fields })
+    }
+}
+
+/// Gives an item the fields that the collection looks at.
+fn add_fields(fields: &DocumentFields, item: &mut Value) {
+    let anchors = fields.anchors.iter();
+    let anchors: Vec<Value> = anchors
+        .map(|anchor| json!({"text": anchor.text, "before": anchor.before, "after": anchor.after}))
+        .collect();
+    let links = [
+        ("in_links", &fields.in_links),
+        ("out_links", &fields.out_links),
+    ];
+    if !anchors.is_empty() {
+        item["anchors"] = anchors.into();
+    }
+    for (name, links) in links.into_iter().filter(|(_, links)| !links.is_empty()) {
+        item[name] = json!(links);
     }
 }
 

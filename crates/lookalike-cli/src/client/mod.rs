@@ -6,6 +6,7 @@ mod exported;
 mod http;
 mod output;
 mod overlap;
+mod terms;
 
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
@@ -188,6 +189,10 @@ struct CreateArguments {
     #[arg(long, value_name = "TEXT")]
     scheme: Option<String>,
 
+    /// Table that `lookalike terms` made, which the scheme rests on; without --scheme its features, weighted by idf
+    #[arg(long, value_name = "FILE")]
+    terms: Option<PathBuf>,
+
     /// Parts of documents to keep beside fingerprints and hashes of texts: texts, signatures, paragraphs
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     keep: Vec<String>,
@@ -274,10 +279,21 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
         keep.insert("text_hashes".to_owned(), Value::Bool(false));
     }
     let mut body = json!({"keep": keep});
+    if let Some(path) = &arguments.terms {
+        terms::add(path, arguments.scheme.as_deref(), &mut body)?;
+    }
     let given = [
         ("radius", arguments.radius.map(Value::from)),
         ("ttl_seconds", arguments.ttl.map(Value::from)),
-        ("scheme", arguments.scheme.clone().map(Value::from)),
+        (
+            "scheme",
+            // With a table it stands there already.
+            arguments
+                .scheme
+                .clone()
+                .filter(|_| arguments.terms.is_none())
+                .map(Value::from),
+        ),
         ("paragraphs", arguments.paragraphs.clone().map(Value::from)),
         ("within", arguments.within.clone().map(Value::from)),
         ("across", arguments.across.clone().map(Value::from)),

@@ -40,6 +40,9 @@ struct OpenCollectionInfo {
     scheme: String,
     /// 16 hexadecimal digits.
     scheme_id: String,
+    /// Table of terms that the scheme rests on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terms: Option<TermsInfo>,
     /// Largest distance of a query.
     radius: u32,
     /// `null`: documents live for ever, unless they have a time of their own.
@@ -68,6 +71,30 @@ struct OpenCollectionInfo {
     compacting: bool,
     /// False when its disk failed.
     writable: bool,
+}
+
+/// A table of terms, which a collection holds.
+#[derive(Serialize, JsonSchema)]
+struct TermsInfo {
+    /// Its id, which stands in the scheme: 16 hexadecimal digits.
+    id: String,
+    /// Documents that were counted.
+    documents: u64,
+    /// Features that two of them or more have.
+    features: usize,
+}
+
+impl TermsInfo {
+    /// Of a collection whose table can be read; requests tell why one cannot.
+    fn of(app: &AppState, collection: &Collection) -> Option<Self> {
+        let state = app.scheme_states.of(collection).ok().flatten()?;
+        let terms = state.terms.as_ref()?;
+        Some(Self {
+            id: terms.id().to_string(),
+            documents: terms.documents(),
+            features: terms.len(),
+        })
+    }
 }
 
 impl CollectionResponse {
@@ -99,6 +126,7 @@ impl OpenCollectionInfo {
         Self {
             scheme: settings.scheme.text().to_owned(),
             scheme_id: settings.scheme.id().to_string(),
+            terms: TermsInfo::of(app, collection),
             radius: settings.radius,
             ttl_seconds: settings.time_to_live.map(|life| life.as_secs()),
             keep: settings.keep.into(),
@@ -155,7 +183,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ProblemDetails> {
     let by = request.by.clone();
     let work = move |app: &AppState, name: String, body: crate::request::ReceivedBody| {
-        let settings = object::<NewCollection>(&body.bytes, body.format)?.settings()?;
+        let (settings, parts) = object::<NewCollection>(&body.bytes, body.format)?.settings()?;
         let known = app.store.collections();
         let is_new = known.iter().all(|(other, _)| *other != name);
         let most = app.limits.collections;
@@ -167,7 +195,7 @@ pub(crate) async fn create(
                 "remove one, or raise the limit of the service",
             ));
         }
-        let collection = app.store.create_collection(&name, &settings)?;
+        let collection = app.store.create_collection_with(&name, &settings, &parts)?;
         if is_new {
             let entry = LogEntry::new(LogLevel::Info, "collection-created");
             app.log_change(entry.with("collection", name.as_str()), by.as_ref());

@@ -21,7 +21,7 @@ use crate::request::{
 use crate::request_memory::WorkPermit;
 use crate::response::with_permit;
 use crate::scheme::default_scheme;
-use crate::sketch_cache::{SketchCache, scratch_per_byte};
+use crate::sketch_cache::{SketchCache, fields_per_byte, scratch_per_byte};
 use crate::worker_pool::run_inline;
 
 /// Requests that wait to be written before more are refused.
@@ -167,14 +167,18 @@ fn sketch_bytes(app: &AppState, name: &str, body: &ReceivedBody) -> usize {
     if body.format == BodyFormat::Packed || body.bytes.len() <= SMALL {
         return 0;
     }
-    let per_byte = match app.store.try_collection(name) {
-        Some(Ok(collection)) => scratch_per_byte(&collection.settings().scheme),
+    let (per_byte, of_fields) = match app.store.try_collection(name) {
+        Some(Ok(collection)) => {
+            let scheme = &collection.settings().scheme;
+            (scratch_per_byte(scheme), fields_per_byte(scheme))
+        }
         // It will be refused.
-        Some(Err(_)) => 0,
+        Some(Err(_)) => (0, 0),
         // It waits for a collection that is being made or removed.
-        None => scratch_per_byte(&StoredScheme::from(&default_scheme())),
+        None => (scratch_per_byte(&StoredScheme::from(&default_scheme())), 0),
     };
-    longest_string(&body.bytes).saturating_mul(per_byte)
+    let of_text = longest_string(&body.bytes).saturating_mul(per_byte);
+    of_text.saturating_add(body.bytes.len().saturating_mul(of_fields))
 }
 
 /// Bytes of the longest string of a JSON text, at least: where there is none, nothing is sketched.
@@ -220,6 +224,7 @@ impl<O> CollectionRequest<O> {
         let bytes = cost.of(&body, app.limits.batch) + sketch_bytes(&app, &name, &body);
         let permit = app.memory.work(bytes).await?;
         let task = |app: &AppState, cache: &mut SketchCache, collection: Arc<Collection>, body| {
+            cache.rest_on(app.scheme_states.of(&collection)?);
             work(CollectionTask {
                 cache,
                 settings: collection.settings(),

@@ -1,5 +1,6 @@
 //! Operations on documents: one, or a batch in one step.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -235,17 +236,20 @@ pub(crate) async fn check_and_insert(
             neighbours.page.limit
         };
         let submitted = task.submit(writes.collect(), limit)?;
-        Ok((submitted, owns, shape, task.settings))
+        Ok((submitted, owns, shape, task.collection))
     };
     // What is found is read by the thread that writes.
     let cost = RequestCost {
         quick: true,
         ..neighbours_cost(neighbours)
     };
-    let ((submitted, owns, shape, settings), permit) = request.on_worker(cost, work).await?;
+    let ((submitted, owns, shape, collection), permit) = request.on_worker(cost, work).await?;
+    let settings = collection.settings();
     let verifies = neighbours.verifies(&settings) && shape != ItemsShape::Packed;
     let outcomes = submitted.wait().await?;
+    let on_worker = Arc::clone(&app);
     let done = move |cache: &mut SketchCache| {
+        cache.rest_on(on_worker.scheme_states.of(&collection)?);
         let outcomes = outcomes.into_iter().zip(&owns);
         let answers = outcomes.filter_map(|(outcome, sketch)| match outcome {
             WriteOutcome::Checked {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use lookalike::{Fingerprint, ParagraphRule};
 use lookalike_corpus::Category;
 use lookalike_store::{
-    CollectionSettings, LARGEST_RADIUS, PairRule, RetainedParts, StoredScheme, TextHash, UnixMillis,
+    CollectionSettings, LARGEST_RADIUS, PairRule, RetainedParts, SchemePart, StoredScheme,
+    TextHash, UnixMillis,
 };
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -15,9 +16,11 @@ use serde_json::value::RawValue;
 use super::exported::there;
 use super::items::RequestItem;
 use super::packed::PackedReader;
+use super::sent_fields::{AnchorItem, SentFields};
 use crate::content::{ContentPlace, ContentSource, RequestContent};
 use crate::problem::ProblemDetails;
 use crate::scheme::{default_scheme, usable_scheme};
+use crate::scheme_state::sent_parts;
 
 /// Longest id in bytes.
 pub(crate) const LONGEST_ID: usize = 2048;
@@ -135,6 +138,15 @@ pub(crate) struct ContentItem {
     url: Option<String>,
     /// Bytes of the text; needed beside a fingerprint only, where the collection compares lengths.
     length: Option<u32>,
+    /// Links to it, where the scheme of the collection looks at them.
+    #[schemars(with = "Option<Vec<AnchorItem>>")]
+    anchors: Option<Box<RawValue>>,
+    /// Addresses of pages that link to it, likewise.
+    #[schemars(with = "Option<Vec<String>>")]
+    in_links: Option<Box<RawValue>>,
+    /// Addresses of pages that it links to, likewise.
+    #[schemars(with = "Option<Vec<String>>")]
+    out_links: Option<Box<RawValue>>,
 }
 
 /// A document to be kept: an id and exactly one of fingerprint, text and html.
@@ -162,6 +174,15 @@ pub(crate) struct NewDocument {
     url: Option<String>,
     /// Bytes of the text; needed beside a fingerprint only, where the collection compares lengths.
     length: Option<u32>,
+    /// Links to it, where the scheme of the collection looks at them.
+    #[schemars(with = "Option<Vec<AnchorItem>>")]
+    anchors: Option<Box<RawValue>>,
+    /// Addresses of pages that link to it, likewise.
+    #[schemars(with = "Option<Vec<String>>")]
+    in_links: Option<Box<RawValue>>,
+    /// Addresses of pages that it links to, likewise.
+    #[schemars(with = "Option<Vec<String>>")]
+    out_links: Option<Box<RawValue>>,
     /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
     #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
@@ -279,6 +300,8 @@ pub(crate) struct NewCollection {
     /// Largest distance of a query: 0 to 16, 3 unless told otherwise.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
+    /// The table of terms that the scheme names, if it needs one: the file that `lookalike terms` made, in base64.
+    terms: Option<String>,
     /// Lifetime of documents without one of their own; forever by default.
     #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
@@ -421,6 +444,9 @@ impl RequestItem for ContentItem {
             category: None,
             url: None,
             length: None,
+            anchors: None,
+            in_links: None,
+            out_links: None,
         })
     }
 }
@@ -431,6 +457,11 @@ impl ContentItem {
             category: self.category,
             url: self.url,
             length: self.length,
+            fields: SentFields {
+                anchors: self.anchors,
+                in_links: self.in_links,
+                out_links: self.out_links,
+            },
         };
         exactly_one(
             self.fingerprint,
@@ -454,6 +485,9 @@ impl RequestItem for NewDocument {
             category: None,
             url: None,
             length: None,
+            anchors: None,
+            in_links: None,
+            out_links: None,
             ttl_seconds: None,
             expires_ms: None,
             metadata: None,
@@ -489,6 +523,11 @@ impl NewDocument {
             category: self.category,
             url: self.url,
             length: self.length,
+            fields: SentFields {
+                anchors: self.anchors,
+                in_links: self.in_links,
+                out_links: self.out_links,
+            },
         };
         let content = exactly_one(
             self.fingerprint,
@@ -590,11 +629,13 @@ impl From<RetainedParts> for KeptParts {
 }
 
 impl NewCollection {
-    pub(crate) fn settings(self) -> Result<CollectionSettings, ProblemDetails> {
+    /// The settings, and the parts of the scheme that its text only names.
+    pub(crate) fn settings(self) -> Result<(CollectionSettings, Vec<SchemePart>), ProblemDetails> {
         let scheme = match self.scheme {
             Some(text) => usable_scheme(&text)?,
             None => default_scheme(),
         };
+        let parts = sent_parts(&scheme, self.terms.as_deref())?;
         let mut settings = CollectionSettings::new(&scheme);
         settings.scheme = StoredScheme::from(&scheme);
         settings.radius = self.radius.unwrap_or(settings.radius);
@@ -616,8 +657,8 @@ impl NewCollection {
                 "the collection keeps no paragraphs, but names what ends one",
                 "set `keep.paragraphs`, or leave `paragraphs` out",
             )),
-            Some(rule) => Ok(settings.paragraphs(rule.into())),
-            None => Ok(settings),
+            Some(rule) => Ok((settings.paragraphs(rule.into()), parts)),
+            None => Ok((settings, parts)),
         }
     }
 }

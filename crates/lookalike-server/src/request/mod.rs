@@ -6,6 +6,7 @@ mod fields;
 mod items;
 mod options;
 pub(crate) mod packed;
+mod sent_fields;
 
 pub(crate) use body::{BodyFormat, ReceivedBody, body_format, receive};
 pub(crate) use exported::ExportedDocument;
@@ -21,3 +22,4 @@ pub(crate) use options::{
     CheckAndInsertOptions, CopiesOptions, CopyScope, GetOptions, InsertOptions, NeighbourOptions,
     PageOptions, QueryOptions, RerankOptions, ScopeOptions,
 };
+pub(crate) use sent_fields::SentFields;

@@ -25,6 +25,7 @@ use crate::log::LogWriter;
 use crate::manifest::{CollectionManifest, ReplaceError};
 use crate::pair_rule::PairRule;
 use crate::run::RunOptions;
+use crate::scheme_part::{PartEntry, SchemePart};
 use crate::settings::{CollectionSettings, RetainedParts, StoreTuning};
 use crate::sync::{lock, read_lock, write_lock};
 use crate::time::UnixMillis;
@@ -48,6 +49,7 @@ pub(crate) struct CollectionEngine {
     radius: u32,
     keep: RetainedParts,
     pairs: PairRule,
+    has_parts: bool,
     tuning: StoreTuning,
     hasher: IdHasher,
     view: RwLock<CollectionView>,
@@ -113,6 +115,21 @@ impl CollectionEngine {
     /// Settings of the collection.
     pub(crate) fn settings(&self) -> Arc<CollectionSettings> {
         Arc::clone(&read_lock(&self.settings))
+    }
+
+    /// Tells whether the scheme has parts.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.has_parts
+    }
+
+    /// The parts of the scheme, read and checked.
+    pub(crate) fn parts(&self) -> Result<Vec<SchemePart>> {
+        let (parts, collection) = {
+            let manifest = &self.writer().manifest;
+            (manifest.parts.clone(), manifest.collection)
+        };
+        let read = |part: &PartEntry| part.read(&*self.fs, &self.folder, collection);
+        parts.iter().map(read).collect()
     }
 
     /// Changes how long documents live that are inserted from now on without an end.

@@ -19,6 +19,7 @@ use crate::log::{
 use crate::manifest::{CollectionManifest, MANIFEST, RunEntry};
 use crate::memtable::MemTable;
 use crate::run::StoredRun;
+use crate::scheme_part::{self, SchemePart, check_parts};
 use crate::settings::{CollectionSettings, StoreTuning};
 use crate::time::UnixMillis;
 use crate::tombstones;
@@ -43,12 +44,17 @@ impl CollectionEngine {
         fs: &dyn FileSystem,
         folder: &Path,
         settings: &CollectionSettings,
+        parts: &[SchemePart],
         secrets: CollectionSecrets,
         tuning: &StoreTuning,
     ) -> Result<()> {
         settings.check()?;
+        check_parts(parts)?;
         let CollectionSecrets { identity, key } = secrets;
-        let manifest = CollectionManifest::new(settings, identity, key);
+        let manifest = CollectionManifest::new(settings, parts, identity, key);
+        for (entry, part) in manifest.parts.iter().zip(parts) {
+            entry.write(fs, folder, part)?;
+        }
         let header = LogHeader {
             collection: identity,
             file: 1,
@@ -101,6 +107,7 @@ impl CollectionEngine {
             radius: settings.radius,
             keep: settings.keep,
             pairs: settings.pairs.clone(),
+            has_parts: !manifest.parts.is_empty(),
             settings: RwLock::new(Arc::new(settings)),
             tuning,
             hasher,
@@ -149,6 +156,9 @@ impl OpenedFiles {
     fn read(fs: &dyn FileSystem, folder: &Path, after_crash: AfterCrash) -> Result<Self> {
         let manifest = CollectionManifest::read(fs, folder)?;
         let settings = manifest.settings();
+        // Every byte is looked at now, but none stays in memory.
+        let mut parts = manifest.parts.iter();
+        parts.try_for_each(|part| part.read(fs, folder, manifest.collection).map(drop))?;
         let clean_shutdown = CleanShutdown::read(fs, folder)?;
         let hasher = IdHasher::new(manifest.key());
         let (mut runs, mut listed) = (Vec::new(), HashMap::new());
@@ -467,6 +477,8 @@ fn remove_orphans(
         .iter()
         .map(|&log| file_path(folder, log, "log"))
         .collect();
+    let parts = manifest.parts.iter();
+    named.extend(parts.map(|part| file_path(folder, part.file, scheme_part::KIND)));
     for run in &manifest.runs {
         named.insert(file_path(folder, run.file, "run"));
         named.extend(
@@ -477,7 +489,8 @@ fn remove_orphans(
     let ours = |name: &String| {
         let (number, kind) = name.split_once('.').unwrap_or((name, ""));
         let numbered = number.len() >= 8 && number.bytes().all(|byte| byte.is_ascii_digit());
-        (numbered && ["log", "run", "tombstones"].contains(&kind)) || kind == "new"
+        (numbered && ["log", "run", "tombstones", scheme_part::KIND].contains(&kind))
+            || kind == "new"
     };
     let names = fs.list(folder).unwrap_or_default().into_iter();
     let orphans = names.filter(|name| ours(name) && !named.contains(&folder.join(name)));
@@ -532,9 +545,15 @@ fn check_ids(opened: &OpenedFiles) -> Result<()> {
     Ok(())
 }
 
-/// The settings of a collection that may be damaged otherwise.
-pub(crate) fn settings(fs: &dyn FileSystem, folder: &Path) -> Result<CollectionSettings> {
-    CollectionManifest::read(fs, folder).map(|manifest| manifest.settings())
+/// The settings of a collection that may be damaged otherwise, and the parts of its scheme, or why they cannot be read.
+pub(crate) fn settings(
+    fs: &dyn FileSystem,
+    folder: &Path,
+) -> Result<(CollectionSettings, Vec<Result<SchemePart>>)> {
+    let manifest = CollectionManifest::read(fs, folder)?;
+    let parts = manifest.parts.iter();
+    let parts = parts.map(|part| part.read(fs, folder, manifest.collection));
+    Ok((manifest.settings(), parts.collect()))
 }
 
 /// Hands on everything that can be read, as changes in order and the time of them: first the documents of runs,

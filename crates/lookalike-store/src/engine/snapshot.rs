@@ -7,6 +7,7 @@ use crate::clean_shutdown::CleanShutdown;
 use crate::error::{Result, StoreError};
 use crate::file_copy::{copy_file, link_or_copy};
 use crate::fs::{read_exact, write_all};
+use crate::scheme_part;
 use crate::time::UnixMillis;
 
 impl CollectionEngine {
@@ -15,6 +16,10 @@ impl CollectionEngine {
         let mut writer = self.writer();
         self.ensure_manifest_certain(&mut writer)?;
         let (fs, manifest) = (&*self.fs, &writer.manifest);
+        for part in &manifest.parts {
+            let (file, kind) = (part.file, scheme_part::KIND);
+            link_or_copy(fs, &self.path(file, kind), &file_path(target, file, kind))?;
+        }
         for run in &manifest.runs {
             let files = [
                 Some((run.file, "run")),

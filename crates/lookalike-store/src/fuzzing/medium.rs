@@ -10,6 +10,7 @@ use crate::engine::{CollectionEngine, CollectionSecrets, WriteRequest};
 use crate::fs::{FileSystem, SimulatedFs, write_all};
 use crate::maintenance::list_snapshot;
 use crate::operations::WriteOp;
+use crate::scheme_part::SchemePart;
 use crate::settings::{CollectionSettings, StoreTuning};
 use crate::store::{StoreCatalog, collection_folder};
 use crate::time::UnixMillis;
@@ -116,6 +117,7 @@ pub(super) fn medium() -> SimulatedFs {
         &fs,
         &folder(),
         &settings(),
+        &[SchemePart::new("terms", b"a table of terms".to_vec())],
         CollectionSecrets {
             identity: IDENTITY,
             key: 4711,

@@ -11,6 +11,7 @@ mod model;
 mod model_runs;
 #[path = "../../../lookalike-corpus/tests/fuzzing/mutate.rs"]
 mod mutate;
+mod parts;
 mod random_writes;
 mod removal;
 mod rng;

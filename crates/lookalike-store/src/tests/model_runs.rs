@@ -29,6 +29,7 @@ pub(crate) fn create(
         fs,
         Path::new(FOLDER),
         &random_writes.settings,
+        &random_writes.parts,
         CollectionSecrets {
             identity: IDENTITY,
             key: 4711,

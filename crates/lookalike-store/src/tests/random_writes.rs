@@ -8,6 +8,7 @@ use super::rng::TestRng;
 use crate::document::{ContentKey, StoredDocument, StoredParagraph, TextHash};
 use crate::operations::{InsertWhen, WriteOp};
 use crate::pair_rule::{CategoryScope, NeighbourScope, PairRule, PairTraits};
+use crate::scheme_part::SchemePart;
 use crate::settings::StoreTuning;
 use crate::settings::{CollectionSettings, RetainedParts};
 use crate::time::UnixMillis;
@@ -37,6 +38,7 @@ pub(crate) struct RandomWrites {
     pub(crate) rng: TestRng,
     pub(crate) settings: CollectionSettings,
     pub(crate) now: UnixMillis,
+    pub(crate) parts: Vec<SchemePart>,
     ids: u64,
     centres: u64,
 }
@@ -63,6 +65,7 @@ impl RandomWrites {
         Self {
             rng,
             settings,
+            parts: vec![SchemePart::new("terms", seed.to_le_bytes().to_vec())],
             now: UnixMillis(1000),
             ids,
             centres,

@@ -1,0 +1,37 @@
+//! Tables of terms that collections are created with.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use lookalike::{Scheme, Sketch, Terms, Weight};
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Adds the table of a file to the settings of a new collection, and a scheme that names it.
+pub(super) fn add(path: &Path, scheme: Option<&str>, body: &mut Value) -> Result<(), Failure> {
+    let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let terms = Terms::from_bytes(&bytes, None).map_err(|error| failed(error.to_string()))?;
+    let scheme = match scheme {
+        Some(text) => text
+            .parse()
+            .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?,
+        None => Scheme {
+            sketch: Sketch::Simhash,
+            weight: Weight::Idf,
+            ..*terms.scheme()
+        },
+    };
+    let named = Scheme {
+        terms: scheme.terms.or(Some(terms.id())),
+        ..scheme
+    };
+    terms
+        .ensure_fits(&named)
+        .map_err(|error| failed(error.to_string()))?;
+    body["scheme"] = named.to_string().into();
+    body["terms"] = BASE64_STANDARD.encode(&bytes).into();
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Parts of a scheme that its text only names, such as a table of terms: files beside the documents, written when the collection is
+//! made and never changed. Their lengths and checks stand in the manifest.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checksum::{FileChecksum, FileIdentity};
+use crate::engine::file_path;
+use crate::error::{Result, StoreError};
+use crate::fs::{FileSystem, read_exact, write_all};
+use crate::manifest::MANIFEST;
+
+/// Kind of the files of parts.
+pub(crate) const KIND: &str = "part";
+/// Longest name of a part.
+const LONGEST_NAME: usize = 32;
+
+/// A part of a collection's scheme, whose text only names it. The store keeps its bytes as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemePart {
+    /// Its name: a-z and -.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl SchemePart {
+    /// A part of this name.
+    pub fn new(name: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self {
+            name: name.into(),
+            bytes,
+        }
+    }
+}
+
+/// A part as the manifest names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PartEntry {
+    pub(crate) name: String,
+    pub(crate) file: u64,
+    bytes: u64,
+    /// Check of all bytes of the file of this number.
+    check: u64,
+}
+
+/// Refuses parts that a collection cannot have.
+pub(crate) fn check_parts(parts: &[SchemePart]) -> Result<()> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+    for (at, part) in parts.iter().enumerate() {
+        let name = &part.name;
+        if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(allowed) {
+            return Err(StoreError::Invalid(format!(
+                "{name:?} is not the name of a part of a scheme: use a-z and -"
+            )));
+        }
+        if parts[..at].iter().any(|other| other.name == *name) {
+            return Err(StoreError::Invalid(format!(
+                "the scheme has two parts of the name {name:?}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl PartEntry {
+    pub(crate) fn new(part: &SchemePart, file: FileIdentity) -> Self {
+        Self {
+            name: part.name.clone(),
+            file: file.number,
+            bytes: part.bytes.len() as u64,
+            check: FileChecksum::new(file).of_block(&part.bytes, 0),
+        }
+    }
+
+    /// Writes the part; the file is durable, but for its name.
+    pub(crate) fn write(
+        &self,
+        fs: &dyn FileSystem,
+        folder: &Path,
+        part: &SchemePart,
+    ) -> Result<()> {
+        let path = file_path(folder, self.file, KIND);
+        let failed = |error| StoreError::io(&path, "writing a part of a scheme")(error);
+        let file = fs.create(&path).map_err(failed)?;
+        write_all(&*file, &part.bytes, 0).map_err(failed)?;
+        file.sync().map_err(failed)
+    }
+
+    /// Reads the part of a collection and checks every byte.
+    pub(crate) fn read(
+        &self,
+        fs: &dyn FileSystem,
+        folder: &Path,
+        collection: u64,
+    ) -> Result<SchemePart> {
+        let path = file_path(folder, self.file, KIND);
+        let failed = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => StoreError::Missing {
+                path: path.clone(),
+                named_by: MANIFEST,
+            },
+            _ => StoreError::io(&path, "reading a part of a scheme")(error),
+        };
+        let file = fs.open(&path, false).map_err(failed)?;
+        let damaged = |what: &str| Err(StoreError::damaged(&path, 0, what));
+        if file.length().map_err(failed)? != self.bytes {
+            return damaged("the part of the scheme has another length than the manifest says");
+        }
+        let mut bytes = vec![0; self.bytes as usize];
+        read_exact(&*file, &mut bytes, 0).map_err(failed)?;
+        let identity = FileIdentity {
+            collection,
+            number: self.file,
+        };
+        if FileChecksum::new(identity).of_block(&bytes, 0) != self.check {
+            return damaged("the part of the scheme does not match its check");
+        }
+        Ok(SchemePart::new(self.name.clone(), bytes))
+    }
+}
