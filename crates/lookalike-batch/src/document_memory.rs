@@ -19,6 +19,11 @@ pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 pub enum DocumentUse<'a> {
     /// Its text.
     Text,
+    /// Its links, each with so many words around it.
+    Links {
+        /// Words on either side.
+        window: usize,
+    },
     /// Chunks of its text, under each chunking of these settings.
     Chunks(&'a OverlapSettings),
     /// Features of its text by this scheme.
@@ -32,6 +37,8 @@ impl DocumentUse<'_> {
         match self {
             // A control character is six bytes in JSON.
             Self::Text => 9,
+            // A link of 16 bytes has two addresses and the words around it, each a few times.
+            Self::Links { window } => 24 + window as u64,
             Self::Chunks(settings) => chunk_factor(&settings.chunkings),
             Self::Features(scheme) => match scheme.shingle {
                 Shingle::Chars(_) => 32,
@@ -43,7 +50,7 @@ impl DocumentUse<'_> {
 
     fn dictionary_bytes(self) -> u64 {
         match self {
-            Self::Text => 0,
+            Self::Text | Self::Links { .. } => 0,
             Self::Chunks(settings) => match settings.needs_scheme() {
                 true => settings.scheme.dictionary_bytes(),
                 false => 0,

@@ -1,6 +1,8 @@
 //! Fields that the user names: one that no record has is a mistake, and told before it decides anything.
 
+use lookalike::{DocumentFields, FieldWeights};
 use lookalike_corpus::{InputOptions, Inputs, RawRecord, Record, TextState, raw_records};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::BatchError;
@@ -14,8 +16,46 @@ pub struct FieldTally {
     pub ids: u64,
     /// Those with a text.
     pub texts: u64,
-    /// Those with anchors or links, of [`InputOptions::fields`].
-    pub linked: u64,
+    /// Those with something in `anchors`, `in_links` and `out_links`, of [`InputOptions::fields`].
+    pub linked: LinkedRecords,
+}
+
+/// Numbers of records with something in `anchors`, in `in_links` and in `out_links`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkedRecords([u64; 3]);
+
+impl LinkedRecords {
+    /// Counts a record with these fields.
+    pub(crate) fn count(&mut self, fields: &DocumentFields) {
+        let filled = [
+            !fields.anchors.is_empty(),
+            !fields.in_links.is_empty(),
+            !fields.out_links.is_empty(),
+        ];
+        for (count, is_filled) in self.0.iter_mut().zip(filled) {
+            *count += u64::from(is_filled);
+        }
+    }
+
+    /// Adds other counts.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (count, other) in self.0.iter_mut().zip(other.0) {
+            *count += other;
+        }
+    }
+
+    /// The name of a field that has a weight and that no record has.
+    fn absent(&self, weights: FieldWeights) -> Option<&'static str> {
+        let named = [
+            ("anchors", weights.anchors),
+            ("in_links", weights.in_links),
+            ("out_links", weights.out_links),
+        ];
+        let mut absent = named.iter().zip(self.0);
+        absent
+            .find(|((_, weight), count)| *weight > 0 && *count == 0)
+            .map(|((name, _), _)| *name)
+    }
 }
 
 impl FieldTally {
@@ -24,7 +64,7 @@ impl FieldTally {
         self.records += 1;
         self.ids += u64::from(record.id_named);
         self.texts += u64::from(record.text_state != TextState::Missing);
-        self.linked += u64::from(!record.fields.is_empty());
+        self.linked.count(&record.fields);
     }
 
     /// Adds other counts.
@@ -32,7 +72,7 @@ impl FieldTally {
         self.records += other.records;
         self.ids += other.ids;
         self.texts += other.texts;
-        self.linked += other.linked;
+        self.linked.add(&other.linked);
     }
 
     /// Refuses fields that were named and that no record has.
@@ -64,12 +104,12 @@ impl FieldTally {
             }
             _ => {}
         }
-        match self.linked == 0 && !options.fields.is_none() {
-            true => unknown(
+        match self.linked.absent(options.fields) {
+            Some(name) => unknown(
                 format!("--fields {}", options.fields),
-                "field anchors, in_links or out_links with something in it".to_owned(),
+                format!("field {name} with something in it"),
             ),
-            false => Ok(()),
+            None => Ok(()),
         }
     }
 }

@@ -30,6 +30,7 @@ mod extraction;
 mod fields;
 pub mod fingerprints;
 pub mod kernel;
+mod links;
 mod losses;
 mod observer;
 mod output_dir;
@@ -72,12 +73,13 @@ pub use dedup::summary::{
 pub use document_memory::{DocumentUse, ensure_documents_fit};
 pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
-pub use fields::FieldTally;
+pub use fields::{FieldTally, LinkedRecords};
 pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
 pub use fingerprints::join::{
     FingerprintJoin, FingerprintShard, JoinSummary, LARGEST_DISTANCE, MergeSummary, MergedList,
     PairMerge, PairMergeError, ParseShardError,
 };
+pub use links::job::{LinkInversion, LinkSource, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
 pub use output_dir::{IfExists, JobProgress, OutputOptions, SPOOL, remove_unfinished};

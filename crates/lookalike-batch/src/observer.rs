@@ -9,6 +9,10 @@ pub enum JobStage {
     Learn,
     /// Reading all records; progress in bytes of input.
     Scan,
+    /// Reading all records again for their links; progress in bytes of input.
+    Links,
+    /// Reading all records again and writing them with links; progress in bytes of input.
+    Linked,
     /// Ordering ids and classes.
     Rank,
     /// Collecting candidate keys; progress in segments of feature sets.
@@ -39,6 +43,8 @@ impl JobStage {
         match self {
             Self::Learn => "learn",
             Self::Scan => "read",
+            Self::Links => "links",
+            Self::Linked => "write",
             Self::Rank => "rank",
             Self::Keys => "keys",
             Self::Group => "group",
@@ -57,7 +63,13 @@ impl JobStage {
     pub fn counts_bytes(self) -> bool {
         matches!(
             self,
-            Self::Learn | Self::Scan | Self::Queries | Self::Join | Self::Compress
+            Self::Learn
+                | Self::Scan
+                | Self::Links
+                | Self::Linked
+                | Self::Queries
+                | Self::Join
+                | Self::Compress
         )
     }
 }

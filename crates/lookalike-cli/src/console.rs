@@ -791,6 +791,39 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
     line("results", &folder.display().to_string());
 }
 
+/// Prints the summary of `links`.
+pub(crate) fn links_summary(summary: &lookalike_batch::LinksSummary, measured: &MeasuredCost) {
+    line("input", &counted(summary.pages, "record"));
+    let to_pages = grouped(summary.links_to_pages);
+    line(
+        "links",
+        &format!("{}, {to_pages} of them to a record", grouped(summary.links)),
+    );
+    line(
+        "fields",
+        &format!(
+            "{}, {}, {}; links to {}",
+            counted(summary.anchors, "anchor"),
+            counted(summary.in_links, "in-link"),
+            counted(summary.out_links, "out-link"),
+            counted(summary.linked_pages, "page"),
+        ),
+    );
+    let notes = [
+        (
+            summary.without_address,
+            "with neither a URL nor a path: no links",
+        ),
+        (summary.too_long, "longer than --max-document: left out"),
+        (summary.cut, "links beyond --most: left out"),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+    skipped(&summary.skipped);
+    cost(measured);
+}
+
 /// Prints the summary of `terms`.
 pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
     line("input", &counted(summary.documents, "record"));

@@ -67,7 +67,7 @@ fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
 }
 
 /// Compression of a file of this name.
-fn compression(path: &Path) -> Compression {
+pub(crate) fn compression(path: &Path) -> Compression {
     let name = path.to_string_lossy();
     [Compression::Gzip, Compression::Zstd]
         .into_iter()

@@ -28,6 +28,7 @@ mod fingerprint;
 mod index;
 mod interrupt;
 mod join;
+mod links;
 mod machine;
 mod merge;
 #[cfg(not(feature = "service"))]
@@ -90,6 +91,8 @@ enum CliCommand {
     Archive(archive::ArchiveArguments),
     /// Print the texts that the other commands see
     Extract(extract::ExtractArguments),
+    /// Invert links: texts and addresses of links become fields of the pages that they lead to
+    Links(links::LinksArguments),
     /// Print the 64-bit simhash fingerprint of every document
     Fingerprint(fingerprint::FingerprintJobArguments),
     /// List all pairs of fingerprints within a distance, of two collections or of one
@@ -160,6 +163,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         CliCommand::Collection(arguments) => collection::run(&arguments),
         CliCommand::Archive(arguments) => archive::run(&arguments),
         CliCommand::Extract(arguments) => extract::run(&arguments),
+        CliCommand::Links(arguments) => links::run(&arguments),
         CliCommand::Fingerprint(arguments) => fingerprint::run(&arguments),
         CliCommand::Join(arguments) => join::run(&arguments),
         CliCommand::Merge(arguments) => merge::run(&arguments),

@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod address;
 mod archive;
 mod atomic;
 mod block;
@@ -85,6 +86,7 @@ mod table;
 mod text_hash;
 mod tree;
 
+pub use address::{linked_address, page_address};
 pub use atomic::{
     AtomicFile, OutputFormat, begin_no_more_files, remove_leftovers, sync_directory, uninterrupted,
 };
@@ -97,7 +99,7 @@ pub use field_path::FieldPath;
 pub use format::{Compression, Format};
 pub use given::{DocumentBatch, GivenDocument};
 pub use guard::panic_is_handled;
-pub use html::{Fallback, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
+pub use html::{Fallback, HtmlLink, HtmlLinks, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
 pub use named_files::{NamedFile, named_files};
 pub use options::{Category, InputOptions};
 pub use order_key::{OrderField, OrderKey, OrderNumber, UnusableOrderKey};
@@ -114,6 +116,7 @@ pub use results::{
 };
 pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};
+pub use surrogate::replace_lone;
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow};
 pub use text_hash::{category_hash, hash_with, long_hash, seen_text_hash, text_hash};
 pub use tree::{FileTree, Transfer, TransferError, transfer_file};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The JSON text with every lone surrogate escape turned into `\ufffd`; borrowed if there is none.
-pub(crate) fn replace_lone(json: &str) -> Cow<'_, str> {
+pub fn replace_lone(json: &str) -> Cow<'_, str> {
     let mut fixed = String::new();
     let mut copied = 0;
     let mut at = 0;

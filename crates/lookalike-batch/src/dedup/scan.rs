@@ -26,6 +26,7 @@ use crate::dedup::pair_test::{PairTest, TestSets};
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
+use crate::fields::LinkedRecords;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, SketchPlan, text_key};
 use crate::kernel::placed_text::{PlacedText, category_hash, hash_with, long_hash};
 use crate::losses::LossPolicy;
@@ -121,7 +122,7 @@ pub(crate) struct ScanTally {
     /// Records whose id stands in the field that was named.
     pub(crate) named_ids: u64,
     /// Records with anchors or links, where they are asked for.
-    pub(crate) linked: u64,
+    pub(crate) linked: LinkedRecords,
     /// Records, but for those given with `--against`, that have the value by which survivors are chosen, have none, and have
     /// something else there.
     pub(crate) ranked: u64,
@@ -154,7 +155,7 @@ impl ScanTally {
         self.uncategorised += other.uncategorised;
         self.categorised += other.categorised;
         self.named_ids += other.named_ids;
-        self.linked += other.linked;
+        self.linked.add(&other.linked);
         self.ranked += other.ranked;
         self.unranked += other.unranked;
         self.rank_unusable += other.rank_unusable;
@@ -344,7 +345,7 @@ fn add_record(
     tally.homoglyphs += u64::from(record.homoglyphs);
     tally.generated_ids += u64::from(record.id_generated);
     tally.named_ids += u64::from(record.id_named);
-    tally.linked += u64::from(!record.fields.is_empty());
+    tally.linked.count(&record.fields);
     tally.removed.count(&record.removed);
     tally.pages.count(record);
     let class = if text.trim().is_empty() && record.long_hash.is_none() {

@@ -25,7 +25,7 @@ use crate::dedup::memory_budget::ReadingBudget;
 use crate::dedup::summary::InputCounts;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
-use crate::fields::FieldTally;
+use crate::fields::{FieldTally, LinkedRecords};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::settings::JobLimits;
 use crate::skipped::SkippedLine;
@@ -205,7 +205,7 @@ impl OverlapJob<'_> {
             records: documents,
             ids: read.tally.named_ids,
             texts: documents - read.tally.missing,
-            linked: 0,
+            linked: LinkedRecords::default(),
         };
         named.check(self.inputs, self.options)?;
         if let Some(kept) = kept.filter(|_| !resumed) {

@@ -3,5 +3,6 @@
 pub(crate) mod arrange;
 pub(crate) mod external_sort;
 pub(crate) mod feature_sets;
+pub(crate) mod frame_sort;
 pub(crate) mod partitions;
 pub(crate) mod prefetch;

@@ -53,6 +53,7 @@ mod invisible;
 mod join;
 mod label;
 mod languages;
+mod links;
 mod long_documents;
 mod losses;
 mod main_text;

@@ -457,7 +457,7 @@ fn anchors_and_links_are_features() {
     // What is no anchor costs its record only; what cannot be looked at is refused.
     let bad = folder.add(
         "bad.jsonl",
-        "{\"id\":\"a\",\"text\":\"x\",\"anchors\":7}\n{\"id\":\"b\",\"text\":\"y\",\"in_links\":[\"http://a/\"]}\n",
+        "{\"id\":\"a\",\"text\":\"x\",\"anchors\":7}\n{\"id\":\"b\",\"text\":\"y\",\"anchors\":\"z\",\"in_links\":[\"http://a/\"]}\n",
     );
     let mut command = lookalike("pairs");
     command

@@ -213,6 +213,9 @@ impl ArchivePages {
             return AddedWat::TooLong(block_hash(block));
         }
         line.text("title", &wat.title);
+        if let Some(base) = &wat.base {
+            line.text("base", base);
+        }
         line.texts("link_texts", &wat.link_texts);
         line.texts("out_links", &wat.out_links);
         line.text("text", &wat.text());

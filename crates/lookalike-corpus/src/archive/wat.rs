@@ -14,7 +14,10 @@ pub(super) struct WatRecord {
     pub(super) mime: Option<String>,
     pub(super) title: String,
     pub(super) description: String,
-    /// Texts of the page's own links, without those that are empty. They describe the pages that they lead to, as anchors do, and not this one.
+    /// The address that links are resolved against, if the page names one.
+    pub(super) base: Option<String>,
+    /// Texts of the page's own links, one for each of `out_links`, some empty. They describe the pages that they lead to, as anchors do, and not
+    /// this one.
     pub(super) link_texts: Vec<String>,
     /// Targets of links as they are written.
     pub(super) out_links: Vec<String>,
@@ -41,6 +44,7 @@ impl WatRecord {
             mime: header(&response["Headers"], "content-type").map(str::to_owned),
             title: text(&html["Head"]["Title"]).map(joined).unwrap_or_default(),
             description: description(&html["Head"]["Metas"]),
+            base: text(&html["Head"]["Base"]).map(str::to_owned),
             ..WatRecord::default()
         };
         for link in list(&html["Links"]) {
@@ -57,13 +61,14 @@ impl WatRecord {
         };
         self.out_links.push(url.to_owned());
         let words = text(&link["text"]).map(joined);
-        let words = words.filter(|words| !words.is_empty());
-        self.link_texts.extend(words);
+        self.link_texts.push(words.unwrap_or_default());
     }
 
     /// All words: title, description, and each link's text a line.
     pub(super) fn text(&self) -> String {
-        let links = self.link_texts.join("\n");
+        let texts = self.link_texts.iter().map(String::as_str);
+        let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        let links = texts.join("\n");
         let parts = [self.title.as_str(), self.description.as_str(), &links];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n\n")
@@ -120,7 +125,7 @@ mod tests {
     fn what_metadata_tells_of_a_page() {
         let block = br#"{"Envelope":{"WARC-Header-Metadata":{"WARC-Date":"2024-05-18T01:58:10Z","WARC-Record-ID":"<urn:uuid:1>"},
             "Payload-Metadata":{"HTTP-Response-Metadata":{"Response-Message":{"Status":"200"},"Headers":{"content-type":"text/html"},
-            "HTML-Metadata":{"Head":{"Title":" The\n ferry ","Metas":[{"property":"og:x"},{"name":"Description","content":"It left."}]},
+            "HTML-Metadata":{"Head":{"Base":"/b/","Title":" The\n ferry ","Metas":[{"property":"og:x"},{"name":"Description","content":"It left."}]},
             "Links":[{"path":"IMG@/src","url":"a.png","alt":"x"},{"path":"A@/href","url":"/1","text":"the  tide"},{"path":"A@/href","url":"/2"},7]}}}}}"#;
         let wat = WatRecord::parse(block).unwrap().unwrap();
         assert_eq!(
@@ -129,6 +134,8 @@ mod tests {
         );
         assert_eq!(wat.record_id.as_deref(), Some("urn:uuid:1"));
         assert_eq!(wat.out_links, ["/1", "/2"]);
+        assert_eq!(wat.link_texts, ["the tide", ""]);
+        assert_eq!(wat.base.as_deref(), Some("/b/"));
         assert_eq!(wat.text(), "The ferry\n\nIt left.\n\nthe tide");
     }
 

@@ -1,0 +1,284 @@
+//! Sorting byte strings of any length, more than memory holds: sorted runs in one temporary file, merged. Equal ones come out once.
+//!
+//! The twin of [`super::external_sort`], whose values are all of one size.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes that each run is read by while runs are merged.
+const STEP: usize = 32 << 10;
+/// Bytes that are written at once.
+const WRITTEN: usize = 256 << 10;
+/// Bytes of the length before each string in the file.
+const LENGTH: usize = 4;
+/// The least budget.
+const LEAST: usize = 4 * STEP;
+
+/// Takes byte strings in any order; see the module's header.
+pub(crate) struct FrameSort {
+    bytes: Vec<u8>,
+    frames: Vec<FrameExtent>,
+    /// Bytes of strings and their places that may be held.
+    budget: usize,
+    runs: Vec<FrameRun>,
+    file: Option<File>,
+    folder: PathBuf,
+    ways: usize,
+}
+
+/// A string in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameExtent {
+    start: usize,
+    length: u32,
+}
+
+/// Sorted strings in the file, by position in bytes.
+#[derive(Clone, Copy)]
+struct FrameRun {
+    start: u64,
+    end: u64,
+}
+
+impl FrameSort {
+    /// Memory: the budget, and half as much again while buffers grow.
+    pub(crate) fn new(budget: u64, folder: &Path) -> Self {
+        let budget = usize::try_from(budget).unwrap_or(usize::MAX).max(LEAST);
+        Self {
+            bytes: Vec::new(),
+            frames: Vec::new(),
+            budget,
+            runs: Vec::new(),
+            file: None,
+            folder: folder.to_owned(),
+            ways: (budget / STEP).clamp(2, 1024),
+        }
+    }
+
+    /// Takes a string of less than 4 GiB.
+    pub(crate) fn push(&mut self, frame: &[u8]) -> io::Result<()> {
+        let held = self.bytes.len() + self.frames.len() * size_of::<FrameExtent>();
+        if held + frame.len() > self.budget && !self.frames.is_empty() {
+            self.spill()?;
+        }
+        self.frames.push(FrameExtent {
+            start: self.bytes.len(),
+            length: u32::try_from(frame.len()).map_err(io::Error::other)?,
+        });
+        self.bytes.extend_from_slice(frame);
+        Ok(())
+    }
+
+    /// Bytes written to the temporary file so far.
+    pub(crate) fn temporary_bytes(&self) -> u64 {
+        self.runs.last().map_or(0, |run| run.end)
+    }
+
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        self.frames
+            .sort_unstable_by(|a, b| a.of(bytes).cmp(b.of(bytes)));
+        self.frames.dedup_by(|a, b| a.of(bytes) == b.of(bytes));
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.sort();
+        if self.file.is_none() {
+            self.file = Some(tempfile::tempfile_in(&self.folder)?);
+        }
+        let file = self.file.as_ref().expect("opened above");
+        let start = self.temporary_bytes();
+        let frames = self.frames.iter().map(|frame| Ok(frame.of(&self.bytes)));
+        let end = start + write_run(file, frames)?;
+        self.runs.push(FrameRun { start, end });
+        self.bytes.clear();
+        self.frames.clear();
+        Ok(())
+    }
+
+    /// All strings in ascending order.
+    pub(crate) fn finish(mut self) -> io::Result<SortedFrames> {
+        if self.runs.is_empty() {
+            self.sort();
+            return Ok(SortedFrames::Held {
+                bytes: self.bytes,
+                frames: self.frames.into_iter(),
+            });
+        }
+        self.spill()?;
+        (self.bytes, self.frames) = (Vec::new(), Vec::new());
+        let file = self.file.take().expect("there are runs");
+        while self.runs.len() > self.ways {
+            let start = self.temporary_bytes();
+            let first: Vec<FrameRun> = self.runs.drain(..self.ways).collect();
+            let mut merge = FrameMerge::new(file.try_clone()?, &first)?;
+            let merged = std::iter::from_fn(|| merge.next().transpose());
+            let end = start + write_run(&file, merged)?;
+            self.runs.push(FrameRun { start, end });
+        }
+        FrameMerge::new(file, &self.runs).map(SortedFrames::Merged)
+    }
+}
+
+impl FrameExtent {
+    fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start..self.start + self.length as usize]
+    }
+}
+
+/// Writes a run at the end of the file, where the last one ended; returns its bytes.
+fn write_run<F: AsRef<[u8]>>(
+    file: &File,
+    frames: impl Iterator<Item = io::Result<F>>,
+) -> io::Result<u64> {
+    let mut out = BufWriter::with_capacity(WRITTEN, file);
+    let mut written = 0;
+    for frame in frames {
+        let frame = frame?;
+        let frame = frame.as_ref();
+        out.write_all(&(frame.len() as u32).to_le_bytes())?;
+        out.write_all(frame)?;
+        written += (LENGTH + frame.len()) as u64;
+    }
+    out.flush()?;
+    Ok(written)
+}
+
+/// Sorted strings, one after another.
+pub(crate) enum SortedFrames {
+    /// All fit the budget.
+    Held {
+        /// Their bytes.
+        bytes: Vec<u8>,
+        /// Their places in ascending order.
+        frames: std::vec::IntoIter<FrameExtent>,
+    },
+    /// They lie in a file.
+    Merged(FrameMerge),
+}
+
+impl SortedFrames {
+    /// The next string.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        match self {
+            Self::Held { bytes, frames } => Ok(frames.next().map(|frame| frame.of(bytes).to_vec())),
+            Self::Merged(merge) => merge.next(),
+        }
+    }
+}
+
+/// Runs merged on the fly.
+pub(crate) struct FrameMerge {
+    file: File,
+    runs: Vec<FrameReader>,
+    heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+}
+
+struct FrameReader {
+    rest: FrameRun,
+    block: Vec<u8>,
+    at: usize,
+}
+
+impl FrameReader {
+    /// Moves what is left of the block to its beginning and reads on until `bytes` are there.
+    fn fill(&mut self, file: &File, bytes: usize) -> io::Result<()> {
+        if self.block.len() - self.at >= bytes {
+            return Ok(());
+        }
+        self.block.drain(..self.at);
+        self.at = 0;
+        let held = self.block.len();
+        let wanted = (bytes - held).max(STEP) as u64;
+        let read = wanted.min(self.rest.end - self.rest.start);
+        self.block.resize(held + read as usize, 0);
+        file.read_exact_at(&mut self.block[held..], self.rest.start)?;
+        self.rest.start += read;
+        Ok(())
+    }
+
+    fn next(&mut self, file: &File) -> io::Result<Option<Vec<u8>>> {
+        self.fill(file, LENGTH)?;
+        let Some((length, _)) = self.block[self.at..].split_first_chunk::<LENGTH>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*length) as usize;
+        self.fill(file, LENGTH + length)?;
+        let start = self.at + LENGTH;
+        self.at = start + length;
+        Ok(Some(self.block[start..self.at].to_vec()))
+    }
+}
+
+impl FrameMerge {
+    fn new(file: File, runs: &[FrameRun]) -> io::Result<Self> {
+        let reader = |run: &FrameRun| FrameReader {
+            rest: *run,
+            block: Vec::new(),
+            at: 0,
+        };
+        let mut runs: Vec<FrameReader> = runs.iter().map(reader).collect();
+        let mut heads = BinaryHeap::new();
+        for (number, run) in runs.iter_mut().enumerate() {
+            heads.extend(run.next(&file)?.map(|frame| Reverse((frame, number))));
+        }
+        Ok(Self { file, runs, heads })
+    }
+
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some(Reverse((frame, number))) = self.heads.pop() else {
+            return Ok(None);
+        };
+        self.advance(number)?;
+        // Runs hold no string twice, but several may hold the same.
+        while let Some(Reverse((next, number))) = self.heads.peek()
+            && *next == frame
+        {
+            let number = *number;
+            self.heads.pop();
+            self.advance(number)?;
+        }
+        Ok(Some(frame))
+    }
+
+    /// Puts the next string of a run among the heads.
+    fn advance(&mut self, number: usize) -> io::Result<()> {
+        let next = self.runs[number].next(&self.file)?;
+        self.heads.extend(next.map(|next| Reverse((next, number))));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn strings_come_out_sorted_and_once(
+            words in prop::collection::vec("[ab]{0,6}", 0..3000),
+            long in prop::collection::vec(0..60_000_usize, 0..40),
+            budget in prop_oneof![Just(0), Just(1_u64 << 30)],
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let mut sort = FrameSort::new(budget, folder.path());
+            // Four runs at once at most: runs of runs.
+            let words = words.into_iter().map(String::into_bytes);
+            let all: Vec<Vec<u8>> = words.chain(long.iter().map(|length| vec![*length as u8; *length])).collect();
+            all.iter().try_for_each(|frame| sort.push(frame)).unwrap();
+            let mut sorted = sort.finish().unwrap();
+            let found: Vec<Vec<u8>> = std::iter::from_fn(|| sorted.next().unwrap()).collect();
+            let expected: BTreeSet<Vec<u8>> = all.into_iter().collect();
+            prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

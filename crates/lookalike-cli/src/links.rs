@@ -1,0 +1,187 @@
+//! `lookalike links`: links inverted into fields of the pages that they lead to.
+
+use std::ffi::OsString;
+use std::io::{BufWriter, Write, stdout};
+use std::path::PathBuf;
+
+use lookalike::{Extraction, HtmlMode};
+use lookalike_batch::{BatchError, JobObserver as _, LinkInversion, LinkSource, LinksSummary};
+use lookalike_corpus::{AtomicFile, FieldPath, Format, InputOptions, Inputs};
+
+use crate::arguments::{LossArguments, RunArguments};
+use crate::console::{self, Console};
+use crate::extract::compression;
+use crate::failure::Failure;
+use crate::size;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Writes each record as a JSON object with three fields more, in input order:
+  anchors    [{\"text\":..,\"before\":..,\"after\":..}], the texts of links to the page
+  in_links   addresses of pages that link to it
+  out_links  addresses of pages that it links to
+
+A page goes by its url, else by its id, which for a file is its path. Records with a field
+html have the links of that, others those of their fields out_links and link_texts, as WAT
+has. Links of a page to itself do not count; pages that are not among INPUT get no record.
+
+Example:
+  lookalike links crawl.warc.gz -o linked.jsonl.zst
+  lookalike dedup linked.jsonl.zst --fields anchors:2~5,in-links:1 -o out
+  lookalike links crawl.wet.gz --from crawl.wat.gz --from-format wat -o linked.jsonl")]
+pub(crate) struct LinksArguments {
+    /// Files, directories or globs with pages, or - for standard input
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<OsString>,
+
+    /// Format of all inputs [default: by name and content]
+    #[arg(long, value_name = "FORMAT", help_heading = "Input")]
+    format: Option<Format>,
+
+    /// Take links from these files instead of INPUT; may be repeated
+    #[arg(long, value_name = "PATH", help_heading = "Input")]
+    from: Vec<OsString>,
+
+    /// Format of all files of --from [default: by name and content]
+    #[arg(long, value_name = "FORMAT", requires = "from", help_heading = "Input")]
+    from_format: Option<Format>,
+
+    /// Field or column that holds the id [default: id, else url, else made from file and line]
+    #[arg(long, value_name = "FIELD", help_heading = "Input")]
+    id: Option<FieldPath>,
+
+    /// Longer records are counted and left out
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
+    max_document: u64,
+
+    #[command(flatten)]
+    losses: LossArguments,
+
+    /// Words of the same block before and behind a link that go with its text, 0 to 64
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u8).range(0..=64),
+        help_heading = "Output"
+    )]
+    window: u8,
+
+    /// Pages that a page keeps the links of, and anchors that it keeps; of more, the same ones for any order of INPUT
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1000,
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Output"
+    )]
+    most: u32,
+
+    /// Write to this file instead of standard output: compressed if it is called .gz or .zst
+    #[arg(long, short, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+impl LinksArguments {
+    fn options(&self, format: Option<Format>) -> InputOptions {
+        InputOptions {
+            format,
+            id_field: self.id.clone(),
+            max_document_bytes: self.max_document,
+            // Texts are not looked at: the quickest way to them.
+            html: Extraction {
+                mode: HtmlMode::Visible,
+                ..Extraction::default()
+            },
+            ..InputOptions::default()
+        }
+    }
+
+    fn invert(&self, console: &Console<'_>) -> Result<LinksSummary, Failure> {
+        let table = self.output.as_ref().filter(|path| {
+            let ending = path.extension().unwrap_or_default();
+            ending.eq_ignore_ascii_case("parquet")
+        });
+        if let Some(path) = table {
+            return Err(Failure::Usage(format!(
+                "{}: records with links are written as JSON lines: call the file .jsonl, .jsonl.gz or .jsonl.zst",
+                path.display()
+            )));
+        }
+        let limits = self.run.limits();
+        let spool = self.run.spool(std::env::temp_dir())?;
+        let options = self.options(self.format);
+        let inputs = Inputs::discover(&self.inputs, &options, spool.path())?;
+        let from_options = InputOptions {
+            id_field: None,
+            ..self.options(self.from_format)
+        };
+        let from = match self.from.is_empty() {
+            true => None,
+            false => Some(Inputs::discover(&self.from, &from_options, spool.path())?),
+        };
+        let job = LinkInversion {
+            pages: LinkSource {
+                inputs: &inputs,
+                options: &options,
+            },
+            from: from.as_ref().map(|inputs| LinkSource {
+                inputs,
+                options: &from_options,
+            }),
+            window: self.window.into(),
+            most: self.most as usize,
+            limits: &limits,
+            folder: spool.path(),
+            losses: self.losses.policy(),
+            observer: console,
+        };
+        let done = self.write(&job);
+        console.clear();
+        done
+    }
+
+    fn write(&self, job: &LinkInversion<'_>) -> Result<LinksSummary, Failure> {
+        let Some(path) = &self.output else {
+            let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
+            let summary = job.write(&mut out)?;
+            out.flush().map_err(|source| BatchError::File {
+                path: "standard output".into(),
+                source,
+                remedy: "check where standard output goes",
+            })?;
+            return Ok(summary);
+        };
+        let failed = |error| {
+            Failure::Failed(format!(
+                "{}: {error}: choose another file with -o",
+                path.display()
+            ))
+        };
+        let mut file = AtomicFile::create(path, compression(path)).map_err(failed)?;
+        let summary = job.write(&mut file)?;
+        file.commit().map_err(failed)?;
+        Ok(summary)
+    }
+}
+
+pub(crate) fn run(arguments: &LinksArguments) -> Result<(), Failure> {
+    let console = Console::new(arguments.run.quiet);
+    let summary = arguments.invert(&console)?;
+    if summary.links_to_pages == 0 && summary.pages > 0 && !arguments.run.quiet {
+        console.warn(&format!(
+            "none of {} links leads to a page of INPUT, so anchors and in_links are empty: addresses are those of the field url, \
+             else ids",
+            summary.links
+        ));
+    }
+    if arguments.run.json {
+        console::json_summary(&summary, arguments.output.as_deref())?;
+    } else if !arguments.run.quiet {
+        console::links_summary(&summary, &console.measured());
+    }
+    arguments.losses.end(&summary.skipped)
+}

@@ -1,0 +1,253 @@
+//! `links`: anchors and links of pages as fields of the pages that they lead to.
+
+use std::io::Read as _;
+
+use serde_json::{Value, json};
+
+use crate::support::{Finish, Folder, json_lines, lookalike};
+
+fn page(url: &str, html: &str) -> String {
+    json!({"url": url, "html": html, "date": "2024-05-18"}).to_string() + "\n"
+}
+
+/// Three pages of two sites.
+fn crawl() -> String {
+    page(
+        "http://a.example/",
+        "<p>All about the <a href='/ferry'>night ferry</a> of the isle.<p><a href=http://b.example/>our friends</a>, \
+         <a href='#top'>top</a> <a href='mailto:x@a.example'>mail</a>",
+    ) + &page(
+        "http://a.example/ferry",
+        "<p>It leaves at nine. <a href=.>home</a>",
+    ) + &page(
+        "HTTP://B.example",
+        "<base href='http://a.example/x/'><p>Take <a href='../ferry'>the boat</a> <a href='../nowhere'><img src=i alt=lost></a>",
+    )
+}
+
+#[test]
+fn pages_get_the_anchors_and_links_that_lead_to_them() {
+    let folder = Folder::new();
+    let input = folder.add("crawl.jsonl", crawl());
+    let mut links = lookalike("links");
+    let done = links.arg(&input).args(["--window", "2"]).succeed();
+    done.says(&["3 records", "5, 4 of them to a record"]);
+    let lines = done.lines();
+    assert_eq!(lines[0]["date"], "2024-05-18", "other fields stay");
+    assert_eq!(
+        lines[0]["anchors"],
+        json!([{"text": "home", "before": "at nine."}])
+    );
+    assert_eq!(lines[0]["in_links"], json!(["http://a.example/ferry"]));
+    assert_eq!(
+        lines[0]["out_links"],
+        json!(["http://a.example/ferry", "http://b.example/"])
+    );
+    let ferry = json!([
+        {"text": "night ferry", "before": "about the", "after": "of the"},
+        {"text": "the boat", "before": "Take"},
+    ]);
+    let mut found = lines[1]["anchors"].clone();
+    // The alternative text of an image stands behind the link.
+    assert_eq!(found[1]["after"].take(), "lost");
+    found[1].as_object_mut().unwrap().remove("after");
+    assert_eq!(found, ferry);
+    assert_eq!(
+        lines[1]["in_links"],
+        json!(["http://a.example/", "http://b.example/"])
+    );
+    assert_eq!(lines[2]["anchors"][0]["text"], "our friends");
+    assert_eq!(
+        lines[2]["out_links"],
+        json!(["http://a.example/ferry", "http://a.example/nowhere"])
+    );
+    // What comes out goes in again: with links as features, and for other links.
+    let linked = folder.add("linked.jsonl", &done.out);
+    let mut fingerprints = lookalike("fingerprint");
+    fingerprints
+        .arg(&linked)
+        .args(["--fields", "anchors:3~2,in-links:1,out-links:1"]);
+    assert_eq!(fingerprints.succeed().lines().len(), 3);
+    let again = lookalike("links")
+        .arg(&linked)
+        .args(["--window", "2"])
+        .succeed();
+    assert_eq!(again.lines(), lines);
+}
+
+#[test]
+fn links_of_files_lead_to_files() {
+    let folder = Folder::new();
+    folder.add(
+        "site/index.html",
+        "<a href='sub/a%20b.html'>one</a> <a href=/etc/passwd>no</a>",
+    );
+    folder.add("site/sub/a b.html", "<a href=../index.html>home</a>");
+    folder.add("site/sub/notes.txt", "plain <a href=a.html>text</a>");
+    let mut links = lookalike("links");
+    links.arg(folder.path("site"));
+    let lines = links.succeed().lines();
+    let of = |ending: &str| {
+        let is_it = |line: &&Value| line["id"].as_str().unwrap().ends_with(ending);
+        lines.iter().find(is_it).unwrap()
+    };
+    assert_eq!(
+        of("a b.html")["anchors"],
+        json!([{"text": "one", "after": "no"}])
+    );
+    assert_eq!(of("index.html")["anchors"], json!([{"text": "home"}]));
+    assert_eq!(of("a b.html")["html"], "<a href=../index.html>home</a>");
+    assert_eq!(of("notes.txt")["text"], "plain <a href=a.html>text</a>");
+    assert_eq!(of("notes.txt")["out_links"], json!([]));
+}
+
+/// A page's metadata tells its links, and texts of pages have none: both together.
+#[test]
+fn links_of_metadata_are_credited_to_pages_of_another_file() {
+    let folder = Folder::new();
+    let pages = [("http://a.example/1", "one"), ("http://a.example/2", "two")];
+    let texts = pages.map(|(url, text)| json!({"url": url, "text": text}).to_string() + "\n");
+    let texts = folder.add("texts.jsonl", texts.concat());
+    let links = json!([
+        {"path": "A@/href", "url": "2#x", "text": "the  second"},
+        {"path": "A@/href", "url": "/9"},
+        {"path": "IMG@/src", "url": "2"},
+    ]);
+    let html = json!({"Head": {"Title": "A page"}, "Links": links});
+    let block = json!({"Envelope": {"Payload-Metadata": {"HTTP-Response-Metadata": {"HTML-Metadata": html}}}}).to_string();
+    let wat = format!(
+        "WARC/1.0\r\nWARC-Type: metadata\r\nWARC-Target-URI: http://a.example/1\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{block}\r\n\r\n",
+        block.len()
+    );
+    let wat = folder.add("crawl.wat", wat);
+    let mut command = lookalike("links");
+    command
+        .arg(&texts)
+        .arg("--from")
+        .arg(&wat)
+        .args(["--from-format", "wat"]);
+    let lines = command.succeed().lines();
+    assert_eq!(
+        lines,
+        [
+            json!({"url": pages[0].0, "text": "one", "anchors": [], "in_links": [], "out_links": ["http://a.example/2", "http://a.example/9"]}),
+            json!({"url": pages[1].0, "text": "two", "anchors": [{"text": "the second"}], "in_links": [pages[0].0], "out_links": []}),
+        ]
+    );
+    // The metadata by themselves.
+    let mut alone = lookalike("links");
+    alone.arg(&wat).args(["--format", "wat"]);
+    let lines = alone.succeed().lines();
+    assert_eq!(
+        lines[0]["out_links"],
+        json!(["http://a.example/2", "http://a.example/9"])
+    );
+    // Texts belong to the targets that stood there; they are anchors now.
+    assert_eq!(lines[0]["link_texts"], Value::Null);
+}
+
+#[test]
+fn threads_and_memory_change_no_byte_and_limits_are_told() {
+    let folder = Folder::new();
+    let crawl: String = (0..400)
+        .map(|n: u64| {
+            let link = |at: u64| {
+                format!(
+                    "<p>see <a href=/{}>page {at} of {n}</a> there",
+                    (n * 7 + at) % 400
+                )
+            };
+            page(
+                &format!("http://a.example/{n}"),
+                &(0..20).map(link).collect::<String>(),
+            )
+        })
+        .collect();
+    let input = folder.add("crawl.jsonl", crawl);
+    let run = |flags: &[&str], name: &str| {
+        let output = folder.path(name);
+        let mut command = lookalike("links");
+        command.arg(&input).args(flags).arg("-o").arg(&output);
+        let told = command.succeed();
+        (std::fs::read(output).unwrap(), told)
+    };
+    let (bytes, _) = run(&[], "a.jsonl");
+    assert_eq!(json_lines(&bytes).len(), 400);
+    for flags in [
+        &["--threads", "1"][..],
+        &["--threads", "3", "--memory", "80M"],
+    ] {
+        assert_eq!(run(flags, "b.jsonl").0, bytes, "{flags:?}");
+    }
+    let (zst, told) = run(&["--most", "5"], "c.jsonl.gz");
+    told.says(&["links beyond --most: left out"]);
+    let mut text = Vec::new();
+    flate2::read::MultiGzDecoder::new(&zst[..])
+        .read_to_end(&mut text)
+        .unwrap();
+    let of_few = json_lines(&text);
+    assert!(
+        of_few
+            .iter()
+            .all(|line| line["in_links"].as_array().unwrap().len() == 5)
+    );
+    // Too little for a table is refused with a number that is enough.
+    let mut tight = lookalike("links");
+    tight.arg(&input).args(["--most", "0"]);
+    tight.fail(2);
+    let mut parquet = lookalike("links");
+    parquet.arg(&input).args(["-o", "x.parquet"]);
+    parquet.fail(2).says(&["x.parquet", ".jsonl.zst"]);
+}
+
+#[test]
+fn what_leads_nowhere_and_what_cannot_be_read_is_told() {
+    let folder = Folder::new();
+    let input = folder.add(
+        "in.jsonl",
+        "{\"id\":\"urn:x\",\"html\":\"<a href=http://a.example/>x</a>\"}\n{\"url\":\"http://b.example/\",\"html\":\"<a href=c>x</a>\"}\nnot json\n",
+    );
+    let mut command = lookalike("links");
+    command.arg(&input);
+    let done = command.lose();
+    done.says(&[
+        "none of 1 links leads to a page of INPUT",
+        "1 with neither a URL nor a path",
+        "line 3",
+    ]);
+    assert_eq!(done.lines()[0]["out_links"], json!([]));
+    command.arg("--strict").fail(1).says(&["line 3"]);
+    let mut long = lookalike("links");
+    long.arg(&input).args(["--max-document", "50", "--json"]);
+    let err = long.lose().err;
+    let summary = err.lines().find(|line| line.starts_with('{')).unwrap();
+    let told: Value = serde_json::from_str(summary).unwrap();
+    assert_eq!((&told["pages"], &told["too_long"]), (&json!(2), &json!(2)));
+}
+
+/// A field that is named and has nothing in it decides nothing: that is an error, also beside one that has something.
+#[test]
+fn each_field_that_is_named_must_be_somewhere() {
+    let folder = Folder::new();
+    let input = folder.add(
+        "in.jsonl",
+        "{\"id\":\"a\",\"text\":\"one two\",\"anchors\":[\"x\"],\"in_links\":[]}\n{\"id\":\"b\",\"text\":\"three four\"}\n",
+    );
+    for (command, flags) in [
+        ("pairs", &[][..]),
+        ("fingerprint", &[]),
+        ("dedup", &["-o", "out"]),
+    ] {
+        let mut run = lookalike(command);
+        run.current_dir(folder.path("")).arg(&input).args(flags);
+        run.args(["--fields", "anchors:2,in-links:1"]);
+        run.fail(1).says(&[
+            "field in_links with something in it",
+            "--fields anchors:2,in-links:1",
+            "anchors, id, in_links, text",
+        ]);
+    }
+    let mut fine = lookalike("pairs");
+    fine.arg(&input).args(["--fields", "anchors:2"]).succeed();
+}
