@@ -173,8 +173,6 @@ class DedupKernel:
     @property
     def finds_near(self) -> bool: ...
     @property
-    def keys_schema(self) -> str: ...
-    @property
     def method(self) -> str: ...
     @property
     def needs_levels(self) -> bool: ...
@@ -196,28 +194,37 @@ class DedupKernel:
     @staticmethod
     def merge_frequencies(parts: Sequence[bytes]) -> bytes: ...
     def __reduce__(self) -> tuple[type[DedupKernel], tuple[list[str]]]: ...
+    @staticmethod
+    def connected(batches: object) -> Table:
+        """``x, y`` to ``node, component``: each node with the least one that it is connected with."""
+    def count(self, batch: object) -> int:
+        """Count the features of a sample of documents, as ``pack`` takes them; their number."""
     def frequencies(self) -> bytes:
-        """Counts of the features of all that this object scanned with ``count``."""
-    def keys(self, batch: object) -> Table:
-        """``rank, text[, category]``, a row a class, to ``key, rank, size int32[, fingerprint binary]``. A size below 0 belongs to the key of
-        a whole text."""
-    def prepare_keys(self, classes: int, levels: bytes | None = None) -> None:
-        """Before ``keys``: the number of classes of the whole collection, and levels where ``needs_levels``."""
-    def promising(self, batch: object) -> Table:
-        """``x, y, size_x, size_y, shared`` with ``shared`` added up over all groups to ``x, y``, the edges of components."""
-    def scan(self, batch: object, count: bool = True) -> Table:
-        """``id, text[, value][, category][, against bool][, position]`` to ``id, text_hash, order, against``, row by row.
-
-        ``text_hash`` (16 bytes) is the class, null without a text. ``order`` sorts as bytes, the most wanted document first.
-        """
+        """Counts of the features of all that this object counted."""
+    def group(self, batches: object, buckets: int, group_limit: int | None = 32) -> tuple[Table, int, int, int]:
+        """Packed documents of whole buckets to ``bucket int32, edges large_binary``, edges by buckets of their own; and numbers of documents,
+        of different texts, and of ids that stand more than once. Groups of more than ``group_limit`` members have a chain of edges."""
+    def members(self, batches: object) -> Table:
+        """``bucket, classes, components`` of whole buckets, from ``pack`` and ``pack_components``, to ``component, order, id, against, copies,
+        are_against``: a row for each class that is in a component or has copies, with its most wanted document, and rows with the ids of
+        these copies, of one side each."""
+    @staticmethod
+    def pack_components(batches: object, buckets: int) -> Table:
+        """``node, component`` to ``bucket int32, components large_binary``."""
+    def pack(self, batch: object) -> Table:
+        """``id, text[, value][, category][, against bool][, position]`` to ``bucket int32, classes, ids, keys``, packed; no row while little
+        is held. Rows of one bucket belong together, whatever task they come from."""
+    def packed(self) -> Table:
+        """The rest of what was packed."""
+    def prepare(self, documents: int, buckets: int, levels: bytes | None = None) -> None:
+        """Before ``pack``: numbers of all documents, about, and of buckets, and levels where ``needs_levels``. All tasks have the same."""
+    def promising(self, batches: object) -> Table:
+        """``edges`` of whole buckets to ``x, y``, the edges of components."""
     def settle(self, batches: object) -> Table:
         """``component, rank, text[, category][, against bool]`` of whole components to ``rank, survivor, similarity, reason`` of the classes
-        that join a survivor."""
+        that join a survivor. Ranks are in the order of ``members``."""
     def verify(self, batches: object) -> Table:
         """The same to ``x, y, similarity``: all pairs of classes that resemble each other."""
-    def work_edges(self, batches: object, group_limit: int | None = 32) -> Table:
-        """Rows of ``keys``, whole groups, to ``x, y, size_x int32, size_y int32, shared``. Groups of more than ``group_limit`` members have a
-        chain of edges with ``shared`` 2**32."""
 
 def command(words: Sequence[str]) -> int: ...
 def concat_tables(tables: Sequence[Table]) -> Table | None: ...

@@ -6,16 +6,20 @@
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::builder::{BinaryBuilder, BooleanBuilder, Float64Builder, StringBuilder};
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, LargeBinaryBuilder, ListBuilder,
+    StringBuilder,
+};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::types::Int64Type;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Int32Array, Int64Array, LargeBinaryArray, StructArray,
 };
 use arrow_schema::DataType;
 use lookalike_batch::kernel::{
-    CheckedBytesError, ClassKey, DedupKernel, FeatureFrequency, FingerprintKey, FrequencyLevels,
-    KernelDocument, KernelError, KernelMember, KernelWorker, KeyPlan, WorkEdge,
+    CheckedBytesError, ClassMembers, DedupKernel, DocumentPacker, FeatureFrequency,
+    FrequencyLevels, KernelDocument, KernelError, KernelMember, KernelWorker, NodeComponent,
+    PackedDocuments, connected_nodes, packed_components,
 };
 use lookalike_cli::program;
 use lookalike_corpus::{Category, OrderField};
@@ -29,6 +33,9 @@ use crate::error::{CallError, told, type_name};
 use crate::texts::named;
 use crate::work::run;
 
+/// Bytes that are held before `pack` hands them out.
+const HELD: usize = 32 << 20;
+
 /// Steps of `lookalike dedup` for engines that spread a collection over many machines.
 #[pyclass(frozen, name = "DedupKernel", module = "lookalike._lookalike")]
 pub(crate) struct PyDedupKernel {
@@ -37,7 +44,7 @@ pub(crate) struct PyDedupKernel {
     kernel: DedupKernel,
     columns: DocumentColumns,
     worker: Mutex<KernelWorker>,
-    plan: Mutex<Option<Arc<KeyPlan>>>,
+    packer: Mutex<Option<DocumentPacker>>,
 }
 
 impl From<KernelError> for CallError {
@@ -47,6 +54,7 @@ impl From<KernelError> for CallError {
             KernelError::NoLevels | KernelError::WholeRecords { .. } => Self::value(error),
             KernelError::RepeatedRank { .. }
             | KernelError::AgainstAfterOthers { .. }
+            | KernelError::CutOff { .. }
             | KernelError::TooLarge { .. } => Self::bad_input(error),
             other => Self::Failed(other.to_string()),
         }
@@ -59,7 +67,7 @@ impl From<CheckedBytesError> for CallError {
     }
 }
 
-fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -79,7 +87,7 @@ impl PyDedupKernel {
         };
         Ok(Self {
             worker: Mutex::new(kernel.worker()),
-            plan: Mutex::new(None),
+            packer: Mutex::new(None),
             warnings: told(job.warnings),
             words,
             kernel,
@@ -115,7 +123,7 @@ impl PyDedupKernel {
         self.kernel.settings().scheme.to_string()
     }
 
-    /// The field whose values `scan` wants as `value`.
+    /// The field whose values `pack` wants as `value`.
     #[getter]
     fn value_field(&self) -> Option<String> {
         let field = self.kernel.order_field().map(OrderField::path);
@@ -131,7 +139,7 @@ impl PyDedupKernel {
         }
     }
 
-    /// True if `scan` wants a `position`.
+    /// True if `pack` wants a `position`.
     #[getter]
     fn needs_position(&self) -> bool {
         self.kernel.needs_position()
@@ -149,7 +157,7 @@ impl PyDedupKernel {
         self.kernel.has_keys()
     }
 
-    /// True if `prepare_keys` wants levels.
+    /// True if `prepare` wants levels.
     #[getter]
     fn needs_levels(&self) -> bool {
         self.kernel.needs_levels()
@@ -161,29 +169,23 @@ impl PyDedupKernel {
         self.kernel.threshold()
     }
 
-    /// Columns of `keys`, in the words of Spark.
-    #[getter]
-    fn keys_schema(&self) -> &'static str {
-        match self.kernel.needs_fingerprints() {
-            true => "key long, rank long, size int, fingerprint binary",
-            false => "key long, rank long, size int",
-        }
-    }
-
-    /// Class and place in the order of survivors of each document.
-    #[pyo3(signature = (batch, count=true))]
-    fn scan(&self, batch: &Bound<'_, PyAny>, count: bool) -> PyResult<ArrowTable> {
+    /// Counts the features of a sample; gives their number.
+    fn count(&self, batch: &Bound<'_, PyAny>) -> PyResult<u64> {
         let tables = tables(batch)?;
         run(batch.py(), |_| {
-            let mut scanned = ScannedColumns::default();
+            let mut worker = locked(&self.worker);
+            let before = worker.frequency().total();
             for table in &tables {
-                self.scan_table(table, count, &mut scanned)?;
+                self.each_document(table, |document| {
+                    worker.scan(document, true);
+                    Ok(())
+                })?;
             }
-            scanned.table()
+            Ok(worker.frequency().total() - before)
         })
     }
 
-    /// Counts of features of all that this object scanned.
+    /// Counts of features of all that this object counted.
     fn frequencies<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let bytes = py.detach(|| locked(&self.worker).frequency().to_bytes());
         PyBytes::new(py, &bytes)
@@ -209,108 +211,141 @@ impl PyDedupKernel {
         Ok(PyBytes::new(py, &frequency.levels().to_bytes()))
     }
 
-    /// Says what `keys` depends on.
-    #[pyo3(signature = (classes, levels=None))]
-    fn prepare_keys(&self, classes: u64, levels: Option<&[u8]>) -> PyResult<()> {
+    /// Says what `pack` depends on.
+    #[pyo3(signature = (documents, buckets, levels=None))]
+    fn prepare(&self, documents: u64, buckets: u32, levels: Option<&[u8]>) -> PyResult<()> {
         let levels = levels.filter(|_| self.kernel.needs_levels());
         let levels = levels.map(FrequencyLevels::from_bytes).transpose();
         let plan = self
             .kernel
-            .key_plan(classes, levels.map_err(CallError::from)?)
+            .key_plan(documents, levels.map_err(CallError::from)?)
             .map_err(CallError::from)?;
-        *locked(&self.plan) = Some(Arc::new(plan));
+        let packer = DocumentPacker::new(&self.kernel, plan, buckets.max(1));
+        *locked(&self.packer) = Some(packer);
         Ok(())
     }
 
-    /// Keys of each class.
-    fn keys(&self, batch: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
-        let unprepared =
-            || CallError::Value("the keys were not prepared: call prepare_keys first".to_owned());
-        let plan = locked(&self.plan).clone().ok_or_else(unprepared)?;
+    /// Packs documents; hands out what is packed where that is much.
+    fn pack(&self, batch: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
         let tables = tables(batch)?;
         run(batch.py(), |_| {
-            let mut worker = locked(&self.worker);
-            let mut keys = KeyColumns::default();
-            let bytes = match self.kernel.settings().fingerprint_bits() {
-                bits if bits > 64 => 16,
-                _ => 8,
-            };
+            let mut packer = locked(&self.packer);
+            let packer = packer.as_mut().ok_or_else(unprepared)?;
             for table in &tables {
-                let classes = ClassRows::of(table, &self.columns)?;
-                for row in 0..table.len() {
-                    worker.keys(&plan, classes.member(row), |key| keys.push(key, bytes))?;
-                }
+                self.each_document(table, |document| Ok(packer.add(document)?))?;
             }
-            keys.table(self.kernel.needs_fingerprints())
+            let rows = match packer.held() > HELD {
+                true => packer.take(),
+                false => Vec::new(),
+            };
+            packed_table(&rows)
         })
     }
 
-    /// Edges of whole groups of keys.
+    /// Hands out what is packed.
+    fn packed(&self, py: Python<'_>) -> PyResult<ArrowTable> {
+        run(py, |_| {
+            let mut packer = locked(&self.packer);
+            packed_table(&packer.as_mut().ok_or_else(unprepared)?.take())
+        })
+    }
+
+    /// Groups whole buckets of packed documents.
     #[pyo3(
-        signature = (batches, group_limit=Some(32)),
-        text_signature = "($self, batches, group_limit=32)"
+        signature = (batches, buckets, group_limit=Some(32)),
+        text_signature = "($self, batches, buckets, group_limit=32)"
     )]
-    fn work_edges(
+    fn group(
         &self,
         batches: &Bound<'_, PyAny>,
+        buckets: u32,
         group_limit: Option<usize>,
-    ) -> PyResult<ArrowTable> {
+    ) -> PyResult<(ArrowTable, u64, u64, u64)> {
         let tables = tables(batches)?;
         run(batches.py(), |_| {
-            let mut edges = EdgeColumns::default();
-            match self.kernel.needs_fingerprints() {
-                true => {
-                    let mut keys = Vec::new();
-                    for table in &tables {
-                        let columns = FingerprintColumn::of(table)?;
-                        for (row, class) in class_keys(table)?.enumerate() {
-                            let fingerprint = columns.get(row)?;
-                            keys.push(FingerprintKey { class, fingerprint });
-                        }
-                    }
-                    self.kernel
-                        .fingerprint_edges(keys, |edge| edges.push(&edge));
-                }
-                false => {
-                    let mut keys = Vec::new();
-                    for table in &tables {
-                        keys.extend(class_keys(table)?);
-                    }
-                    self.kernel
-                        .work_edges(keys, group_limit, |edge| edges.push(&edge));
-                }
+            let mut parts = Vec::new();
+            for table in &tables {
+                parts.push([
+                    PayloadColumn::of(table, "classes")?,
+                    PayloadColumn::of(table, "ids")?,
+                    PayloadColumn::of(table, "keys")?,
+                ]);
             }
-            edges.table()
+            let rows = parts
+                .iter()
+                .flat_map(|columns| (0..columns[0].len()).map(move |row| (columns, row)));
+            let rows = rows.map(|(columns, row)| [0, 1, 2].map(|at| columns[at].get(row)));
+            let found = self.kernel.group(rows, buckets.max(1), group_limit)?;
+            let edges = bucket_table("edges", &found.edges)?;
+            Ok((edges, found.documents, found.texts, found.repeated))
         })
     }
 
     /// Edges that counts and sizes do not rule out.
-    fn promising(&self, batch: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
-        let tables = tables(batch)?;
-        run(batch.py(), |_| {
+    fn promising(&self, batches: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
+        let tables = tables(batches)?;
+        run(batches.py(), |_| {
+            let columns = payloads(&tables, "edges")?;
             let (mut xs, mut ys) = (Vec::new(), Vec::new());
-            for table in &tables {
-                let [x, y, shared] = ["x", "y", "shared"].map(|name| longs(table, name));
-                let (x, y, shared) = (x?, y?, shared?);
-                let (size_x, size_y) = (ints(table, "size_x")?, ints(table, "size_y")?);
-                for row in 0..table.len() {
-                    let edge = WorkEdge {
-                        x: x.value(row),
-                        y: y.value(row),
-                        size_x: size_x.value(row),
-                        size_y: size_y.value(row),
-                        shared: shared.value(row),
-                    };
-                    if self.kernel.is_promising(&edge) {
-                        xs.push(edge.x);
-                        ys.push(edge.y);
-                    }
-                }
-            }
+            self.kernel.promising(rows_of(&columns), |edge| {
+                xs.push(edge.x);
+                ys.push(edge.y);
+            })?;
             ArrowTable::of(vec![
                 ("x", Arc::new(Int64Array::from(xs))),
                 ("y", Arc::new(Int64Array::from(ys))),
             ])
+        })
+    }
+
+    /// Component of each node of the edges.
+    #[staticmethod]
+    fn connected(batches: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
+        let tables = tables(batches)?;
+        run(batches.py(), |_| {
+            let mut edges = Vec::new();
+            for table in &tables {
+                let (x, y) = (longs(table, "x")?, longs(table, "y")?);
+                edges.extend((0..table.len()).map(|row| [x.value(row), y.value(row)]));
+            }
+            let found = connected_nodes(&edges)?;
+            let nodes: Vec<i64> = found.iter().map(|row| row.node).collect();
+            let components: Vec<i64> = found.iter().map(|row| row.component).collect();
+            ArrowTable::of(vec![
+                ("node", Arc::new(Int64Array::from(nodes))),
+                ("component", Arc::new(Int64Array::from(components))),
+            ])
+        })
+    }
+
+    /// Components, packed for the buckets of their nodes.
+    #[staticmethod]
+    fn pack_components(batches: &Bound<'_, PyAny>, buckets: u32) -> PyResult<ArrowTable> {
+        let tables = tables(batches)?;
+        run(batches.py(), |_| {
+            let mut rows = Vec::new();
+            for table in &tables {
+                let (node, component) = (longs(table, "node")?, longs(table, "component")?);
+                rows.extend((0..table.len()).map(|row| NodeComponent {
+                    node: node.value(row),
+                    component: component.value(row),
+                }));
+            }
+            bucket_table("components", &packed_components(rows, buckets.max(1)))
+        })
+    }
+
+    /// Classes of whole buckets that are in a component or have copies, and these copies.
+    fn members(&self, batches: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
+        let tables = tables(batches)?;
+        run(batches.py(), |_| {
+            let classes = payloads(&tables, "classes")?;
+            let components = payloads(&tables, "components")?;
+            let mut found = MemberColumns::default();
+            let visit = |row: ClassMembers<'_>| found.push(&row);
+            self.kernel
+                .members(rows_of(&classes), rows_of(&components), visit)?;
+            found.table()
         })
     }
 
@@ -369,11 +404,11 @@ impl PyDedupKernel {
 }
 
 impl PyDedupKernel {
-    fn scan_table(
+    /// Shows the documents of a table.
+    fn each_document(
         &self,
         table: &StructArray,
-        count: bool,
-        scanned: &mut ScannedColumns,
+        mut visit: impl FnMut(&KernelDocument<'_>) -> Result<(), CallError>,
     ) -> Result<(), CallError> {
         let columns = DocumentColumns {
             id: Some("id".to_owned()),
@@ -385,7 +420,6 @@ impl PyDedupKernel {
             true => Some(longs(table, "position")?),
             false => None,
         };
-        let mut worker = locked(&self.worker);
         for row in 0..table.len() {
             let given = rows.document(row, self.kernel.order_field());
             let Some(id) = given.id.as_deref() else {
@@ -395,20 +429,14 @@ impl PyDedupKernel {
                     source: Some("id".to_owned()),
                 });
             };
-            let document = KernelDocument {
+            visit(&KernelDocument {
                 id,
                 text: given.text.as_deref(),
                 category: given.category.as_deref(),
                 position: positions.as_ref().map_or(0, |column| column.value(row)),
                 is_against: against.get(row),
                 value: given.order_key,
-            };
-            let found = worker.scan(&document, count);
-            scanned.ids.append_value(id);
-            let hash = found.text_hash.map(u128::to_le_bytes);
-            scanned.hashes.append_option(hash);
-            scanned.orders.append_value(found.order);
-            scanned.against.append_value(document.is_against);
+            })?;
         }
         Ok(())
     }
@@ -439,7 +467,7 @@ impl PyDedupKernel {
 }
 
 /// All tables of an object with Arrow data, or of a list of such objects.
-fn tables(data: &Bound<'_, PyAny>) -> Result<Vec<StructArray>, CallError> {
+pub(crate) fn tables(data: &Bound<'_, PyAny>) -> Result<Vec<StructArray>, CallError> {
     let objects = match data.cast::<PyList>() {
         Ok(list) => list.iter().collect(),
         Err(_) => vec![data.clone()],
@@ -462,7 +490,7 @@ fn tables(data: &Bound<'_, PyAny>) -> Result<Vec<StructArray>, CallError> {
     Ok(tables)
 }
 
-fn array(table: &StructArray) -> ArrayRef {
+pub(crate) fn array(table: &StructArray) -> ArrayRef {
     Arc::new(table.clone())
 }
 
@@ -493,11 +521,6 @@ fn whole<'t>(
 fn longs(table: &StructArray, name: &str) -> Result<Int64Array, CallError> {
     let values = whole(table, name, &DataType::Int64)?;
     Ok(values.as_primitive::<Int64Type>().clone())
-}
-
-fn ints(table: &StructArray, name: &str) -> Result<Int32Array, CallError> {
-    let values = whole(table, name, &DataType::Int32)?;
-    Ok(values.as_primitive::<Int32Type>().clone())
 }
 
 /// A column of truths that may be missing, or have missing values: they are false.
@@ -553,135 +576,112 @@ impl ClassRows {
     }
 }
 
-/// The keys of a table of them.
-fn class_keys(table: &StructArray) -> Result<impl Iterator<Item = ClassKey>, CallError> {
-    let (key, rank) = (longs(table, "key")?, longs(table, "rank")?);
-    let size = ints(table, "size")?;
-    Ok((0..table.len()).map(move |row| ClassKey {
-        key: key.value(row) as u64,
-        rank: rank.value(row),
-        size: size.value(row),
-    }))
+fn unprepared() -> CallError {
+    CallError::Value("nothing was prepared: call prepare first".to_owned())
 }
 
-/// Fingerprints, little-endian.
-enum FingerprintColumn {
+/// A column of packed rows. Those that are missing have none.
+enum PayloadColumn {
     Small(BinaryArray),
     Large(LargeBinaryArray),
 }
 
-impl FingerprintColumn {
-    fn of(table: &StructArray) -> Result<Self, CallError> {
-        let name = "fingerprint";
-        match column(table, name)?.data_type() {
-            DataType::LargeBinary => {
-                let values = whole(table, name, &DataType::LargeBinary)?;
-                Ok(Self::Large(values.as_binary().clone()))
-            }
-            _ => {
-                let values = whole(table, name, &DataType::Binary)?;
-                Ok(Self::Small(values.as_binary().clone()))
-            }
+impl PayloadColumn {
+    fn of(table: &StructArray, name: &str) -> Result<Self, CallError> {
+        let values = column(table, name)?;
+        match values.data_type() {
+            DataType::Binary => Ok(Self::Small(values.as_binary().clone())),
+            DataType::LargeBinary => Ok(Self::Large(values.as_binary().clone())),
+            other => Err(CallError::Type(format!(
+                "the column {name:?} must be binary, not {}",
+                named(other)
+            ))),
         }
     }
 
-    fn get(&self, row: usize) -> Result<u128, CallError> {
-        let bytes = match self {
-            Self::Small(values) => values.value(row),
-            Self::Large(values) => values.value(row),
-        };
-        let mut whole = [0; 16];
-        match bytes.len() {
-            8 | 16 => whole[..bytes.len()].copy_from_slice(bytes),
-            other => {
-                return Err(CallError::BadInput {
-                    message: format!(
-                        "the fingerprint in row {row} has {other} bytes: hand over what keys made"
-                    ),
-                    row: Some(row),
-                    source: Some("fingerprint".to_owned()),
-                });
-            }
+    fn len(&self) -> usize {
+        match self {
+            Self::Small(values) => values.len(),
+            Self::Large(values) => values.len(),
         }
-        Ok(u128::from_le_bytes(whole))
     }
+
+    fn get(&self, row: usize) -> &[u8] {
+        let (is_there, bytes) = match self {
+            Self::Small(values) => (values.is_valid(row), values.value(row)),
+            Self::Large(values) => (values.is_valid(row), values.value(row)),
+        };
+        if is_there { bytes } else { &[] }
+    }
+}
+
+fn payloads(tables: &[StructArray], name: &str) -> Result<Vec<PayloadColumn>, CallError> {
+    let columns = tables.iter().map(|table| PayloadColumn::of(table, name));
+    columns.collect()
+}
+
+fn rows_of(columns: &[PayloadColumn]) -> impl Iterator<Item = &[u8]> {
+    let rows = |column| (0..PayloadColumn::len(column)).map(move |row| column.get(row));
+    columns.iter().flat_map(rows)
+}
+
+/// Packed rows by their buckets.
+fn bucket_table(name: &str, rows: &[(u32, Vec<u8>)]) -> Result<ArrowTable, CallError> {
+    let buckets: Vec<i32> = rows.iter().map(|(bucket, _)| *bucket as i32).collect();
+    let mut bytes = LargeBinaryBuilder::new();
+    rows.iter().for_each(|(_, rows)| bytes.append_value(rows));
+    ArrowTable::of(vec![
+        ("bucket", Arc::new(Int32Array::from(buckets))),
+        (name, Arc::new(bytes.finish())),
+    ])
+}
+
+fn packed_table(rows: &[PackedDocuments]) -> Result<ArrowTable, CallError> {
+    let buckets: Vec<i32> = rows.iter().map(|row| row.bucket as i32).collect();
+    let bytes = |of: fn(&PackedDocuments) -> &[u8]| -> ArrayRef {
+        let mut column = LargeBinaryBuilder::new();
+        rows.iter().for_each(|row| column.append_value(of(row)));
+        Arc::new(column.finish())
+    };
+    ArrowTable::of(vec![
+        ("bucket", Arc::new(Int32Array::from(buckets))),
+        ("classes", bytes(|row| &row.classes)),
+        ("ids", bytes(|row| &row.ids)),
+        ("keys", bytes(|row| &row.keys)),
+    ])
 }
 
 #[derive(Default)]
-struct ScannedColumns {
-    ids: StringBuilder,
-    hashes: BinaryBuilder,
+struct MemberColumns {
+    components: Int64Builder,
     orders: BinaryBuilder,
+    ids: StringBuilder,
     against: BooleanBuilder,
+    copies: ListBuilder<StringBuilder>,
+    are_against: BooleanBuilder,
 }
 
-impl ScannedColumns {
+impl MemberColumns {
+    fn push(&mut self, row: &ClassMembers<'_>) {
+        self.components.append_option(row.component);
+        self.orders.append_value(row.order);
+        self.ids.append_value(row.id);
+        self.against.append_value(row.is_against);
+        for &id in &row.copies {
+            self.copies.values().append_value(id);
+        }
+        self.copies.append(!row.copies.is_empty());
+        self.are_against.append_value(row.copies_are_against);
+    }
+
     fn table(mut self) -> Result<ArrowTable, CallError> {
         ArrowTable::of(vec![
-            ("id", Arc::new(self.ids.finish())),
-            ("text_hash", Arc::new(self.hashes.finish())),
+            ("component", Arc::new(self.components.finish())),
             ("order", Arc::new(self.orders.finish())),
+            ("id", Arc::new(self.ids.finish())),
             ("against", Arc::new(self.against.finish())),
-        ])
-    }
-}
-
-#[derive(Default)]
-struct KeyColumns {
-    keys: Vec<i64>,
-    ranks: Vec<i64>,
-    sizes: Vec<i32>,
-    fingerprints: BinaryBuilder,
-}
-
-impl KeyColumns {
-    /// Adds a key with so many bytes of its fingerprint.
-    fn push(&mut self, key: FingerprintKey, bytes: usize) {
-        self.keys.push(key.class.key as i64);
-        self.ranks.push(key.class.rank);
-        self.sizes.push(key.class.size);
-        self.fingerprints
-            .append_value(&key.fingerprint.to_le_bytes()[..bytes]);
-    }
-
-    fn table(mut self, with_fingerprints: bool) -> Result<ArrowTable, CallError> {
-        let mut columns: Vec<(&str, ArrayRef)> = vec![
-            ("key", Arc::new(Int64Array::from(self.keys))),
-            ("rank", Arc::new(Int64Array::from(self.ranks))),
-            ("size", Arc::new(Int32Array::from(self.sizes))),
-        ];
-        if with_fingerprints {
-            columns.push(("fingerprint", Arc::new(self.fingerprints.finish())));
-        }
-        ArrowTable::of(columns)
-    }
-}
-
-#[derive(Default)]
-struct EdgeColumns {
-    x: Vec<i64>,
-    y: Vec<i64>,
-    size_x: Vec<i32>,
-    size_y: Vec<i32>,
-    shared: Vec<i64>,
-}
-
-impl EdgeColumns {
-    fn push(&mut self, edge: &WorkEdge) {
-        self.x.push(edge.x);
-        self.y.push(edge.y);
-        self.size_x.push(edge.size_x);
-        self.size_y.push(edge.size_y);
-        self.shared.push(edge.shared);
-    }
-
-    fn table(self) -> Result<ArrowTable, CallError> {
-        ArrowTable::of(vec![
-            ("x", Arc::new(Int64Array::from(self.x))),
-            ("y", Arc::new(Int64Array::from(self.y))),
-            ("size_x", Arc::new(Int32Array::from(self.size_x))),
-            ("size_y", Arc::new(Int32Array::from(self.size_y))),
-            ("shared", Arc::new(Int64Array::from(self.shared))),
+            ("copies", Arc::new(self.copies.finish())),
+            ("are_against", Arc::new(self.are_against.finish())),
         ])
     }
 }

@@ -12,8 +12,9 @@ from conftest import pages
 
 from lookalike._errors import BadInput
 from lookalike._lookalike import DedupKernel
+from lookalike.spark import _kernels
 
-TWO_32 = 1 << 32
+BUCKETS = 5
 
 
 def kernel_of(*words: str) -> DedupKernel:
@@ -24,113 +25,92 @@ def rows_of(table) -> list[dict]:
     return pa.table(table).to_pylist()
 
 
-def batches(rows: list[dict], size: int) -> list[pa.RecordBatch]:
-    """Rows as Spark has them: sizes are 32 bits wide."""
-    table = pa.Table.from_pylist(rows)
-    for at, field in enumerate(table.schema):
-        if field.name.startswith("size"):
-            table = table.set_column(at, field.name, table[field.name].cast(pa.int32()))
-    return table.to_batches(max_chunksize=size)
+def batches(rows: list[dict], size: int, schema: pa.Schema | None = None) -> list[pa.RecordBatch]:
+    return pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=size)
 
 
 class Engine:
-    """The stages of an engine that spreads rows over tasks, each of which makes a kernel of its own."""
+    """The stages of an engine that spreads rows over tasks. What a task does is what tasks of Spark do."""
 
     def __init__(self, rows: list[dict], words: list[str], *, tasks: int, size: int, group_limit: int | None) -> None:
         self.words, self.tasks, self.size, self.group_limit = words, tasks, size, group_limit
         self.kernel = kernel_of(*words)
+        self.words = self.kernel.words
         self.rows = [self._row(row, position) for position, row in enumerate(rows)]
 
-    def task(self) -> DedupKernel:
-        return pickle.loads(pickle.dumps(self.kernel))
-
     def _row(self, row: dict, position: int) -> dict:
-        named = {"id": row["id"], "text": row["text"], "against": row.get("against", False), "position": position}
+        named = {"id": row["id"], "text": row["text"], "against": row.get("against", False), "position": position, "checksum": 3}
         for name, field in (("value", self.kernel.value_field), ("category", self.kernel.category_field)):
             if field is not None:
                 named[name] = row[field]
         return named
 
-    def spread(self, rows: list[dict], key: str) -> list[list[pa.RecordBatch]]:
-        """Rows by a key, in a random order."""
+    def spread(self, step, rows: list[dict], key: str, *arguments, schema: pa.Schema | None = None) -> list[dict]:
+        """A step over whole groups of rows by a key, in a random order."""
         parts = defaultdict(list)
         for row in random.Random(3).sample(rows, len(rows)):
-            parts[row[key] % self.tasks].append(row)
-        return [batches(part, self.size) for part in parts.values()]
-
-    def scan(self) -> list[dict]:
-        scanned, counts = [], []
-        for task in range(self.tasks):
-            kernel = self.task()
-            part = self.rows[task :: self.tasks]
-            for batch in batches(part, self.size) if part else []:
-                # One task counts: a sample is enough.
-                scanned += rows_of(kernel.scan(batch, count=task == 0))
-            counts.append(kernel.frequencies())
-        self.levels = DedupKernel.levels(DedupKernel.merge_frequencies(counts))
-        return scanned
-
-    def classes(self, scanned: list[dict]) -> list[dict]:
-        best: dict[bytes, dict] = {}
-        for row in scanned:
-            if row["text_hash"] is not None:
-                first = best.setdefault(row["text_hash"], row)
-                best[row["text_hash"]] = min(first, row, key=lambda row: row["order"])
-        texts = {(row["against"], row["id"]): row for row in self.rows}
-        ranked = sorted(best.values(), key=lambda row: row["order"])
+            parts[(row[key] or 0) % self.tasks].append(row)
         return [
-            {**texts[row["against"], row["id"]], "text_hash": row["text_hash"], "rank": rank}
-            for rank, row in enumerate(ranked)
+            row
+            for part in parts.values()
+            for batch in step(iter(batches(part, self.size, schema)), *arguments)
+            for row in batch.to_pylist()
         ]
 
-    def edges(self, classes: list[dict]) -> list[dict]:
-        keys = []
-        for part in self.spread(classes, "rank"):
-            kernel = self.task()
-            kernel.prepare_keys(len(classes), self.levels if kernel.needs_levels else None)
-            for batch in part:
-                keys += rows_of(kernel.keys(batch))
-        shared: dict[tuple, int] = defaultdict(int)
-        for part in self.spread(keys, "key"):
-            for edge in rows_of(self.task().work_edges(part, self.group_limit)):
-                shared[edge["x"], edge["y"], edge["size_x"], edge["size_y"]] += edge["shared"]
-        edges = [
-            {"x": x, "y": y, "size_x": size_x, "size_y": size_y, "shared": count}
-            for (x, y, size_x, size_y), count in shared.items()
+    def packed(self) -> list[dict]:
+        parts = [self.rows[task :: self.tasks] for task in range(self.tasks)]
+        levels = None
+        if self.kernel.needs_levels:
+            # One task counts: a sample is enough.
+            self.kernel.count(batches(parts[0], self.size))
+            levels = DedupKernel.levels(DedupKernel.merge_frequencies([self.kernel.frequencies(), self.kernel.frequencies()]))
+        return [
+            row
+            for part in parts
+            for batch in _kernels.pack(iter(batches(part, self.size)), self.words, len(self.rows), BUCKETS, levels)
+            for row in batch.to_pylist()
         ]
-        return [edge for batch in batches(edges, self.size) for edge in rows_of(self.kernel.promising(batch))] if edges else []
 
-    def settle(self) -> tuple[list[dict], list[dict], list[dict]]:
-        """Rows of the scan, classes, and those that join."""
-        scanned = self.scan()
-        classes = self.classes(scanned)
-        component = list(range(len(classes)))
-        for edge in self.edges(classes) if self.kernel.finds_near else []:
-            old, new = component[edge["y"]], component[edge["x"]]
-            component = [new if own == old else own for own in component]
-        members = [{**row, "component": component[row["rank"]]} for row in classes]
-        joined = []
-        for part in self.spread(members, "component"):
-            joined += rows_of(self.task().settle(part))
-        return scanned, classes, joined
+    def grouped(self) -> list[dict]:
+        return self.spread(_kernels.group, self.packed(), "bucket", self.words, BUCKETS, self.group_limit, schema=_kernels._PACKED)
 
-    def clusters(self) -> dict[str, tuple[str, float, str]]:
+    def members(self, grouped: list[dict]) -> list[dict]:
+        """A row for each class in a component or with copies, and rows of these copies."""
+        packed = [{"bucket": row["bucket"], "classes": row["classes"]} for row in grouped if row["classes"] is not None]
+        edges = [{"bucket": row["bucket"], "edges": row["edges"]} for row in grouped if row["edges"] is not None]
+        if edges:
+            binary = pa.schema([("bucket", pa.int32()), ("edges", pa.binary())])
+            edges = self.spread(_kernels.promising, edges, "bucket", self.words, schema=binary)
+        if edges:
+            components = [row for batch in _kernels.components(iter(batches(edges, self.size))) for row in batch.to_pylist()]
+            packed += self.spread(_kernels.pack_components, components, "node", BUCKETS)
+        return self.spread(_kernels.members, packed, "bucket", self.words, schema=_kernels._PLACED)
+
+    def clusters(self, memory: int = 1 << 30) -> dict[str, tuple[str, float, str]]:
         """Survivor, similarity and reason of each removed document."""
-        scanned, classes, joined = self.settle()
-        joins = {row["rank"]: row for row in joined}
-        rank_of = {row["text_hash"]: row["rank"] for row in classes}
-        found = {}
-        for row in scanned:
-            if row["text_hash"] is None or row["against"]:
-                continue
-            rank = rank_of[row["text_hash"]]
-            best = classes[rank]
-            if rank in joins:
-                join = joins[rank]
-                found[row["id"]] = (classes[join["survivor"]]["id"], join["similarity"], join["reason"])
-            elif self.kernel.copies_are_pairs and best["id"] != row["id"]:
-                found[row["id"]] = (best["id"], 1.0, "exact")
+        grouped = self.grouped()
+        self.counts = {name: sum(row[name] or 0 for row in grouped) for name in ("new", "missing", "documents", "texts", "repeated")}
+        texts = {(row["against"], row["id"]): row for row in self.rows}
+        alone, together = [], []
+        for row in self.members(grouped):
+            if row["component"] is None:
+                alone.append(row)
+            elif row["copies"] is None:
+                document = texts[row["against"], row["id"]]
+                together.append({**row, "text": document["text"], "category": document.get("category")})
+            else:
+                together.append({**row, "text": None, "category": None})
+        settled = self.spread(_kernels.settle, together, "component", self.words, memory, schema=self._schema())
+        found = {row["id"]: (row["survivor"], row["similarity"], row["reason"]) for row in settled}
+        assert len(found) == len(settled)
+        for row in alone:
+            if row["copies"] is not None and not row["are_against"] and self.kernel.copies_are_pairs:
+                found.update({copy: (row["id"], 1.0, "exact") for copy in row["copies"]})
         return found
+
+    def _schema(self) -> pa.Schema:
+        category = [] if self.kernel.category_field is None else [("category", pa.string())]
+        return pa.schema([*_kernels._MEMBERS, ("text", pa.string()), *category])
 
 
 SETTINGS = [
@@ -159,6 +139,8 @@ def test_rows_in_pieces_get_the_clusters_that_the_command_finds(rows, command_cl
     engine = Engine(rows, words, tasks=tasks, size=size, group_limit=group_limit)
     assert engine.clusters() == expected
     assert expected
+    assert engine.counts == {"new": len(rows), "missing": 0, "documents": len(rows), "texts": engine.counts["texts"], "repeated": 0}
+    assert 0 < engine.counts["texts"] <= len({row["text"] for row in rows}) * 3
 
 
 def test_earlier_rows_come_first_and_survive(rows, command, tmp_path):
@@ -175,8 +157,10 @@ def test_earlier_rows_come_first_and_survive(rows, command, tmp_path):
         for member in cluster["members"]:
             expected[member["id"]] = (cluster["survivor"], member["similarity"], member["reason"])
     marked = [{**row, "against": at < 80} for at, row in enumerate(rows)]
-    engine = Engine(marked, [], tasks=3, size=20, group_limit=3)
-    assert engine.clusters() == expected
+    for memory in [1 << 30, 1]:
+        engine = Engine(marked, [], tasks=3, size=20, group_limit=3)
+        assert engine.clusters(memory) == expected
+    assert engine.counts["new"] == len(new)
     assert set(expected) <= {row["id"] for row in new}
     assert {survivor for survivor, _, _ in expected.values()} & {row["id"] for row in old}
 
@@ -198,39 +182,66 @@ def test_verified_pairs_are_those_of_the_package():
     assert found
 
 
+def packed_by(kernel: DedupKernel, data: object) -> list[dict]:
+    levels = DedupKernel.levels(kernel.frequencies()) if kernel.needs_levels else None
+    kernel.prepare(10, BUCKETS, levels)
+    return rows_of(kernel.pack(data)) + rows_of(kernel.packed())
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
 def test_texts_of_every_type_have_one_class_and_one_order(kind):
     texts = ["a b c d e f", None, "", "naïve 漢字", "a b c d e f"]
     plain = pa.table({"id": list("abcde"), "text": pa.array(texts, pa.string())})
     typed = plain.set_column(1, "text", plain["text"].cast(kind) if kind != pa.string_view() else pa.array(texts, kind))
-    kernel = kernel_of()
-    found = rows_of(kernel.scan(typed))
-    assert found == rows_of(kernel.scan(plain))
-    assert [row["text_hash"] is None for row in found] == [False, True, True, False, False]
-    assert found[0]["text_hash"] == found[4]["text_hash"] != found[3]["text_hash"]
-    assert len(found[0]["text_hash"]) == 16
+    found = packed_by(kernel_of(), typed)
+    assert found == packed_by(kernel_of(), plain)
+    assert {name for row in found for name in "classes ids keys".split() if row[name]} == {"classes", "ids", "keys"}
+
+
+def test_copies_are_rows_of_their_class_and_of_a_side_each():
+    rows = [{"id": f"d{at:05}", "text": "a b c", "against": at % 3 == 0} for at in range(30_005)]
+    found = Engine(rows, [], tasks=2, size=1000, group_limit=32)
+    members = found.members(found.grouped())
+    whole = [row for row in members if row["copies"] is None]
+    assert [(row["id"], row["against"], row["component"]) for row in whole] == [("d00000", True, None)]
+    copies = {side: [id for row in members if row["copies"] and row["are_against"] == side for id in row["copies"]] for side in (False, True)}
+    assert copies == {side: [row["id"] for row in rows[1:] if row["against"] == side] for side in (False, True)}
+    assert max(len(row["copies"] or []) for row in members) == 10_000
+
+
+def test_ids_that_stand_more_than_once_are_counted():
+    rows = [{"id": id, "text": "x", "against": side} for id, side in [("a", False), ("a", True), ("b", False), ("b", False), ("b", False), ("c", True), ("c", True)]]
+    grouped = Engine(rows, [], tasks=2, size=2, group_limit=32).grouped()
+    assert sum(row["repeated"] or 0 for row in grouped) == 2
 
 
 def test_a_text_that_is_too_long_equals_others_and_resembles_none():
-    kernel = kernel_of("--max-document=16")
     long, short = "a b c d e f g h i j", "a b c d e f"
     rows = [{"id": name, "text": text} for name, text in (("a", long), ("b", long), ("c", long + "."), ("d", short))]
-    hashes = [row["text_hash"] for row in rows_of(kernel.scan(batches(rows, 4)))]
-    assert hashes[0] == hashes[1] and len(set(hashes)) == 3
+    engine = Engine(rows, ["--max-document=16"], tasks=2, size=4, group_limit=32)
+    assert engine.clusters() == {"b": ("a", 1.0, "exact")}
+    assert engine.counts["texts"] == 3
     members = [{"component": 1, "rank": rank, "text": rows[at]["text"]} for rank, at in enumerate([0, 2, 3])]
-    assert rows_of(kernel.settle(batches(members, 4))) == []
+    assert rows_of(engine.kernel.settle(batches(members, 4))) == []
 
 
 def test_a_large_group_is_a_chain_of_linearly_many_edges():
-    kernel = kernel_of()
-    keys = [{"key": -5, "rank": rank, "size": 100 + rank % 7} for rank in range(1000)]
-    table = pa.table({"key": [row["key"] for row in keys], "rank": [row["rank"] for row in keys]})
-    table = table.append_column("size", pa.array([row["size"] for row in keys], pa.int32()))
-    edges = rows_of(kernel.work_edges(table))
-    assert len(edges) == 999
-    assert all(edge["x"] < edge["y"] and edge["shared"] == TWO_32 for edge in edges)
-    assert len(rows_of(kernel.promising(kernel.work_edges(table)))) == 999
-    assert len(kernel.work_edges(table, None)) == 1000 * 999 // 2
+    own = " ".join(f"w{at}" for at in range(60))
+    rows = [{"id": f"d{at}", "text": f"{own} changed{at}"} for at in range(300)]
+    counts = {}
+    for limit in (32, None):
+        engine = Engine(rows, [], tasks=2, size=100, group_limit=limit)
+        counts[limit] = sum(row["edge_bytes"] or 0 for row in engine.grouped()) // 32
+    # Each document has 13 keys.
+    assert 299 <= counts[32] <= 13 * 299
+    assert counts[None] >= 300 * 299 // 2
+
+
+@pytest.mark.parametrize("edges", [[], [(3, 1), (7, 7), (1, 2), (9, 8), (-5, 9)]])
+def test_nodes_get_the_least_of_those_that_they_are_connected_with(edges):
+    table = pa.table({"x": pa.array([x for x, _ in edges], pa.int64()), "y": pa.array([y for _, y in edges], pa.int64())})
+    found = {row["node"]: row["component"] for row in rows_of(DedupKernel.connected(table))}
+    assert found == ({1: 1, 2: 1, 3: 1, 7: 7, 8: -5, 9: -5, -5: -5} if edges else {})
 
 
 @pytest.mark.parametrize(
@@ -255,43 +266,36 @@ def test_steps_refuse_what_breaks_their_promises():
         kernel.settle(batches([member, member], 1))
     with pytest.raises(BadInput, match="rank 5 belongs to documents that are compared with"):
         kernel.settle(batches([member, {**member, "rank": 5, "against": True}], 2))
-    with pytest.raises(ValueError, match="prepare_keys"):
-        kernel.keys(batches([member], 1))
+    with pytest.raises(ValueError, match="call prepare first"):
+        kernel.pack(batches([{"id": "a", "text": "x"}], 1))
     with pytest.raises(ValueError, match="levels"):
-        kernel.prepare_keys(10)
+        kernel.prepare(10, BUCKETS)
     with pytest.raises(BadInput, match="no levels of features"):
-        kernel.prepare_keys(10, b"something")
+        kernel.prepare(10, BUCKETS, b"something")
     with pytest.raises(BadInput, match="damaged"):
         DedupKernel.merge_frequencies([kernel.frequencies()[:-1]])
     with pytest.raises(BadInput, match="row 1 has no id"):
-        kernel.scan(pa.table({"id": ["a", None], "text": ["x", "y"]}))
+        packed_by(kernel, pa.table({"id": ["a", None], "text": ["x", "y"]}))
     with pytest.raises(BadInput, match="no value in row 0"):
         kernel.settle(pa.table({"component": pa.array([None], pa.int64()), "rank": [1], "text": ["a"]}))
     with pytest.raises(ValueError, match="no column 'text'|no column \"text\""):
-        kernel.scan(pa.table({"id": ["a"]}))
+        packed_by(kernel, pa.table({"id": ["a"]}))
     with pytest.raises(TypeError, match="must be int64"):
         kernel.settle(pa.table({"component": ["a"], "rank": [1], "text": ["a"]}))
     with pytest.raises(TypeError, match="Arrow data"):
-        kernel.scan(7)
+        packed_by(kernel, 7)
     with pytest.raises(ValueError, match="position"):
-        kernel_of("--keep=first").scan(pa.table({"id": ["a"], "text": ["x"]}))
-
-
-def test_fingerprints_of_either_width_of_offsets_make_the_same_edges():
-    kernel = kernel_of("--method=simhash", "--distance=8", "--shingle=words:2")
-    kernel.prepare_keys(60)
-    keys = pa.table(kernel.keys(pa.table({"rank": range(60), "text": pages(60)})))
-    large = keys.set_column(3, "fingerprint", keys["fingerprint"].cast(pa.large_binary()))
-    edges = rows_of(kernel.work_edges(keys))
-    assert edges and edges == rows_of(kernel.work_edges(large))
-    with pytest.raises(BadInput, match="3 bytes"):
-        kernel.work_edges(keys.set_column(3, "fingerprint", pa.array([b"abc"] * len(keys))))
+        packed_by(kernel_of("--keep=first"), pa.table({"id": ["a"], "text": ["x"]}))
+    for kind in (pa.binary(), pa.large_binary()):
+        with pytest.raises(BadInput, match="packed edges are cut off"):
+            kernel.promising(pa.table({"edges": pa.array([b"abc"], kind)}))
+    with pytest.raises(TypeError, match="must be binary, not"):
+        kernel.promising(pa.table({"edges": ["abc"]}))
 
 
 def test_what_a_kernel_needs_is_told():
     kernel = kernel_of("--keep=newest:date,first", "--across=site", "--method=simhash")
     assert (kernel.value_field, kernel.category_field, kernel.needs_position) == ("date", "url", True)
     assert not kernel.copies_are_pairs and kernel.finds_near and not kernel.needs_levels
-    assert kernel.keys_schema == "key long, rank long, size int, fingerprint binary"
     assert kernel_of().needs_levels and not kernel_of("--method=copies").finds_near
     assert pickle.loads(pickle.dumps(kernel)).words == kernel.words

@@ -37,14 +37,14 @@ if "pause" in os.environ.get("TEST_MODE", ""):
     def pause(*given, **named):
         open(out + ".paused", "w").close()
         time.sleep(600)
-    _dedup._Stages._settled = pause
+    _dedup._Stages._clusters = pause
 if "hold" in os.environ.get("TEST_MODE", ""):
-    # Tasks that group keys wait until the test says that a worker is lost. They hold all cores: other tasks of their stage begin after that.
+    # Tasks that group documents wait until the test says that a worker is lost. They hold all cores: other tasks of their stage begin after that.
     from lookalike.spark import _task
     in_task = _task.in_task
     def held(roots, version, call, arguments):
         inner = in_task(roots, version, call, arguments)
-        if call != "work_edges":
+        if call != "group":
             return inner
         def run(*given):
             import os, time
@@ -153,7 +153,7 @@ def test_a_driver_that_was_killed_goes_on_where_it_was(written, tmp_path, comman
     finished(run(path, out, work, OPTIONS, settings()))
     assert out.read_bytes() == command_lines(rows, *WORDS)
     costs = {cost["stage"]: cost["is_new"] for cost in json.loads(Path(f"{out}.costs").read_text())}
-    assert [name for name, is_new in costs.items() if is_new] == ["settled", "clusters"]
+    assert [name for name, is_new in costs.items() if is_new] == ["clusters"]
 
 
 class Standalone:

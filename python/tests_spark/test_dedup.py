@@ -115,7 +115,7 @@ def test_results_are_frames_of_the_data(frame_of):
     assert result.counts == {**{name: told[name] for name in ("documents", "kept", "removed", "exact", "near", "clusters")}, "texts": result.counts["texts"]}
     assert repr(result) == repr(expected).replace("DedupResult", "SparkDedupResult")
     assert result.scheme == expected.scheme
-    assert [cost["stage"] for cost in result.costs][:3] == ["ids", "scan", "classes"]
+    assert [cost["stage"] for cost in result.costs][:3] == ["sample", "groups", "edges"]
     assert all(cost["seconds"] >= 0 and cost["is_new"] for cost in result.costs)
 
 
@@ -155,6 +155,11 @@ def test_a_folder_with_stages_goes_on_and_that_of_another_job_is_refused(frame_o
         lks.dedup(frame, id="id", threshold=0.7, work_dir=tmp_path / "job")
     with pytest.raises(lk.LookalikeError, match="columns"):
         lks.dedup(frame.withColumnRenamed("id", "name"), id="name", work_dir=tmp_path / "job")
+    # Other rows: one has another text, one is not there.
+    for others in ([{**rows[0], "text": f"{rows[0]['text']} more"}, *rows[1:]], rows[1:]):
+        with pytest.raises(lk.LookalikeError, match="made of other rows.*name another work_dir"):
+            lks.dedup(frame_of(others, SCHEMA), id="id", work_dir=tmp_path / "job")
+    assert found_lines(lks.dedup(frame_of(rows[::-1], SCHEMA, 5), id="id", work_dir=tmp_path / "job")) == found_lines(first)
 
 
 def test_a_family_of_any_size_has_linearly_many_edges(frame_of, command_lines):
@@ -170,7 +175,8 @@ def test_a_family_of_any_size_has_linearly_many_edges(frame_of, command_lines):
     result = lks.dedup(frame_of(rows, partitions=3), id="id")
     assert found_lines(result) == command_lines(rows)
     assert result.counts["removed"] > 0.9 * count
-    edges = next(cost["rows"] for cost in result.costs if cost["stage"] == "edges")
+    edges = next(cost["edge_bytes"] // 32 for cost in result.costs if cost["stage"] == "groups")
+    # Each document has 21 keys.
     assert edges < 30 * count
 
 

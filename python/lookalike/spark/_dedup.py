@@ -16,15 +16,15 @@ from lookalike._options import words as to_words
 from lookalike._progress import observer
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._components import EDGES_OF_A_TASK, component_stage, measured_edges
-from lookalike.spark._documents import DocumentColumns
+from lookalike.spark._documents import DocumentColumns, checksum_of_rows
 from lookalike.spark._result import SparkDedupResult
 from lookalike.spark._types import DataFrame
-from lookalike.spark._work_dir import Stage, WorkDir, aggregates, numbered_through, parts
+from lookalike.spark._work_dir import Stage, WorkDir, aggregates
 
-__all__ = ["DedupJob", "dedup"]
+__all__ = ["NOT_HERE", "DedupJob", "dedup"]
 
 #: Options that mean files or one machine, and what to use instead.
-_NOT_HERE = {
+NOT_HERE = {
     **dict.fromkeys(
         (
             "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share order "
@@ -39,12 +39,14 @@ _NOT_HERE = {
     "repeated_ids": "ids must be different here: rows have no order to number them by",
 }
 
-#: Rows of a partition of each kind, about: what a task holds is some hundred bytes for each.
-_ROWS_OF_A_TASK = 500_000
-#: Keys of a partition, about.
-_KEYS_OF_A_TASK = 2_000_000
+#: Rows of a partition of packed rows, about: what a task holds is some tens of bytes for each.
+_ROWS_OF_A_TASK = 4_000_000
 #: Texts of a partition to be settled, about, where they are few; see also `memory`.
 _TEXTS_OF_A_TASK = 20_000
+#: Rows that every machine may get whole, instead of a shuffle of all texts: some 50 MB.
+_ROWS_FOR_ALL = 500_000
+#: Keys of a document of a method that has no levels, about.
+_KEYS_OF_A_DOCUMENT = 25
 
 
 def dedup(
@@ -73,10 +75,10 @@ def dedup(
     columns, or an earlier result, whose survivors are meant: it is compared with and never removed.
 
     ``work_dir`` is a folder that all machines see: each stage is written there, and a job that was broken off goes on from the last
-    whole one when it is called again. With a local master it may be left out. The DataFrame is read up to three times and must
+    whole one when it is called again. With a local master it may be left out. The DataFrame is read up to four times and must
     have the same rows each time.
 
-    ``partitions`` is the number of partitions of each shuffle, by default one for each two million keys but no fewer than Spark is
+    ``partitions`` is the number of partitions of each shuffle, by default one for each four million keys but no fewer than Spark is
     told to have where there is work for them. ``memory`` is what a task may hold of the texts that it decides about, outside of the
     heap of Spark; what is larger goes through its local disk. All other options are those of ``lookalike dedup``.
     """
@@ -116,7 +118,7 @@ class DedupJob:
         group_limit: int | None = 32,
         edges_of_a_task: int = EDGES_OF_A_TASK,
     ) -> None:
-        for name, reason in _NOT_HERE.items():
+        for name, reason in NOT_HERE.items():
             if told.get(name) is not None:
                 raise TypeError(f"{name} is no option here: {reason}")
         if not hasattr(data, "mapInArrow") or not hasattr(data, "sparkSession"):
@@ -186,225 +188,200 @@ class _Stages:
     def _begin(self, name: str) -> None:
         self._started += 1
         if self._call is not None:
-            self._call(name, self._started, 8, False)
+            self._call(name, self._started, 6, False)
 
     def _partitions(self, rows: int, rows_of_a_task: int) -> int:
         """Partitions of a shuffle: as many as Spark is told to have, fewer for few rows, more for many."""
         if self.job.partitions is not None:
             return self.job.partitions
         most = -(-rows // rows_of_a_task)
-        few = -(-rows // (rows_of_a_task // 20))
+        few = -(-rows // (rows_of_a_task // 4))
         return max(1, most, min(self._default, few))
 
     def result(self) -> SparkDedupResult:
         job, kernel = self.job, self.job.kernel
-        self._begin("ids")
-        ids = self._ids()
-        self._begin("scan")
-        scanned = self._scan()
-        self._begin("classes")
-        classes, ranked = self._classes(ids["documents"], scanned)
-        settled, pairs = None, None
-        if kernel.finds_near and classes["rows"]:
-            self._begin("keys")
-            edges = self._edges(ranked, self._keys(scanned, classes))
+        self._begin("sample")
+        sample = self._sample()
+        self._begin("groups")
+        groups = self._groups(sample)
+        self.work.ensure_same_rows(groups, job.documents)
+        components = None
+        if kernel.finds_near and groups["texts"]:
+            self._begin("edges")
+            edges = self._edges(groups)
             self._begin("components")
             components = component_stage(self.work, self.cluster, edges, most=job.edges_of_a_task)
-            self._begin("settle")
-            settled, pairs = self._settled(ranked, components, edges)
+        self._begin("members")
+        members = self._members(groups, components)
         self._begin("clusters")
-        clusters = self._clusters(scanned, ranked, settled)
+        clusters = self._clusters(members)
         return SparkDedupResult(
             job.data,
             job.columns,
             self.work,
             self.cluster,
             clusters=clusters,
-            pairs=self._pairs(scanned, ranked, pairs) if job.pair_list == "all" else None,
-            read=ids["new"],
-            classes=classes["rows"],
+            pairs=self._pairs(members) if job.pair_list == "all" else None,
+            read=groups["new"] or 0,
+            classes=groups["texts"] or 0,
             scheme=kernel.scheme,
             threshold=job.threshold,
         )
 
-    def _ids(self) -> Stage:
-        """Counts documents and refuses ids that do not tell them apart."""
+    def _sample(self) -> Stage:
+        """Counts of features of some documents, and how many documents and tasks there are."""
         from pyspark.sql import functions as F
-
-        def measure() -> dict[str, Any]:
-            each = self.job.documents.select("against", "id").groupBy("against", "id").agg(F.count(F.lit(1)).alias("n"))
-            is_again = (F.col("n") > 1) & F.col("id").isNotNull()
-            found = each.agg(
-                F.sum("n").alias("documents"),
-                F.sum(F.when(~F.col("against"), F.col("n"))).alias("new"),
-                F.sum(F.when(F.col("id").isNull(), F.col("n"))).alias("missing"),
-                F.count(F.when(is_again, 1)).alias("repeated"),
-                F.min(F.when(is_again, F.col("id"))).alias("example"),
-            ).collect()[0]
-            name = self.job.columns.id
-            if found["missing"]:
-                raise BadInput(f'{found["missing"]} rows have no id (column "{name}"): give each one, or leave these rows out')
-            if found["repeated"]:
-                raise BadInput(
-                    f'{found["repeated"]} ids belong to several rows, for example {found["example"]!r} (column "{name}"): '
-                    "an id must tell one row from all others"
-                )
-            return {"documents": found["documents"] or 0, "new": found["new"] or 0}
-
-        return self.work.measured("ids", measure)
-
-    def _scan(self) -> Stage:
-        """A row for each document without its text, and some with counts of features."""
-        from pyspark.sql import functions as F
-
-        kernel = self.job.kernel
-        return self.work.stage(
-            "scan",
-            "id string, text_hash binary, order binary, against boolean, frequencies binary",
-            lambda: self.cluster.run(
-                self.job.documents,
-                "scan",
-                self.job.words,
-                kernel.needs_levels,
-                schema="id string, text_hash binary, order binary, against boolean, frequencies binary",
-            ),
-            aggregates(rows=F.count("id"), texts=F.count("text_hash")),
-        )
-
-    def _classes(self, documents: int, scanned: Stage) -> tuple[Stage, DataFrame]:
-        """The classes with the document that stands for each, and the same with their ranks."""
-        from pyspark.sql import functions as F
-
-        columns = ["part", "row", "text_hash", "id", "against"]
-        schema = "part int, row long, text_hash binary, id string, against boolean"
 
         def make() -> DataFrame:
-            by_text = scanned.rows.where(F.col("text_hash").isNotNull()).groupBy("text_hash")
-            best = by_text.agg(F.min(F.struct("order", "id", "against")).alias("best")).select("text_hash", "best.*")
-            count = self._partitions(documents, _ROWS_OF_A_TASK)
-            ordered = best.repartitionByRange(count, "order").withColumn("part", F.spark_partition_id())
-            return self.cluster.run(ordered, "numbered", ["order"], columns, schema=schema)
+            return self.cluster.run(self.job.documents, "sample", self.job.words, schema=schema)
 
-        classes = self.work.stage("classes", schema, make, parts)
-        rank = numbered_through(classes).alias("rank")
-        return classes, classes.rows.select(rank, "text_hash", "id", "against")
+        def measure(rows: DataFrame) -> dict[str, Any]:
+            found = aggregates(tasks=F.count(F.lit(1)), sampled=F.sum("documents"), features=F.sum("features"))(rows)
+            # Of many formats the rows are counted without a look at them.
+            return {"documents": self.job.documents.count(), **found}
 
-    def _levels(self, scanned: Stage) -> bytes | None:
+        schema = "frequencies binary, documents long, features long"
+        return self.work.stage("sample", schema, make, measure)
+
+    def _texts(self) -> DataFrame:
+        wanted = [name for name in ("id", "against", "text", "category") if name in self.job.documents.columns]
+        return self.job.documents.select(*wanted)
+
+    def _levels(self, sample: Stage) -> bytes | None:
         from pyspark.sql import functions as F
 
         if not self.job.kernel.needs_levels:
             return None
-        rows = scanned.rows.where(F.col("id").isNull()).select("frequencies").collect()
+        rows = sample.rows.where(F.col("frequencies").isNotNull()).select("frequencies").collect()
         kernel = _lookalike.DedupKernel
         return kernel.levels(kernel.merge_frequencies([bytes(row["frequencies"]) for row in rows]))
 
-    def _keys(self, scanned: Stage, classes: Stage) -> Stage:
-        """The keys of each document, in one row."""
+    def _keys(self, sample: Stage) -> int:
+        """Number of keys, about."""
+        if not self.job.kernel.finds_near:
+            return 0
+        of_a_document = float(_KEYS_OF_A_DOCUMENT)
+        if sample["sampled"]:
+            # A prefix of each set, whose length the threshold gives.
+            of_a_document = 1 + (1 - self.job.threshold) * sample["features"] / sample["sampled"]
+        return int(of_a_document * sample["documents"])
+
+    def _groups(self, sample: Stage) -> Stage:
+        """All classes and edges, packed by bucket."""
         from pyspark.sql import functions as F
 
-        schema = "id string, against boolean, size int, text_size int, fingerprint binary, keys array<long>, text_keys array<long>"
+        count = self._partitions(self._keys(sample) + 2 * sample["documents"], _ROWS_OF_A_TASK)
+        buckets = max(64, 16 * count)
 
         def make() -> DataFrame:
-            wanted = [name for name in ("id", "against", "text", "category") if name in self.job.documents.columns]
-            return self.cluster.run(
-                self.job.documents.select(*wanted),
-                "keys",
+            packed = self.cluster.run(
+                self.job.documents.withColumn("checksum", checksum_of_rows(self.job.documents)),
+                "pack",
                 self.job.words,
-                classes["rows"],
-                self._levels(scanned),
-                schema=schema,
+                sample["documents"],
+                buckets,
+                self._levels(sample),
+                schema="bucket int, classes binary, ids binary, keys binary, new long, missing long, checksum long",
+            )
+            whole = packed.repartition(count, "bucket")
+            return self.cluster.run(whole, "group", self.job.words, buckets, self.job.group_limit, schema=schema)
+
+        def measure(rows: DataFrame) -> dict[str, Any]:
+            names = ["new", "missing", "checksum", "documents", "texts", "repeated", "edge_bytes"]
+            found = aggregates(**{name: F.coalesce(F.sum(name), F.lit(0)) for name in names})(rows)
+            self._ensure_ids(found)
+            return {"buckets": buckets, **found}
+
+        schema = (
+            "bucket int, classes binary, edges binary, edge_bytes long, new long, missing long, checksum long, documents long, texts long, "
+            "repeated long"
+        )
+        return self.work.stage("groups", schema, make, measure)
+
+    def _ensure_ids(self, groups: dict[str, Any]) -> None:
+        """Refuses ids that do not tell documents apart."""
+        from pyspark.sql import functions as F
+
+        name = self.job.columns.id
+        if groups["missing"]:
+            raise BadInput(f'{groups["missing"]} rows have no id (column "{name}"): give each one, or leave these rows out')
+        if not groups["repeated"]:
+            return
+        # Their hashes are equal; which ids these are is looked up.
+        each = self.job.documents.select("against", "id").groupBy("against", "id").agg(F.count(F.lit(1)).alias("n"))
+        found = each.where("n > 1").agg(F.count(F.lit(1)).alias("repeated"), F.min("id").alias("example")).collect()[0]
+        if found["repeated"]:
+            raise BadInput(
+                f'{found["repeated"]} ids belong to several rows, for example {found["example"]!r} (column "{name}"): '
+                "an id must tell one row from all others"
             )
 
-        return self.work.stage("keys", schema, make, aggregates(keys=F.sum(F.size("keys").cast("long"))))
-
-    def _edges(self, ranked: DataFrame, keys: Stage) -> Stage:
+    def _edges(self, groups: Stage) -> Stage:
         """Promising pairs of classes, and the chains of large groups."""
         from pyspark.sql import functions as F
 
-        job = self.job
-        others = ["fingerprint"] if "fingerprint" in job.kernel.keys_schema else []
-
         def make() -> DataFrame:
-            of_rank = keys.rows.join(ranked.select("id", "against", "rank"), ["id", "against"])
-
-            def rows(column: str, size: str) -> DataFrame:
-                found = of_rank.select(F.explode(column).alias("key"), "rank", F.col(size).alias("size"), *others)
-                return found.where(F.col("key").isNotNull())
-
-            both = rows("keys", "size").unionByName(rows("text_keys", "text_size"))
-            count = self._partitions(keys["keys"] or 0, _KEYS_OF_A_TASK)
-            found = self.cluster.run(
-                both.repartition(count, "key"),
-                "work_edges",
-                job.words,
-                job.group_limit,
-                schema="x long, y long, size_x int, size_y int, shared long",
-            )
-            sums = found.groupBy("x", "y", "size_x", "size_y").agg(F.sum("shared").alias("shared"))
-            return self.cluster.run(sums, "promising", job.words, schema="x long, y long")
+            # An edge has 32 bytes.
+            count = self._partitions(groups["edge_bytes"] // 32, _ROWS_OF_A_TASK)
+            packed = groups.rows.where(F.col("edges").isNotNull()).select("bucket", "edges")
+            return self.cluster.run(packed.repartition(count, "bucket"), "promising", self.job.words, schema="x long, y long")
 
         return self.work.stage("edges", "x long, y long", make, measured_edges)
 
-    def _settled(self, ranked: DataFrame, components: Stage, edges: Stage) -> tuple[Stage, Stage | None]:
-        """The classes that join others; and all pairs, where they are asked for."""
+    def _members(self, groups: Stage, components: Stage | None) -> Stage:
+        """Classes in components, and classes with copies; a row for each, and for some copies each."""
         from pyspark.sql import functions as F
 
-        job = self.job
+        schema = "component long, order binary, id string, against boolean, copies array<string>, are_against boolean"
 
-        def members() -> DataFrame:
-            of_rank = components.rows.select(F.col("node").alias("rank"), "component")
-            named = of_rank.join(ranked.select("rank", "id", "against"), "rank")
-            wanted = [name for name in ("id", "against", "text", "category") if name in job.documents.columns]
-            found = job.documents.select(*wanted).join(named, ["id", "against"]).drop("id")
-            # There are fewer nodes than two for each edge.
-            count = self._partitions(2 * edges["rows"], _TEXTS_OF_A_TASK)
-            return found.repartition(count, "component")
+        def make() -> DataFrame:
+            packed = groups.rows.where(F.col("classes").isNotNull()).select(
+                "bucket", "classes", F.lit(None).cast("binary").alias("components")
+            )
+            if components is not None:
+                placed = "bucket int, classes binary, components binary"
+                packed = packed.unionByName(self.cluster.run(components.rows, "pack_components", groups["buckets"], schema=placed))
+            count = self._partitions(groups["documents"], _ROWS_OF_A_TASK)
+            return self.cluster.run(packed.repartition(count, "bucket"), "members", self.job.words, schema=schema)
 
-        schema = "rank long, survivor long, similarity double, reason string"
-        settled = self.work.stage(
-            "settled",
-            schema,
-            lambda: self.cluster.run(members(), "settle", job.words, job.memory, schema=schema),
-            aggregates(rows=F.count(F.lit(1))),
-        )
-        if job.pair_list != "all":
-            return settled, None
-        pairs_schema = "x long, y long, similarity double"
-        similar = self.work.stage(
-            "similar",
-            pairs_schema,
-            # Without `against`: a class that has a document to compare with may have others too.
-            lambda: self.cluster.run(members().drop("against"), "verified_pairs", job.words, schema=pairs_schema),
-        )
-        return settled, similar
+        return self.work.stage("members", schema, make, aggregates(texts=F.count(F.when(F.expr(_IS_MEMBER), 1))))
 
-    def _clusters(self, scanned: Stage, ranked: DataFrame, settled: Stage | None) -> Stage:
+    def _in_components(self, members: Stage) -> DataFrame:
+        """The classes in components with their texts."""
+        from pyspark.sql import functions as F
+
+        named = members.rows.where(_IS_MEMBER).select("id", "against", "component", "order")
+        if members["texts"] <= _ROWS_FOR_ALL:
+            named = F.broadcast(named)
+        return self._texts().join(named, ["id", "against"])
+
+    def _clusters(self, members: Stage) -> Stage:
         """A row for each removed document; ``is_new`` is false where the survivor was only compared with."""
         from pyspark.sql import functions as F
 
+        job = self.job
         schema = "survivor string, is_new boolean, id string, similarity double, reason string"
 
         def make() -> DataFrame:
-            own = ranked.select("rank", "text_hash", F.col("id").alias("best"), F.col("against").alias("best_against"))
-            if settled is None:
-                joined = own.select("*", *(F.lit(None).cast(kind).alias(name) for name, kind in _JOINED.items()))
-            else:
-                others = ranked.select(F.col("rank").alias("survivor"), F.col("id").alias("joins"), F.col("against").alias("joins_against"))
-                of_rank = settled.rows.join(others, "survivor").select("rank", *_JOINED)
-                joined = own.join(of_rank, "rank", "left")
-            documents = scanned.rows.where(F.col("text_hash").isNotNull() & ~F.col("against")).select("id", "text_hash")
-            found = documents.join(joined, "text_hash")
-            is_copy = (F.col("id") != F.col("best")) | F.col("best_against")
-            if not self.job.kernel.copies_are_pairs:
-                is_copy = F.lit(False)
-            joins = F.col("joins").isNotNull()
-            return found.where(joins | is_copy).select(
-                F.when(joins, F.col("joins")).otherwise(F.col("best")).alias("survivor"),
-                (~F.when(joins, F.col("joins_against")).otherwise(F.col("best_against"))).alias("is_new"),
-                "id",
-                F.when(joins, F.col("similarity")).otherwise(F.lit(1.0)).alias("similarity"),
-                F.when(joins, F.col("reason")).otherwise(F.lit("exact")).alias("reason"),
+            copies = members.rows.where("copies is not null and not are_against")
+            settled = None
+            if members["texts"]:
+                texts = self._in_components(members)
+                own = copies.where("component is not null").select("component", "order", "id", "against", "copies", "are_against")
+                both = texts.unionByName(own, allowMissingColumns=True)
+                count = self._partitions(members["texts"], _TEXTS_OF_A_TASK)
+                both = both.repartition(count, "component")
+                settled = self.cluster.run(both, "settle", job.words, job.memory, schema=schema)
+            if not job.kernel.copies_are_pairs:
+                copies = copies.where(F.lit(False))
+            alone = copies.where("component is null").select(
+                F.col("id").alias("survivor"),
+                (~F.col("against")).alias("is_new"),
+                F.explode("copies").alias("id"),
+                F.lit(1.0).alias("similarity"),
+                F.lit("exact").alias("reason"),
             )
+            return alone if settled is None else settled.unionByName(alone)
 
         return self.work.stage(
             "clusters",
@@ -417,35 +394,54 @@ class _Stages:
             ),
         )
 
-    def _pairs(self, scanned: Stage, ranked: DataFrame, similar: Stage | None) -> Stage:
+    def _pairs(self, members: Stage) -> Stage:
         """All pairs of documents that count, the smaller id first."""
         from pyspark.sql import functions as F
 
+        job = self.job
+        schema = "x string, x_against boolean, y string, y_against boolean, similarity double"
+
+        def similar() -> DataFrame:
+            count = self._partitions(members["texts"], _TEXTS_OF_A_TASK)
+            whole = self._in_components(members).repartition(count, "component")
+            return self.cluster.run(whole, "verified_pairs", job.words, schema=schema)
+
+        verified = self.work.stage("similar", schema, similar) if members["texts"] else None
+
         def make() -> DataFrame:
-            hashes = scanned.rows.where(F.col("text_hash").isNotNull()).select("id", "against", "text_hash")
-            documents = hashes.join(ranked.select("text_hash", "rank"), "text_hash").select("rank", "id", "against")
+            # Each document with the most wanted one of its class.
+            best = members.rows.select(F.col("id").alias("best"), F.col("against").alias("best_against"), "copies", "are_against")
+            own = best.where("copies is null").select("best", "best_against", F.col("best").alias("id"), F.col("best_against").alias("against"))
+            copies = best.where("copies is not null")
+            others = copies.select("best", "best_against", F.explode("copies").alias("id"), F.col("are_against").alias("against"))
+            documents = own.unionByName(others)
 
             def side(name: str) -> DataFrame:
                 return documents.select(
-                    F.col("rank").alias(name), F.col("id").alias(f"id_{name}"), F.col("against").alias(f"against_{name}")
+                    F.col("best").alias(name),
+                    F.col("best_against").alias(f"{name}_against"),
+                    F.col("id").alias(f"id_{name}"),
+                    F.col("against").alias(f"against_{name}"),
                 )
 
             pairs = []
-            if similar is not None:
-                pairs.append(similar.rows.join(side("x"), "x").join(side("y"), "y"))
-            if self.job.kernel.copies_are_pairs:
-                copies = side("x").join(side("y"), F.col("x") == F.col("y")).withColumn("similarity", F.lit(1.0))
+            if verified is not None:
+                pairs.append(verified.rows.join(side("x"), ["x", "x_against"]).join(side("y"), ["y", "y_against"]))
+            if job.kernel.copies_are_pairs:
+                is_same = (F.col("x") == F.col("y")) & (F.col("x_against") == F.col("y_against"))
+                same = side("x").join(side("y"), is_same).withColumn("similarity", F.lit(1.0))
                 # An id may stand on both sides: then the one to compare with comes first.
-                own, other = F.struct("id_x", ~F.col("against_x")), F.struct("id_y", ~F.col("against_y"))
-                pairs.append(copies.where(own < other))
+                first, second = F.struct("id_x", ~F.col("against_x")), F.struct("id_y", ~F.col("against_y"))
+                pairs.append(same.where(first < second))
             if not pairs:
                 none = documents.where(F.lit(False))
                 return none.select(F.col("id").alias("a"), F.col("id").alias("b"), F.lit(1.0).alias("similarity"))
-            found = pairs[0] if len(pairs) == 1 else pairs[0].unionByName(pairs[1])
+            found = pairs[0] if len(pairs) == 1 else pairs[0].unionByName(pairs[1].select(pairs[0].columns))
             found = found.where(~(F.col("against_x") & F.col("against_y")))
             return found.select(F.least("id_x", "id_y").alias("a"), F.greatest("id_x", "id_y").alias("b"), "similarity")
 
         return self.work.stage("pairs", "a string, b string, similarity double", make)
 
 
-_JOINED = {"joins": "string", "joins_against": "boolean", "similarity": "double", "reason": "string"}
+#: A class, and no copies, that edges lead to.
+_IS_MEMBER = "component is not null and copies is null"

@@ -7,7 +7,7 @@ from typing import Any
 
 from lookalike.spark._types import Column, DataFrame
 
-__all__ = ["DocumentColumns", "id_column", "text_column"]
+__all__ = ["DocumentColumns", "checksum_of_rows", "id_column", "text_column"]
 
 
 def _kind(frame: DataFrame, name: str) -> str:
@@ -82,6 +82,13 @@ def id_column(frame: DataFrame, id: str | None) -> Column:
     if not _is_text(kind) and kind not in ("tinyint", "smallint", "int", "bigint"):
         raise TypeError(f'ids must be strings or whole numbers, not {kind} (column "{id}"): cast it')
     return _own(id).cast("string")
+
+
+def checksum_of_rows(documents: DataFrame) -> Column:
+    """A number of each row of documents, whose sum tells other rows from these. It has 30 bits, so that sums of some billions fit."""
+    from pyspark.sql import functions as F
+
+    return F.xxhash64(*map(_own, documents.columns)).bitwiseAND(F.lit((1 << 30) - 1))
 
 
 class DocumentColumns:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import lookalike
 from lookalike import _lookalike
@@ -18,33 +19,34 @@ from lookalike._errors import BadInput
 __all__ = [
     "components",
     "fingerprints",
-    "keys",
+    "group",
+    "members",
     "near_in_blocks",
     "near_queries",
     "numbered",
     "of_one",
+    "pack",
+    "pack_components",
     "probe",
     "promising",
     "read_archives",
-    "scan",
+    "sample",
     "settle",
     "sql_extract",
     "sql_minhash",
     "sql_resemblance",
     "sql_simhash",
     "verified_pairs",
-    "work_edges",
+    "with_ranks",
 ]
 
 #: Rows of a batch that goes back to Spark, at most.
 _BATCH = 100_000
 
-#: Documents of a task whose features are counted, at most, and tasks that count: a sample is enough.
-_COUNTED, _COUNTING_TASKS = 4_096, 256
+#: Tasks that count features, at most, and the bytes and documents that each counts, about: a sample is enough.
+_COUNTING_TASKS, _COUNTED_BYTES, _COUNTED = 32, 16 << 20, 20_000
 
 Batches = Iterator[pa.RecordBatch]
-
-_NODES = {"long": pa.int64(), "string": pa.string()}
 
 
 def probe(batches: Batches) -> Batches:
@@ -59,33 +61,33 @@ def _out(table: Any, schema: pa.Schema) -> Batches:
     yield from table.select(schema.names).cast(schema).to_batches(max_chunksize=_BATCH)
 
 
-_SCANNED = pa.schema(
-    [
-        ("id", pa.string()),
-        ("text_hash", pa.binary()),
-        ("order", pa.binary()),
-        ("against", pa.bool_()),
-        ("frequencies", pa.binary()),
-    ]
-)
+def _out_packed(table: Any, schema: pa.Schema) -> Batches:
+    """Packed rows in columns of the schema, few at a time: each may be long. What has no column is null."""
+    for batch in pa.table(table).to_batches(max_chunksize=8):
+        columns = [
+            batch.column(field.name).cast(field.type) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def scan(batches: Batches, words: list[str], counts: bool) -> Batches:
-    """What decides about each document but its text; and a row without an id for counts of features."""
+_SAMPLED = pa.schema([("frequencies", pa.binary()), ("documents", pa.int64()), ("features", pa.int64())])
+
+
+def sample(batches: Batches, words: list[str]) -> Batches:
+    """A row for each partition, with counts of the features of its first documents."""
     kernel = _lookalike.DedupKernel(words)
-    left = _COUNTED if counts and _partition() < _COUNTING_TASKS else 0
-    counted = left > 0
-    for batch in batches:
-        if batch.column("id").null_count:
-            raise BadInput(f"{batch.column('id').null_count} rows of a batch have no id: give each document one, or leave these rows out")
-        table = pa.table(kernel.scan(batch, left > 0))
-        left -= batch.num_rows
-        table = table.append_column("frequencies", pa.nulls(table.num_rows, pa.binary()))
-        yield from _out(table, _SCANNED)
-    if counted:
-        row: dict[str, list[Any]] = {name: [None] for name in _SCANNED.names}
-        row["frequencies"] = [kernel.frequencies()]
-        yield pa.record_batch(row, schema=_SCANNED)
+    documents = features = size = 0
+    if kernel.needs_levels and _partition() < _COUNTING_TASKS:
+        for batch in batches:
+            batch = batch.filter(pc.is_valid(batch.column("id")))
+            features += kernel.count(batch)
+            documents += batch.num_rows
+            size += batch.nbytes
+            if documents >= _COUNTED or size >= _COUNTED_BYTES:
+                break
+    counts = kernel.frequencies() if documents else None
+    yield pa.record_batch({"frequencies": [counts], "documents": [documents], "features": [features]}, schema=_SAMPLED)
 
 
 def _partition() -> int:
@@ -93,6 +95,69 @@ def _partition() -> int:
 
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
+
+
+_PACKED = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("classes", pa.binary()),
+        ("ids", pa.binary()),
+        ("keys", pa.binary()),
+        ("new", pa.int64()),
+        ("missing", pa.int64()),
+        ("checksum", pa.int64()),
+    ]
+)
+
+
+def pack(batches: Batches, words: list[str], documents: int, buckets: int, levels: bytes | None) -> Batches:
+    """Classes, ids and keys of the documents, packed by bucket; and how many are new, rows without an id, and the sum of the numbers of
+    all rows."""
+    kernel = _lookalike.DedupKernel(words)
+    kernel.prepare(documents, buckets, levels)
+    new = missing = checksum = 0
+    for batch in batches:
+        checksum += pc.sum(batch.column("checksum")).as_py() or 0
+        ids = batch.column("id")
+        if ids.null_count:
+            missing += ids.null_count
+            batch = batch.filter(pc.is_valid(ids))
+        new += pc.sum(pc.invert(batch.column("against"))).as_py() or 0
+        yield from _out_packed(kernel.pack(batch), _PACKED)
+    yield from _out_packed(kernel.packed(), _PACKED)
+    yield from _out_packed({"bucket": [0], "new": [new], "missing": [missing], "checksum": [checksum]}, _PACKED)
+
+
+_GROUPED = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("classes", pa.binary()),
+        ("edges", pa.binary()),
+        ("edge_bytes", pa.int64()),
+        ("new", pa.int64()),
+        ("missing", pa.int64()),
+        ("checksum", pa.int64()),
+        ("documents", pa.int64()),
+        ("texts", pa.int64()),
+        ("repeated", pa.int64()),
+    ]
+)
+
+
+def group(batches: Batches, words: list[str], buckets: int, group_limit: int | None) -> Batches:
+    """Edges of whole buckets, packed by bucket, and the classes as they came."""
+    whole = list(batches)
+    if not whole:
+        return
+    table = pa.Table.from_batches(whole)
+    edges, documents, texts, repeated = _lookalike.DedupKernel(words).group(whole, buckets, group_limit)
+    yield from _out_packed(table.select(["bucket", "classes"]).filter(pc.is_valid(table["classes"])), _GROUPED)
+    edges = pa.table(edges)
+    yield from _out_packed(edges.append_column("edge_bytes", pc.binary_length(edges["edges"]).cast(pa.int64())), _GROUPED)
+    counts = {"documents": documents, "texts": texts, "repeated": repeated}
+    for name in ("new", "missing", "checksum"):
+        counts[name] = pc.sum(table[name]).as_py() or 0
+    yield from _out_packed({"bucket": [0], **{name: [count] for name, count in counts.items()}}, _GROUPED)
 
 
 def numbered(batches: Batches, keys: list[str], columns: list[str]) -> Batches:
@@ -105,136 +170,183 @@ def numbered(batches: Batches, keys: list[str], columns: list[str]) -> Batches:
     yield from table.select(columns).to_batches(max_chunksize=_BATCH)
 
 
-_PACKED = pa.schema(
-    [
-        ("id", pa.string()),
-        ("against", pa.bool_()),
-        ("size", pa.int32()),
-        ("text_size", pa.int32()),
-        ("fingerprint", pa.binary()),
-        ("keys", pa.list_(pa.int64())),
-        ("text_keys", pa.list_(pa.int64())),
-    ]
-)
-
-
-def keys(batches: Batches, words: list[str], classes: int, levels: bytes | None) -> Batches:
-    """The keys of each document in one row. They wait there for its rank: so the texts need not be moved to it."""
-    kernel = _lookalike.DedupKernel(words)
-    kernel.prepare_keys(classes, levels)
-    for batch in batches:
-        rows = pa.array(range(batch.num_rows), pa.int64())
-        columns = {name: batch.column(name) for name in batch.schema.names if name in ("text", "category")}
-        found = pa.table(kernel.keys(pa.record_batch({"rank": rows, **columns})))
-        yield from _packed(batch, found)
-
-
-def _packed(batch: pa.RecordBatch, found: pa.Table) -> Batches:
-    import pyarrow.compute as pc
-
-    if not found.num_rows:
-        return
-    if "fingerprint" not in found.column_names:
-        found = found.append_column("fingerprint", pa.nulls(found.num_rows, pa.binary()))
-    # A key of a whole text is marked by a negative size, which is handed on as it is.
-    is_text = pc.less(found["size"], 0)
-    key, size = found["key"], found["size"]
-    none, no_size = pa.scalar(None, pa.int64()), pa.scalar(None, pa.int32())
-    found = pa.table(
-        {
-            "rank": found["rank"],
-            "size": pc.if_else(is_text, no_size, size),
-            "text_size": pc.if_else(is_text, size, no_size),
-            "fingerprint": found["fingerprint"],
-            "keys": pc.if_else(is_text, none, key),
-            "text_keys": pc.if_else(is_text, key, none),
-        }
-    )
-    lists = found.group_by("rank", use_threads=False).aggregate(
-        [("size", "max"), ("text_size", "max"), ("fingerprint", "one"), ("keys", "list"), ("text_keys", "list")]
-    )
-    rank = lists["rank"]
-    columns = [
-        batch.column("id").take(rank.combine_chunks()),
-        batch.column("against").take(rank.combine_chunks()),
-        lists["size_max"],
-        lists["text_size_max"],
-        lists["fingerprint_one"],
-        lists["keys_list"],
-        lists["text_keys_list"],
-    ]
-    yield from _out(pa.table(dict(zip(_PACKED.names, columns))), _PACKED)
-
-
-_EDGES = pa.schema(
-    [
-        ("x", pa.int64()),
-        ("y", pa.int64()),
-        ("size_x", pa.int32()),
-        ("size_y", pa.int32()),
-        ("shared", pa.int64()),
-    ]
-)
-
-
-def work_edges(batches: Batches, words: list[str], group_limit: int | None) -> Batches:
-    """Pairs of small groups and chains of large ones, from all rows of each key."""
-    whole = list(batches)
-    if whole:
-        yield from _out(_lookalike.DedupKernel(words).work_edges(whole, group_limit), _EDGES)
-
-
 _PAIRS = pa.schema([("x", pa.int64()), ("y", pa.int64())])
 
 
 def promising(batches: Batches, words: list[str]) -> Batches:
-    """The pairs that share enough to be compared."""
-    kernel = _lookalike.DedupKernel(words)
-    for batch in batches:
-        yield from _out(kernel.promising(batch), _PAIRS)
+    """The pairs that share enough to be compared, of whole buckets."""
+    whole = list(batches)
+    if whole:
+        yield from _out(_lookalike.DedupKernel(words).promising(whole), _PAIRS)
+
+
+_COMPONENTS = pa.schema([("node", pa.int64()), ("component", pa.int64())])
 
 
 def components(batches: Batches) -> Batches:
     """Each node of the edges with the least node that it is connected with."""
+    whole = list(batches)
+    if not whole:
+        return
+    if whole[0].schema.field("x").type == pa.int64():
+        yield from _out(_lookalike.DedupKernel.connected(whole), _COMPONENTS)
+        return
     from lookalike.spark._components import connected
 
-    found = connected([edge for batch in batches for edge in zip(*(column.to_pylist() for column in batch.columns))])
-    nodes = list(found)
-    kind = pa.string() if nodes and isinstance(nodes[0], str) else pa.int64()
-    table = pa.table({"node": pa.array(nodes, kind), "component": pa.array([found[node] for node in nodes], kind)})
+    found = connected([edge for batch in whole for edge in zip(*(column.to_pylist() for column in batch.columns))])
+    table = pa.table({"node": pa.array(list(found), pa.string()), "component": pa.array(list(found.values()), pa.string())})
     yield from table.to_batches(max_chunksize=_BATCH)
 
 
+_PLACED = pa.schema([("bucket", pa.int32()), ("classes", pa.binary()), ("components", pa.binary())])
+
+
+def pack_components(batches: Batches, buckets: int) -> Batches:
+    """Components, packed by the buckets of their nodes."""
+    whole = list(batches)
+    if whole:
+        yield from _out_packed(_lookalike.DedupKernel.pack_components(whole, buckets), _PLACED)
+
+
+_MEMBERS = pa.schema(
+    [
+        ("component", pa.int64()),
+        ("order", pa.binary()),
+        ("id", pa.string()),
+        ("against", pa.bool_()),
+        ("copies", pa.list_(pa.string())),
+        ("are_against", pa.bool_()),
+    ]
+)
+
+
+def members(batches: Batches, words: list[str]) -> Batches:
+    """The classes of whole buckets that are in a component or have copies, and rows of these copies."""
+    whole = list(batches)
+    if whole:
+        yield from _out(_lookalike.DedupKernel(words).members(whole), _MEMBERS)
+
+
 _SETTLED = pa.schema(
-    [("rank", pa.int64()), ("survivor", pa.int64()), ("similarity", pa.float64()), ("reason", pa.string())]
+    [
+        ("survivor", pa.string()),
+        ("is_new", pa.bool_()),
+        ("id", pa.string()),
+        ("similarity", pa.float64()),
+        ("reason", pa.string()),
+    ]
 )
 
 
 def settle(batches: Batches, words: list[str], memory: int) -> Batches:
-    """The classes of whole components that join others.
+    """The documents of whole components that are removed.
 
     What is larger than ``memory`` goes to the job of one machine, which spills to disk: components are units of work, and what is
     compared within them is what is compared in all of them together.
     """
+    kernel = _lookalike.DedupKernel(words)
+    copies: list[pa.RecordBatch] = []
     held, size = [], 0
-    for batch in batches:
+    classes = _classes(batches, copies)
+    for batch in classes:
         held.append(batch)
         size += batch.nbytes
         if size > memory:
             from lookalike.spark import _spilled
 
-            yield from _out(_spilled.settle(held, batches, words, memory), _SETTLED)
+            members, joined = _spilled.settle(held, classes, words, memory)
+            break
+    else:
+        if not held:
             return
-    if held:
-        yield from _out(_lookalike.DedupKernel(words).settle(held), _SETTLED)
+        ranked, members = with_ranks(held)
+        joined = pa.table(kernel.settle(ranked.to_batches()))
+    for table in (_joined(members, joined), _joined_copies(members, joined, copies, kernel.copies_are_pairs)):
+        yield from _out(table, _SETTLED)
+
+
+def _classes(batches: Batches, copies: list[pa.RecordBatch]) -> Batches:
+    """The classes among the rows; those of copies are put aside."""
+    for batch in batches:
+        of_copies = pc.is_valid(batch.column("copies"))
+        if pc.any(of_copies).as_py():
+            copies.append(batch.filter(of_copies).select(["order", "copies", "are_against"]))
+            batch = batch.filter(pc.invert(of_copies))
+        if batch.num_rows:
+            yield batch
+
+
+def with_ranks(held: list[pa.RecordBatch]) -> tuple[pa.Table, pa.Table]:
+    """The rows with their ranks; and ``order``, ``id``, ``against`` in the order of the ranks."""
+    table = pa.Table.from_batches(held)
+    by_rank = pc.sort_indices(table["order"])
+    rank = pc.sort_indices(by_rank).cast(pa.int64())
+    return table.append_column("rank", rank), table.select(["order", "id", "against"]).take(by_rank)
+
+
+def _joined(members: pa.Table, joined: pa.Table) -> pa.Table:
+    """The most wanted document of each class that joins a survivor."""
+    survivors = members.take(joined["survivor"])
+    return pa.table(
+        {
+            "survivor": survivors["id"],
+            "is_new": pc.invert(survivors["against"]),
+            "id": members["id"].take(joined["rank"]),
+            "similarity": joined["similarity"],
+            "reason": joined["reason"],
+        }
+    )
+
+
+def _joined_copies(members: pa.Table, joined: pa.Table, copies: list[pa.RecordBatch], are_pairs: bool) -> pa.Table:
+    """The other documents of classes: removed with their class, or for its most wanted document."""
+    if not copies:
+        return _SETTLED.empty_table()
+    table = pa.Table.from_batches(copies)
+    table = table.filter(pc.invert(table["are_against"])).combine_chunks()
+    rank = pc.index_in(table["order"], value_set=members["order"].combine_chunks())
+    at = pc.index_in(rank.cast(pa.int64()), value_set=joined["rank"].combine_chunks())
+    own = members.take(rank)
+    others = joined.take(at)
+    survivors = members.take(others["survivor"])
+    removed = pa.table(
+        {
+            "copies": table["copies"],
+            "survivor": pc.coalesce(survivors["id"], own["id"]),
+            "is_new": pc.invert(pc.coalesce(survivors["against"], own["against"])),
+            "similarity": pc.coalesce(others["similarity"], pa.scalar(1.0)),
+            "reason": pc.coalesce(others["reason"], pa.scalar("exact")),
+        }
+    )
+    if not are_pairs:
+        removed = removed.filter(pc.is_valid(at))
+    lists = removed["copies"].combine_chunks()
+    found = removed.drop(["copies"]).take(pc.list_parent_indices(lists))
+    return found.append_column("id", pc.list_flatten(lists))
+
+
+_SIMILAR = pa.schema(
+    [
+        ("x", pa.string()),
+        ("x_against", pa.bool_()),
+        ("y", pa.string()),
+        ("y_against", pa.bool_()),
+        ("similarity", pa.float64()),
+    ]
+)
 
 
 def verified_pairs(batches: Batches, words: list[str]) -> Batches:
-    """All pairs of whole components that count."""
+    """All pairs of classes of whole components that count, by their most wanted documents."""
     whole = list(batches)
-    if whole:
-        schema = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("similarity", pa.float64())])
-        yield from _out(_lookalike.DedupKernel(words).verify(whole), schema)
+    if not whole:
+        return
+    ranked, members = with_ranks(whole)
+    # A class that has a document to compare with may have others too: none is fixed here.
+    found = pa.table(_lookalike.DedupKernel(words).verify(ranked.drop(["against"]).to_batches()))
+    x, y = members.take(found["x"]), members.take(found["y"])
+    columns = [x["id"], x["against"], y["id"], y["against"], found["similarity"]]
+    yield from _out(pa.table(columns, names=_SIMILAR.names), _SIMILAR)
 
 
 def fingerprints(batches: Batches, scheme: str) -> Batches:
@@ -272,8 +384,6 @@ def near_in_blocks(batches: Batches, distance: int) -> Batches:
 
     A pair may agree in several blocks: it belongs to the first.
     """
-    import pyarrow.compute as pc
-
     whole = list(batches)
     if not whole:
         return
@@ -292,8 +402,6 @@ def near_in_blocks(batches: Batches, distance: int) -> Batches:
 
 def _first_agreement(x: pa.Array, y: pa.Array, number: int, distance: int) -> pa.Array:
     """True where a block is the first in which two codes agree."""
-    import pyarrow.compute as pc
-
     differing = pc.bit_wise_xor(x.view(pa.uint64()), y.view(pa.uint64()))
     chosen = pa.array([True] * len(x), pa.bool_())
     for at in range(number + 1):
@@ -317,8 +425,6 @@ def sql_minhash(texts: pa.Array, scheme: str) -> pa.Array:
 
 def sql_resemblance(a: pa.Array, b: pa.Array, scheme: str) -> pa.Array:
     """The resemblance of the texts of each row."""
-    import pyarrow.compute as pc
-
     there = pc.and_(pc.is_valid(a), pc.is_valid(b))
     none = pa.scalar(None, pa.float64())
     found = lookalike.resemblance(pc.fill_null(a, ""), pc.fill_null(b, ""), scheme=lookalike.Scheme(scheme), threads=1)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from lookalike import _lookalike
 from lookalike._errors import MemoryLimit
 from lookalike._options import words as to_words
+from lookalike.spark._kernels import with_ranks
 
 __all__ = ["settle"]
 
@@ -19,10 +20,13 @@ __all__ = ["settle"]
 _OWN = ("--keep", "--within", "--across", "--memory", "--threads", "--pairs", "--tmp", "--output")
 
 
-def settle(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], words: list[str], memory: int) -> pa.Table:
-    """The classes that join others, as the kernel gives them: ``rank``, ``survivor``, ``similarity``, ``reason``.
+def settle(
+    held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], words: list[str], memory: int
+) -> tuple[pa.Table, pa.Table]:
+    """The members in the order of survivors, and the classes that join others: ``rank``, ``survivor``, ``similarity``, ``reason``.
 
-    Ranks are the order of survivors, so ``keep`` is the least one. The rows are put on disk once, for those of ``against`` come first.
+    The rows are put on disk once, those of ``against`` apart, for they come first. Only what is not text stays in memory, and when all
+    is there gives the ranks: they are the order of survivors, so ``keep`` is the least one.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
         files = _on_disk(itertools.chain(held, rest), folder)
@@ -51,7 +55,7 @@ def settle(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], words: li
                     raise
                 memory = error.needed
         found = pa.table(decisions.clusters)
-    return pa.table(
+    joined = pa.table(
         {
             "rank": found["id"].cast(pa.int64()),
             "survivor": found["survivor"].cast(pa.int64()),
@@ -59,37 +63,52 @@ def settle(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], words: li
             "reason": found["reason"],
         }
     )
+    return files.members, joined
 
 
 class _Files:
-    """Documents on disk: those to compare with, and the others."""
+    """Documents on disk, those to compare with and the others, with the ranks that they got when all were there."""
 
-    def __init__(self, names: tuple[str, str], rows: list[int]) -> None:
+    def __init__(self, names: list[str], ranks: list[pa.ChunkedArray], members: pa.Table) -> None:
         self._names = names
-        self._rows = rows
+        self._ranks = ranks
+        #: ``order``, ``id`` and ``against`` in the order of the ranks.
+        self.members = members
 
     def against(self) -> pa.RecordBatchReader | None:
-        return pa.ipc.open_stream(pa.memory_map(self._names[0])) if self._rows[0] else None
+        return self._ranked(0) if len(self._ranks[0]) else None
 
     def documents(self) -> pa.RecordBatchReader:
-        return pa.ipc.open_stream(pa.memory_map(self._names[1]))
+        return self._ranked(1)
+
+    def _ranked(self, side: int) -> pa.RecordBatchReader:
+        stored = pa.ipc.open_stream(pa.memory_map(self._names[side]))
+        schema = pa.schema([("id", pa.string()), ("rank", pa.int64()), *stored.schema])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            start = 0
+            for batch in stored:
+                ranks = self._ranks[side].slice(start, batch.num_rows).combine_chunks()
+                start += batch.num_rows
+                yield pa.RecordBatch.from_arrays([ranks.cast(pa.string()), ranks, *batch.columns], schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _on_disk(batches: Iterator[pa.RecordBatch], folder: str) -> _Files:
-    names = (f"{folder}/against.arrows", f"{folder}/documents.arrows")
+    names = [f"{folder}/against.arrows", f"{folder}/documents.arrows"]
     first = next(batches)
-    kept = [name for name in ("rank", "text", "category") if name in first.schema.names]
-    schema = pa.schema([pa.field("id", pa.string()), *(first.schema.field(name) for name in kept)])
+    kept = [name for name in ("text", "category") if name in first.schema.names]
+    schema = pa.schema([first.schema.field(name) for name in kept])
+    in_memory = []
     writers = [pa.ipc.new_stream(name, schema) for name in names]
-    rows = [0, 0]
     for batch in itertools.chain([first], batches):
-        ids = batch.column("rank").cast(pa.string())
-        table = pa.RecordBatch.from_arrays([ids, *(batch.column(name) for name in kept)], schema=schema)
+        in_memory.append(batch.select(["order", "id", "against"]))
         is_against = batch.column("against")
-        for at, mask in enumerate([is_against, pc.invert(is_against)]):
-            chosen = table.filter(mask)
-            rows[at] += chosen.num_rows
-            writers[at].write_batch(chosen)
+        for writer, mask in zip(writers, [is_against, pc.invert(is_against)]):
+            writer.write_batch(batch.select(kept).filter(mask))
     for writer in writers:
         writer.close()
-    return _Files(names, rows)
+    ranked, members = with_ranks(in_memory)
+    ranks = [ranked.filter(mask)["rank"] for mask in [ranked["against"], pc.invert(ranked["against"])]]
+    return _Files(names, ranks, members)

@@ -11,6 +11,7 @@ from typing import Any
 
 from lookalike._errors import LookalikeError
 from lookalike.spark._cluster import Cluster, told_by_task
+from lookalike.spark._documents import checksum_of_rows
 from lookalike.spark._types import Column, DataFrame
 
 __all__ = ["Stage", "WorkDir", "aggregates", "numbered_through", "parts"]
@@ -93,6 +94,19 @@ class WorkDir:
         marker = marker.select(F.lit(name).alias("name"), F.lit(json.dumps(told)).alias("told"))
         marker.write.mode("append").parquet(f"{self.path}/stages")
         self._known[name] = told
+
+    def ensure_same_rows(self, stage: Stage, documents: DataFrame) -> None:
+        """Refuses to go on after a stage of an earlier run that was made of other rows. Its measure ``checksum`` tells."""
+        from pyspark.sql import functions as F
+
+        if stage.is_new:
+            return
+        found = documents.agg(F.sum(checksum_of_rows(documents)).alias("checksum")).collect()[0]["checksum"] or 0
+        if found != (stage["checksum"] or 0):
+            raise LookalikeError(
+                f"{self.path}: the stages there were made of other rows than the DataFrame has now: name another work_dir, or remove that "
+                "folder; if the data was not changed, write it before, for it must have the same rows each time it is read"
+            )
 
     def folder(self, name: str) -> str:
         """Where a stage lies."""

@@ -175,6 +175,11 @@ impl FeatureFrequency {
         })
     }
 
+    /// Sum of all counts.
+    pub fn total(&self) -> u64 {
+        self.counts().map(u64::from).sum()
+    }
+
     fn counts(&self) -> impl Iterator<Item = u32> {
         let count = |cell: &AtomicU32| cell.load(Ordering::Relaxed).min(FULL);
         self.cells.iter().map(count)

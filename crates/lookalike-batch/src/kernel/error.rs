@@ -50,6 +50,12 @@ pub enum KernelError {
         /// Its classes.
         classes: usize,
     },
+    /// Packed rows that end in the middle of one.
+    #[error("the packed {rows} are cut off or changed: hand over what this version packed")]
+    CutOff {
+        /// The kind of the rows.
+        rows: &'static str,
+    },
     /// Feature sets in memory that are not what was put there.
     #[error("feature sets could not be read back: {0}: the memory of the machine is damaged")]
     Sets(#[from] io::Error),

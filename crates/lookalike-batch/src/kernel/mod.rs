@@ -12,6 +12,9 @@
 //! settle      the classes that such edges connect: who survives, who joins whom                KernelWorker::settle
 //! ```
 //!
+//! What machines hand to each other in these steps travels as packed rows: [`DocumentPacker`], [`DedupKernel::group`],
+//! [`DedupKernel::promising`], [`DedupKernel::members`]. There a class has a number before it has a rank, some bits of its hash.
+//!
 //! Components of edges are pieces of work, never the answer. Whoever is similar to another class is connected with it, and the decision on a
 //! class depends on similar classes of smaller ranks only: so the plain sequence inside each component decides as over the whole collection.
 //!
@@ -53,6 +56,8 @@ pub(crate) mod class_keys;
 mod component;
 mod dedup_kernel;
 mod error;
+mod exchange;
+mod packed_rows;
 pub(crate) mod placed_text;
 pub(crate) mod survivor_order;
 #[cfg(test)]
@@ -64,6 +69,11 @@ pub use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
 pub use crate::kernel::checked_bytes::CheckedBytesError;
 pub use crate::kernel::dedup_kernel::{DedupKernel, KeyPlan};
 pub use crate::kernel::error::KernelError;
+pub use crate::kernel::exchange::{
+    ClassMembers, DocumentPacker, GroupedDocuments, PackedDocuments, connected_nodes,
+    packed_components,
+};
+pub use crate::kernel::packed_rows::NodeComponent;
 pub use crate::kernel::work_edges::{CHAIN, ClassKey, FingerprintKey, WorkEdge};
 pub use crate::kernel::worker::{
     JoinedClass, KernelDocument, KernelMember, KernelWorker, ScannedDocument, SimilarClasses,

@@ -199,6 +199,80 @@ fn decided(kernel: &DedupKernel, rows: &[Row], spread: Spread) -> Joined {
     joined
 }
 
+/// The same with packed rows, in which classes have numbers and no ranks before they are settled.
+fn decided_packed(kernel: &DedupKernel, rows: &[Row], spread: Spread) -> Joined {
+    const BUCKETS: u32 = 7;
+    let mut packed = Vec::new();
+    let positions: Vec<usize> = (0..rows.len()).collect();
+    for part in positions.chunks(spread.batch * 3) {
+        let levels = FeatureFrequency::new().levels();
+        let plan = kernel.key_plan(rows.len() as u64, Some(levels)).unwrap();
+        let mut packer = DocumentPacker::new(kernel, plan, BUCKETS);
+        for &at in part {
+            packer.add(&rows[at].document(at)).unwrap();
+            if at % spread.batch == 0 {
+                packed.append(&mut packer.take());
+            }
+        }
+        packed.append(&mut packer.take());
+    }
+    let in_part = |bucket: u32, part: u64| u64::from(bucket) % spread.partitions == part;
+    let (mut edges, mut documents, mut texts) = (Vec::new(), 0, 0);
+    for part in 0..spread.partitions {
+        let own = packed.iter().filter(|row| in_part(row.bucket, part));
+        let own = own.map(|row| [&row.classes[..], &row.ids, &row.keys]);
+        let mut found = kernel.group(own, BUCKETS, spread.group_limit).unwrap();
+        assert_eq!(found.repeated, 0);
+        documents += found.documents;
+        texts += found.texts;
+        edges.append(&mut found.edges);
+    }
+    assert_eq!(documents, rows.len() as u64);
+    let mut promising = Vec::new();
+    for part in 0..spread.partitions {
+        let own = edges.iter().filter(|(bucket, _)| in_part(*bucket, part));
+        let own = own.map(|(_, rows)| &rows[..]);
+        kernel
+            .promising(own, |edge| promising.push([edge.x, edge.y]))
+            .unwrap();
+    }
+    let components = packed_components(connected_nodes(&promising).unwrap(), BUCKETS);
+    let rank_of: BTreeMap<(bool, &str), i64> = (0..)
+        .zip(ranked(kernel, rows))
+        .map(|(rank, at)| ((rows[at].is_against, &*rows[at].id), rank))
+        .collect();
+    assert_eq!(texts, rank_of.len() as u64);
+    let mut members: BTreeMap<i64, Vec<KernelMember<'_>>> = BTreeMap::new();
+    for part in 0..spread.partitions {
+        let classes = packed.iter().filter(|row| in_part(row.bucket, part));
+        let own = components
+            .iter()
+            .filter(|(bucket, _)| in_part(*bucket, part));
+        let visit = |class: ClassMembers<'_>| {
+            let Some(component) = class.component.filter(|_| class.copies.is_empty()) else {
+                return;
+            };
+            let rank = rank_of[&(class.is_against, class.id)];
+            let row = rows.iter().find(|row| row.id == class.id).unwrap();
+            members.entry(component).or_default().push(row.member(rank));
+        };
+        kernel
+            .members(
+                classes.map(|row| &row.classes[..]),
+                own.map(|(_, rows)| &rows[..]),
+                visit,
+            )
+            .unwrap();
+    }
+    let mut joined = Joined::new();
+    for component in members.values_mut() {
+        for class in kernel.worker().settle(component).unwrap() {
+            joined.insert(class.rank, (class.survivor, class.similarity));
+        }
+    }
+    joined
+}
+
 /// All pairs by brute force, and the slow choice of survivors.
 fn slow(kernel: &DedupKernel, rows: &[Row]) -> Joined {
     let classes = ranked(kernel, rows);
@@ -280,7 +354,9 @@ proptest! {
         settings.keep = keep.parse::<KeepRules>().unwrap();
         settings.scheme.shingle = format!("words:{shingle}").parse().unwrap();
         let kernel = kernel(settings);
-        prop_assert_eq!(decided(&kernel, &rows, spread), slow(&kernel, &rows));
+        let expected = slow(&kernel, &rows);
+        prop_assert_eq!(&decided(&kernel, &rows, spread), &expected);
+        prop_assert_eq!(decided_packed(&kernel, &rows, spread), expected);
     }
 
     #[test]

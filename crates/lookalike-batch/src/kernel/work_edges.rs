@@ -13,7 +13,7 @@ use crate::kernel::candidate_rule::{CandidateRule, is_compatible};
 pub struct ClassKey {
     /// The key; its bits, where it travels as a signed integer.
     pub key: u64,
-    /// Rank of the class in the whole collection, the most wanted class first.
+    /// Number of the class, for example its rank. Classes that share one are connected, which costs time and changes no decision.
     pub rank: i64,
     /// Number of features of the class. Below 0 for the key of a whole text, which classes of different categories share.
     pub size: i32,
@@ -31,9 +31,9 @@ pub struct FingerprintKey {
 /// Two classes that may belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WorkEdge {
-    /// The smaller rank.
+    /// The smaller number.
     pub x: i64,
-    /// The larger rank.
+    /// The larger number.
     pub y: i64,
     /// Size of `x`, as in [`ClassKey`].
     pub size_x: i32,
@@ -83,8 +83,15 @@ impl EdgeRule {
     ///
     /// O(keys log keys + edges); at most `group_limit` edges a key.
     pub(crate) fn edges(self, mut keys: Vec<ClassKey>, mut visit: impl FnMut(WorkEdge)) {
+        drop_lone(&mut keys);
         keys.sort_unstable();
-        keys.dedup_by_key(|key| (key.key, key.rank));
+        keys.dedup();
+        let mut visit = |edge: WorkEdge| {
+            // Classes that share a number are one node.
+            if edge.x != edge.y {
+                visit(edge);
+            }
+        };
         for group in keys.chunk_by_mut(|a, b| a.key == b.key) {
             self.group(group, &mut visit);
         }
@@ -108,6 +115,28 @@ impl EdgeRule {
             }
         }
     }
+}
+
+/// Drops nearly all keys that stand once only. They are most of all, and need not be sorted.
+///
+/// Two bits for each cell that some bits of a key lead to say whether any key came there, and whether another one did.
+fn drop_lone(keys: &mut Vec<ClassKey>) {
+    let cells = (keys.len() * 8).next_power_of_two().max(64);
+    let mut once = vec![0_u64; cells / 64];
+    let mut again = vec![0_u64; cells / 64];
+    let place = |key: &ClassKey| {
+        let cell = key.key as usize & (cells - 1);
+        (cell / 64, 1 << (cell % 64))
+    };
+    for key in &*keys {
+        let (word, bit) = place(key);
+        again[word] |= once[word] & bit;
+        once[word] |= bit;
+    }
+    keys.retain(|key| {
+        let (word, bit) = place(key);
+        again[word] & bit != 0
+    });
 }
 
 /// Shows the edges between neighbours of the group whose sizes are compatible.
@@ -134,7 +163,12 @@ pub(crate) fn fingerprint_edges(
     mut visit: impl FnMut(WorkEdge),
 ) {
     keys.sort_unstable_by_key(|key| (key.class.key, key.fingerprint, key.class.rank));
-    keys.dedup_by_key(|key| (key.class.key, key.class.rank));
+    keys.dedup();
+    let mut visit = |edge: WorkEdge| {
+        if edge.x != edge.y {
+            visit(edge);
+        }
+    };
     for group in keys.chunk_by(|a, b| a.class.key == b.class.key) {
         if group.iter().any(|member| member.class.size < 0) {
             let members: Vec<ClassKey> = group.iter().map(|member| member.class).collect();

@@ -7,7 +7,7 @@ use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::survivors::ClassDecision;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, PrefixFinder, text_key};
 use crate::kernel::component::{Component, ComponentBuilder, MemberFacts};
-use crate::kernel::dedup_kernel::{DedupKernel, KernelSettings, KeyPlan};
+use crate::kernel::dedup_kernel::{DedupKernel, KeyPlan};
 use crate::kernel::error::KernelError;
 use crate::kernel::placed_text::PlacedText;
 use crate::kernel::survivor_order::{WantedDocument, append_order};
@@ -133,15 +133,45 @@ impl KernelWorker {
     /// Finds the class of a document and its place in the order of survivors. With `count`, its features are counted too, where
     /// [`DedupKernel::needs_levels`]: a sample of the documents is enough.
     pub fn scan(&mut self, document: &KernelDocument<'_>, count: bool) -> ScannedDocument {
-        let kernel = self.kernel.clone();
-        let KernelSettings {
-            job, most_bytes, ..
-        } = kernel.shared();
-        let placed = PlacedText::plain(
+        let placed = self.placed_document(document);
+        let scanned = self.scanned(document, &placed);
+        if count && scanned.text_hash.is_some() && self.kernel.needs_levels() {
+            self.frequency.add(self.extractor.feature_set(placed.text));
+        }
+        scanned
+    }
+
+    /// The same in one step with [`KernelWorker::keys`]: `number` gives the number of the class that has a hash, or none if its keys are not
+    /// wanted.
+    ///
+    /// # Errors
+    /// As [`KernelWorker::keys`].
+    pub fn scan_keys(
+        &mut self,
+        document: &KernelDocument<'_>,
+        plan: &KeyPlan,
+        number: impl FnOnce(u128) -> Option<i64>,
+        visit: impl FnMut(FingerprintKey),
+    ) -> Result<ScannedDocument, KernelError> {
+        let placed = self.placed_document(document);
+        let scanned = self.scanned(document, &placed);
+        if let Some(number) = scanned.text_hash.and_then(number) {
+            self.placed_keys(plan, placed, number, visit)?;
+        }
+        Ok(scanned)
+    }
+
+    fn placed_document<'t>(&self, document: &KernelDocument<'t>) -> PlacedText<'t> {
+        let most_bytes = self.kernel.shared().most_bytes;
+        PlacedText::plain(
             document.text.unwrap_or_default(),
             document.category,
-            *most_bytes,
-        );
+            most_bytes,
+        )
+    }
+
+    fn scanned(&self, document: &KernelDocument<'_>, placed: &PlacedText<'_>) -> ScannedDocument {
+        let job = self.kernel.settings();
         let mut order = Vec::with_capacity(24 + document.id.len());
         let wanted = WantedDocument {
             id: document.id,
@@ -151,19 +181,15 @@ impl KernelWorker {
             is_against: document.is_against,
         };
         append_order(&job.keep, wanted, &mut order);
-        if placed.is_empty() {
-            return ScannedDocument {
-                text_hash: None,
-                order,
-            };
-        }
-        if count && kernel.needs_levels() {
-            self.frequency.add(self.extractor.feature_set(placed.text));
-        }
+        let has_text = !placed.is_empty();
         ScannedDocument {
-            text_hash: Some(placed.class_hash(job.by_category())),
+            text_hash: has_text.then(|| placed.class_hash(job.by_category())),
             order,
         }
+    }
+
+    pub(crate) fn kernel(&self) -> &DedupKernel {
+        &self.kernel
     }
 
     /// Counts of the features of all documents that were scanned with `count`.
@@ -187,11 +213,21 @@ impl KernelWorker {
         &mut self,
         plan: &KeyPlan,
         member: KernelMember<'_>,
+        visit: impl FnMut(FingerprintKey),
+    ) -> Result<(), KernelError> {
+        let placed = self.placed(member);
+        self.placed_keys(plan, placed, member.rank, visit)
+    }
+
+    fn placed_keys(
+        &mut self,
+        plan: &KeyPlan,
+        placed: PlacedText<'_>,
+        number: i64,
         mut visit: impl FnMut(FingerprintKey),
     ) -> Result<(), KernelError> {
         let kernel = self.kernel.clone();
         let job = kernel.settings();
-        let placed = self.placed(member);
         let salt = KeySalt::new(job.scope, placed.category);
         let features = features(job.method, &self.sketcher, &mut self.extractor, placed);
         let size = features.set.len() as i32;
@@ -210,7 +246,7 @@ impl KernelWorker {
         let mut show = |key: u64, size: i32| {
             let class = ClassKey {
                 key: salt.apply(key),
-                rank: member.rank,
+                rank: number,
                 size,
             };
             visit(FingerprintKey { class, fingerprint });

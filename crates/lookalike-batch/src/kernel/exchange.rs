@@ -1,0 +1,326 @@
+//! What machines of a spread deduplication hand to each other, and what each does with whole buckets.
+//!
+//! ```text
+//! pack       documents: their classes, ids and keys, each for the bucket that it belongs to       DocumentPacker
+//! group      whole buckets of these: edges, and counts                                            DedupKernel::group
+//! promising  whole buckets of edges: those that sizes and counts do not rule out                  DedupKernel::promising
+//! connect    edges: the component of each node                                                    connected_nodes
+//! members    whole buckets of classes and of components: who is worked on together                DedupKernel::members
+//! ```
+
+use hashbrown::HashSet;
+use lookalike::cluster::Components;
+use lookalike::hash::avalanche;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use crate::kernel::dedup_kernel::{DedupKernel, KeyPlan};
+use crate::kernel::error::KernelError;
+use crate::kernel::packed_rows::{
+    ClassRow, NodeComponent, PackedBuckets, append_component, append_edge, append_id, append_key,
+    each_component, each_edge, each_id, each_key, node_of, place_of_edge, place_of_node,
+};
+use crate::kernel::work_edges::WorkEdge;
+use crate::kernel::worker::{KernelDocument, KernelWorker};
+
+/// Packed rows of one bucket, of each kind. Some kinds may have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PackedDocuments {
+    /// Number of the bucket.
+    pub bucket: u32,
+    /// The documents of classes.
+    pub classes: Vec<u8>,
+    /// Hashes of ids.
+    pub ids: Vec<u8>,
+    /// Keys of classes.
+    pub keys: Vec<u8>,
+}
+
+/// Packs documents of one task for the machines that need them.
+pub struct DocumentPacker {
+    worker: KernelWorker,
+    plan: KeyPlan,
+    buckets: u32,
+    classes: PackedBuckets,
+    ids: PackedBuckets,
+    keys: PackedBuckets,
+    /// Classes whose keys were packed.
+    seen: HashSet<u128>,
+    held: usize,
+}
+
+impl DocumentPacker {
+    /// Creates a packer for so many buckets. All tasks must have the same plan and as many buckets.
+    pub fn new(kernel: &DedupKernel, plan: KeyPlan, buckets: u32) -> Self {
+        Self {
+            worker: kernel.worker(),
+            plan,
+            buckets,
+            classes: PackedBuckets::new(buckets),
+            ids: PackedBuckets::new(buckets),
+            keys: PackedBuckets::new(buckets),
+            seen: HashSet::new(),
+            held: 0,
+        }
+    }
+
+    /// Adds a document.
+    ///
+    /// # Errors
+    /// [`KernelError::NoLevels`] if the plan is that of another kernel.
+    pub fn add(&mut self, document: &KernelDocument<'_>) -> Result<(), KernelError> {
+        let id = xxh3_128_with_seed(document.id.as_bytes(), u64::from(document.is_against));
+        let rows = self.ids.of((id >> 64) as u64);
+        let before = rows.len();
+        append_id(id, rows);
+        self.held += rows.len() - before;
+        let Self {
+            worker,
+            plan,
+            keys,
+            seen,
+            held,
+            ..
+        } = self;
+        let with_fingerprint = worker.kernel().needs_fingerprints();
+        let scanned = worker.scan_keys(
+            document,
+            plan,
+            |hash| seen.insert(hash).then(|| node_of(hash)),
+            |key| {
+                let rows = keys.of(avalanche(key.class.key));
+                let before = rows.len();
+                append_key(&key, with_fingerprint, rows);
+                *held += rows.len() - before;
+            },
+        )?;
+        if let Some(hash) = scanned.text_hash {
+            let row = ClassRow {
+                hash,
+                order: &scanned.order,
+                id: document.id,
+            };
+            let rows = self.classes.of(place_of_node(node_of(hash)));
+            let before = rows.len();
+            row.append_to(rows);
+            self.held += rows.len() - before;
+        }
+        Ok(())
+    }
+
+    /// Number of bytes that are packed and were not taken.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Takes what is packed.
+    pub fn take(&mut self) -> Vec<PackedDocuments> {
+        self.held = 0;
+        let rows = (0..self.buckets).map(|bucket| PackedDocuments {
+            bucket,
+            classes: self.classes.take(bucket as usize),
+            ids: self.ids.take(bucket as usize),
+            keys: self.keys.take(bucket as usize),
+        });
+        rows.filter(|row| !(row.classes.is_empty() && row.ids.is_empty() && row.keys.is_empty()))
+            .collect()
+    }
+}
+
+/// What whole buckets of documents give.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupedDocuments {
+    /// Number of ids.
+    pub documents: u64,
+    /// Number of ids that stand more than once on one side.
+    pub repeated: u64,
+    /// Number of classes.
+    pub texts: u64,
+    /// Edges, packed, by their buckets.
+    pub edges: Vec<(u32, Vec<u8>)>,
+}
+
+/// A class, or some of its documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassMembers<'a> {
+    /// The component of the class, if an edge leads to it.
+    pub component: Option<i64>,
+    /// Place of its most wanted document in the order of survivors.
+    pub order: &'a [u8],
+    /// Id of that document.
+    pub id: &'a str,
+    /// True if that document is only compared with.
+    pub is_against: bool,
+    /// Ids of others of its documents; none for the class itself.
+    pub copies: Vec<&'a str>,
+    /// True if these are only compared with.
+    pub copies_are_against: bool,
+}
+
+/// Copies of a row of [`ClassMembers`], at most.
+const COPIES_OF_A_ROW: usize = 10_000;
+
+impl DedupKernel {
+    /// Groups what was packed for some buckets: all of it, from all machines.
+    ///
+    /// # Errors
+    /// [`KernelError::CutOff`] for bytes that nobody packed.
+    pub fn group<'a>(
+        &self,
+        parts: impl IntoIterator<Item = [&'a [u8]; 3]>,
+        buckets: u32,
+        group_limit: Option<usize>,
+    ) -> Result<GroupedDocuments, KernelError> {
+        let with_fingerprint = self.needs_fingerprints();
+        let (mut hashes, mut ids) = (Vec::new(), Vec::new());
+        let (mut keys, mut with_fingerprints) = (Vec::new(), Vec::new());
+        for [classes, own_ids, own_keys] in parts {
+            ClassRow::each(classes, |row| hashes.push(row.hash))?;
+            each_id(own_ids, |id| ids.push(id))?;
+            each_key(own_keys, with_fingerprint, |key| match with_fingerprint {
+                true => with_fingerprints.push(key),
+                false => keys.push(key.class),
+            })?;
+        }
+        let mut edges = PackedBuckets::new(buckets);
+        let visit = |edge: WorkEdge| append_edge(&edge, edges.of(place_of_edge(&edge)));
+        match with_fingerprint {
+            true => self.fingerprint_edges(with_fingerprints, visit),
+            false => self.work_edges(keys, group_limit, visit),
+        }
+        hashes.sort_unstable();
+        hashes.dedup();
+        ids.sort_unstable();
+        let again = ids.chunk_by(|a, b| a == b).filter(|ids| ids.len() > 1);
+        Ok(GroupedDocuments {
+            documents: ids.len() as u64,
+            repeated: again.count() as u64,
+            texts: hashes.len() as u64,
+            edges: edges.into_rows(),
+        })
+    }
+
+    /// Adds up the edges of some buckets, all of them, and shows those that sizes and counts do not rule out.
+    ///
+    /// # Errors
+    /// As [`DedupKernel::group`].
+    pub fn promising<'a>(
+        &self,
+        parts: impl IntoIterator<Item = &'a [u8]>,
+        mut visit: impl FnMut(WorkEdge),
+    ) -> Result<(), KernelError> {
+        let mut edges = Vec::new();
+        for part in parts {
+            each_edge(part, |edge| edges.push(edge))?;
+        }
+        edges.sort_unstable();
+        let nodes = |edge: &WorkEdge| (edge.x, edge.y, edge.size_x, edge.size_y);
+        for same in edges.chunk_by(|a, b| nodes(a) == nodes(b)) {
+            let shared = same.iter().map(|edge| edge.shared).sum();
+            let edge = WorkEdge { shared, ..same[0] };
+            if self.is_promising(&edge) {
+                visit(edge);
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the classes of some buckets that are in a component or have copies, and these copies: from all their documents, and the
+    /// components of all their nodes.
+    ///
+    /// # Errors
+    /// As [`DedupKernel::group`].
+    pub fn members<'a>(
+        &self,
+        classes: impl IntoIterator<Item = &'a [u8]>,
+        components: impl IntoIterator<Item = &'a [u8]>,
+        mut visit: impl FnMut(ClassMembers<'a>),
+    ) -> Result<(), KernelError> {
+        let mut rows = Vec::new();
+        for part in classes {
+            ClassRow::each(part, |row| rows.push(row))?;
+        }
+        let mut nodes = hashbrown::HashMap::new();
+        for part in components {
+            each_component(part, |row| {
+                nodes.insert(row.node, row.component);
+            })?;
+        }
+        rows.sort_unstable_by(|a, b| (a.hash, a.order).cmp(&(b.hash, b.order)));
+        for class in rows.chunk_by(|a, b| a.hash == b.hash) {
+            let component = nodes.get(&node_of(class[0].hash)).copied();
+            if component.is_some() || class.len() > 1 {
+                show_class(class, component, &mut visit);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// True if a place in the order of survivors is that of a document that is only compared with.
+fn is_against(order: &[u8]) -> bool {
+    order.first() == Some(&0)
+}
+
+fn show_class<'a>(
+    class: &[ClassRow<'a>],
+    component: Option<i64>,
+    visit: &mut impl FnMut(ClassMembers<'a>),
+) {
+    let best = class[0];
+    let whole = ClassMembers {
+        component,
+        order: best.order,
+        id: best.id,
+        is_against: is_against(best.order),
+        copies: Vec::new(),
+        copies_are_against: false,
+    };
+    // Those that are only compared with come first in the order.
+    let copies = class[1..].chunk_by(|a, b| is_against(a.order) == is_against(b.order));
+    for side in copies {
+        for part in side.chunks(COPIES_OF_A_ROW) {
+            visit(ClassMembers {
+                copies: part.iter().map(|row| row.id).collect(),
+                copies_are_against: is_against(part[0].order),
+                ..whole.clone()
+            });
+        }
+    }
+    visit(whole);
+}
+
+/// Packs components for the buckets of their nodes.
+pub fn packed_components(
+    rows: impl IntoIterator<Item = NodeComponent>,
+    buckets: u32,
+) -> Vec<(u32, Vec<u8>)> {
+    let mut packed = PackedBuckets::new(buckets);
+    for row in rows {
+        append_component(row, packed.of(place_of_node(row.node)));
+    }
+    packed.into_rows()
+}
+
+/// The component of each node of some edges: the least node that it is connected with. O(e log n), with 24 bytes an edge.
+///
+/// # Errors
+/// [`KernelError::TooLarge`] for more nodes than one machine numbers.
+pub fn connected_nodes(edges: &[[i64; 2]]) -> Result<Vec<NodeComponent>, KernelError> {
+    let mut nodes: Vec<i64> = edges.iter().flatten().copied().collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let too_large = |_| KernelError::TooLarge {
+        classes: nodes.len(),
+    };
+    let count = u32::try_from(nodes.len()).map_err(too_large)?;
+    let number = |node: i64| nodes.partition_point(|&other| other < node) as u32;
+    let mut trees = Components::new(count);
+    for &[x, y] in edges {
+        trees.join(number(x), number(y));
+    }
+    let component = |at: u32| NodeComponent {
+        node: nodes[at as usize],
+        component: nodes[trees.first(at) as usize],
+    };
+    Ok((0..count).map(component).collect())
+}

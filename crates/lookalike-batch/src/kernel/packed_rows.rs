@@ -1,0 +1,276 @@
+//! Rows that travel between machines as bytes: many of one bucket behind each other, so that an engine moves a few long values.
+//!
+//! All numbers are little-endian:
+//!
+//! ```text
+//! class      hash u128 | length of the order u32 | length of the id u32 | order, which ends with the id
+//! id         hash u128
+//! key        key u64 | node i64 | size i32 [| fingerprint u128]
+//! edge       x i64 | y i64 | size of x i32 | size of y i32 | shared i64
+//! component  node i64 | component i64
+//! ```
+
+use crate::kernel::error::KernelError;
+use crate::kernel::work_edges::{ClassKey, FingerprintKey, WorkEdge};
+
+/// Bytes of a key without its fingerprint.
+const KEY_BYTES: usize = 20;
+
+/// Rows of each bucket, packed.
+#[derive(Debug)]
+pub(crate) struct PackedBuckets(Vec<Vec<u8>>);
+
+impl PackedBuckets {
+    pub(crate) fn new(buckets: u32) -> Self {
+        Self(vec![Vec::new(); buckets as usize])
+    }
+
+    /// The rows of the bucket of a value whose bits are as good as random.
+    pub(crate) fn of(&mut self, value: u64) -> &mut Vec<u8> {
+        let at = (u128::from(value) * self.0.len() as u128) >> 64;
+        &mut self.0[at as usize]
+    }
+
+    /// Takes the rows of a bucket.
+    pub(crate) fn take(&mut self, bucket: usize) -> Vec<u8> {
+        std::mem::take(&mut self.0[bucket])
+    }
+
+    /// The buckets that have rows.
+    pub(crate) fn into_rows(self) -> Vec<(u32, Vec<u8>)> {
+        (0..)
+            .zip(self.0)
+            .filter(|(_, rows)| !rows.is_empty())
+            .collect()
+    }
+}
+
+/// Number of a node, that is of a class before it has a rank, in a graph of edges: some bits of its hash.
+///
+/// Classes that share a number are one node. Then more classes are worked on together, and no decision changes.
+pub(crate) fn node_of(hash: u128) -> i64 {
+    hash as i64
+}
+
+/// Spreads a node over buckets.
+pub(crate) fn place_of_node(node: i64) -> u64 {
+    node as u64
+}
+
+/// Spreads an edge over buckets.
+pub(crate) fn place_of_edge(edge: &WorkEdge) -> u64 {
+    lookalike::hash::avalanche((edge.x as u64).rotate_left(32) ^ edge.y as u64)
+}
+
+/// Reads values off packed rows.
+struct RowReader<'a> {
+    rest: &'a [u8],
+    rows: &'static str,
+}
+
+impl<'a> RowReader<'a> {
+    fn bytes(&mut self, length: usize) -> Result<&'a [u8], KernelError> {
+        let cut_off = KernelError::CutOff { rows: self.rows };
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(cut_off)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], KernelError> {
+        let bytes = self.bytes(N)?;
+        Ok(bytes.try_into().expect("as long as asked for"))
+    }
+}
+
+/// Visits each row of packed bytes.
+fn each<'a, T>(
+    rows: &'static str,
+    bytes: &'a [u8],
+    read: impl Fn(&mut RowReader<'a>) -> Result<T, KernelError>,
+    mut visit: impl FnMut(T),
+) -> Result<(), KernelError> {
+    let mut reader = RowReader { rest: bytes, rows };
+    while !reader.rest.is_empty() {
+        visit(read(&mut reader)?);
+    }
+    Ok(())
+}
+
+/// A document as a member of its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClassRow<'a> {
+    pub(crate) hash: u128,
+    /// Place in the order of survivors.
+    pub(crate) order: &'a [u8],
+    pub(crate) id: &'a str,
+}
+
+impl<'a> ClassRow<'a> {
+    pub(crate) fn append_to(self, out: &mut Vec<u8>) {
+        out.extend(self.hash.to_le_bytes());
+        out.extend((self.order.len() as u32).to_le_bytes());
+        out.extend((self.id.len() as u32).to_le_bytes());
+        out.extend(self.order);
+    }
+
+    pub(crate) fn each(bytes: &'a [u8], visit: impl FnMut(Self)) -> Result<(), KernelError> {
+        let rows = "classes";
+        let read = |reader: &mut RowReader<'a>| {
+            let hash = u128::from_le_bytes(reader.array()?);
+            let length = u32::from_le_bytes(reader.array()?) as usize;
+            let of_id = u32::from_le_bytes(reader.array()?) as usize;
+            let order = reader.bytes(length)?;
+            let id = length.checked_sub(of_id).and_then(|at| order.get(at..));
+            let id = id.and_then(|id| std::str::from_utf8(id).ok());
+            let id = id.ok_or(KernelError::CutOff { rows })?;
+            Ok(Self { hash, order, id })
+        };
+        each(rows, bytes, read, visit)
+    }
+}
+
+pub(crate) fn append_id(hash: u128, out: &mut Vec<u8>) {
+    out.extend(hash.to_le_bytes());
+}
+
+pub(crate) fn each_id(bytes: &[u8], visit: impl FnMut(u128)) -> Result<(), KernelError> {
+    let read = |reader: &mut RowReader<'_>| Ok(u128::from_le_bytes(reader.array()?));
+    each("ids", bytes, read, visit)
+}
+
+pub(crate) fn append_key(key: &FingerprintKey, with_fingerprint: bool, out: &mut Vec<u8>) {
+    let mut row = [0; KEY_BYTES];
+    row[..8].copy_from_slice(&key.class.key.to_le_bytes());
+    row[8..16].copy_from_slice(&key.class.rank.to_le_bytes());
+    row[16..].copy_from_slice(&key.class.size.to_le_bytes());
+    out.extend_from_slice(&row);
+    if with_fingerprint {
+        out.extend_from_slice(&key.fingerprint.to_le_bytes());
+    }
+}
+
+pub(crate) fn each_key(
+    bytes: &[u8],
+    with_fingerprint: bool,
+    visit: impl FnMut(FingerprintKey),
+) -> Result<(), KernelError> {
+    let read = |reader: &mut RowReader<'_>| {
+        let class = ClassKey {
+            key: u64::from_le_bytes(reader.array()?),
+            rank: i64::from_le_bytes(reader.array()?),
+            size: i32::from_le_bytes(reader.array()?),
+        };
+        let fingerprint = match with_fingerprint {
+            true => u128::from_le_bytes(reader.array()?),
+            false => 0,
+        };
+        Ok(FingerprintKey { class, fingerprint })
+    };
+    each("keys", bytes, read, visit)
+}
+
+pub(crate) fn append_edge(edge: &WorkEdge, out: &mut Vec<u8>) {
+    out.extend(edge.x.to_le_bytes());
+    out.extend(edge.y.to_le_bytes());
+    out.extend(edge.size_x.to_le_bytes());
+    out.extend(edge.size_y.to_le_bytes());
+    out.extend(edge.shared.to_le_bytes());
+}
+
+pub(crate) fn each_edge(bytes: &[u8], visit: impl FnMut(WorkEdge)) -> Result<(), KernelError> {
+    let read = |reader: &mut RowReader<'_>| {
+        Ok(WorkEdge {
+            x: i64::from_le_bytes(reader.array()?),
+            y: i64::from_le_bytes(reader.array()?),
+            size_x: i32::from_le_bytes(reader.array()?),
+            size_y: i32::from_le_bytes(reader.array()?),
+            shared: i64::from_le_bytes(reader.array()?),
+        })
+    };
+    each("edges", bytes, read, visit)
+}
+
+/// A node of a graph and its component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeComponent {
+    /// The node.
+    pub node: i64,
+    /// The least node that it is connected with.
+    pub component: i64,
+}
+
+pub(crate) fn append_component(row: NodeComponent, out: &mut Vec<u8>) {
+    out.extend(row.node.to_le_bytes());
+    out.extend(row.component.to_le_bytes());
+}
+
+pub(crate) fn each_component(
+    bytes: &[u8],
+    visit: impl FnMut(NodeComponent),
+) -> Result<(), KernelError> {
+    let read = |reader: &mut RowReader<'_>| {
+        Ok(NodeComponent {
+            node: i64::from_le_bytes(reader.array()?),
+            component: i64::from_le_bytes(reader.array()?),
+        })
+    };
+    each("components", bytes, read, visit)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Reads a cut of packed rows.
+    type ReadCut = fn(&[u8]) -> Result<(), KernelError>;
+
+    proptest! {
+        #[test]
+        fn rows_come_back_as_they_went_in_and_rows_that_are_cut_are_refused(
+            hash in any::<u128>(),
+            rules in prop::collection::vec(any::<u8>(), 0..9),
+            id in "[a-zé]{0,6}",
+            numbers in any::<(u64, i64, i64, i32, i32, u128)>(),
+        ) {
+            let (key, x, y, size_x, size_y, fingerprint) = numbers;
+            let order = [&rules[..], id.as_bytes()].concat();
+            let class = ClassRow { hash, order: &order, id: &id };
+            let of_class = FingerprintKey { class: ClassKey { key, rank: x, size: size_x }, fingerprint };
+            let edge = WorkEdge { x, y, size_x, size_y, shared: y };
+            let component = NodeComponent { node: x, component: y };
+            let mut packed: [Vec<u8>; 4] = Default::default();
+            for _ in 0..2 {
+                class.append_to(&mut packed[0]);
+                append_key(&of_class, true, &mut packed[1]);
+                append_edge(&edge, &mut packed[2]);
+                append_component(component, &mut packed[3]);
+            }
+            let mut classes = Vec::new();
+            ClassRow::each(&packed[0], |row| classes.push(row)).unwrap();
+            prop_assert_eq!(classes, [class, class]);
+            let mut keys = Vec::new();
+            each_key(&packed[1], true, |row| keys.push(row)).unwrap();
+            prop_assert_eq!(keys, [of_class, of_class]);
+            let mut edges = Vec::new();
+            each_edge(&packed[2], |row| edges.push(row)).unwrap();
+            prop_assert_eq!(edges, [edge, edge]);
+            let mut components = Vec::new();
+            each_component(&packed[3], |row| components.push(row)).unwrap();
+            prop_assert_eq!(components, [component, component]);
+
+            let reads: [ReadCut; 4] = [
+                |cut| ClassRow::each(cut, |_| ()),
+                |cut| each_key(cut, true, |_| ()),
+                |cut| each_edge(cut, |_| ()),
+                |cut| each_component(cut, |_| ()),
+            ];
+            for (rows, read) in packed.iter().zip(reads) {
+                for length in (1..rows.len()).filter(|length| *length != rows.len() / 2) {
+                    prop_assert!(read(&rows[..length]).is_err(), "{} bytes", length);
+                }
+            }
+        }
+    }
+}
