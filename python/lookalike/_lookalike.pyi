@@ -13,6 +13,7 @@ __all__ = [
     "Permutations",
     "Scheme",
     "Table",
+    "TextChunks",
     "ZstdLines",
     "__version__",
     "command",
@@ -225,6 +226,28 @@ class DedupKernel:
         that join a survivor. Ranks are in the order of ``members``."""
     def verify(self, batches: object) -> Table:
         """The same to ``x, y, similarity``: all pairs of classes that resemble each other."""
+
+@final
+class TextChunks:
+    """Chunks of texts by the options of ``lookalike overlap``, for engines that count which documents share them. It is pickled by these."""
+
+    def __new__(cls, words: Sequence[str]) -> TextChunks: ...
+    @property
+    def chunkings(self) -> list[tuple[str, int]]:
+        """Name of each chunking, and the least number of shared chunks."""
+    @property
+    def lists_copies(self) -> bool:
+        """True if every pair of equal texts has its row."""
+    @property
+    def min_containment(self) -> float: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    @property
+    def words(self) -> list[str]: ...
+    def __reduce__(self) -> tuple[type[TextChunks], tuple[list[str]]]: ...
+    def chunk(self, batch: object) -> tuple[Table, Table]:
+        """``id, text`` to ``id, unit``, the hash of the text, null where there is none; and, of texts that this object has not seen yet, to
+        ``unit, chunking int32, chunks list<int64>``."""
 
 def command(words: Sequence[str]) -> int: ...
 def concat_tables(tables: Sequence[Table]) -> Table | None: ...

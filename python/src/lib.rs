@@ -7,10 +7,12 @@
 //! - `work` runs the engine on threads of its own, beside which the caller hears of Ctrl-C;
 //! - `error` turns errors into the exceptions of `lookalike/_errors.py`;
 //! - the others are functions of the package: `sketches`, `scheme`, `index`, `join`, `html`, `jobs`, `lines`,
-//!   `decisions` with `documents`; `minwise` is for `lookalike.compat.datasketch`, `kernel` for engines such as Spark.
+//!   `decisions` with `documents`; `minwise` is for `lookalike.compat.datasketch`, `kernel` and
+//!   `chunks` for engines such as Spark.
 
 mod array;
 mod capsule;
+mod chunks;
 mod codes;
 mod decisions;
 mod documents;
@@ -56,6 +58,7 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::PyIndex>()?;
     module.add_class::<decisions::DocumentDecisions>()?;
     module.add_class::<kernel::PyDedupKernel>()?;
+    module.add_class::<chunks::PyTextChunks>()?;
     module.add_class::<minwise::MinwisePermutations>()?;
     module.add_class::<lines::ZstdLines>()?;
     module.add_function(wrap_pyfunction!(command, module)?)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lookalike::chunk::{ChunkBits, Chunking};
 use lookalike_batch::overlap::{
     ATLAS_RESULTS, AtlasOptions, AtlasSummary, ExactCopies, MinShared, MirrorSettings,
-    OverlapEngine, OverlapJob, OverlapSettings, OverlapUnit, ServerName,
+    OverlapEngine, OverlapJob, OverlapSettings, OverlapUnit, ServerName, TextChunks,
 };
 use lookalike_batch::{IfExists, JobObserver, RepeatedIds};
 use lookalike_corpus::{FieldPath, OutputFolder, OutputFormat};
@@ -413,6 +413,11 @@ impl OverlapArguments {
             },
         };
         self.with_job(console, |job| Ok(job.atlas(folder, &options)?))
+    }
+
+    /// Chunks of single texts for another program.
+    pub(crate) fn text_chunks(&self) -> Result<TextChunks, Failure> {
+        Ok(TextChunks::new(self.settings(), &self.input.options(None))?)
     }
 
     /// Carries out the job for another program, with the atlas in the output directory.

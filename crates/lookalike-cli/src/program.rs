@@ -8,7 +8,7 @@ use std::path::Path;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use lookalike_batch::kernel::DedupKernel;
-use lookalike_batch::overlap::AtlasSummary;
+use lookalike_batch::overlap::{AtlasSummary, TextChunks};
 use lookalike_batch::{
     CollectionWriter, DedupSummary, DocumentCollection, ExtractionSummary, JobLimits, JobObserver,
     JobSettings,
@@ -115,6 +115,15 @@ pub fn overlap(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<Atl
         CliCommand::Overlap(arguments) => {
             arguments.atlas_for_program(&Console::for_program(observer))
         }
+        _ => Err(other_command("overlap")),
+    })
+}
+
+/// Reads what the options of `lookalike overlap` say about texts whose chunks an engine of its own counts. The inputs among the words are not
+/// looked at.
+pub fn text_chunks(words: &[OsString]) -> ProgramJob<TextChunks> {
+    for_program(words, |command| match command {
+        CliCommand::Overlap(arguments) => arguments.text_chunks(),
         _ => Err(other_command("overlap")),
     })
 }

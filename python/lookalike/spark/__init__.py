@@ -14,6 +14,7 @@ from lookalike.spark._components import components
 from lookalike.spark._dedup import dedup
 from lookalike.spark._fingerprints import fingerprint, join
 from lookalike.spark._functions import register
+from lookalike.spark._overlap import overlap
 from lookalike.spark._result import SparkDedupResult
 
-__all__ = ["SparkDedupResult", "components", "dedup", "fingerprint", "join", "read_archives", "register"]
+__all__ = ["SparkDedupResult", "components", "dedup", "fingerprint", "join", "overlap", "read_archives", "register"]

@@ -17,6 +17,7 @@ from lookalike import _lookalike
 from lookalike._errors import BadInput
 
 __all__ = [
+    "chunks",
     "components",
     "fingerprints",
     "group",
@@ -347,6 +348,24 @@ def verified_pairs(batches: Batches, words: list[str]) -> Batches:
     x, y = members.take(found["x"]), members.take(found["y"])
     columns = [x["id"], x["against"], y["id"], y["against"], found["similarity"]]
     yield from _out(pa.table(columns, names=_SIMILAR.names), _SIMILAR)
+
+
+_CHUNKED = pa.schema([("id", pa.string()), ("unit", pa.binary()), ("chunking", pa.int32()), ("chunks", pa.list_(pa.int64()))])
+
+
+def chunks(batches: Batches, words: list[str]) -> Batches:
+    """A row for each document with its text's hash, and rows with the chunks of each text, under each chunking."""
+    texts = _lookalike.TextChunks(words)
+    for batch in batches:
+        missing = batch.column("id").null_count
+        if missing:
+            raise BadInput(f"{missing} rows of a batch have no id: give each document one, or leave these rows out")
+        for found in texts.chunk(batch):
+            table = pa.table(found)
+            for field in _CHUNKED:
+                if field.name not in table.column_names:
+                    table = table.append_column(field.name, pa.nulls(table.num_rows, field.type))
+            yield from _out(table, _CHUNKED)
 
 
 def fingerprints(batches: Batches, scheme: str) -> Batches:

@@ -47,6 +47,7 @@ mod skip;
 mod sort;
 #[cfg(test)]
 mod tests;
+mod text_chunks;
 mod units;
 
 pub use aliases::{AddressEvidence, NameAlias};
@@ -60,6 +61,7 @@ pub use rows::OverlapRow;
 pub use settings::{
     ExactCopies, MinShared, OverlapEngine, OverlapSettings, OverlapUnit, ServerName,
 };
+pub use text_chunks::TextChunks;
 
 /// Two units, the first before the second, and the number of chunks they share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
