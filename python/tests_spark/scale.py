@@ -1,0 +1,228 @@
+"""A collection of documents through Spark, the command, and what else there is on Spark: CPU seconds, shuffle, recall and precision.
+
+    target/spark-venv/bin/python python/tests_spark/scale.py DOCUMENTS [WORDS] [--engines command,spark,minhashlsh,bands]
+    target/spark-venv/bin/python python/tests_spark/scale.py --plot bench/results/spark-growth.jsonl docs/images/spark-growth.svg
+
+The first prints a line of JSON for each engine, the second draws such lines. All engines read the same rows, Spark from Parquet. The exact list of pairs at or above the threshold is the command's (`pairs=all`); pairs of
+other engines are compared with it. Each engine runs in a session of its own, and the start of a session is counted for nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from conftest import found_lines, settings
+from rates import cpu_of_session, write
+
+THRESHOLD = 0.8
+
+
+def session_of(events: Path, folder: Path):
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    conf = {
+        **settings(),
+        "spark.driver.memory": "3g",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"file://{events}",
+        "spark.eventLog.compress": "false",
+        "spark.local.dir": str(folder / "local"),
+    }
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def shuffled(events: Path) -> int:
+    """Bytes that tasks wrote for shuffles."""
+    total = 0
+    for path in events.rglob("*"):
+        if path.is_file() and not path.name.startswith((".", "appstatus")):
+            for line in path.read_text(errors="replace").splitlines():
+                if line.startswith('{"Event":"SparkListenerTaskEnd"'):
+                    metrics = json.loads(line).get("Task Metrics") or {}
+                    total += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
+    return total
+
+
+def minhashlsh(data) -> list[tuple[str, str]]:
+    """pyspark's own: MinHashLSH over the sets of shingles as vectors, 20 tables, and its join by estimated distance, verified exactly by it."""
+    from pyspark.ml.feature import HashingTF, MinHashLSH, NGram, Tokenizer
+    from pyspark.sql import functions as F
+
+    words = Tokenizer(inputCol="text", outputCol="words").transform(data)
+    runs = NGram(n=5, inputCol="words", outputCol="runs").transform(words)
+    sets = HashingTF(inputCol="runs", outputCol="set", numFeatures=1 << 20, binary=True).transform(runs).select("id", "set")
+    model = MinHashLSH(inputCol="set", outputCol="hashes", numHashTables=20, seed=1).fit(sets)
+    pairs = model.approxSimilarityJoin(sets, sets, 1 - THRESHOLD, distCol="distance")
+    pairs = pairs.select(F.col("datasetA.id").alias("a"), F.col("datasetB.id").alias("b")).where("a < b")
+    return [(row["a"], row["b"]) for row in pairs.collect()]
+
+
+def bands(data) -> list[tuple[str, str]]:
+    """As text-dedup's script for Spark: 25 bands of 10 of 250 minima by NumPy, buckets by groupByKey, each document with the first of its bucket,
+    no verification."""
+    import hashlib
+    import re
+
+    import numpy as np
+
+    functions, prime = 250, (1 << 61) - 1
+    rows_of_band, count = 10, 25
+    draw = np.random.RandomState(42)
+    a = draw.randint(1, prime, size=functions, dtype=np.uint64)
+    b = draw.randint(0, prime, size=functions, dtype=np.uint64)
+
+    def keys(row):
+        words = re.split(r"\W", row["text"].lower())
+        runs = {" ".join(words[at : at + 5]) for at in range(len(words) - 4)}
+        values = np.array([int.from_bytes(hashlib.sha1(run.encode()).digest()[:4], "little") for run in runs], dtype=np.uint64)
+        if not len(values):
+            return
+        minima = ((values[:, None] * a + b) % np.uint64(prime) & np.uint64(0xFFFFFFFF)).min(axis=0).astype(np.uint32)
+        for band in range(count):
+            yield (band, minima[band * rows_of_band : (band + 1) * rows_of_band].tobytes()), row["id"]
+
+    def of_group(group):
+        ids = sorted(group[1])
+        return [(ids[0], id) for id in ids[1:]]
+
+    found = data.rdd.flatMap(keys).groupByKey().flatMap(of_group).distinct()
+    return found.collect()
+
+
+def spark(data, folder: Path) -> tuple[bytes, list]:
+    import lookalike.spark as lks
+
+    result = lks.dedup(data, id="id")
+    return found_lines(result), result.costs
+
+
+def measured(engine: str, count: int, words: int, folder: Path) -> dict:
+    """One engine in this process and its children."""
+    if engine == "command":
+        before = cpu_of_session()
+        subprocess.run([sys.executable, "-m", "lookalike", "dedup", folder / "rows.jsonl", "-o", folder / "out", "--quiet", "--overwrite"], check=True)
+        return {"engine": engine, "cpu": cpu_of_session() - before}
+    events = Path(tempfile.mkdtemp(dir=folder))
+    session = session_of(events, folder)
+    data = session.read.schema("id string, text string").parquet(str(folder / "rows.parquet"))
+    told: dict = {"engine": engine}
+    if engine == "spark":
+        import lookalike.spark as lks
+
+        # The session is warm: its start is counted for nobody.
+        lks.dedup(data.limit(1000), id="id")
+        before, at = cpu_of_session(), shuffled(events)
+        found, costs = spark(data, folder)
+        told["cpu"] = cpu_of_session() - before
+        told["same bytes"] = found == (folder / "out" / "clusters.jsonl").read_bytes()
+        told["costs"] = costs
+        told["edges"] = next(cost["edge_bytes"] // 32 for cost in costs if cost["stage"] == "groups")
+    else:
+        data.limit(10).count()
+        before, at = cpu_of_session(), shuffled(events)
+        pairs = {"minhashlsh": minhashlsh, "bands": bands}[engine](data)
+        told["cpu"] = cpu_of_session() - before
+        exact = {tuple(json.loads(line).values())[:2] for line in open(folder / "all" / "pairs.jsonl")}
+        right = sum(pair in exact for pair in pairs)
+        told["recall"], told["precision"] = right / max(1, len(exact)), right / max(1, len(pairs))
+    session.stop()
+    told["shuffled"] = shuffled(events) - at
+    return told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("documents", type=int, nargs="?")
+    parser.add_argument("words", type=int, nargs="?", default=40)
+    parser.add_argument("--engines", default="command,spark")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--plot", nargs=2, type=Path, metavar=("LINES", "SVG"))
+    known = parser.parse_args()
+    if known.plot:
+        lines, svg = known.plot
+        svg.write_text(drawn([json.loads(line) for line in lines.read_text().splitlines()]))
+        return
+    if known.documents is None:
+        parser.error("name a number of documents")
+    if known.one:
+        print(json.dumps(measured(known.one, known.documents, known.words, known.folder)))
+        return
+    with tempfile.TemporaryDirectory(prefix="lookalike-scale-") as name:
+        folder = Path(name)
+        write(folder / "rows.jsonl", known.documents, known.words)
+        as_parquet(folder)
+        engines = known.engines.split(",")
+        if {"minhashlsh", "bands"} & set(engines):
+            call = [sys.executable, "-m", "lookalike", "pairs", folder / "rows.jsonl", "-o", folder / "all", "--quiet"]
+            subprocess.run(call, check=True)
+        for engine in engines:
+            call = [sys.executable, __file__, str(known.documents), str(known.words), "--folder", str(folder), "--one", engine]
+            # A session of the system of its own, whose processes are counted.
+            start = time.monotonic()
+            done = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=False, start_new_session=True)
+            if done.returncode:
+                print(json.dumps({"engine": engine, "documents": known.documents, "failed": done.returncode}), flush=True)
+                continue
+            told = json.loads(done.stdout.splitlines()[-1])
+            costs = told.pop("costs", [])
+            print(json.dumps({**told, "documents": known.documents, "words": known.words, "wall": round(time.monotonic() - start, 1)}), flush=True)
+            for cost in costs:
+                print("   ", json.dumps(cost), file=sys.stderr)
+
+
+def drawn(told: list[dict]) -> str:
+    """What a document costs as collections grow: three panels side by side, each from 0."""
+    spark, command = ([row for row in told if row["engine"] == engine and row["words"] == 40] for engine in ("spark", "command"))
+    per = lambda rows, name, scale: [(row["documents"], row[name] * scale / row["documents"]) for row in rows]  # noqa: E731
+    panels = [
+        ("CPU, microseconds a document", [("Spark", per(spark, "cpu", 1e6)), ("command", per(command, "cpu", 1e6))]),
+        ("shuffled, bytes a document", [("Spark", per(spark, "shuffled", 1))]),
+        ("edges a document", [("Spark", per(spark, "edges", 1))]),
+    ]
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 260" font-family="sans-serif" font-size="12">', "<title>Growth on Spark</title>"]
+    out.append('<rect width="900" height="260" fill="white"/>')
+    low, high = (math.log10(edge(row["documents"] for row in spark)) for edge in (min, max))
+    for number, (title, lines) in enumerate(panels):
+        left, most = 50 + 300 * number, max(value for _, line in lines for _, value in line) * 1.1
+        place = lambda n, value: (left + 210 * (math.log10(n) - low) / (high - low), 220 - 180 * value / most)  # noqa: B023, E731
+        out.append(f'<text x="{left}" y="20">{title}</text>')
+        out.append(f'<path d="M{left} 40V220H{left + 220}" fill="none" stroke="#666"/>')
+        for share in (0.5, 1):
+            value = most / 1.1 * share
+            out.append(f'<text x="{left - 6}" y="{place(10**low, value)[1] + 4:.0f}" text-anchor="end">{value:.3g}</text>')
+        for row in spark:
+            out.append(f'<text x="{place(row["documents"], 0)[0]:.0f}" y="238" text-anchor="middle">{row["documents"] / 1e6:g}M</text>')
+        for name, line in lines:
+            colour = "#1f5fa8" if name == "Spark" else "#b5541c"
+            points = [place(*point) for point in sorted(line)]
+            out.append(f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
+            out.append(f'<text x="{points[-1][0]:.0f}" y="{points[-1][1] - 8:.0f}" text-anchor="end" fill="{colour}">{name}</text>')
+    return "\n".join([*out, "</svg>", ""])
+
+
+def as_parquet(folder: Path) -> None:
+    """The rows in files of some 60 MB of text each, as a lake has them."""
+    import pyarrow as pa
+    import pyarrow.json
+    import pyarrow.parquet
+
+    (folder / "rows.parquet").mkdir()
+    reader = pyarrow.json.open_json(folder / "rows.jsonl", read_options=pa.json.ReadOptions(block_size=64 << 20))
+    for number, batch in enumerate(reader):
+        pyarrow.parquet.write_table(pa.table(batch), folder / "rows.parquet" / f"part-{number:05}.parquet")
+
+
+if __name__ == "__main__":
+    main()
