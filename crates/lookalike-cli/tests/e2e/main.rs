@@ -78,6 +78,10 @@ mod scope;
 mod serve;
 #[cfg(unix)]
 mod serve_settings;
+#[cfg(unix)]
+mod service_pairs;
+#[cfg(unix)]
+mod service_state;
 mod skipped_files;
 #[cfg(unix)]
 mod store_hardening;

@@ -11,5 +11,6 @@ mod pairs;
 mod paragraphs;
 mod refusals;
 mod service;
+mod states;
 mod telemetry;
 mod verdicts;

@@ -1,0 +1,236 @@
+//! Schemes that rest on more than their text, held by collections of the service: fingerprints are those of `lookalike fingerprint`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::serve::Service;
+use crate::support::{Finish as _, Folder, Numbers, contents, corpus, json_lines, lookalike};
+
+fn client(service: &Service, words: &[&str]) -> Command {
+    let mut command = lookalike("client");
+    let url = format!("http://{}", service.address);
+    command.args(["--url", &url]).args(words);
+    command
+}
+
+fn path(file: &Path) -> &str {
+    file.to_str().unwrap()
+}
+
+/// Fingerprints by id, as the command makes them, and the scheme.
+fn of_command(
+    folder: &Folder,
+    documents: &Path,
+    flags: &[&str],
+) -> (BTreeMap<String, Value>, String) {
+    let out = folder.path("fingerprints.jsonl");
+    let words = [&[path(documents), "--json", "-o", path(&out)][..], flags].concat();
+    let told = lookalike("fingerprint").args(words).succeed();
+    let rows = json_lines(&contents(&out));
+    let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
+    let all = rows.iter().map(|row| (id(row), row["fingerprint"].clone()));
+    (
+        all.collect(),
+        told.json()["scheme"].as_str().unwrap().to_owned(),
+    )
+}
+
+/// The same as a collection has them.
+fn of_service(service: &Service, name: &str) -> BTreeMap<String, Value> {
+    let rows = client(service, &["export", name]).succeed().lines();
+    let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
+    rows.iter()
+        .map(|row| (id(row), row["fingerprint"].clone()))
+        .collect()
+}
+
+/// Documents with texts of some words, and links.
+fn documents(folder: &Folder) -> std::path::PathBuf {
+    let mut numbers = Numbers(5);
+    let lines = (0..120).map(|at| {
+        let mut record = json!({"id": format!("d{at}"), "text": numbers.words(40, 200)});
+        if at % 3 == 0 {
+            let text = numbers.words(2, 50);
+            record["anchors"] =
+                json!([text, {"text": "here", "before": numbers.words(3, 9), "after": ""}]);
+        }
+        if at % 4 == 0 {
+            record["in_links"] = json!([format!("http://a.example/{}", at % 7)]);
+            record["out_links"] = json!("http://b.example/");
+        }
+        format!("{record}\n")
+    });
+    folder.add("docs.jsonl", lines.collect::<String>())
+}
+
+#[test]
+fn a_table_of_terms_is_held_by_its_collection_and_outlives_a_restart() {
+    let folder = Folder::new();
+    let documents = documents(&folder);
+    let sets = [
+        Some(documents.clone()),
+        corpus("de-laws-revisions/docs.jsonl.gz"),
+    ];
+    let data = folder.path("data");
+    for (at, documents) in sets.into_iter().flatten().enumerate() {
+        let table = folder.path(format!("terms{at}"));
+        let make = ["-o", path(&table), "--shingle", "words:1", "--quiet"];
+        lookalike("terms").arg(&documents).args(make).succeed();
+        let name = format!("pages{at}");
+        let service = Service::start(&data, &["--max-body", "64M"]);
+        let shown = client(&service, &["create", &name, "--terms", path(&table)]).succeed();
+        let terms = &shown.json()["terms"];
+        assert!(
+            terms["documents"].as_u64() > Some(100) && terms["features"].as_u64() > Some(50),
+            "{terms}"
+        );
+        client(&service, &["insert", &name, path(&documents)]).succeed();
+        let flags = [
+            "--shingle",
+            "words:1",
+            "--weight",
+            "idf",
+            "--terms",
+            path(&table),
+        ];
+        let (expected, scheme) = of_command(&folder, &documents, &flags);
+        assert_eq!(of_service(&service, &name), expected);
+        assert_eq!(shown.json()["scheme"], scheme.as_str());
+        service.stop();
+        // The table is read again from the disk.
+        let service = Service::start(&data, &["--max-body", "64M"]);
+        let again = client(&service, &["check", &name, path(&documents)]).succeed();
+        for answer in again.lines() {
+            let id = answer["id"].as_str().unwrap();
+            assert_eq!(answer["fingerprint"], expected[id]);
+        }
+        // The scheme names the table: sending it again changes nothing, leaving it out is told.
+        let create = [
+            "create",
+            &name,
+            "--scheme",
+            &scheme,
+            "--terms",
+            path(&table),
+        ];
+        client(&service, &create).succeed();
+        client(&service, &["create", "other", "--scheme", &scheme])
+            .fail(1)
+            .says(&["needs a table of terms", "--terms FILE"]);
+        service.stop();
+    }
+    let verified = lookalike("store").args(["verify", path(&data)]).succeed();
+    assert!(verified.text().contains("pages0"), "{}", verified.text());
+}
+
+#[test]
+fn another_table_is_another_scheme_and_an_export_is_sketched_anew() {
+    let folder = Folder::new();
+    let documents = documents(&folder);
+    let other = folder.records(
+        "other.jsonl",
+        &[("a", "one two three"), ("b", "two three four")],
+    );
+    let [first, second] = ["first", "second"].map(|name| folder.path(name));
+    for (table, of) in [(&first, &documents), (&second, &other)] {
+        let make = ["-o", path(table), "--shingle", "words:1", "--quiet"];
+        lookalike("terms").arg(of).args(make).succeed();
+    }
+    let service = Service::start(&folder.path("data"), &[]);
+    client(
+        &service,
+        &["create", "old", "--terms", path(&first), "--keep", "texts"],
+    )
+    .succeed();
+    client(&service, &["insert", "old", path(&documents)]).succeed();
+    client(
+        &service,
+        &["create", "old", "--terms", path(&second), "--keep", "texts"],
+    )
+    .fail(1)
+    .says(&[
+        "409",
+        "terms",
+        "client export OLD | lookalike client insert NEW -",
+    ]);
+    client(&service, &["create", "new", "--terms", path(&second)]).succeed();
+    let export = client(&service, &["export", "old"]).succeed();
+    let inserted = client(&service, &["insert", "new", "-"]).finish_with(export.text().as_bytes());
+    assert_eq!(inserted.lines().len(), 120);
+    let flags = [
+        "--shingle",
+        "words:1",
+        "--weight",
+        "idf",
+        "--terms",
+        path(&second),
+    ];
+    assert_eq!(
+        of_service(&service, "new"),
+        of_command(&folder, &documents, &flags).0
+    );
+    // No table fits a scheme that names another one, or has other features.
+    let scheme = of_command(&folder, &documents, &flags).1;
+    client(
+        &service,
+        &[
+            "create",
+            "wrong",
+            "--scheme",
+            &scheme,
+            "--terms",
+            path(&first),
+        ],
+    )
+    .fail(1)
+    .says(&["wants the table of terms"]);
+    client(&service, &["create", "wrong", "--terms", path(&documents)])
+        .fail(1)
+        .says(&["no table of terms", "lookalike terms"]);
+}
+
+#[test]
+fn links_and_anchors_are_features_where_the_scheme_looks_at_them() {
+    let folder = Folder::new();
+    let documents = documents(&folder);
+    let flags = [
+        "--shingle",
+        "words:2",
+        "--fields",
+        "anchors:3~5,in-links:1,out-links:2",
+    ];
+    let (expected, scheme) = of_command(&folder, &documents, &flags);
+    let service = Service::start(&folder.path("data"), &[]);
+    let create = [
+        "create",
+        "pages",
+        "--scheme",
+        &scheme,
+        "--keep",
+        "texts,signatures",
+    ];
+    client(&service, &create).succeed();
+    client(&service, &["insert", "pages", path(&documents)]).succeed();
+    assert_eq!(of_service(&service, "pages"), expected);
+    // Equal texts with other links are no copies.
+    let text = "the ferry left the harbour at nine with forty people on board";
+    let with = json!({"id": "a", "text": text, "anchors": [{"text": "ferry"}], "in_links": ["http://a.example/"]});
+    service.pages("insert", &with);
+    let same =
+        json!({"text": text, "anchors": [{"text": "ferry"}], "in_links": ["http://a.example/"]});
+    assert_eq!(service.pages("check", &same)["verdict"], "exact");
+    let other =
+        json!({"text": text, "anchors": [{"text": "ship"}], "in_links": ["http://a.example/"]});
+    assert_ne!(service.pages("check", &other)["verdict"], "exact");
+    let near = service.pages("query?verify=true", &same);
+    assert_eq!(
+        near["neighbours"][0]["verified"]["resemblance"], 1.0,
+        "{near}"
+    );
+    let bare = folder.records("bare.jsonl", &[("x", text)]);
+    let warned = client(&service, &["check", "pages", path(&bare)]).succeed();
+    warned.says(&["anchors:3~5", "no record has"]);
+}

@@ -1,0 +1,207 @@
+//! Schemes that rest on a table of terms, or look at anchors and links.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use lookalike::{
+    Anchor, DocumentFields, FeatureExtractor, Scheme, Simhash, Sketch, Terms, TermsBuilder, Weight,
+};
+use lookalike_server::{ApiKeys, ServiceLimits};
+use serde_json::json;
+
+use crate::service::{BEGIN, Service, Started};
+
+const TEXTS: [&str; 4] = [
+    "the ferry left the harbour at nine",
+    "the train left the station at ten with forty people",
+    "a ferry and a train and the people",
+    "nobody was on board of the ship when it came back before noon",
+];
+
+fn words() -> Scheme {
+    Scheme {
+        shingle: "words:1".parse().unwrap(),
+        sketch: Sketch::None,
+        ..Scheme::default()
+    }
+}
+
+fn table(texts: &[&str]) -> Terms {
+    let mut features = FeatureExtractor::new(&words());
+    let mut builder = TermsBuilder::new(&words());
+    texts
+        .iter()
+        .for_each(|text| builder.add(features.feature_set(text)));
+    builder.finish()
+}
+
+fn scheme_of(terms: &Terms) -> Scheme {
+    Scheme {
+        sketch: Sketch::Simhash,
+        weight: Weight::TfIdf,
+        terms: Some(terms.id()),
+        ..words()
+    }
+}
+
+fn encoded(terms: &Terms) -> String {
+    BASE64_STANDARD.encode(terms.to_bytes())
+}
+
+#[tokio::test]
+async fn texts_are_weighted_by_the_table_of_the_collection_after_a_restart_too() {
+    let terms = table(&TEXTS);
+    let scheme = scheme_of(&terms);
+    let service = Service::new();
+    let settings = json!({"scheme": scheme.to_string(), "terms": encoded(&terms), "keep": {"texts": true, "signatures": true}});
+    let made = service.create("pages", settings.clone()).await.is(201);
+    let told = json!({"id": terms.id().to_string(), "documents": 4, "features": terms.len()});
+    assert_eq!(
+        (&made["terms"], &made["scheme"]),
+        (&told, &json!(scheme.to_string()))
+    );
+    service.create("pages", settings).await.is(200);
+    let mut features = FeatureExtractor::with_terms(&scheme, &terms.into()).unwrap();
+    let mut expect = |text: &str| json!(Simhash::of(&features.extract(text)).unwrap().to_string());
+    for (at, text) in TEXTS.iter().enumerate() {
+        let item = json!({"id": format!("d{at}"), "text": text});
+        let answer = service
+            .ask("check-and-insert?insert=always", item)
+            .await
+            .is(200);
+        assert_eq!(answer["fingerprint"], expect(text));
+    }
+    let started = Started {
+        limits: ServiceLimits::default(),
+        keys: ApiKeys::default(),
+        at: BEGIN,
+        trust_clock: false,
+    };
+    let service = Service::on(service.stop().await, started);
+    let shown = service.get("/v1/collections/pages").await.is(200);
+    assert_eq!(shown["terms"], told);
+    for text in TEXTS {
+        let answer = service
+            .ask("query?verify=true", json!({"text": text}))
+            .await
+            .is(200);
+        assert_eq!(
+            (&answer["verdict"], &answer["resemblance"]),
+            (&json!("exact"), &json!(1.0))
+        );
+        assert_eq!(answer["fingerprint"], expect(text));
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_is_missing_wrong_or_of_no_use_is_refused_with_the_way_to_do_it() {
+    let (terms, other) = (table(&TEXTS), table(&TEXTS[..2]));
+    let scheme = scheme_of(&terms);
+    let unnamed = Scheme {
+        terms: None,
+        ..scheme
+    };
+    let plain = Scheme {
+        sketch: Sketch::Simhash,
+        ..words()
+    };
+    let fewer = Scheme {
+        shingle: "words:2".parse().unwrap(),
+        ..scheme
+    };
+    let mut damaged = terms.to_bytes();
+    damaged[40] ^= 1;
+    let service = Service::new();
+    for (settings, words) in [
+        (
+            json!({"scheme": scheme.to_string()}),
+            ["needs a table", "--terms FILE"],
+        ),
+        (
+            json!({"scheme": unnamed.to_string(), "terms": encoded(&terms)}),
+            ["none", "terms="],
+        ),
+        (
+            json!({"scheme": scheme.to_string(), "terms": encoded(&other)}),
+            ["wants the table", "terms="],
+        ),
+        (
+            json!({"scheme": fewer.to_string(), "terms": encoded(&terms)}),
+            ["other features", "terms="],
+        ),
+        (
+            json!({"scheme": plain.to_string(), "terms": encoded(&terms)}),
+            ["no use", "weight=idf"],
+        ),
+        (json!({"terms": encoded(&terms)}), ["no use", "weight=idf"]),
+        (
+            json!({"scheme": scheme.to_string(), "terms": "no base64"}),
+            ["not base64", "base64"],
+        ),
+        (
+            json!({"scheme": scheme.to_string(), "terms": ""}),
+            ["no table of terms", "base64"],
+        ),
+        (
+            json!({"scheme": scheme.to_string(), "terms": BASE64_STANDARD.encode(&damaged)}),
+            ["checksum", "base64"],
+        ),
+    ] {
+        let refused = service
+            .create("pages", settings)
+            .await
+            .refuses(422, "invalid");
+        let said = [&refused["detail"], &refused["remedy"]].map(|said| said.as_str().unwrap());
+        for (said, word) in said.iter().zip(words) {
+            assert!(said.contains(word), "{word}: {refused}");
+        }
+    }
+    assert_eq!(service.get("/v1/collections").await.is(200), json!([]));
+}
+
+#[tokio::test]
+async fn anchors_and_links_are_read_where_the_scheme_looks_at_them() {
+    let scheme = Scheme {
+        sketch: Sketch::Simhash,
+        fields: "anchors:3~5,in-links:1,out-links:2".parse().unwrap(),
+        ..words()
+    };
+    let service = Service::new();
+    service
+        .create("pages", json!({"scheme": scheme.to_string()}))
+        .await
+        .is(201);
+    let fields = DocumentFields {
+        anchors: vec![Anchor {
+            text: "ship".to_owned(),
+            before: "an old".to_owned(),
+            after: String::new(),
+        }],
+        in_links: vec!["http://a.example/".to_owned()],
+        out_links: vec![
+            "http://b.example/".to_owned(),
+            "http://c.example/".to_owned(),
+        ],
+    };
+    let mut features = FeatureExtractor::new(&scheme);
+    let expected = Simhash::of(&features.extract_with(TEXTS[0], &fields)).unwrap();
+    let item = json!({
+        "text": TEXTS[0], "anchors": [{"text": "ship", "before": "an old"}], "in_links": ["http://a.example/"],
+        "out_links": ["http://b.example/", "http://c.example/"],
+    });
+    for operation in ["check", "query"] {
+        let answer = service.ask(operation, item.clone()).await.is(200);
+        assert_eq!(answer["fingerprint"], expected.to_string(), "{operation}");
+    }
+    for wrong in [
+        json!({"text": "a", "anchors": ["ship"]}),
+        json!({"text": "a", "in_links": "http://a.example/"}),
+        json!({"text": "a", "out_links": [7]}),
+        json!({"text": "a", "anchors": [{"text": "ship", "behind": ""}]}),
+    ] {
+        service.ask("check", wrong).await.refuses(422, "invalid");
+    }
+    // Others ignore what they do not look at.
+    let open = Service::with_pages().await;
+    let bare = open.ask("check", json!({"text": TEXTS[0]})).await.is(200);
+    assert_eq!(open.ask("check", item).await.is(200), bare);
+}
