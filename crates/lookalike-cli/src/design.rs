@@ -4,19 +4,24 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lookalike_hamming::{CostConstants, CostedDesign, FamilyKind, PlanLimits, calibrate, plan};
+use lookalike_hamming::{
+    CostConstants, CostedDesign, Design, Family, FamilyKind, PlanGoal, PlanLimits, calibrate,
+    fewest_tables, longest_prefix, plan, plan_of,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::console::grouped;
 use crate::failure::Failure;
+use crate::machine;
 use crate::size::{self, show};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Lists the designs for so many fingerprints: those of Manku, Jain and Das Sarma (2007,
 section 3; kind blocks), tables probed at neighbouring keys (budgets), and covering designs
-(cover). The fastest within the limits is marked with *, those outside with -.
+(cover). The best within the limits is marked with *, those outside with -. Names are for
+--design here and in `lookalike index build`.
 
   key       bits of a table's key, the p of the paper
   a probe   fingerprints that match a whole key, at most (2^(log2 N - p))
@@ -26,6 +31,8 @@ section 3; kind blocks), tables probed at neighbouring keys (budgets), and cover
 Examples:
   lookalike design --fingerprints 17179869184 --distance 3     the paper's own example
   lookalike design --fingerprints 1e9 --memory 12G
+  lookalike design --fingerprints 1e9 --kind blocks --min-prefix 28 --prefer tables
+  lookalike design --fingerprints 1e9 --design 4-of-7x1
   lookalike design --fingerprints 2^27 --calibrate --constants here.json")]
 pub(crate) struct DesignArguments {
     /// Number of distinct fingerprints: 1000000, 8e9 or 2^34
@@ -40,7 +47,15 @@ pub(crate) struct DesignArguments {
     #[arg(long, value_name = "BITS", default_value_t = 64, value_parser = width)]
     bits: u32,
 
-    /// Most memory of the tables
+    /// One design only, by name: 3-of-6x1, 2-of-3x2 (two groups of bits), nested-4-4, biplane, affine, projective or scan
+    #[arg(long, value_name = "NAME")]
+    design: Option<String>,
+
+    /// The best design has the least time of a query, the fewest tables, or the least memory
+    #[arg(long, value_name = "time|tables|memory", default_value = "time", value_parser = goal)]
+    prefer: PlanGoal,
+
+    /// Most memory of the tables [default: that of this machine]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Limits")]
     memory: Option<u64>,
 
@@ -51,6 +66,10 @@ pub(crate) struct DesignArguments {
     /// Least bits of every key
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(0..=128), help_heading = "Limits")]
     min_prefix: Option<u32>,
+
+    /// Designs of this kind only: blocks, budgets, cover or scan
+    #[arg(long, value_name = "KIND", value_parser = kind, help_heading = "Limits")]
+    kind: Option<FamilyKind>,
 
     /// Measure the constants of this machine first (some seconds); otherwise those of a 2.5 GHz Xeon are used
     #[arg(long, help_heading = "Times")]
@@ -74,6 +93,36 @@ fn width(text: &str) -> Result<u32, String> {
             "{text:?} is not a width of fingerprints: use 32, 64 or 128"
         )),
     }
+}
+
+fn goal(text: &str) -> Result<PlanGoal, String> {
+    match text {
+        "time" => Ok(PlanGoal::Time),
+        "tables" => Ok(PlanGoal::Tables),
+        "memory" => Ok(PlanGoal::Memory),
+        _ => Err(format!("{text:?} is none of time, tables and memory")),
+    }
+}
+
+fn kind(text: &str) -> Result<FamilyKind, String> {
+    use FamilyKind::{Blocks, Budgets, Covers, Scan};
+    let named = [Blocks, Budgets, Covers, Scan].into_iter();
+    let named = named.into_iter().find(|kind| kind.name() == text);
+    named.ok_or_else(|| format!("{text:?} is none of blocks, budgets, cover and scan"))
+}
+
+/// The design of a name.
+///
+/// # Errors
+/// [`Failure::Usage`] with what names there are.
+pub(crate) fn design_of_name(name: &str, bits: u32, radius: u32) -> Result<Design, Failure> {
+    let family = Family::named(name, radius).map_err(|error| Failure::Usage(error.to_string()))?;
+    Design::new(family, bits, radius).map_err(|_| {
+        Failure::Usage(format!(
+            "there is no design {name} for {bits} bits and distance {radius}: its keys would miss pairs, or its blocks do not \
+             fit the bits; `lookalike design` lists those that there are"
+        ))
+    })
 }
 
 /// [`CostConstants`] as they stand in a file, nanoseconds of one core.
@@ -102,14 +151,24 @@ struct ConstantFields {
 }
 
 pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
+    let (bits, radius) = (arguments.bits, arguments.distance);
+    let named = arguments.design.as_deref();
+    let named = named
+        .map(|name| design_of_name(name, bits, radius))
+        .transpose()?;
     let (constants, origin) = constants(arguments)?;
     let limits = PlanLimits {
         tables: arguments.tables,
-        memory_bytes: arguments.memory,
+        memory_bytes: Some(arguments.memory.unwrap_or_else(machine::memory)),
         min_prefix_bits: arguments.min_prefix,
+        kind: arguments.kind,
+        goal: arguments.prefer,
     };
-    let (bits, radius) = (arguments.bits, arguments.distance);
-    let designs = plan(arguments.fingerprints, bits, radius, &limits, &constants);
+    let count = arguments.fingerprints;
+    let designs = match named {
+        Some(design) => plan_of(count, vec![design], &limits, &constants),
+        None => plan(count, bits, radius, &limits, &constants),
+    };
     let text = if arguments.json {
         let designs: Vec<_> = designs
             .iter()
@@ -119,6 +178,12 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
             "fingerprints": arguments.fingerprints,
             "bits": bits,
             "distance": radius,
+            "memory": limits.memory_bytes,
+            "nested_blocks": nested_blocks(arguments).map(|found| json!({
+                "tables": found.tables,
+                "prefix_bits": found.prefix_bits,
+                "levels": found.levels,
+            })),
             "constants": ConstantsFile(constants.clone()),
             "constants_from": origin,
             "designs": designs,
@@ -179,6 +244,7 @@ fn object(costed: &CostedDesign, fingerprints: u64) -> serde_json::Value {
     let (shortest, longest) = design.prefix_range();
     json!({
         "design": design.family().to_string(),
+        "name": design.family().name(),
         "kind": design.family().kind().name(),
         "layout": costed.layout.name(),
         "tables": design.tables().len(),
@@ -214,13 +280,66 @@ fn table(
         text += &row(costed, arguments.fingerprints);
     }
     if !designs.iter().any(|costed| costed.cheapest) {
-        text += "\nNo design keeps to the limits: allow more --memory or --tables, or a lower --min-prefix.\n";
+        text += &nothing_fits(designs, arguments);
+    }
+    if let Some(found) = nested_blocks(arguments) {
+        text += &format!(
+            "\nNested blocks (X of the paper, before blocks are rounded to whole bits): {} tables of {:.1} bits, levels {:?}\n",
+            grouped(found.tables),
+            found.prefix_bits,
+            found.levels
+        );
     }
     if arguments.calibrate && arguments.constants.is_none() {
         let file = serde_json::to_string(&ConstantsFile(constants.clone())).unwrap_or_default();
         text += &format!("\nMeasured constants, for --constants FILE:\n{file}\n");
     }
     text
+}
+
+/// The fewest tables of the keys that are wished, or the longest keys of so many tables, by the formula of the paper.
+fn nested_blocks(arguments: &DesignArguments) -> Option<lookalike_hamming::Nesting> {
+    let (bits, radius) = (arguments.bits, arguments.distance);
+    match (arguments.min_prefix, arguments.tables) {
+        (Some(prefix), _) => fewest_tables(bits, radius, prefix),
+        (None, Some(tables)) => Some(longest_prefix(bits, radius, tables.into())),
+        (None, None) => None,
+    }
+}
+
+/// The remedy where no design keeps to the limits.
+fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String {
+    let other_limits = PlanLimits {
+        tables: arguments.tables,
+        min_prefix_bits: arguments.min_prefix,
+        kind: arguments.kind,
+        goal: PlanGoal::Memory,
+        memory_bytes: None,
+    };
+    let all = designs.iter().map(|costed| costed.design.clone());
+    let mut all: Vec<Design> = all.collect();
+    all.dedup();
+    let of_any_size = plan_of(
+        arguments.fingerprints,
+        all,
+        &other_limits,
+        &CostConstants::default(),
+    );
+    let Some(least) = of_any_size.iter().find(|costed| costed.cheapest) else {
+        return "\nNo design keeps to the limits: allow more --tables, a lower --min-prefix or another --kind.\n".to_owned();
+    };
+    let bytes = least.costs.bytes_per_fingerprint * arguments.fingerprints as f64;
+    let place = match arguments.memory {
+        Some(memory) => format!("--memory {}", show(memory)),
+        None => format!("the {} of this machine", show(machine::memory())),
+    };
+    format!(
+        "\nNo design keeps to the limits: the least memory is {} ({}, {}), more than {place}; name more with --memory, or use \
+         several machines.\n",
+        show(bytes as u64),
+        least.design.family().name(),
+        least.layout
+    )
 }
 
 fn row(costed: &CostedDesign, fingerprints: u64) -> String {
@@ -238,7 +357,7 @@ fn row(costed: &CostedDesign, fingerprints: u64) -> String {
     format!(
         "{mark} {:6}  {:26} {:7} {:6}  {key:6} {:>8} {:>10} {:>10}  {:8.1} {:>11} {:>10}\n",
         design.tables().len(),
-        design.family().to_string(),
+        design.family().name(),
         design.family().kind().name(),
         if scan { "" } else { costed.layout.name() },
         number(costs.probes),

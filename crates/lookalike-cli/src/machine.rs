@@ -3,14 +3,19 @@
 
 use std::fs;
 
-/// Memory limit when none is given: half of the machine's memory, or of the control group's.
+/// Memory limit when none is given: half of the memory.
 pub(crate) fn default_memory() -> u64 {
+    memory() / 2
+}
+
+/// The machine's memory, or the control group's.
+pub(crate) fn memory() -> u64 {
     const UNKNOWN: u64 = 8 << 30;
     let machine = meminfo("MemTotal:").unwrap_or(UNKNOWN);
     let group = fs::read_to_string("/sys/fs/cgroup/memory.max")
         .ok()
         .and_then(|text| text.trim().parse().ok());
-    group.map_or(machine, |group: u64| group.min(machine)) / 2
+    group.map_or(machine, |group: u64| group.min(machine))
 }
 
 /// Processors that this process may use.

@@ -17,6 +17,34 @@ pub struct PlanLimits {
     pub memory_bytes: Option<u64>,
     /// Keys of at least so many bits in every table.
     pub min_prefix_bits: Option<u32>,
+    /// Designs of this kind only.
+    pub kind: Option<FamilyKind>,
+    /// The quantity by which one of the designs within the limits is the best.
+    pub goal: PlanGoal,
+}
+
+/// The best of several designs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlanGoal {
+    /// The least expected time of a query.
+    #[default]
+    Time,
+    /// The fewest tables, and of these the least time.
+    Tables,
+    /// The least memory.
+    Memory,
+}
+
+impl PlanGoal {
+    /// Numbers that are to be least, the first before the second.
+    fn key(self, costed: &CostedDesign) -> [f64; 2] {
+        let costs = &costed.costs;
+        match self {
+            Self::Time => [costs.query_ns, costs.bytes_per_fingerprint],
+            Self::Tables => [costed.design.tables().len() as f64, costs.query_ns],
+            Self::Memory => [costs.bytes_per_fingerprint, costs.query_ns],
+        }
+    }
 }
 
 /// A design in a layout, and what it costs.
@@ -30,8 +58,26 @@ pub struct CostedDesign {
     pub costs: DesignCosts,
     /// True if the design keeps to the limits.
     pub fits: bool,
-    /// True if it is the fastest of those that fit; true for one entry at most.
+    /// True if it is the best of those that fit, by [`PlanLimits::goal`]; true for one entry at most.
     pub cheapest: bool,
+}
+
+impl CostedDesign {
+    /// The costs of a design in a layout for so many distinct codes, without limits.
+    pub fn of(
+        design: Design,
+        layout: Layout,
+        fingerprints: u64,
+        constants: &CostConstants,
+    ) -> Self {
+        Self {
+            costs: DesignCosts::of(&design, layout, fingerprints, constants),
+            design,
+            layout,
+            fits: true,
+            cheapest: false,
+        }
+    }
 }
 
 /// Designs of more tables than this are not looked for unless a limit allows them by name.
@@ -42,7 +88,7 @@ const MOST_PROBES: f64 = 1e7;
 /// All designs for `fingerprints` distinct codes of `bits` bits (32, 64 or 128) and distances up to
 /// `radius`, by number of tables, then key length, then layout; the scan first.
 ///
-/// The cheapest of those within `limits` is marked: the least expected time of a query. Designs
+/// The best of those within `limits` is marked: unless another goal is named, the least expected time of a query. Designs
 /// outside the limits are listed with `fits` false, so that a caller can show what they would cost.
 /// Takes a few milliseconds.
 pub fn plan(
@@ -53,27 +99,36 @@ pub fn plan(
     constants: &CostConstants,
 ) -> Vec<CostedDesign> {
     let most_tables = limits.tables.unwrap_or(MOST_TABLES);
+    let designs = designs(bits, radius, most_tables.max(MOST_TABLES));
+    plan_of(fingerprints, designs, limits, constants)
+}
+
+/// As [`plan`], of these designs only.
+pub fn plan_of(
+    fingerprints: u64,
+    designs: Vec<Design>,
+    limits: &PlanLimits,
+    constants: &CostConstants,
+) -> Vec<CostedDesign> {
     let mut plan = Vec::new();
-    for design in designs(bits, radius, most_tables.max(MOST_TABLES)) {
+    for design in designs {
         for layout in Layout::ALL {
-            let costs = DesignCosts::of(&design, layout, fingerprints, constants);
             let is_scan = design.family() == &Family::Scan;
-            if costs.probes > MOST_PROBES || (is_scan && layout != Layout::Packed) {
+            let mut costed = CostedDesign::of(design.clone(), layout, fingerprints, constants);
+            if costed.costs.probes > MOST_PROBES || (is_scan && layout != Layout::Packed) {
                 continue;
             }
-            let fits = limits.allow(&design, &costs, fingerprints);
-            let design = design.clone();
-            plan.push(CostedDesign {
-                design,
-                layout,
-                costs,
-                fits,
-                cheapest: false,
-            });
+            costed.fits = limits.allow(&design, &costed.costs, fingerprints);
+            plan.push(costed);
         }
     }
+    let least = |costed: &CostedDesign| limits.goal.key(costed);
     let fitting = plan.iter_mut().filter(|costed| costed.fits);
-    if let Some(best) = fitting.min_by(|a, b| a.costs.query_ns.total_cmp(&b.costs.query_ns)) {
+    let best = fitting.min_by(|a, b| {
+        let ([a, then_a], [b, then_b]) = (least(a), least(b));
+        a.total_cmp(&b).then(then_a.total_cmp(&then_b))
+    });
+    if let Some(best) = best {
         best.cheapest = true;
     }
     plan
@@ -89,6 +144,7 @@ impl PlanLimits {
             && self
                 .min_prefix_bits
                 .is_none_or(|least| design.prefix_range().0 >= least)
+            && self.kind.is_none_or(|kind| design.family().kind() == kind)
             && !(is_scan && self.min_prefix_bits.is_some())
     }
 }

@@ -6,14 +6,15 @@ use super::code::sealed::Sealed;
 use super::code::{Code, Word};
 use super::design::Design;
 use super::{Effort, HammingIndex, RadiusTooLarge};
+use std::ops::Range;
 
 /// Search for the first entry of a prefix in a sorted table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixLookup {
     /// Halving: O(log n) steps always.
     Binary,
-    /// Interpolation, as if entries were spread evenly: O(log log n) expected steps on
-    /// random codes; every other step halves, so that none takes more than 2 log n.
+    /// Interpolation, as if entries were spread evenly (Perl and Reingold 1977): O(log log n) expected steps on
+    /// random codes. A guess that does not halve the range is followed by a halving, so that none takes more than O(log^2 n).
     Interpolation,
 }
 
@@ -87,54 +88,128 @@ impl<W: Word> SortedTable<W> {
 
     /// The entries that share the prefix of `word`.
     fn matches(&self, word: W, lookup: PrefixLookup) -> &[W] {
+        let (prefix, first) = self.prefix(word);
         let bits = self.addressing.rest_bits;
-        let prefix = self.addressing.permuted(word).above(bits);
-        let first = W::joined(prefix, W::ZERO, bits);
-        let from = &self.permuted[lower_bound(&self.permuted, first, lookup)..];
+        let at = match lookup {
+            PrefixLookup::Binary => self.permuted.partition_point(|&entry| entry < first),
+            PrefixLookup::Interpolation => {
+                let read = |at: usize| self.permuted[at].to_u128();
+                interpolated(self.permuted.len(), first.to_u128(), W::BITS, read)
+            }
+        };
+        let from = &self.permuted[at..];
         let within = |entry: &&W| entry.above(bits) == prefix;
         &from[..from.iter().take_while(within).count()]
     }
-}
 
-/// Number of entries less than `target`.
-fn lower_bound<W: Word>(sorted: &[W], target: W, lookup: PrefixLookup) -> usize {
-    match lookup {
-        PrefixLookup::Binary => sorted.partition_point(|&entry| entry < target),
-        PrefixLookup::Interpolation => interpolated(sorted, target),
+    /// The prefix of a code, and the least entry that has it.
+    fn prefix(&self, word: W) -> (u64, W) {
+        let bits = self.addressing.rest_bits;
+        let prefix = self.addressing.permuted(word).above(bits);
+        (prefix, W::joined(prefix, W::ZERO, bits))
     }
-}
 
-fn interpolated<W: Word>(sorted: &[W], target: W) -> usize {
-    // The answer lies in low..=high.
-    let (mut low, mut high, mut halve) = (0, sorted.len(), false);
-    while high - low > 8 {
-        let (first, last) = (sorted[low].to_u128(), sorted[high - 1].to_u128());
-        let wanted = target.to_u128();
-        if wanted <= first {
-            return low;
-        }
-        if wanted > last {
-            return high;
-        }
-        let span = (high - low - 1) as f64;
-        let share = (wanted - first) as f64 / (last - first) as f64;
-        let guess = if halve {
-            (low + high) / 2
-        } else {
-            low + (share * span) as usize
+    /// Number of entries that a search for the first entry of the prefix of `word` reads.
+    fn reads(&self, word: W, lookup: PrefixLookup) -> u64 {
+        let first = self.prefix(word).1.to_u128();
+        let mut reads = 0;
+        let read = |at: usize| {
+            reads += 1;
+            self.permuted[at].to_u128()
         };
-        let guess = guess.clamp(low, high - 1);
-        if sorted[guess] < target {
-            low = guess + 1;
-        } else {
-            high = guess;
-        }
-        halve = !halve;
+        let len = self.permuted.len();
+        match lookup {
+            PrefixLookup::Binary => bisected(0..len, first, read),
+            PrefixLookup::Interpolation => interpolated(len, first, W::BITS, read),
+        };
+        reads
     }
-    low + sorted[low..high]
-        .iter()
-        .take_while(|&&entry| entry < target)
-        .count()
+}
+
+impl<C: Code> SortedTables<C> {
+    /// Number of entries that the searches for the first entry of each prefix read, over all tables: the price of a lookup where each
+    /// read is one of a disk.
+    pub fn lookup_reads(&self, query: C) -> u64 {
+        let tables = self.tables.iter();
+        let reads = tables.map(|table| table.reads(query.word(), self.lookup));
+        reads.sum()
+    }
+}
+
+/// Number of entries less than `target`, which lies in a range, by halving.
+fn bisected(range: Range<usize>, target: u128, mut read: impl FnMut(usize) -> u128) -> usize {
+    let Range {
+        start: mut low,
+        end: mut high,
+    } = range;
+    while low < high {
+        let middle = low.midpoint(high);
+        match read(middle) < target {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+/// A range in which the answer lies, and the values just outside of it.
+struct Bracket {
+    low: usize,
+    high: usize,
+    below: u128,
+    above: u128,
+}
+
+impl Bracket {
+    /// Takes what was read at a place into account; returns true if it is less than `target`.
+    fn narrow(&mut self, at: usize, value: u128, target: u128) -> bool {
+        let is_less = value < target;
+        match is_less {
+            true => (self.low, self.below) = (at + 1, value),
+            false => (self.high, self.above) = (at, value),
+        }
+        is_less
+    }
+}
+
+/// Number of entries less than `target` of `len` sorted entries of so many bits.
+///
+/// Each step guesses a place, and looks on from there in strides of the error that random entries let expect, doubled each time, until
+/// the target lies between two places.
+fn interpolated(len: usize, target: u128, bits: u32, mut read: impl FnMut(usize) -> u128) -> usize {
+    const FEW: usize = 4;
+    let mut bracket = Bracket {
+        low: 0,
+        high: len,
+        below: 0,
+        above: u128::MAX >> (128 - bits),
+    };
+    while bracket.high - bracket.low > FEW {
+        let (low, high) = (bracket.low, bracket.high);
+        let entries = (high - low) as f64;
+        let span = bracket.above.saturating_sub(bracket.below).max(1) as f64;
+        let share = (target.saturating_sub(bracket.below) as f64 / span).clamp(0.0, 1.0);
+        let mut stride = (entries * share * (1.0 - share)).sqrt() as usize + 1;
+        let mut at = (low + (share * entries) as usize).min(high - 1);
+        let goes_up = bracket.narrow(at, read(at), target);
+        loop {
+            let next = match goes_up {
+                true => at.checked_add(stride).filter(|next| *next < high),
+                false => at.checked_sub(stride).filter(|next| *next >= low),
+            };
+            let Some(next) = next else { break };
+            at = next;
+            if bracket.narrow(at, read(at), target) != goes_up {
+                break;
+            }
+            stride *= 2;
+        }
+        if bracket.high - bracket.low > (high - low) / 2 {
+            let middle = bracket.low.midpoint(bracket.high);
+            bracket.narrow(middle, read(middle), target);
+        }
+    }
+    bisected(bracket.low..bracket.high, target, read)
 }
 
 impl<C: Code> Sealed for SortedTables<C> {}
@@ -183,21 +258,66 @@ impl<C: Code> HammingIndex for SortedTables<C> {
 mod tests {
     use super::*;
 
+    /// Place and reads by both searches.
+    fn both(sorted: &[u64], target: u64) -> [(usize, usize); 2] {
+        let mut reads = [0, 0];
+        let [bisections, guesses] = &mut reads;
+        let read = |at: usize, count: &mut usize| {
+            *count += 1;
+            u128::from(sorted[at])
+        };
+        let by_halves = bisected(0..sorted.len(), target.into(), |at| read(at, bisections));
+        let by_guesses = interpolated(sorted.len(), target.into(), 64, |at| read(at, guesses));
+        [(by_halves, reads[0]), (by_guesses, reads[1])]
+    }
+
     #[test]
     fn both_lookups_find_the_lower_bound() {
         let spread: Vec<u64> = (0..500_u64).map(|i| i.wrapping_mul(i) * 3).collect();
         let skewed: Vec<u64> = (0..60_u32).map(|i| 1_u64 << i).collect();
-        for sorted in [spread, skewed, vec![], vec![5; 40]] {
+        let high: Vec<u64> = (0..300).map(|i| u64::MAX - 300 + i).collect();
+        for sorted in [spread, skewed, high, vec![], vec![5; 40]] {
             for &entry in sorted.iter().chain(&[0, 5, u64::MAX]) {
                 for target in [entry.saturating_sub(1), entry, entry.saturating_add(1)] {
                     let expected = sorted.iter().filter(|&&entry| entry < target).count();
-                    assert_eq!(lower_bound(&sorted, target, PrefixLookup::Binary), expected);
-                    assert_eq!(
-                        lower_bound(&sorted, target, PrefixLookup::Interpolation),
-                        expected
-                    );
+                    let [(by_halves, _), (by_guesses, _)] = both(&sorted, target);
+                    assert_eq!((by_halves, by_guesses), (expected, expected), "{target}");
                 }
             }
+        }
+    }
+
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) ^ (mixed >> 31)
+    }
+
+    /// The paper's claim, counted: O(log log n) against O(log n) on random fingerprints.
+    #[test]
+    fn interpolation_reads_half_as_many_random_entries_as_bisection() {
+        let mut state = 7;
+        let mut sorted: Vec<u64> = (0..1 << 20).map(|_| random(&mut state)).collect();
+        sorted.sort_unstable();
+        let mut sums = [0, 0];
+        for _ in 0..2000 {
+            let found = both(&sorted, random(&mut state));
+            assert_eq!(found[0].0, found[1].0);
+            sums[0] += found[0].1;
+            sums[1] += found[1].1;
+        }
+        assert!(sums[1] * 2 < sums[0], "{sums:?}");
+    }
+
+    /// Every entry but the last few lies at the beginning of the range: guesses are of no use, and cost little.
+    #[test]
+    fn hostile_entries_take_no_more_than_the_bound() {
+        let mut sorted: Vec<u64> = (0..100_000).collect();
+        sorted.extend((0..64).map(|bit| 1 << bit));
+        sorted.sort_unstable();
+        for at in (0..sorted.len()).step_by(97) {
+            let [(_, by_halves), (_, by_guesses)] = both(&sorted, sorted[at]);
+            assert!(by_guesses <= by_halves * by_halves, "{at}: {by_guesses}");
         }
     }
 }

@@ -9,6 +9,7 @@ use lookalike_hamming::Layout;
 
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
 use crate::console::{self, Console};
+use crate::design::design_of_name;
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -38,6 +39,10 @@ pub(crate) struct IndexBuildArguments {
     /// Most tables; see `lookalike design` [default: half of the distance and one more, the least memory]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     tables: Option<u32>,
+
+    /// A design by name, such as 4-of-7x1; see `lookalike design`
+    #[arg(long, value_name = "NAME", conflicts_with = "tables")]
+    design: Option<String>,
 
     /// packed, dense (a tenth less memory, slower to search) or buckets (a cache line for each bucket: up to twice as fast)
     #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
@@ -75,6 +80,10 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
             arguments.output.display()
         )));
     }
+    let named = arguments.design.as_deref();
+    let design = named
+        .map(|name| design_of_name(name, 64, arguments.distance))
+        .transpose()?;
     let limits = arguments.run.limits();
     let console = Console::new(arguments.run.quiet);
     let spool = arguments.run.spool(std::env::temp_dir())?;
@@ -84,6 +93,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         output: &arguments.output,
         distance: arguments.distance,
         tables: arguments.tables,
+        design,
         layout: arguments.layout,
         with_ids: !arguments.no_ids,
         resume: arguments.resume,

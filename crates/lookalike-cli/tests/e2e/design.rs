@@ -28,7 +28,15 @@ fn of_kind(designs: &[Value], kind: &str) -> Vec<(u64, u64, u64, f64)> {
 
 #[test]
 fn the_example_of_the_paper_has_its_numbers() {
-    let designs = designs(&["--fingerprints", "17179869184", "--distance", "3"]);
+    let flags = [
+        "--fingerprints",
+        "17179869184",
+        "--distance",
+        "3",
+        "--memory",
+        "4T",
+    ];
+    let designs = designs(&flags);
     let blocks = of_kind(&designs, "blocks");
     for row in [
         (20, 31, 33, 8.0),
@@ -50,7 +58,7 @@ fn the_example_of_the_paper_has_its_numbers() {
 #[test]
 fn people_see_the_same_table() {
     let table = lookalike("design")
-        .args(["--fingerprints", "2^34"])
+        .args(["--fingerprints", "2^34", "--memory", "4T"])
         .succeed();
     let text = table.text();
     assert!(
@@ -63,6 +71,105 @@ fn people_see_the_same_table() {
         "{text}"
     );
     assert!(text.contains("31-33") && text.contains("262,144"), "{text}");
+}
+
+/// Example 3.1 of the paper by name, and by its question: how few tables have keys of so many bits?
+#[test]
+fn designs_are_asked_for_by_name_and_by_the_length_of_their_keys() {
+    for (name, prefix, tables) in [
+        ("3-of-6x1", "31", 20),
+        ("nested-4-4", "28", 16),
+        ("2-of-5x1", "25", 10),
+        ("1-of-4x1", "16", 4),
+    ] {
+        let base = ["--fingerprints", "2^34", "--memory", "4T"];
+        let named = designs(&[&base[..], &["--design", name]].concat());
+        assert!(
+            named
+                .iter()
+                .all(|d| d["name"] == name && d["tables"] == tables),
+            "{name}"
+        );
+        assert_eq!(named.len(), 3, "three layouts");
+        let wish = [
+            "--kind",
+            "blocks",
+            "--min-prefix",
+            prefix,
+            "--prefer",
+            "tables",
+        ];
+        let few = designs(&[&base[..], &wish].concat());
+        let best = few.iter().find(|d| d["cheapest"] == true).unwrap();
+        assert_eq!(
+            (&best["name"], &best["tables"]),
+            (&name.into(), &tables.into())
+        );
+        let fewer = few.iter().filter(|d| d["fits"] == true);
+        assert!(
+            fewer
+                .clone()
+                .all(|d| d["tables"].as_u64().unwrap() >= tables)
+        );
+    }
+    // Other exact designs need fewer.
+    let flags = [
+        "--kind",
+        "cover",
+        "--min-prefix",
+        "31",
+        "--prefer",
+        "tables",
+    ];
+    let covers = designs(&[&["--fingerprints", "1e6"][..], &flags].concat());
+    let best = covers.iter().find(|d| d["cheapest"] == true).unwrap();
+    assert_eq!(
+        (&best["name"], &best["tables"]),
+        (&"affine".into(), &14.into())
+    );
+    let told = lookalike("design")
+        .args(["--fingerprints", "2^34", "--min-prefix", "28"])
+        .succeed();
+    let formula = "Nested blocks (X of the paper, before blocks are rounded to whole bits): 16 tables of 28.0 bits, levels [4, 4]";
+    assert!(told.text().contains(formula), "{}", told.text());
+    for (name, distance, why) in [
+        ("4-of-7x2", "4", "2 groups do not share distance 4 evenly"),
+        ("five", "3", "no design is called \"five\""),
+        ("1-of-65", "3", "there is no design 1-of-65 for 64 bits"),
+        ("biplane", "2", "there is no design biplane"),
+    ] {
+        let mut command = lookalike("design");
+        command.args([
+            "--fingerprints",
+            "1e6",
+            "--design",
+            name,
+            "--distance",
+            distance,
+        ]);
+        command.fail(2).says(&[why]);
+    }
+}
+
+/// A layout of two tebibytes is no advice to whom a machine of gibibytes stands.
+#[test]
+fn no_design_is_the_best_that_does_not_fit_this_machine() {
+    let flags = ["--fingerprints", "1e15"];
+    assert!(
+        designs(&flags)
+            .iter()
+            .all(|d| d["fits"] == false && d["cheapest"] == false)
+    );
+    let table = lookalike("design").args(flags).succeed();
+    let text = table.text();
+    for words in ["the least memory is", "of this machine", "--memory"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!text.lines().any(|line| line.starts_with('*')), "{text}");
+    let small = designs(&["--fingerprints", "1e6", "--prefer", "memory"]);
+    let bytes = |d: &Value| d["bytes"].as_f64().unwrap();
+    let best = small.iter().find(|d| d["cheapest"] == true).unwrap();
+    assert!(small.iter().all(|d| bytes(d) >= bytes(best)));
 }
 
 #[test]

@@ -97,6 +97,19 @@ fn a_search_finds_what_a_scan_finds_in_the_documented_order() {
         ("two", &["--distance", "3"][..]),
         ("buckets", &["--distance", "3", "--layout", "buckets"]),
         ("eight", &["--distance", "3", "--tables", "8"]),
+        ("named", &["--distance", "3", "--design", "nested-4-4"]),
+        ("scan", &["--distance", "3", "--design", "scan"]),
+        (
+            "groups",
+            &[
+                "--distance",
+                "5",
+                "--design",
+                "2-of-3x3",
+                "--layout",
+                "dense",
+            ],
+        ),
         ("far", &["--distance", "8"]),
     ] {
         let path = built(&folder, &[&input], name, flags);

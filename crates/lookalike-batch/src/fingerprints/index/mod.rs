@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::{AtomicFile, Compression, open_regular};
 use lookalike_hamming::{
-    BuildLimits, CostConstants, CostedDesign, FamilyKind, IndexFile, IndexFileWriter, Layout,
-    PlanLimits, plan,
+    BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, IndexFile, IndexFileWriter,
+    Layout, PlanLimits, plan,
 };
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,8 @@ pub struct IndexBuild<'a> {
     pub distance: u32,
     /// Most tables; by default as many as forgive one error in each key.
     pub tables: Option<u32>,
+    /// The design to build, in place of the fastest.
+    pub design: Option<Design>,
     /// Storage of tables.
     pub layout: Layout,
     /// Keep ids, where the inputs have them.
@@ -142,8 +144,9 @@ impl IndexBuild<'_> {
             |source: &FingerprintSource| (source.name().to_owned(), content_sum(source.path()));
         let inputs: Vec<_> = self.inputs.iter().map(input).collect();
         let layout = self.layout.name();
+        let design = self.design.as_ref().map(|design| design.family().name());
         format!(
-            "{inputs:?} {} {:?} {layout} {}",
+            "{inputs:?} {} {:?} {design:?} {layout} {}",
             self.distance, self.tables, self.with_ids
         )
     }
@@ -188,7 +191,15 @@ impl IndexBuild<'_> {
     }
 
     fn design(&self, count: u64) -> CostedDesign {
-        cheapest_design(count, self.distance, self.tables, self.layout)
+        let Some(design) = &self.design else {
+            return cheapest_design(count, self.distance, self.tables, self.layout);
+        };
+        CostedDesign::of(
+            design.clone(),
+            self.layout,
+            count.max(1),
+            &CostConstants::default(),
+        )
     }
 
     /// Memory that is left for sorting.
