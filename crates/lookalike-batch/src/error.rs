@@ -218,6 +218,12 @@ pub enum BatchError {
     /// Settings that contradict each other.
     #[error("{0}")]
     Settings(String),
+    /// A part of an input is not what an interrupted job read of it.
+    #[error("{name} has changed since the job to resume read it: start again with --overwrite")]
+    ResumedInput {
+        /// The input.
+        name: String,
+    },
     /// The job's observer cancelled it.
     #[error("the job was cancelled")]
     Cancelled,

@@ -108,8 +108,11 @@ const READY: &str = "ready";
 /// Folder in [`STATE`] for older results.
 const OLD: &str = "old";
 
-/// Files from which an interrupted job can be resumed.
-const STATES: [&str; 2] = ["decided.bin", "read.bin"];
+/// Files from which an interrupted job can be resumed: its log of what it read, and what it made of all of that.
+const STATES: [&str; 3] = ["scanned.bin", "decided.bin", "read.bin"];
+
+/// Results of a job that has none of these are not begun.
+const DECISIONS: [&str; 2] = ["decided.bin", "read.bin"];
 
 /// The folder that a job works in.
 pub(crate) struct OutputDir<'a> {
@@ -162,9 +165,10 @@ impl OutputDir<'_> {
             IfExists::Resume => self.take_back().map_err(&failed)?,
             IfExists::New | IfExists::Overwrite => self.finish_publishing().map_err(&failed)?,
         }
-        let decided = STATES.iter().any(|name| self.state(name).exists());
+        let has_any = |names: &[&str]| names.iter().any(|name| self.state(name).exists());
+        let (resumable, decided) = (has_any(&STATES), has_any(&DECISIONS));
         // The state of a job that failed before it had decided anything is in nobody's way.
-        let counts = |name: &&str| **name != *STATE || decided || mode != IfExists::New;
+        let counts = |name: &&str| **name != *STATE || resumable || mode != IfExists::New;
         let present = self
             .results
             .iter()
@@ -259,9 +263,9 @@ impl OutputDir<'_> {
         }
     }
 
-    /// After a failure: removes the state of a job that has decided nothing, with which nobody could go on.
-    pub(crate) fn forget_undecided(&self, checkpoint: &Path) {
-        if !checkpoint.exists() {
+    /// After a failure: removes the state of a job that left nothing from which it could go on.
+    pub(crate) fn forget_undecided(&self) {
+        if !STATES.iter().any(|name| self.state(name).exists()) {
             // The failure at hand is what the user should hear of.
             let _ = std::fs::remove_dir_all(self.folder.join(STATE));
         }

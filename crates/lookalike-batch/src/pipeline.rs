@@ -20,6 +20,11 @@ pub(crate) trait InputChunk: Send {
 
     /// Its longest document, or one at least as long.
     fn longest_document(&self) -> LongestDocument;
+
+    /// True if no worker gets it before all chunks before it are collected.
+    fn waits_for_all(&self) -> bool {
+        false
+    }
 }
 
 impl InputChunk for RecordChunk {
@@ -210,6 +215,9 @@ impl PipelineState<'_> {
             let chunk = chunk?;
             let bytes = chunk.held_bytes() as u64;
             ensure_fits(self.memory, &chunk)?;
+            if chunk.waits_for_all() {
+                drop(self.wait_while(|progress| progress.collected < number));
+            }
             self.enter(number, bytes);
             if self.stop.load(Ordering::Relaxed) || sender.send((number, chunk)).is_err() {
                 break;
@@ -289,7 +297,63 @@ mod tests {
         fn shrink(&mut self) {}
     }
 
+    /// A chunk, and whether it waits for all before it; it goes with the number of chunks that were collected.
+    struct WaitingChunk<'c>(bool, &'c AtomicU64);
+
+    impl InputChunk for WaitingChunk<'_> {
+        fn held_bytes(&self) -> usize {
+            1
+        }
+
+        fn longest_document(&self) -> LongestDocument {
+            LongestDocument {
+                bytes: 1,
+                place: None,
+            }
+        }
+
+        fn waits_for_all(&self) -> bool {
+            self.0
+        }
+    }
+
+    /// Returns how many chunks were collected when it got the chunk.
+    struct WaitingWorker;
+
+    impl ChunkWorker<WaitingChunk<'_>> for WaitingWorker {
+        type Output = u64;
+
+        fn run(&mut self, chunk: &WaitingChunk<'_>) -> Result<u64, BatchError> {
+            Ok(chunk.1.load(Ordering::Relaxed))
+        }
+
+        fn shrink(&mut self) {}
+    }
+
     proptest! {
+        #[test]
+        fn a_chunk_that_waits_is_worked_on_when_all_before_it_are_collected(
+            waits in prop::collection::vec(any::<bool>(), 0..60),
+            threads in 1..6_usize,
+            failing in prop::option::of(0..60_u64),
+        ) {
+            let collected = AtomicU64::new(0);
+            let chunks = waits.iter().map(|&waits| Ok::<_, BatchError>(WaitingChunk(waits, &collected)));
+            let workers = (0..threads).map(|_| WaitingWorker).collect();
+            let mut before = Vec::new();
+            let outcome = run_in_order(chunks, DocumentMemory::of(1 << 30), workers, |count| {
+                before.push(count);
+                if Some(collected.fetch_add(1, Ordering::Relaxed)) == failing {
+                    return Err(BatchError::Cancelled);
+                }
+                Ok(())
+            });
+            prop_assert_eq!(outcome.is_err(), failing.is_some_and(|failing| failing < waits.len() as u64));
+            for (number, (&waits, count)) in waits.iter().zip(before).enumerate() {
+                prop_assert!(!waits || count == number as u64);
+            }
+        }
+
         #[test]
         fn chunks_in_hand_are_within_the_limit_or_one_alone(
             sizes in prop::collection::vec(0..40 * CHUNK_BYTES, 0..60),

@@ -22,6 +22,7 @@ use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::program::DocumentJob;
+use crate::size;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -124,9 +125,16 @@ pub(crate) struct DedupArguments {
 
     /// Go on with a job that was interrupted
     ///
-    /// What it had decided is taken over. A job that was still reading or comparing starts from the beginning.
+    /// What it had read up to its last checkpoint, or decided, is taken over. The inputs must be the same, byte for byte.
     #[arg(long, conflicts_with = "overwrite", help_heading = "Output")]
     resume: bool,
+
+    /// Input between two checkpoints while reading, for each thread
+    ///
+    /// As it is once decompressed. Inputs shorter than that leave none. Checkpoints take about as much disk as short records, and are
+    /// removed when everything is decided.
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, hide_short_help = true, help_heading = "Output")]
+    checkpoint: u64,
 
     /// Replace results that are already there
     #[arg(long, help_heading = "Output")]
@@ -434,6 +442,7 @@ impl DedupArguments {
             .limits(limits)
             .options(options)
             .against_sources(against_sources)
+            .checkpoint_bytes(self.checkpoint)
             .observer(console);
         let job = match &collections.against {
             Some(collection) => job.against_collection(collection),

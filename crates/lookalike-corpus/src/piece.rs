@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use crate::record::{BadKind, RecordPart};
 use crate::row::JsonRow;
 use crate::source::SkippedPart;
@@ -34,6 +36,33 @@ impl RecordChunk {
     /// Bytes that it holds.
     pub(crate) fn held(&self) -> usize {
         self.bytes.len() + self.attached
+    }
+
+    /// A sum of all that a parser sees: the bytes, and where they lie.
+    pub fn content_sum(&self) -> u64 {
+        let mut sum = Xxh3::new();
+        sum.update(&self.bytes);
+        for piece in &self.pieces {
+            let place = [
+                u64::from(piece.source),
+                piece.first_record,
+                piece.range.start as u64,
+                piece.range.end as u64,
+            ];
+            place
+                .iter()
+                .for_each(|number| sum.update(&number.to_le_bytes()));
+            match &piece.span {
+                PieceContent::TooLong(hash)
+                | PieceContent::File(FileState::TooLong(Some(hash))) => {
+                    sum.update(&hash.to_le_bytes());
+                }
+                PieceContent::File(FileState::Bad(kind, _)) => sum.update(kind.as_str().as_bytes()),
+                PieceContent::Rows(rows) => rows.iter().for_each(|row| row.add_to(&mut sum)),
+                PieceContent::Lines | PieceContent::Long(_) | PieceContent::File(_) => {}
+            }
+        }
+        sum.digest()
     }
 
     /// Source and number there, from 0, of the record that its last part begins with: the long one, if it has one.

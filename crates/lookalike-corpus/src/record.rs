@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use lookalike::DocumentFields;
+use serde::{Deserialize, Serialize};
 
 use crate::html::{Fallback, PageIdentity};
 use crate::order_key::OrderKey;
@@ -103,7 +104,7 @@ pub enum TextState {
 
 /// A record that cannot be read as a document. It keeps its number, and its bytes are still there
 /// for output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadRecord {
     /// Index into [`crate::Inputs::sources`].
     pub source: u32,
@@ -134,7 +135,7 @@ impl BadRecord {
 }
 
 /// The kinds of [`BadRecord`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum BadKind {
     /// The line is not JSON.

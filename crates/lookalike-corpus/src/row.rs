@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use crate::block::{BLOCK, ByteBlock};
 use crate::error::ReadError;
 use crate::record::BadKind;
@@ -43,6 +45,22 @@ impl JsonRow {
             charset: None,
             charset_wrong: false,
             pdf: None,
+        }
+    }
+
+    /// Adds to a sum what is not in the bytes of the chunk.
+    pub(crate) fn add_to(&self, sum: &mut Xxh3) {
+        sum.update(&(self.end as u64).to_le_bytes());
+        match &self.state {
+            RowState::Good | RowState::TooLong(None) => {}
+            RowState::TooLong(Some(hash)) => sum.update(&hash.to_le_bytes()),
+            RowState::Bad(kind, reason) => {
+                sum.update(kind.as_str().as_bytes());
+                sum.update(reason.as_bytes());
+            }
+        }
+        if let Some(pdf) = &self.pdf {
+            sum.update(pdf);
         }
     }
 }

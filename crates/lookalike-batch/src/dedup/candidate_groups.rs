@@ -20,6 +20,12 @@ use crate::spill::prefetch::prefetch;
 /// Key in the first two words, class in the third.
 pub(crate) type KeyRecord = [u32; 3];
 
+/// The record of a key of a class.
+#[inline]
+pub(crate) fn key_record(key: u64, class: u32) -> KeyRecord {
+    [(key >> 32) as u32, key as u32, class]
+}
+
 /// Collector of candidate keys; shared between threads, each with a [`KeyWriter`] of its own.
 ///
 /// Memory: the budget; beyond it keys go to a temporary file, 12 bytes each.
@@ -73,11 +79,14 @@ impl KeyWriter<'_> {
     /// Gives a key to a class.
     #[inline]
     pub(crate) fn push(&mut self, key: u64, class: u32) -> io::Result<()> {
+        self.push_record(key_record(key, class))
+    }
+
+    /// As [`KeyWriter::push`].
+    #[inline]
+    pub(crate) fn push_record(&mut self, record: KeyRecord) -> io::Result<()> {
         // The smallest features of a set are its prefix, so leading bits are alike: partition by the last ones.
-        self.0.push(
-            (key % PARTS as u64) as usize,
-            [(key >> 32) as u32, key as u32, class],
-        )
+        self.0.push(record[1] as usize % PARTS, record)
     }
 
     pub(crate) fn finish(self) -> io::Result<()> {

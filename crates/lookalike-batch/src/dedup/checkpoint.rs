@@ -62,12 +62,26 @@ pub(crate) struct CheckpointHead {
 pub(crate) struct HashingStream<W> {
     inner: W,
     hash: Xxh3,
+    passed: u64,
 }
 
 impl<W> HashingStream<W> {
     pub(crate) fn new(inner: W) -> Self {
-        let hash = Xxh3::new();
-        Self { inner, hash }
+        Self {
+            inner,
+            hash: Xxh3::new(),
+            passed: 0,
+        }
+    }
+
+    /// Number of bytes that passed.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// The hasher of all that passed, to go on with.
+    pub(crate) fn hasher(&self) -> Xxh3 {
+        self.hash.clone()
     }
 
     /// The hash of all that passed.
@@ -80,6 +94,7 @@ impl<W: Write> Write for HashingStream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.hash.update(&bytes[..written]);
+        self.passed += written as u64;
         Ok(written)
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -91,6 +106,7 @@ impl<R: Read> HashingStream<R> {
     pub(crate) fn take(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.inner.read_exact(bytes)?;
         self.hash.update(bytes);
+        self.passed += bytes.len() as u64;
         Ok(())
     }
 

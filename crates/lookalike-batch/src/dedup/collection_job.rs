@@ -61,7 +61,7 @@ impl DedupJob<'_> {
         let old = self.collection.map(|collection| collection.levels.clone());
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         let text_bytes = expected_text(self.inputs);
-        let read = |plan: &ScanPlan<'_>, keys| self.scan_steady(plan, keys);
+        let read = |plan: &ScanPlan<'_>, keys| self.scan_steady(plan, keys, None);
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;
         let rows = scanned.documents.len() + scanned.classes.len();
         budget.tables(scanned.table_bytes(), rows)?;

@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use lookalike_corpus::OrderNumber;
+use serde::{Deserialize, Serialize};
 
 use crate::dedup::class_id::{ClassId, put};
 use crate::dedup::pages::PageColumns;
@@ -258,7 +259,7 @@ impl RankingFacts {
 }
 
 /// Texts back to back, and where each ends.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ValueTexts {
     bytes: Vec<u8>,
     ends: Vec<usize>,

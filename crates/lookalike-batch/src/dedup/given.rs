@@ -162,7 +162,7 @@ impl<'a> DocumentDedup<'a> {
             let sink =
                 KeySink::new(self.folder, keys).map_err(BatchError::temporary(self.folder))?;
             self.observer.stage(JobStage::Scan, 0);
-            let scanned = scan(plan, chunks, &sink, self.observer)?;
+            let scanned = scan(plan, chunks, &sink, None, self.observer)?;
             Ok((scanned, sink))
         })?;
         let decided = job.choose_survivors(prepared)?;
@@ -237,6 +237,11 @@ impl<B: DocumentBatch> ScanChunk for GivenChunk<B> {
 
     fn read_bytes(&self) -> u64 {
         self.batch.bytes() as u64
+    }
+
+    fn content_sum(&self) -> u64 {
+        // Nothing of documents in memory goes to a log.
+        0
     }
 
     fn parse(&self, parser: &mut Parser<'_>, visit: &mut dyn FnMut(Result<Record<'_>, BadRecord>)) {

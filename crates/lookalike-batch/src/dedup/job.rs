@@ -25,6 +25,7 @@ use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::pairs::{ClassCopies, PairSpool, join};
 use crate::dedup::paragraphs::ParagraphRecords;
 use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
+use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::summary::{DecisionCounts, InputCounts, skipped};
 use crate::dedup::survivors::{ClassDecision, ClassDecisions, settle};
 use crate::dedup::verify::Verifier;
@@ -41,6 +42,9 @@ use crate::spill::partitions::PARTS;
 
 /// Scans before a job gives up on files that go on changing: each finds one more that does.
 const MAX_SCANS: usize = 4;
+
+/// Bytes of chunks for each thread between two checkpoints while reading: some two seconds.
+const CHECKPOINT_BYTES: u64 = 128 << 20;
 
 /// Deduplication of some inputs: what to read, what to look for, what to use.
 ///
@@ -75,6 +79,7 @@ pub struct DedupJob<'a> {
     pub(crate) addition: Option<&'a CollectionWriter>,
     pub(crate) decisions: Option<&'a Path>,
     pub(crate) paragraphs: Option<&'a ParagraphRecords>,
+    pub(crate) checkpoint_bytes: u64,
     pub(crate) folder: &'a Path,
     pub(crate) observer: &'a dyn JobObserver,
 }
@@ -92,6 +97,7 @@ impl<'a> DedupJob<'a> {
             addition: None,
             decisions: None,
             paragraphs: None,
+            checkpoint_bytes: CHECKPOINT_BYTES,
             folder,
             observer: &NoProgress,
         }
@@ -162,6 +168,16 @@ impl<'a> DedupJob<'a> {
         }
     }
 
+    /// Sets after how many bytes of input, as it is once decompressed, for each thread [`DedupJob::dedup`] leaves a checkpoint while it
+    /// reads: 128 MiB, if nothing is said. Shorter inputs leave none.
+    #[must_use]
+    pub fn checkpoint_bytes(self, checkpoint_bytes: u64) -> Self {
+        Self {
+            checkpoint_bytes,
+            ..self
+        }
+    }
+
     /// Sets who hears of progress.
     #[must_use]
     pub fn observer(self, observer: &'a dyn JobObserver) -> Self {
@@ -197,7 +213,7 @@ struct ClassColumns {
 
 impl DedupJob<'_> {
     /// Reads all inputs and groups candidates.
-    fn prepare(&self) -> Result<PreparedJob, BatchError> {
+    fn prepare(&self, log: Option<&ScanLogPlace>) -> Result<PreparedJob, BatchError> {
         ensure_documents_fit(
             &self.limits,
             DocumentUse::Features(&self.settings.scheme),
@@ -205,7 +221,7 @@ impl DedupJob<'_> {
             &self.options,
         )?;
         self.prepare_scan(expected_text(self.inputs), |plan, keys| {
-            self.scan_steady(plan, keys)
+            self.scan_steady(plan, keys, log)
         })
     }
 
@@ -360,15 +376,21 @@ impl DedupJob<'_> {
         &self,
         plan: &ScanPlan<'_>,
         keys_budget: u64,
+        log: Option<&ScanLogPlace>,
     ) -> Result<(ScannedCollection, KeySink), BatchError> {
         let mut changed = String::new();
-        for _ in 0..MAX_SCANS {
+        for attempt in 0..MAX_SCANS {
+            // Of a file that is lost the log tells, too: it is begun anew.
+            let log = log.map(|log| {
+                log.open(attempt == 0)
+                    .map_err(BatchError::result(&log.path))
+            });
             let sink = KeySink::new(self.folder, keys_budget)
                 .map_err(BatchError::temporary(self.folder))?;
             self.observer
                 .stage(JobStage::Scan, self.inputs.total_bytes());
             let chunks = self.inputs.chunks(plan.options);
-            let scanned = scan(plan, chunks, &sink, self.observer)?;
+            let scanned = scan(plan, chunks, &sink, log.transpose()?, self.observer)?;
             match self.inputs.lose_changed(&scanned.records) {
                 None => return Ok((scanned, sink)),
                 Some(source) => changed = source.name().into_owned(),
@@ -518,7 +540,15 @@ impl DedupJob<'_> {
     /// # Errors
     /// [`BatchError`].
     pub fn decide(&self) -> Result<DedupDecisions, BatchError> {
-        self.choose_survivors(self.prepare()?)
+        self.choose_survivors(self.prepare(None)?)
+    }
+
+    /// As [`DedupJob::decide`]. What is read leaves a log, and what a log has is not made again.
+    pub(crate) fn decide_logged(
+        &self,
+        log: Option<&ScanLogPlace>,
+    ) -> Result<DedupDecisions, BatchError> {
+        self.choose_survivors(self.prepare(log)?)
     }
 
     /// Decides on every document of a prepared job.
@@ -674,7 +704,7 @@ impl DedupJob<'_> {
     /// # Errors
     /// [`BatchError`]; one of kind [`io::ErrorKind::BrokenPipe`] inside [`BatchError::File`] when the reader is gone.
     pub fn write_pairs(&self, out: &mut dyn Write) -> Result<PairsSummary, BatchError> {
-        let prepared = self.prepare()?;
+        let prepared = self.prepare(None)?;
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let spool = self

@@ -7,7 +7,7 @@
 //! skipped.jsonl                 what could not be read; files among it are copied to skipped/
 //! report.html                   for people
 //! run.json                      settings, scheme, counts, cost; written last: where it stands, the job is done
-//! .lookalike/                   while the job runs: what it is, its decisions once they are made, and in new/ its results
+//! .lookalike/                   while the job runs: what it is, what it read, its decisions once they are made, and in new/ its results
 //! ```
 //!
 //! Results are gathered in `.lookalike/new/` and take the places of older ones when all of them are there: see [`OutputDir::publish`].
@@ -23,16 +23,20 @@ use lookalike_corpus::{
     STATE_FOLDER as STATE, SUMMARY_FILE as LAST, SkipKind, Source, Transfer,
 };
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::contents::{self, CONTENTS};
 use crate::dedup::checkpoint::{CheckpointHead, DecisionCheckpoint};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::job::DedupJob;
+use crate::dedup::memory_budget::expected_text;
 use crate::dedup::result_lines::{write_line, write_pair};
 use crate::dedup::result_writer::{
     PAIR, PAIR_WITH_DISTANCE, ResultWriter, common_compression, is_split, record_file_name,
     table_name,
 };
 use crate::dedup::scan::ScannedCollection;
+use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::skipped_files::SkippedFiles;
 use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
 use crate::error::BatchError;
@@ -47,6 +51,9 @@ const LARGEST: usize = 5;
 
 /// The decisions, as long as the job runs.
 const DECIDED: &str = "decided.bin";
+
+/// The log of what was read, until it is decided.
+const SCANNED: &str = "scanned.bin";
 
 /// Names of all results of `dedup` in its folder.
 pub const DEDUP_RESULTS: [&str; 20] = [
@@ -112,19 +119,27 @@ impl DedupJob<'_> {
         place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
         let old = DecisionCheckpoint::load(&checkpoint, &identity.settings, &identity.input);
-        let resumed = old.is_some();
-        let verdicts = match old {
+        let log = self.log_place(&place, &identity);
+        let (verdicts, resumed) = match old {
             Some(verdicts) => {
                 let CheckpointHead {
                     skipped, counts, ..
                 } = &verdicts.head;
                 self.settings.losses.check(skipped, counts.documents)?;
-                verdicts
+                (verdicts, true)
             }
             None => self
-                .judge(&place, options, identity, &checkpoint)
-                .inspect_err(|_| place.forget_undecided(&checkpoint))?,
+                .judge(&place, options, identity, &checkpoint, log.as_ref())
+                .inspect_err(|error| {
+                    if let Some(log) = log.as_ref().filter(|_| !may_be_mended(error)) {
+                        log.forget();
+                    }
+                    place.forget_undecided();
+                })?,
         };
+        if let Some(log) = &log {
+            log.forget();
+        }
         let report = ResultWriter {
             job: self,
             place: &place,
@@ -268,9 +283,11 @@ impl DedupJob<'_> {
         options: &OutputOptions,
         identity: JobIdentity,
         checkpoint: &Path,
-    ) -> Result<DecisionCheckpoint, BatchError> {
+        log: Option<&ScanLogPlace>,
+    ) -> Result<(DecisionCheckpoint, bool), BatchError> {
         let format = options.format;
-        let decided = self.decide()?;
+        let decided = self.decide_logged(log)?;
+        let is_resumed = decided.scanned.is_resumed;
         let new = self.new_inputs();
         let sources = self.unread_sources(&decided.scanned);
         let folder = place.path(SKIPPED_FILES);
@@ -297,7 +314,21 @@ impl DedupJob<'_> {
         verdicts
             .save(checkpoint)
             .map_err(BatchError::result(checkpoint))?;
-        Ok(verdicts)
+        Ok((verdicts, is_resumed))
+    }
+
+    /// The log of what is read, where there is enough of it to be worth one.
+    fn log_place(&self, place: &OutputDir<'_>, identity: &JobIdentity) -> Option<ScanLogPlace> {
+        let segment_bytes = self
+            .checkpoint_bytes
+            .saturating_mul(self.limits.threads as u64);
+        let job = format!("{}\n{}", identity.settings, identity.input);
+        let log = ScanLogPlace {
+            path: place.state(SCANNED),
+            job: xxh3_64(job.as_bytes()),
+            segment_bytes,
+        };
+        (expected_text(self.inputs) > segment_bytes || log.path.exists()).then_some(log)
     }
 
     fn verdicts(
@@ -407,6 +438,18 @@ impl DedupJob<'_> {
         place.publish()?;
         Ok(summary)
     }
+}
+
+/// Returns true if a job that failed so may go on from what it read: with more room on a disk or in memory, or with the inputs as they were.
+fn may_be_mended(error: &BatchError) -> bool {
+    matches!(
+        error,
+        BatchError::File { .. }
+            | BatchError::Memory { .. }
+            | BatchError::LongDocuments { .. }
+            | BatchError::ResumedInput { .. }
+            | BatchError::Cancelled
+    )
 }
 
 /// Gives a file a second name, or copies it where that cannot be.

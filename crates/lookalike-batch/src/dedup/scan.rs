@@ -9,24 +9,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike::{FeatureExtractor, Features};
 use lookalike_corpus::{
-    BadRecord, InputOptions, Inputs, OrderKey, OrderNumber, PageIdentity, Parser, Record,
-    RecordChunk, SkippedPart, TextState, text_hash,
+    BadRecord, InputOptions, Inputs, OrderKey, OrderNumber, Parser, Record, RecordChunk,
+    RecordPlace, SkippedPart, TextState, text_hash,
 };
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::boilerplate::RemovedTally;
-use crate::dedup::candidate_groups::{KeySink, KeyWriter};
+use crate::dedup::candidate_groups::{KeyRecord, KeySink, KeyWriter, key_record};
+use crate::dedup::checkpoint::damaged;
 use crate::dedup::class_id::ClassId;
-use crate::dedup::documents::{DocumentTable, TextClasses, ValueTexts};
+use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::memory_budget::{ReadingBudget, skip_bytes};
-use crate::dedup::pages::PageCounts;
 use crate::dedup::pair_test::{PairTest, TestSets};
+use crate::dedup::scan_batch::{NewClass, NewPage, ScanBatch, ScanRow};
+use crate::dedup::scan_log::{ScanLog, SegmentChunk};
+use crate::dedup::scan_tally::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
-use crate::fields::LinkedRecords;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, SketchPlan, text_key};
 use crate::kernel::placed_text::{PlacedText, category_hash, hash_with, long_hash};
 use crate::losses::LossPolicy;
@@ -84,6 +84,8 @@ pub(crate) struct ScannedCollection {
     pub(crate) records: Vec<u64>,
     /// The part of a collection that was put before the documents that were read.
     pub(crate) stored: StoredCounts,
+    /// True if a part of it was made by a job that was interrupted.
+    pub(crate) is_resumed: bool,
 }
 
 /// Counts of the part of a collection that the new documents may meet.
@@ -105,77 +107,14 @@ impl ScannedCollection {
     }
 }
 
-/// Counts of what was noteworthy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ScanTally {
-    /// Records without a text, or with white space only.
-    pub(crate) empty: u64,
-    /// Of these, records whose text field is absent or null.
-    pub(crate) missing: u64,
-    /// Records longer than the limit.
-    pub(crate) too_long: u64,
-    /// Different ones among those of which a hash is known.
-    pub(crate) long_classes: u64,
-    /// Records without a category, where one is asked for; and those with one.
-    pub(crate) uncategorised: u64,
-    pub(crate) categorised: u64,
-    /// Records whose id stands in the field that was named.
-    pub(crate) named_ids: u64,
-    /// Records with anchors or links, where they are asked for.
-    pub(crate) linked: LinkedRecords,
-    /// Records, but for those given with `--against`, that have the value by which survivors are chosen, have none, and have
-    /// something else there.
-    pub(crate) ranked: u64,
-    pub(crate) unranked: u64,
-    pub(crate) rank_unusable: u64,
-    /// Records with text but without features.
-    pub(crate) featureless: u64,
-    /// Records in which broken characters were replaced.
-    pub(crate) replaced: u64,
-    /// Records with text that was decoded wrongly before.
-    pub(crate) mojibake: u64,
-    /// Records with words that mix look-alike letters of scripts.
-    pub(crate) homoglyphs: u64,
-    /// Records that were given an id.
-    pub(crate) generated_ids: u64,
-    /// Bytes of text.
-    pub(crate) text_bytes: u64,
-    /// Counts of what was taken out of texts.
-    pub(crate) removed: RemovedTally,
-    /// Pages of which a part was chosen.
-    pub(crate) pages: PageCounts,
-}
-
-impl ScanTally {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.empty += other.empty;
-        self.missing += other.missing;
-        self.too_long += other.too_long;
-        self.long_classes += other.long_classes;
-        self.uncategorised += other.uncategorised;
-        self.categorised += other.categorised;
-        self.named_ids += other.named_ids;
-        self.linked.add(&other.linked);
-        self.ranked += other.ranked;
-        self.unranked += other.unranked;
-        self.rank_unusable += other.rank_unusable;
-        self.featureless += other.featureless;
-        self.replaced += other.replaced;
-        self.mojibake += other.mojibake;
-        self.homoglyphs += other.homoglyphs;
-        self.generated_ids += other.generated_ids;
-        self.text_bytes += other.text_bytes;
-        self.removed.add(&other.removed);
-        self.pages.add(&other.pages);
-    }
-}
-
 /// A piece of the input with documents in it.
 pub(crate) trait ScanChunk: InputChunk {
     /// Losses met while reading it.
     fn skips(&self) -> &[SkippedPart];
     /// Bytes of the input that it stands for.
     fn read_bytes(&self) -> u64;
+    /// A sum of its bytes.
+    fn content_sum(&self) -> u64;
     /// Visits its records in their order.
     fn parse(&self, parser: &mut Parser<'_>, visit: &mut dyn FnMut(Result<Record<'_>, BadRecord>));
 }
@@ -189,56 +128,13 @@ impl ScanChunk for RecordChunk {
         self.disk_bytes
     }
 
+    fn content_sum(&self) -> u64 {
+        RecordChunk::content_sum(self)
+    }
+
     fn parse(&self, parser: &mut Parser<'_>, visit: &mut dyn FnMut(Result<Record<'_>, BadRecord>)) {
         parser.parse(self, visit);
     }
-}
-
-/// Result of one worker for one chunk.
-#[derive(Default)]
-struct ScanBatch {
-    ids: String,
-    rows: Vec<ScanRow>,
-    words: Vec<u64>,
-    /// The same of each further test.
-    test_words: Vec<Vec<u64>>,
-    page_words: Vec<u64>,
-    classes: Vec<NewClass>,
-    bad: Vec<BadRecord>,
-    skips: Vec<SkippedPart>,
-    tally: ScanTally,
-    unusable: Option<String>,
-    value_texts: ValueTexts,
-    raw_bytes: u64,
-}
-
-struct ScanRow {
-    source: u32,
-    id_end: u32,
-    class: Option<ClassId>,
-    length: u64,
-    record_hash: u64,
-    value: OrderNumber,
-}
-
-struct NewClass {
-    class: ClassId,
-    hash: u128,
-    word: u32,
-    size: u32,
-    fingerprint: u128,
-    category: u64,
-    text: u128,
-    /// Word and size of the set of each further test.
-    tests: Vec<(u32, u32)>,
-    page: Option<NewPage>,
-}
-
-/// Data kept of the page that a class is.
-struct NewPage {
-    identity: PageIdentity,
-    /// Position and number of the features of its visible text in the batch; none if they are those of its text.
-    set: Option<(u32, u32)>,
 }
 
 /// State that all workers share.
@@ -247,6 +143,30 @@ struct ScanShared<'a> {
     seen: &'a SeenTexts,
     keys: &'a KeySink,
     too_many: &'a AtomicBool,
+    /// True if batches go to a log, too.
+    is_logged: bool,
+}
+
+/// Keys of a thread, on their way to their partitions, and once more where they go to a log.
+struct ScanKeys<'a> {
+    writer: KeyWriter<'a>,
+    logged: Option<Vec<KeyRecord>>,
+}
+
+impl ScanKeys<'_> {
+    fn push(&mut self, key: u64, class: u32) -> io::Result<()> {
+        if let Some(logged) = &mut self.logged {
+            logged.push(key_record(key, class));
+        }
+        self.writer.push(key, class)
+    }
+}
+
+/// A batch, and what the log gets of it.
+struct ScannedChunk {
+    batch: ScanBatch,
+    logged: Option<Vec<u8>>,
+    begins_segment: bool,
 }
 
 /// One thread's part of the scan.
@@ -260,7 +180,7 @@ struct ScanWorker<'a> {
 struct ScanTools<'a> {
     extractor: FeatureExtractor,
     sketches: ClassSketcher,
-    keys: KeyWriter<'a>,
+    keys: ScanKeys<'a>,
     /// Feature sets of the chunk at hand: grows once, batches get copies that fit.
     words: Vec<u64>,
     /// Each further test, with its sets of the chunk at hand.
@@ -274,7 +194,10 @@ impl<'a> ScanWorker<'a> {
         let tools = ScanTools {
             extractor: shared.plan.sketch.extractor(),
             sketches: ClassSketcher::new(shared.plan.sketch),
-            keys: shared.keys.writer(),
+            keys: ScanKeys {
+                writer: shared.keys.writer(),
+                logged: shared.is_logged.then(Vec::new),
+            },
             words: Vec::new(),
             tests: shared
                 .plan
@@ -325,6 +248,10 @@ impl<'a> ScanWorker<'a> {
             .map(|(_, words)| words.as_slice().to_vec());
         batch.test_words = test_words.collect();
         batch.page_words = tools.page_words.as_slice().to_vec();
+        if let Some(keys) = &mut tools.keys.logged {
+            batch.keys.append(keys);
+            batch.content = chunk.content_sum();
+        }
         failed.map_or(Ok(batch), Err)
     }
 }
@@ -553,12 +480,21 @@ fn placed<'t>(
     }
 }
 
-impl<C: ScanChunk> ChunkWorker<C> for ScanWorker<'_> {
-    type Output = ScanBatch;
+impl<C: ScanChunk> ChunkWorker<SegmentChunk<C>> for ScanWorker<'_> {
+    type Output = ScannedChunk;
 
-    fn run(&mut self, chunk: &C) -> Result<ScanBatch, BatchError> {
-        self.batch(chunk)
-            .map_err(BatchError::temporary(self.shared.plan.folder))
+    fn run(&mut self, chunk: &SegmentChunk<C>) -> Result<ScannedChunk, BatchError> {
+        let folder = self.shared.plan.folder;
+        let mut scanned = || {
+            let batch = self.batch(&chunk.chunk)?;
+            let logged = self.shared.is_logged.then(|| batch.encode());
+            Ok(ScannedChunk {
+                batch,
+                logged: logged.transpose()?,
+                begins_segment: chunk.begins_segment,
+            })
+        };
+        scanned().map_err(BatchError::temporary(folder))
     }
 
     fn shrink(&mut self) {
@@ -582,7 +518,41 @@ struct ScanCollector<'a> {
     list_bytes: u64,
 }
 
-impl ScanCollector<'_> {
+impl<'a> ScanCollector<'a> {
+    fn new(plan: &'a ScanPlan<'a>) -> Self {
+        let scanned = ScannedCollection {
+            documents: DocumentTable::default(),
+            classes: TextClasses::default(),
+            sets: SetStore::new(plan.sets_budget),
+            test_sets: plan
+                .tests
+                .iter()
+                .map(|_| TestSets::new(plan.sets_budget))
+                .collect(),
+            page_sets: SetStore::new(plan.sets_budget / 3),
+            frequency: FeatureFrequency::new(),
+            bad: Vec::new(),
+            skips: Vec::new(),
+            tally: ScanTally::default(),
+            unusable: None,
+            records: vec![0; plan.inputs.sources.len()],
+            stored: StoredCounts::default(),
+            is_resumed: false,
+        };
+        Self {
+            plan,
+            scanned,
+            read_bytes: 0,
+            list_bytes: 0,
+        }
+    }
+
+    /// Tells the observer how far reading is; an error if it has cancelled the job.
+    fn tell(&self, observer: &dyn JobObserver) -> Result<(), BatchError> {
+        observer.advance(self.read_bytes);
+        ensure_wanted(observer).map_err(BatchError::temporary(self.plan.folder))
+    }
+
     /// Refuses what does not fit, and has feature sets make room for tables.
     fn keep_within_memory(&mut self, batch: &ScanBatch) -> Result<(), BatchError> {
         let reasons = batch.bad.iter().map(|bad| bad.reason.len());
@@ -715,11 +685,13 @@ impl ScanCollector<'_> {
     }
 }
 
-/// Reads all chunks. Keys that a method takes from its sketches go to `keys`.
+/// Reads all chunks. Keys that a method takes from its sketches go to `keys`. What `log` has of the first chunks is not made again, and
+/// it gets what is made of the others.
 pub(crate) fn scan<C: ScanChunk, E: Send>(
     plan: &ScanPlan<'_>,
-    chunks: impl Iterator<Item = Result<C, E>> + Send,
+    mut chunks: impl Iterator<Item = Result<C, E>> + Send,
     keys: &KeySink,
+    mut log: Option<ScanLog>,
     observer: &dyn JobObserver,
 ) -> Result<ScannedCollection, BatchError>
 where
@@ -732,49 +704,79 @@ where
         seen: &seen,
         keys,
         too_many: &too_many,
+        is_logged: log.is_some(),
     };
-    let scanned = ScannedCollection {
-        documents: DocumentTable::default(),
-        classes: TextClasses::default(),
-        sets: SetStore::new(plan.sets_budget),
-        test_sets: plan
-            .tests
-            .iter()
-            .map(|_| TestSets::new(plan.sets_budget))
-            .collect(),
-        page_sets: SetStore::new(plan.sets_budget / 3),
-        frequency: FeatureFrequency::new(),
-        bad: Vec::new(),
-        skips: Vec::new(),
-        tally: ScanTally::default(),
-        unusable: None,
-        records: vec![0; plan.inputs.sources.len()],
-        stored: StoredCounts::default(),
-    };
-    let mut collector = ScanCollector {
-        plan,
-        scanned,
-        read_bytes: 0,
-        list_bytes: 0,
-    };
+    let mut collector = ScanCollector::new(plan);
+    let failed = BatchError::temporary(plan.folder);
+    if let Some(log) = &mut log {
+        let mut writer = keys.writer();
+        while let Some(mut batch) = log.replay().map_err(&failed)? {
+            let chunk = chunks.next().transpose()?;
+            take_over(plan, chunk.as_ref(), &mut batch)?;
+            shared.restore(&batch, &mut writer).map_err(&failed)?;
+            collector.append(batch)?;
+            collector.scanned.is_resumed = true;
+            collector.tell(observer)?;
+        }
+        writer.finish().map_err(&failed)?;
+    }
+    let chunks = SegmentChunk::cut(chunks, log.as_ref().map(ScanLog::segment_bytes));
     let workers = (0..plan.threads)
         .map(|_| ScanWorker::new(&shared))
         .collect();
-    let workers = run_in_order(chunks, plan.memory, workers, |batch: ScanBatch| {
-        collector.append(batch)?;
-        observer.advance(collector.read_bytes);
-        ensure_wanted(observer).map_err(BatchError::temporary(plan.folder))?;
-        Ok(())
+    let workers = run_in_order(chunks, plan.memory, workers, |scanned: ScannedChunk| {
+        if let (Some(log), Some(logged)) = (&mut log, scanned.logged) {
+            log.add(logged, scanned.begins_segment);
+        }
+        collector.append(scanned.batch)?;
+        collector.tell(observer)
     })?;
+    if let Some(log) = log {
+        log.finish();
+    }
     if too_many.load(Ordering::Relaxed) || collector.scanned.documents.len() >= u32::MAX as usize {
         return Err(BatchError::TooMany);
     }
     for worker in workers {
-        worker
-            .tools
-            .keys
-            .finish()
-            .map_err(BatchError::temporary(plan.folder))?;
+        let keys = worker.tools.keys.writer;
+        keys.finish().map_err(&failed)?;
     }
     Ok(collector.scanned)
+}
+
+/// Completes a batch of a log with what the chunk tells, whose bytes must be those that the batch was made of.
+fn take_over<C: ScanChunk>(
+    plan: &ScanPlan<'_>,
+    chunk: Option<&C>,
+    batch: &mut ScanBatch,
+) -> Result<(), BatchError> {
+    let same = chunk.filter(|chunk| chunk.content_sum() == batch.content);
+    let Some(chunk) = same else {
+        let place = chunk.and_then(|chunk| chunk.longest_document().place);
+        let row = batch.rows.last().map(|row| row.source);
+        let source = place.map(|place: RecordPlace| place.source).or(row);
+        let source = plan.inputs.sources.get(source.unwrap_or(0) as usize);
+        return Err(BatchError::ResumedInput {
+            name: source.map_or_else(String::new, |source| source.name().into_owned()),
+        });
+    };
+    batch.skips = chunk.skips().to_vec();
+    batch.raw_bytes = chunk.read_bytes();
+    Ok(())
+}
+
+impl ScanShared<'_> {
+    /// Takes the texts of a batch of a log for seen, and gives on what a worker gave on when it made the batch.
+    fn restore(&self, batch: &ScanBatch, keys: &mut KeyWriter<'_>) -> io::Result<()> {
+        for class in &batch.classes {
+            self.seen.restore(class.hash, class.class);
+            if let Some(frequency) = self.plan.frequency {
+                let from = class.word as usize + 1;
+                let set = batch.words.get(from..from + class.size as usize);
+                frequency.add(set.ok_or_else(damaged)?);
+            }
+        }
+        let mut records = batch.keys.iter();
+        records.try_for_each(|&record| keys.push_record(record))
+    }
 }

@@ -24,6 +24,15 @@ struct SeenPart {
     classes: Vec<(u128, ClassId)>,
 }
 
+impl SeenPart {
+    fn insert(&mut self, hash: u128, class: ClassId) {
+        let Self { table, classes } = self;
+        let position = classes.len() as u32;
+        classes.push((hash, class));
+        table.insert_unique(hash as u64, position, |&p| classes[p as usize].0 as u64);
+    }
+}
+
 impl SeenTexts {
     pub(crate) fn new() -> Self {
         Self {
@@ -35,16 +44,21 @@ impl SeenTexts {
     /// The class of a text, and whether it is new. None when there are too many.
     pub(crate) fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
         let mut part = lock(&self.parts[(hash >> 122) as usize]);
-        let SeenPart { table, classes } = &mut *part;
+        let SeenPart { table, classes } = &*part;
         // Any 64 bits of a cryptographic hash are as good as a hash of it.
         let is_it = |&position: &u32| classes[position as usize].0 == hash;
         if let Some(&position) = table.find(hash as u64, is_it) {
             return Some((classes[position as usize].1, false));
         }
         let class = ClassId::new(self.next.fetch_add(1, Ordering::Relaxed))?;
-        let position = classes.len() as u32;
-        classes.push((hash, class));
-        table.insert_unique(hash as u64, position, |&p| classes[p as usize].0 as u64);
+        part.insert(hash, class);
         Some((class, true))
+    }
+
+    /// Enters a text that was seen when a log was written, with its class there. Only before all others.
+    pub(crate) fn restore(&self, hash: u128, class: ClassId) {
+        let mut part = lock(&self.parts[(hash >> 122) as usize]);
+        part.insert(hash, class);
+        self.next.fetch_max(class.position() + 1, Ordering::Relaxed);
     }
 }

@@ -28,7 +28,7 @@ use super::read::{DocumentSites, ReadOut, ReadPlan};
 use crate::dedup::checkpoint::{HashingStream, damaged};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
-use crate::dedup::scan::ScanTally;
+use crate::dedup::scan_tally::ScanTally;
 use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedLine;
 use crate::skipped::SkippedRow;

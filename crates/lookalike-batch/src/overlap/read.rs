@@ -16,7 +16,7 @@ use super::site::DocumentSite;
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::memory_budget::ReadingBudget;
-use crate::dedup::scan::ScanTally;
+use crate::dedup::scan_tally::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;

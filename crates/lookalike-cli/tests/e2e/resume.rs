@@ -572,3 +572,93 @@ fn an_input_that_only_has_another_time_is_resumed() {
     job(&input, &out, &["--resume"]).succeed();
     assert!(out.join("run.json").exists());
 }
+
+/// A job that leaves a checkpoint every two megabytes that it reads.
+fn job_with_checkpoints(input: &Path, out: &Path) -> Command {
+    job(input, out, &["--resume", "--checkpoint", "1M"])
+}
+
+/// Starts jobs until one is killed while it still reads, with so many bytes of what it read on the disk.
+fn killed_while_reading(input: &Path, out: &Path, logged: u64) {
+    for _ in 0..20 {
+        let mut child = job_with_checkpoints(input, out)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let log = out.join(".lookalike/scanned.bin");
+        let is_short = || fs::metadata(&log).map_or(0, |log| log.len()) < logged;
+        while is_short() && child.try_wait().unwrap().is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        if kill(child) && log.exists() && !out.join(".lookalike/decided.bin").exists() {
+            return;
+        }
+        let _ = fs::remove_dir_all(out);
+    }
+    panic!("the job was always done with reading before it could be killed");
+}
+
+#[test]
+fn a_job_that_is_killed_while_it_reads_goes_on_from_its_last_checkpoint() {
+    let (folder, reference) = (Folder::new(), reference());
+    for (attempt, logged) in [1, 4 << 20, 12 << 20].into_iter().enumerate() {
+        let out = folder.path(format!("reading-{attempt}"));
+        killed_while_reading(&reference.input, &out, logged);
+        // Once more on the way, and on other threads with other memory.
+        killed_while_reading(&reference.input, &out, logged + (4 << 20));
+        let mut command = lookalike("dedup");
+        command.arg(&reference.input).arg("-o").arg(&out);
+        command.args(["--quiet", "--resume", "--threads", "3", "--memory", "300M"]);
+        command.succeed();
+        is_complete(&out, reference);
+        let run = Results::read(&out).run;
+        assert_eq!(run["resumed"], true);
+        assert_eq!(run["counts"]["documents"], 25_000);
+        assert!(!out.join(".lookalike").exists());
+    }
+}
+
+#[test]
+fn what_a_killed_job_had_read_must_be_there_again() {
+    let (folder, reference) = (Folder::new(), reference());
+    let input = folder.path("read.jsonl");
+    fs::copy(&reference.input, &input).unwrap();
+    let out = folder.path("out");
+    killed_while_reading(&input, &out, 4 << 20);
+    let whole = fs::read(&input).unwrap();
+    let mut bytes = whole.clone();
+    let at = bytes.iter().position(u8::is_ascii_lowercase).unwrap();
+    bytes[at] = bytes[at].to_ascii_uppercase();
+    fs::write(&input, &bytes).unwrap();
+    let refused = job_with_checkpoints(&input, &out).fail(1);
+    refused.says(&["read.jsonl has changed since", "--overwrite"]);
+    // A new job does not take it for its own, and does not sweep it away.
+    job(&input, &out, &[]).fail(1).says(&["--resume"]);
+    fs::write(&input, &whole).unwrap();
+    job_with_checkpoints(&input, &out).succeed();
+    is_complete(&out, reference);
+}
+
+/// Cut or damaged anywhere, a log gives what is whole of it, or nothing.
+#[test]
+fn a_damaged_log_costs_time_and_no_result() {
+    let (folder, reference) = (Folder::new(), reference());
+    let out = folder.path("out");
+    killed_while_reading(&reference.input, &out, 8 << 20);
+    let log = out.join(".lookalike/scanned.bin");
+    let whole = fs::read(&log).unwrap();
+    for (number, at) in [3, 200, whole.len() / 2, whole.len() - 1]
+        .into_iter()
+        .enumerate()
+    {
+        let copied = folder.path(format!("damaged-{number}"));
+        fs::create_dir_all(copied.join(".lookalike")).unwrap();
+        let job = ".lookalike/job.json";
+        fs::copy(out.join(job), copied.join(job)).unwrap();
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(copied.join(".lookalike/scanned.bin"), &bytes).unwrap();
+        job_with_checkpoints(&reference.input, &copied).succeed();
+        is_complete(&copied, reference);
+    }
+}

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::blocks::OpenRegion;
@@ -37,7 +38,7 @@ const SEPARATORS: [&str; 11] = [
 ];
 
 /// The subject of a page by its headline and title, to compare two pages by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PageIdentity {
     /// Hash of the words of the headline, numbers left out; none if no heading has a word of the title.
     headline: Option<u32>,

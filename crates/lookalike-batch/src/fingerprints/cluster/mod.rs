@@ -188,7 +188,7 @@ impl FingerprintClustering<'_> {
         self.enter(&place, if_exists)?;
         let done = self.write(&place, command);
         // There is nothing to go on from.
-        done.inspect_err(|_| place.forget_undecided(&place.state("decided.bin")))
+        done.inspect_err(|_| place.forget_undecided())
     }
 
     fn write(&self, place: &OutputDir<'_>, command: &str) -> Result<ClusterSummary, BatchError> {

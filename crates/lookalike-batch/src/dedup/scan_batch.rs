@@ -1,0 +1,233 @@
+//! What one worker makes of one chunk, in memory and in the log of what was read.
+
+use std::io::{self, Read};
+
+use bytemuck::{Pod, Zeroable};
+use lookalike_corpus::{BadRecord, OrderNumber, PageIdentity, SkippedPart};
+use serde::{Deserialize, Serialize};
+
+use crate::dedup::candidate_groups::KeyRecord;
+use crate::dedup::checkpoint::{HashingStream, damaged};
+use crate::dedup::class_id::ClassId;
+use crate::dedup::documents::ValueTexts;
+use crate::dedup::scan_tally::ScanTally;
+
+/// Result of one worker for one chunk.
+#[derive(Default)]
+pub(crate) struct ScanBatch {
+    pub(super) ids: String,
+    pub(super) rows: Vec<ScanRow>,
+    pub(super) words: Vec<u64>,
+    /// The same of each further test.
+    pub(super) test_words: Vec<Vec<u64>>,
+    pub(super) page_words: Vec<u64>,
+    pub(super) classes: Vec<NewClass>,
+    pub(super) bad: Vec<BadRecord>,
+    pub(super) skips: Vec<SkippedPart>,
+    pub(super) tally: ScanTally,
+    pub(super) unusable: Option<String>,
+    pub(super) value_texts: ValueTexts,
+    pub(super) raw_bytes: u64,
+    /// Keys of the new classes, and a sum of the bytes of the chunk; for a log only.
+    pub(super) keys: Vec<KeyRecord>,
+    pub(super) content: u64,
+}
+
+/// A document.
+pub(super) struct ScanRow {
+    pub(super) source: u32,
+    pub(super) id_end: u32,
+    pub(super) class: Option<ClassId>,
+    pub(super) length: u64,
+    pub(super) record_hash: u64,
+    pub(super) value: OrderNumber,
+}
+
+/// A text that was not seen before.
+pub(super) struct NewClass {
+    pub(super) class: ClassId,
+    pub(super) hash: u128,
+    pub(super) word: u32,
+    pub(super) size: u32,
+    pub(super) fingerprint: u128,
+    pub(super) category: u64,
+    pub(super) text: u128,
+    /// Word and size of the set of each further test.
+    pub(super) tests: Vec<(u32, u32)>,
+    pub(super) page: Option<NewPage>,
+}
+
+/// Data kept of the page that a class is.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct NewPage {
+    pub(super) identity: PageIdentity,
+    /// Position and number of the features of its visible text in the batch; none if they are those of its text.
+    pub(super) set: Option<(u32, u32)>,
+}
+
+/// The small and rare parts of a batch, as JSON. What the chunk itself tells, skips and bytes read, comes from it again.
+#[derive(Serialize, Deserialize)]
+struct BatchFacts {
+    bad: Vec<BadRecord>,
+    tally: ScanTally,
+    unusable: Option<String>,
+    value_texts: ValueTexts,
+    /// Number of a class in the batch, and its page.
+    pages: Vec<(usize, NewPage)>,
+}
+
+/// A row as it lies in the log.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct LoggedRow {
+    length: u64,
+    record_hash: u64,
+    value: f64,
+    value_rest: i64,
+    source: u32,
+    id_end: u32,
+    /// Position of the class and one more; 0 for none.
+    class: u32,
+    zero: u32,
+}
+
+/// A class as it lies in the log.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct LoggedClass {
+    hash: u128,
+    fingerprint: u128,
+    text: u128,
+    category: u64,
+    position: u32,
+    word: u32,
+    size: u32,
+    zero: [u32; 3],
+}
+
+/// Adds a column: its length, and the values as they lie in memory.
+fn put<T: Pod>(out: &mut Vec<u8>, column: &[T]) {
+    out.extend_from_slice(&(column.len() as u64).to_le_bytes());
+    out.extend_from_slice(bytemuck::cast_slice(column));
+}
+
+fn take<T: Pod>(file: &mut HashingStream<impl Read>) -> io::Result<Vec<T>> {
+    let length = file.word()?;
+    file.column(length)
+}
+
+impl ScanBatch {
+    /// The batch in bytes: columns with their lengths in front. Skips are not among them.
+    pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
+        let row = |row: &ScanRow| LoggedRow {
+            length: row.length,
+            record_hash: row.record_hash,
+            value: row.value.nearest,
+            value_rest: row.value.rest,
+            source: row.source,
+            id_end: row.id_end,
+            class: row.class.map_or(0, |class| class.position() as u32 + 1),
+            zero: 0,
+        };
+        let class = |class: &NewClass| LoggedClass {
+            hash: class.hash,
+            fingerprint: class.fingerprint,
+            text: class.text,
+            category: class.category,
+            position: class.class.position() as u32,
+            word: class.word,
+            size: class.size,
+            zero: [0; 3],
+        };
+        let pages = self.classes.iter().enumerate();
+        let facts = BatchFacts {
+            bad: self.bad.clone(),
+            tally: self.tally,
+            unusable: self.unusable.clone(),
+            value_texts: self.value_texts.clone(),
+            pages: pages
+                .filter_map(|(number, class)| Some((number, class.page?)))
+                .collect(),
+        };
+        let tests = self.classes.iter().flat_map(|class| &class.tests);
+        let tests: Vec<[u32; 2]> = tests.map(|&(word, size)| [word, size]).collect();
+        let mut out = Vec::with_capacity(self.words.len() * 8 + self.rows.len() * 64);
+        put(&mut out, &[self.content]);
+        put(&mut out, &serde_json::to_vec(&facts)?);
+        put(&mut out, self.ids.as_bytes());
+        put(&mut out, &self.rows.iter().map(row).collect::<Vec<_>>());
+        put(
+            &mut out,
+            &self.classes.iter().map(class).collect::<Vec<_>>(),
+        );
+        put(&mut out, &tests);
+        put(&mut out, &self.keys);
+        put(&mut out, &self.words);
+        put(&mut out, &self.page_words);
+        put(&mut out, &[self.test_words.len() as u64]);
+        for words in &self.test_words {
+            put(&mut out, words);
+        }
+        Ok(out)
+    }
+
+    /// Reads a batch back, without its skips and its bytes read.
+    pub(super) fn decode(file: &mut HashingStream<impl Read>) -> io::Result<Self> {
+        let content = take::<u64>(file)?;
+        let facts: BatchFacts = serde_json::from_slice(&take::<u8>(file)?)?;
+        let ids = String::from_utf8(take(file)?).map_err(|_| damaged())?;
+        let rows: Vec<LoggedRow> = take(file)?;
+        let classes: Vec<LoggedClass> = take(file)?;
+        let tests: Vec<[u32; 2]> = take(file)?;
+        let (keys, words, page_words) = (take(file)?, take(file)?, take(file)?);
+        let kinds = take::<u64>(file)?.first().copied().unwrap_or(0);
+        let test_words: Vec<Vec<u64>> =
+            (0..kinds).map(|_| take(file)).collect::<io::Result<_>>()?;
+        let row = |row: LoggedRow| ScanRow {
+            source: row.source,
+            id_end: row.id_end,
+            class: (row.class as usize).checked_sub(1).and_then(ClassId::new),
+            length: row.length,
+            record_hash: row.record_hash,
+            value: OrderNumber {
+                nearest: row.value,
+                rest: row.value_rest,
+            },
+        };
+        let mut tests = tests.chunks(test_words.len().max(1));
+        let mut class = |class: LoggedClass| {
+            let tests = tests.next().unwrap_or_default();
+            Some(NewClass {
+                class: ClassId::new(class.position as usize)?,
+                hash: class.hash,
+                word: class.word,
+                size: class.size,
+                fingerprint: class.fingerprint,
+                category: class.category,
+                text: class.text,
+                tests: tests.iter().map(|&[word, size]| (word, size)).collect(),
+                page: None,
+            })
+        };
+        let classes: Option<Vec<NewClass>> = classes.into_iter().map(&mut class).collect();
+        let mut batch = Self {
+            ids,
+            rows: rows.into_iter().map(row).collect(),
+            words,
+            test_words,
+            page_words,
+            classes: classes.ok_or_else(damaged)?,
+            bad: facts.bad,
+            tally: facts.tally,
+            unusable: facts.unusable,
+            value_texts: facts.value_texts,
+            keys,
+            content: content.first().copied().ok_or_else(damaged)?,
+            ..Self::default()
+        };
+        for (number, page) in facts.pages {
+            batch.classes.get_mut(number).ok_or_else(damaged)?.page = Some(page);
+        }
+        Ok(batch)
+    }
+}

@@ -1,0 +1,459 @@
+//! What was read so far, on disk: a job that is killed while it reads goes on behind the last segment that is whole.
+//!
+//! One file, `scanned.bin`, to which batches are added as they are collected, in the order of the input. Little-endian:
+//!
+//! ```text
+//! 8 bytes   "LOOKSCN1"
+//! u64       XXH3-64 of settings and input
+//! entries   u64 1: a batch, see `ScanBatch::encode`
+//!           u64 2: the end of a segment, chunks before it (u64), XXH3-64 of all before (u64)
+//! ```
+//!
+//! Between segments the pipeline runs dry, so that no class is named before the batch that fills it in. Whatever follows the last
+//! end of a segment is forgotten. Nothing is forced to the disk: after a power cut the sums say what is left.
+//!
+//! A resumed job reads the chunks before that end again, but does not parse them: their bytes must be those of which the log tells.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::dedup::checkpoint::HashingStream;
+use crate::dedup::scan_batch::ScanBatch;
+use crate::document_memory::LongestDocument;
+use crate::pipeline::InputChunk;
+
+const MAGIC: [u8; 8] = *b"LOOKSCN1";
+const BATCH: u64 = 1;
+const SEGMENT_END: u64 = 2;
+
+/// Batches that wait to be written, at most.
+const WAITING: usize = 8;
+
+/// A chunk, and whether a segment of the log begins with it: then all chunks before it are collected before a worker gets it.
+pub(crate) struct SegmentChunk<C> {
+    pub(crate) chunk: C,
+    pub(crate) begins_segment: bool,
+}
+
+impl<C: InputChunk> InputChunk for SegmentChunk<C> {
+    fn held_bytes(&self) -> usize {
+        self.chunk.held_bytes()
+    }
+
+    fn longest_document(&self) -> LongestDocument {
+        self.chunk.longest_document()
+    }
+
+    fn waits_for_all(&self) -> bool {
+        self.begins_segment
+    }
+}
+
+impl<C: InputChunk> SegmentChunk<C> {
+    /// Cuts chunks into segments of so many bytes, or leaves them in one.
+    pub(crate) fn cut<E>(
+        chunks: impl Iterator<Item = Result<C, E>> + Send,
+        segment_bytes: Option<u64>,
+    ) -> impl Iterator<Item = Result<Self, E>> + Send {
+        let mut bytes = 0;
+        let mut with_segment = move |chunk: C| {
+            let begins_segment = segment_bytes.is_some_and(|most| bytes >= most);
+            bytes = chunk.held_bytes() as u64 + if begins_segment { 0 } else { bytes };
+            Self {
+                chunk,
+                begins_segment,
+            }
+        };
+        chunks.map(move |chunk| chunk.map(&mut with_segment))
+    }
+}
+
+/// The place of a log, the job that it is of, and the bytes of chunks in a segment.
+pub(crate) struct ScanLogPlace {
+    pub(crate) path: PathBuf,
+    pub(crate) job: u64,
+    pub(crate) segment_bytes: u64,
+}
+
+/// A log that is replayed and then written; see the module's header.
+pub(crate) struct ScanLog {
+    /// The batches of whole segments, until all are replayed.
+    kept: Option<KeptBatches>,
+    writer: LogWriter,
+    segment_bytes: u64,
+    /// Chunks of which batches are in the log.
+    chunks: u64,
+}
+
+/// Batches of whole segments, to be read once.
+struct KeptBatches {
+    file: HashingStream<BufReader<File>>,
+    chunks: u64,
+}
+
+/// The thread that writes. A disk that is full ends the log, not the job.
+struct LogWriter {
+    sender: Option<mpsc::SyncSender<LogEntry>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum LogEntry {
+    Batch(Vec<u8>),
+    SegmentEnd(u64),
+}
+
+/// File of a log, whose hash goes on from what is there.
+struct LogFile {
+    file: BufWriter<File>,
+    hash: Xxh3,
+    path: PathBuf,
+    /// Its name until a segment is whole: before, nobody could go on from it.
+    begun: Option<PathBuf>,
+}
+
+/// Facts found in a log.
+struct FoundSegments {
+    /// Length of the file up to the last segment's end.
+    length: u64,
+    chunks: u64,
+    hash: Xxh3,
+}
+
+impl ScanLogPlace {
+    /// Opens the log, if there is one of this job and it `may_go_on`, or begins another.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub(crate) fn open(&self, may_go_on: bool) -> io::Result<ScanLog> {
+        let resumed = match may_go_on {
+            true => LogFile::resume(&self.path, self.job)?,
+            false => None,
+        };
+        let (kept, file) = match resumed {
+            Some((kept, file)) => (Some(kept), file),
+            None => (None, LogFile::begin(&self.path, self.job)?),
+        };
+        Ok(ScanLog {
+            kept,
+            writer: LogWriter::new(file),
+            segment_bytes: self.segment_bytes,
+            chunks: 0,
+        })
+    }
+
+    /// Removes the log: what followed from it is on the disk, or nobody can go on from it.
+    pub(crate) fn forget(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl ScanLog {
+    /// Bytes of chunks in a segment.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
+    }
+
+    /// The next batch of a whole segment.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn replay(&mut self) -> io::Result<Option<ScanBatch>> {
+        let Some(kept) = &mut self.kept else {
+            return Ok(None);
+        };
+        while self.chunks < kept.chunks {
+            if kept.file.word()? == BATCH {
+                self.chunks += 1;
+                return ScanBatch::decode(&mut kept.file).map(Some);
+            }
+            // The end of a segment: its chunks and sum.
+            kept.file.column::<u64>(2)?;
+        }
+        self.kept = None;
+        Ok(None)
+    }
+
+    /// Adds the next batch, as [`ScanBatch::encode`] has it.
+    pub(crate) fn add(&mut self, batch: Vec<u8>, begins_segment: bool) {
+        if begins_segment {
+            self.writer.send(LogEntry::SegmentEnd(self.chunks));
+        }
+        self.writer.send(LogEntry::Batch(batch));
+        self.chunks += 1;
+    }
+
+    /// Ends the last segment. Dropped before, the log ends with the segment before.
+    pub(crate) fn finish(self) {
+        self.writer.send(LogEntry::SegmentEnd(self.chunks));
+    }
+}
+
+impl LogWriter {
+    fn new(mut file: LogFile) -> Self {
+        let (sender, entries) = mpsc::sync_channel::<LogEntry>(WAITING);
+        let thread = std::thread::spawn(move || {
+            let written = entries.iter().try_for_each(|entry| file.write(entry));
+            if written.is_err() {
+                // A job can do without its log, but not with one that is half.
+                let _ = std::fs::remove_file(file.begun.as_ref().unwrap_or(&file.path));
+                entries.iter().for_each(drop);
+            }
+        });
+        Self {
+            sender: Some(sender),
+            thread: Some(thread),
+        }
+    }
+
+    fn send(&self, entry: LogEntry) {
+        let sender = self.sender.as_ref().expect("taken when dropped");
+        sender.send(entry).expect("the thread takes all entries");
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the thread does not panic");
+        }
+    }
+}
+
+impl LogFile {
+    fn begin(path: &Path, job: u64) -> io::Result<Self> {
+        if path.exists() {
+            std::fs::remove_file(path)?;
+        }
+        let begun = path.with_extension("part");
+        let file = File::create(&begun)?;
+        let mut log = Self {
+            file: BufWriter::new(file),
+            hash: Xxh3::new(),
+            path: path.to_owned(),
+            begun: Some(begun),
+        };
+        log.put(&MAGIC)?;
+        log.put(&job.to_le_bytes())?;
+        Ok(log)
+    }
+
+    /// The batches of a log of the same job, and the log cut after them; none where no segment is whole.
+    fn resume(path: &Path, job: u64) -> io::Result<Option<(KeptBatches, Self)>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let Some(found) = FoundSegments::read(path, job) else {
+            return Ok(None);
+        };
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        file.set_len(found.length)?;
+        file.seek(SeekFrom::End(0))?;
+        let mut kept = KeptBatches {
+            file: HashingStream::new(BufReader::new(File::open(path)?)),
+            chunks: found.chunks,
+        };
+        // What it is, and of which job.
+        kept.file.column::<u64>(2)?;
+        let log = Self {
+            file: BufWriter::new(file),
+            hash: found.hash,
+            path: path.to_owned(),
+            begun: None,
+        };
+        Ok(Some((kept, log)))
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.hash.update(bytes);
+        self.file.write_all(bytes)
+    }
+
+    fn write(&mut self, entry: LogEntry) -> io::Result<()> {
+        match entry {
+            LogEntry::Batch(batch) => {
+                self.put(&BATCH.to_le_bytes())?;
+                self.put(&batch)
+            }
+            LogEntry::SegmentEnd(chunks) => {
+                self.put(&SEGMENT_END.to_le_bytes())?;
+                self.put(&chunks.to_le_bytes())?;
+                let sum = self.hash.digest();
+                self.put(&sum.to_le_bytes())?;
+                self.file.flush()?;
+                match self.begun.take() {
+                    Some(begun) => std::fs::rename(begun, &self.path),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl FoundSegments {
+    /// Reads a log to the last end of a segment whose sum is right. None if it is of another job, or there is no such end.
+    fn read(path: &Path, job: u64) -> Option<Self> {
+        let mut file = HashingStream::new(BufReader::new(File::open(path).ok()?));
+        if file.word().ok()? != u64::from_le_bytes(MAGIC) || file.word().ok()? != job {
+            return None;
+        }
+        let (mut found, mut chunks) = (None, 0);
+        loop {
+            match file.word() {
+                Ok(BATCH) if ScanBatch::decode(&mut file).is_ok() => chunks += 1,
+                Ok(SEGMENT_END) => {
+                    let told = file.word();
+                    if !told.is_ok_and(|told| told == chunks) || file.end().is_err() {
+                        return found;
+                    }
+                    found = Some(Self {
+                        length: file.passed(),
+                        chunks,
+                        hash: file.hasher(),
+                    });
+                }
+                _ => return found,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dedup::class_id::ClassId;
+    use crate::dedup::scan_batch::{NewClass, ScanRow};
+
+    const JOB: u64 = 7;
+
+    /// A batch of one class and two documents of it, told apart by a number.
+    fn batch(number: u64) -> ScanBatch {
+        let class = ClassId::new(number as usize);
+        let row = |id_end: u32| ScanRow {
+            source: 1,
+            id_end,
+            class,
+            length: number,
+            record_hash: number * 3,
+            value: lookalike_corpus::OrderNumber {
+                nearest: number as f64,
+                rest: -1,
+            },
+        };
+        ScanBatch {
+            ids: "ab".to_owned(),
+            rows: vec![row(1), row(2)],
+            words: vec![1, number],
+            classes: vec![NewClass {
+                class: class.unwrap(),
+                hash: u128::from(number) << 70,
+                word: 0,
+                size: 1,
+                fingerprint: 5,
+                category: 6,
+                text: 7,
+                tests: vec![(8, 9)],
+                page: None,
+            }],
+            test_words: vec![vec![number; 3]],
+            keys: vec![[1, 2, number as u32]],
+            content: number,
+            ..ScanBatch::default()
+        }
+    }
+
+    fn place(folder: &Path) -> ScanLogPlace {
+        ScanLogPlace {
+            path: folder.join("scanned.bin"),
+            job: JOB,
+            segment_bytes: 1,
+        }
+    }
+
+    /// Replays a log; the bytes of its batches. Then goes on with it if so asked.
+    fn replayed(place: &ScanLogPlace, more: &[u64]) -> Vec<Vec<u8>> {
+        let mut log = place.open(true).unwrap();
+        let mut batches = Vec::new();
+        while let Some(batch) = log.replay().unwrap() {
+            batches.push(batch.encode().unwrap());
+        }
+        if !more.is_empty() {
+            add(&mut log, more);
+            log.finish();
+        }
+        batches
+    }
+
+    fn add(log: &mut ScanLog, numbers: &[u64]) {
+        for &number in numbers {
+            log.add(batch(number).encode().unwrap(), number % 3 == 0);
+        }
+    }
+
+    fn expected(numbers: impl IntoIterator<Item = u64>) -> Vec<Vec<u8>> {
+        let batches = numbers.into_iter().map(|number| batch(number).encode());
+        batches.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn whole_segments_come_back_and_more_is_added_behind_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path());
+        let mut log = place.open(true).unwrap();
+        add(&mut log, &[1, 2, 3, 4, 5, 6, 7]);
+        // As by a kill: what follows the begin of the segment of 6 is forgotten.
+        drop(log);
+        assert_eq!(replayed(&place, &[6, 7, 8]), expected(1..6));
+        assert_eq!(replayed(&place, &[]), expected(1..9));
+        let other = ScanLogPlace {
+            job: JOB + 1,
+            path: place.path.clone(),
+            ..place
+        };
+        assert_eq!(replayed(&other, &[]), expected([]));
+    }
+
+    #[test]
+    fn a_log_gets_its_name_with_its_first_segment() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path());
+        let mut log = place.open(true).unwrap();
+        add(&mut log, &[1, 2]);
+        drop(log);
+        assert!(!place.path.exists());
+    }
+
+    proptest! {
+        #[test]
+        fn a_log_that_is_cut_or_damaged_gives_some_first_segments(
+            at in any::<prop::sample::Index>(),
+            is_cut in any::<bool>(),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let place = place(folder.path());
+            let mut log = place.open(true).unwrap();
+            add(&mut log, &[1, 2, 3, 4, 5, 6, 7]);
+            log.finish();
+            let mut bytes = std::fs::read(&place.path).unwrap();
+            let at = at.index(bytes.len());
+            match is_cut {
+                true => bytes.truncate(at),
+                false => bytes[at] ^= 1,
+            }
+            std::fs::write(&place.path, &bytes).unwrap();
+            let found = replayed(&place, &[9]);
+            prop_assert!([0, 2, 5].contains(&found.len()));
+            prop_assert_eq!(&found, &expected(1..=found.len() as u64));
+            // What is added then comes back, too.
+            let whole = expected((1..=found.len() as u64).chain([9]));
+            prop_assert_eq!(replayed(&place, &[]), whole);
+        }
+    }
+}
