@@ -270,11 +270,13 @@ def _classes(batches: Batches, copies: list[pa.RecordBatch]) -> Batches:
     """The classes among the rows; those of copies are put aside."""
     for batch in batches:
         of_copies = pc.is_valid(batch.column("copies"))
+        # The engine gets no column of lists: where all are null, Spark 3.5 has no offsets for what would be in them.
+        classes = batch.select([name for name in batch.schema.names if name not in ("copies", "are_against")])
         if pc.any(of_copies).as_py():
-            copies.append(batch.filter(of_copies).select(["order", "copies", "are_against"]))
-            batch = batch.filter(pc.invert(of_copies))
-        if batch.num_rows:
-            yield batch
+            copies.append(batch.select(["order", "copies", "are_against"]).filter(of_copies))
+            classes = classes.filter(pc.invert(of_copies))
+        if classes.num_rows:
+            yield classes
 
 
 def with_ranks(held: list[pa.RecordBatch]) -> tuple[pa.Table, pa.Table]:
