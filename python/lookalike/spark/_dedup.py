@@ -431,7 +431,9 @@ class _Stages:
                 is_same = (F.col("x") == F.col("y")) & (F.col("x_against") == F.col("y_against"))
                 same = side("x").join(side("y"), is_same).withColumn("similarity", F.lit(1.0))
                 # An id may stand on both sides: then the one to compare with comes first.
-                first, second = F.struct("id_x", ~F.col("against_x")), F.struct("id_y", ~F.col("against_y"))
+                first, second = (
+                    F.struct(F.col(f"id_{name}").alias("id"), (~F.col(f"against_{name}")).alias("is_new")) for name in ("x", "y")
+                )
                 pairs.append(same.where(first < second))
             if not pairs:
                 none = documents.where(F.lit(False))
