@@ -1,6 +1,6 @@
 //! Statistics of a collection of fingerprints (Manku et al. 2007, section 4.2): are its bits spread as a search wants them?
 
-use super::code::{Code, Word};
+use super::code::{Code, Integer};
 
 /// Equal ranges of the code space that are counted.
 pub const RANGES: usize = 128;

@@ -6,7 +6,7 @@
 //! queries and distance 3, two filters of 128 MiB let two codes in a hundred through.
 
 use super::build::BuildError;
-use super::code::{Code, Word};
+use super::code::{Code, Integer};
 use super::cost::CostConstants;
 use super::entropy::BitBalance;
 use super::index::TableIndex;

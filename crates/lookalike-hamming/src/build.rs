@@ -5,7 +5,8 @@
 //! handed on. When the scratch memory does not hold all codes, the source is replayed once for each
 //! slice of the address space that it does hold.
 
-use super::code::{Code, Word};
+use super::code::{Code, Integer, Word};
+use super::kernel::Permute;
 use super::scatter::ScatterBuffers;
 use std::io;
 use std::ops::Range;
@@ -191,7 +192,11 @@ pub(super) fn permuted<C: Code>(
             *word = code.word();
         }
         let permuted = &mut permuted[..codes.len()];
-        C::Word::permute(&words[..codes.len()], addressing.address, permuted);
+        C::Word::run(Permute {
+            words: &words[..codes.len()],
+            address: addressing.address,
+            out: &mut *permuted,
+        });
         permuted.iter().for_each(|&permuted| each(permuted));
     }
 }

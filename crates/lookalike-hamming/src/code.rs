@@ -5,16 +5,12 @@
 
 use std::fmt::Debug;
 
+pub use integer::Integer;
 pub use word::Word;
 
-mod entries;
-mod integers;
+mod integer;
+pub(crate) mod sealed;
 mod word;
-
-pub(crate) mod sealed {
-    /// Closes the traits of this engine, so that their contracts can grow.
-    pub trait Sealed {}
-}
 
 /// Integer that is stored and searched, of 32, 64 or 128 bits; sealed.
 pub trait Code: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
@@ -28,5 +24,19 @@ pub trait Code: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
     /// Number of bits that differ: 0 to the width.
     fn bits_apart(self, other: Self) -> u32 {
         (self.word() ^ other.word()).ones()
+    }
+}
+
+impl<W: Word> Code for W {
+    type Word = Self;
+
+    #[inline]
+    fn word(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn from_word(word: Self) -> Self {
+        word
     }
 }

@@ -5,8 +5,9 @@
 
 use super::design::Design;
 use super::family::choose;
-use super::kernel::{DENSE_GROUP, MOST_TABLES};
+use super::kernel::DENSE_GROUP;
 use super::layout::{LINE_BYTES, Layout, TableGeometry, bucket_capacity, overflow};
+use super::table::MOST_TABLES;
 use super::table_key::TableKey;
 
 mod calibrate;

@@ -4,7 +4,7 @@
 //! uniform design met 16 to 270 times the candidates. So bits are dealt to tables by how evenly
 //! they are split in a sample: each table gets its share of the good ones, and addresses by them.
 
-use super::code::{Code, Word};
+use super::code::{Code, Integer};
 
 /// Balance of each bit of a collection.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,23 +1,25 @@
 //! The index: the tables of a design, and the search over them.
 //!
 //! Single queries and groups are the same stream of probes ([`search`]); tables that are probed once each are searched by
-//! a shorter loop (`kernel::single_probe`).
+//! a shorter loop ([`single_probe`]).
 
 use super::build::{BuildError, CodeSource};
 use super::code::sealed::Sealed;
-use super::code::{Code, Word};
+use super::code::{Code, Integer, Word};
 use super::design::Design;
 use super::ids::IdLists;
-use super::kernel::{BucketTable, MOST_TABLES, PackedTable};
 use super::layout::Layout;
-use super::table::ProbeTable;
+use super::table::{BucketTable, MOST_TABLES, PackedTable, ProbeTable, SingleProbeTable};
 use super::{Effort, HammingIndex, RadiusTooLarge};
 pub use builder::BuildLimits;
 pub(super) use builder::Builder;
 use search::IndexSearch;
+use single_probe::Found;
+pub(super) use single_probe::SingleProbeSearch;
 
 mod builder;
 mod search;
+mod single_probe;
 
 /// Distinct codes in the tables of a [`Design`], and optionally ids beside them.
 ///
@@ -273,7 +275,7 @@ impl<C: Code> TableIndex<C> {
                         &mut views,
                         tables.iter().filter_map(ProbeTable::bucket_table),
                     );
-                    C::Word::search_buckets(tables, words, radius, found)
+                    search_tables(tables, words, radius, found)
                 }
                 Layout::Packed | Layout::Dense => {
                     let mut views = [PackedTable::default(); MOST_TABLES];
@@ -281,7 +283,7 @@ impl<C: Code> TableIndex<C> {
                         &mut views,
                         tables.iter().filter_map(ProbeTable::packed_table),
                     );
-                    C::Word::search_packed(tables, words, radius, found)
+                    search_tables(tables, words, radius, found)
                 }
             };
         }
@@ -357,6 +359,21 @@ impl<C: Code> HammingIndex for TableIndex<C> {
             visit(code, distance)
         })
     }
+}
+
+/// Searches tables that a query probes once each; how many entries were compared.
+fn search_tables<W: Word, T: SingleProbeTable<W>>(
+    tables: &[T],
+    queries: &[W],
+    radius: u32,
+    found: Found<'_, W>,
+) -> u64 {
+    W::run(SingleProbeSearch {
+        tables,
+        queries,
+        radius,
+        found,
+    })
 }
 
 /// As many of `room` as there are items, which they are put into.

@@ -1,43 +1,61 @@
-//! The machine-dependent kernels of the engine, each with a portable twin of equal results.
+//! The kernels: what is done with many words at a time, by the best instructions that the processor has.
 //!
-//! Everything above calls the safe functions of the modules here; which instructions they use is decided once, at
-//! the first call, from what the processor offers ([`KernelLevel`]): those of `x86` or `arm`, or plain Rust.
+//! Each algorithm is a [`Kernel`], written once over a [`Vector`]: some words that are compared together. Vectors are those of
+//! AVX-512 (with and without VPOPCNTDQ), of AVX2, of NEON, and single words of plain Rust, whose results all others have to
+//! equal. [`run`] compiles a kernel for each of them and chooses one by the level of instructions, which is found once.
+//!
+//! Nothing here knows tables or queries: searches and joins stand outside, and hand kernels what they are to compare.
 
-pub(super) use address_filter::{FilterKind, PAYLOAD_BITS, filter_item, insert, select_members};
-pub(super) use bits::{deposit, extract, low_ones, permute};
-pub use dense::Dense;
-pub(super) use dense::{BitWriter, GROUP as DENSE_GROUP, PADDING as DENSE_PADDING};
-pub use level::KernelLevel;
+pub(super) use address_filter::{FilterKind, PAYLOAD_BITS, filter_item, insert};
+pub(super) use dense::{BitWriter, Dense, GROUP as DENSE_GROUP, PADDING as DENSE_PADDING};
+pub(super) use dispatch::{run, run_one_by_one};
+pub use level::{force_level, level_name};
 pub(super) use memory::{end_streaming, prefetch, prefetch_overflow, prefetch_run, stream_line};
 pub(super) use pages::{ask_huge_pages, claim_huge_pages, gather_huge_pages};
-pub(super) use pairs::{WINDOW, close_pairs, each_group, near_windows};
-pub use probe::{BucketVisitor, CacheLine, EntryRange, ProbeLocations, ProbeSet};
-pub(super) use probe::{locate_dense, probe_buckets, probe_dense, probe_packed};
-pub(super) use scan::{scan_cache_line, scan_packed, scan_words};
-pub use single_probe::{AddressSplit, BucketTable, EntryRun, PackedTable, SingleProbeTable};
-pub(super) use single_probe::{
-    Found, MOST_TABLES, ProbeStages, search_buckets, search_packed, search_with,
-};
+pub use pairs::ClosePairs;
+pub use permute::Permute;
+pub(super) use probe::LocateDense;
+pub(super) use probe::ProbeDense;
+pub use probe::{ProbeBuckets, ProbePacked};
+pub use probe_set::{BucketVisitor, CacheLine, EntryRange, ProbeLocations, ProbeSet};
+pub use scan::{ScanLine, ScanPacked, ScanWords};
+pub(super) use scan::{ScanRun, each_hit};
+pub(super) use specialised::{NearWindows, select_members};
+pub use vector::{Kernel, Vector};
+pub(super) use windows::WINDOW;
 
 mod address_filter;
-#[cfg(target_arch = "aarch64")]
-#[expect(unsafe_code, reason = "vector loads take pointers")]
-mod arm;
-mod bits;
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "instructions that a value stands for")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "instructions that a value stands for")]
+mod avx512;
+pub(super) mod bits;
 mod dense;
+#[cfg_attr(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    expect(
+        unsafe_code,
+        reason = "calls of code for instructions that were detected"
+    )
+)]
+mod dispatch;
 mod level;
-mod memory;
+pub(super) mod memory;
+#[cfg(target_arch = "aarch64")]
+#[expect(unsafe_code, reason = "instructions that a value stands for")]
+mod neon;
+mod one_by_one;
 mod pages;
 mod pairs;
+mod permute;
 mod probe;
+mod probe_set;
 mod scan;
-mod single_probe;
-#[cfg(target_arch = "x86_64")]
-#[expect(
-    unsafe_code,
-    reason = "vector loads, prefetch and calls behind run-time detection"
-)]
-mod x86;
+mod specialised;
+mod vector;
+mod windows;
 
 #[cfg(test)]
 mod tests;

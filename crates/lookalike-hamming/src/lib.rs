@@ -69,7 +69,7 @@ pub use archive::{
 };
 pub use batch::{BatchJoin, BatchLimits, JoinScratch};
 pub use build::{BuildError, CodeSource};
-pub use code::{Code, Word};
+pub use code::{Code, Integer, Word};
 pub use cost::{CostConstants, DesignCosts, calibrate, neighbours};
 pub use design::{Design, NoSuchDesign};
 pub use entropy::BitBalance;
@@ -78,11 +78,11 @@ pub use family_name::FamilyNameError;
 pub use file::{FingerprintChunk, FingerprintReader, FingerprintWriter};
 pub use file_error::FileError;
 pub use index::{BucketLoads, BuildLimits, TableIndex};
-pub use kernel::KernelLevel;
 #[doc(hidden)]
 pub use kernel::{
-    AddressSplit, BucketTable, BucketVisitor, CacheLine, Dense, EntryRange, EntryRun, PackedTable,
-    ProbeLocations, ProbeSet, SingleProbeTable,
+    BucketVisitor, CacheLine, ClosePairs, EntryRange, Kernel, Permute, ProbeBuckets,
+    ProbeLocations, ProbePacked, ProbeSet, ScanLine, ScanPacked, ScanWords, Vector, force_level,
+    level_name,
 };
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};

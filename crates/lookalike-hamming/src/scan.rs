@@ -1,7 +1,8 @@
 //! The linear scan: the definition of a Hamming search, and the oracle of every index.
 
 use super::code::sealed::Sealed;
-use super::code::{Code, Word};
+use super::code::{Code, Integer, Word};
+use super::kernel::{ScanWords, each_hit};
 use super::{Effort, HammingIndex, RadiusTooLarge};
 
 /// All codes in one sorted list; a search reads every one.
@@ -60,11 +61,14 @@ impl<C: Code> HammingIndex for LinearScan<C> {
         RadiusTooLarge::check(radius, self.radius())?;
         let needle = query.word();
         for chunk in self.words.chunks(64) {
-            let mut hits = C::Word::scan_words(chunk, needle, radius);
-            while hits != 0 {
-                let word = chunk[hits.trailing_zeros() as usize];
+            let scan = ScanWords {
+                words: chunk,
+                needle,
+                radius,
+            };
+            for at in each_hit(C::Word::run(scan)) {
+                let word = chunk[at];
                 visit(C::from_word(word), (word ^ needle).ones());
-                hits &= hits - 1;
             }
         }
         Ok(Effort {

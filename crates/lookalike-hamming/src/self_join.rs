@@ -12,7 +12,7 @@
 //! Memory: beside the input twice as much, as much again, or less: with less scratch memory a table is
 //! made in slices, for each of which the input is read once more.
 
-use super::code::{Code, Word};
+use super::code::{Code, Integer, Word};
 use super::family::low_mask;
 use super::scatter::ScatterBuffers;
 use bucket::{BucketDigit, BucketJoiner, cheapest_masks, varying_bits};

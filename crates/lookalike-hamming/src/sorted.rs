@@ -3,7 +3,7 @@
 
 use super::build::{BuildAddressing, BuildError};
 use super::code::sealed::Sealed;
-use super::code::{Code, Word};
+use super::code::{Code, Integer, Word};
 use super::design::Design;
 use super::{Effort, HammingIndex, RadiusTooLarge};
 use std::ops::Range;

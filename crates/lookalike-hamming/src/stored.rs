@@ -47,7 +47,7 @@
 //! id of each document (8 each); the ids, UTF-8, back to back. The rank of a code is the number of
 //! entries before it in the first table; documents with equal codes are ordered by id.
 
-use super::code::{Code, Word};
+use super::code::{Code, Integer};
 use super::design::Design;
 use super::file_error::{FileError, number};
 use super::index::TableIndex;

@@ -5,9 +5,7 @@
 
 use super::build::BuildAddressing;
 use super::code::Word;
-use super::kernel::{
-    self, AddressSplit, BucketTable, EntryRange, PackedTable, ProbeLocations, ProbeSet,
-};
+use super::kernel::{self, EntryRange, ProbeDense, ProbeLocations, ProbeSet};
 use super::layout::{Layout, entry_bytes};
 use super::shared_bytes::SharedBytes;
 use super::table_key::TableKey;
@@ -15,12 +13,16 @@ use bucket::Bucket;
 use cache_line_buckets::BucketStore;
 use dense::DenseStore;
 use packed::PackedStore;
+pub(super) use single_probe::{
+    AddressSplit, BucketTable, MOST_TABLES, PackedTable, SingleProbeTable,
+};
 use std::ops::Range;
 
 mod bucket;
 mod cache_line_buckets;
 mod dense;
 mod packed;
+mod single_probe;
 
 /// A table of distinct codes.
 #[derive(Clone, Debug)]
@@ -247,7 +249,12 @@ impl<W: Word> ProbeTable<W> {
         match &self.store {
             TableStorage::Packed(packed) => packed.probe(located, needle, hit),
             TableStorage::Buckets(store) => store.probe(probes, needle, hit),
-            TableStorage::Dense(dense) => W::probe_dense(dense.view(), located, needle, hit),
+            TableStorage::Dense(dense) => W::run(ProbeDense {
+                table: dense.view(),
+                probes: located,
+                needle,
+                hit,
+            }),
         }
     }
 

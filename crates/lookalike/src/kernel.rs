@@ -6,6 +6,7 @@
 //! machine at hand can run.
 
 mod level;
+mod versions;
 
 pub(crate) mod bins;
 pub(crate) mod densify;
@@ -18,5 +19,6 @@ pub(crate) mod simhash;
 pub(crate) mod token_hash;
 pub(crate) mod tokenise;
 
-pub(crate) use level::{CpuLevel, versions};
+pub(crate) use level::CpuLevel;
 pub use level::{force_level, level_name};
+pub(crate) use versions::versions;

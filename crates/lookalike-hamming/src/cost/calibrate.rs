@@ -4,7 +4,7 @@ use super::super::code::Word;
 use super::super::design::Design;
 use super::super::family::{BlockGroup, Family};
 use super::super::index::TableIndex;
-use super::super::kernel::{self, EntryRange, ProbeLocations, ProbeSet};
+use super::super::kernel::{self, EntryRange, ProbeLocations, ProbePacked, ProbeSet, ScanWords};
 use super::super::layout::Layout;
 use super::{CostConstants, DesignCosts};
 use std::hint::black_box;
@@ -268,7 +268,12 @@ fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
     best(clock, words.len(), &mut || {
         let hits = words
             .chunks(64)
-            .map(|chunk| kernel::scan_words(chunk, 1, 3).count_ones());
+            .map(|words| ScanWords {
+                words,
+                needle: 1,
+                radius: 3,
+            })
+            .map(|scan| u64::run(scan).count_ones());
         black_box(hits.sum::<u32>());
     })
 }
@@ -295,8 +300,13 @@ fn probe(clock: &mut dyn FnMut() -> f64, load: u32) -> f64 {
                 count: load,
             }];
             let hit = &mut |_, entry| sum += entry;
-            let located = ProbeLocations { probes, ranges };
-            u64::probe_packed(&bytes, 5, located, u64::from(round) << 8, hit);
+            u64::run(ProbePacked {
+                entries: &bytes,
+                width: 5,
+                probes: ProbeLocations { probes, ranges },
+                needle: u64::from(round) << 8,
+                hit,
+            });
         }
         black_box(sum);
     })

@@ -1,7 +1,7 @@
 //! The tables of an index, built one after the other from a source that is read again for each.
 
 use super::super::build::{BuildError, CodeSource, buckets};
-use super::super::code::{Code, Word};
+use super::super::code::{Code, Integer};
 use super::super::cost::neighbours;
 use super::super::entropy::BitBalance;
 use super::super::layout::{Layout, TableGeometry};

@@ -5,7 +5,7 @@
 //! two requests in flight, for single queries as for groups.
 
 use super::super::Effort;
-use super::super::code::{Code, Word};
+use super::super::code::{Code, Integer, Word};
 use super::super::kernel::{EntryRange, ProbeSet};
 use super::super::table::{PIECE, ProbeTable};
 use super::TableIndex;

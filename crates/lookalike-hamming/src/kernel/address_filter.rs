@@ -3,10 +3,6 @@
 //! An address on its way is an *item*: where its mark is in the upper forty bits, and whatever its owner likes, the position of
 //! a code, in the lower 24.
 
-use super::KernelLevel;
-#[cfg(target_arch = "x86_64")]
-use super::x86;
-
 /// Bits of an item that are its owner's.
 pub(in super::super) const PAYLOAD_BITS: u32 = 24;
 const PAYLOAD: u64 = (1 << PAYLOAD_BITS) - 1;
@@ -47,7 +43,7 @@ fn word_of<const BLOOM: bool>(item: u64) -> usize {
 }
 
 #[inline(always)]
-pub(super) const fn word_shift<const BLOOM: bool>() -> u32 {
+const fn word_shift<const BLOOM: bool>() -> u32 {
     if BLOOM {
         PAYLOAD_BITS + 18
     } else {
@@ -74,43 +70,9 @@ pub(in super::super) fn insert<const BLOOM: bool>(words: &mut [u64], items: &[u6
     }
 }
 
-/// Appends what the owners wrote to the items that are marked in the words of their stretch, a power of two of them.
-///
-/// # Panics
-///
-/// When the number of words is no power of two.
-pub(in super::super) fn select_members<const BLOOM: bool>(
-    words: &[u64],
-    items: &[u64],
-    out: &mut Vec<u32>,
-) {
-    select_members_at::<BLOOM>(KernelLevel::detected(), words, items, out);
-}
-
-/// [`select_members`] at a chosen level.
-pub(super) fn select_members_at<const BLOOM: bool>(
-    level: KernelLevel,
-    words: &[u64],
-    items: &[u64],
-    out: &mut Vec<u32>,
-) {
-    assert!(words.len().is_power_of_two());
-    let before = out.len();
-    out.resize(before + items.len(), 0);
-    let room = &mut out[before..];
-    let kept = match level {
-        #[cfg(target_arch = "x86_64")]
-        KernelLevel::Avx2 | KernelLevel::Avx512 | KernelLevel::Avx512Popcnt => {
-            x86::select_members::<BLOOM>(level, words, items, room)
-        }
-        _ => select_members_portably::<BLOOM>(words, items, room),
-    };
-    out.truncate(before + kept);
-}
-
 /// Writes what is kept to the front of `room`, which is as long as `items`; how many.
 #[inline(always)]
-pub(super) fn select_members_portably<const BLOOM: bool>(
+pub(super) fn select_one_by_one<const BLOOM: bool>(
     words: &[u64],
     items: &[u64],
     room: &mut [u32],

@@ -1,9 +1,10 @@
 //! Bits of a word taken out and put in by a mask.
 
 #[cfg(target_arch = "x86_64")]
-use super::{KernelLevel, x86};
+use super::level::CpuLevel;
 
 /// The `count <= 64` lowest bits.
+#[inline(always)]
 pub(in super::super) fn low_ones(count: usize) -> u64 {
     if count >= 64 {
         u64::MAX
@@ -13,40 +14,23 @@ pub(in super::super) fn low_ones(count: usize) -> u64 {
 }
 
 /// The bits of `word` at the set positions of `mask`, moved together to the low end (PEXT).
+#[inline]
 pub(in super::super) fn extract(word: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if KernelLevel::detected() != KernelLevel::Portable {
+    if CpuLevel::current() != CpuLevel::PORTABLE {
         return x86::extract(word, mask);
     }
     extract_portably(word, mask)
 }
 
 /// The inverse of [`extract`]: low bits spread to the set positions of `mask` (PDEP).
+#[inline]
 pub(in super::super) fn deposit(word: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if KernelLevel::detected() != KernelLevel::Portable {
+    if CpuLevel::current() != CpuLevel::PORTABLE {
         return x86::deposit(word, mask);
     }
     deposit_portably(word, mask)
-}
-
-/// For each of `words`, its bits under `address` above the others; `out` is as long.
-pub(in super::super) fn permute(words: &[u64], address: u64, out: &mut [u64]) {
-    #[cfg(target_arch = "x86_64")]
-    if KernelLevel::detected() != KernelLevel::Portable {
-        return x86::permute(words, address, out);
-    }
-    permute_portably(words, address, out);
-}
-
-pub(super) fn permute_portably(words: &[u64], address: u64, out: &mut [u64]) {
-    for (&word, out) in words.iter().zip(out) {
-        let (high, low) = (
-            extract_portably(word, address),
-            extract_portably(word, !address),
-        );
-        *out = high.checked_shl(address.count_zeros()).unwrap_or(0) | low;
-    }
 }
 
 /// The runs of ones of a mask, from low to high: where each starts, how long it is, and how many
@@ -74,4 +58,33 @@ pub(super) fn deposit_portably(word: u64, mask: u64) -> u64 {
     parts.fold(0, |out, (start, length, below)| {
         out | (word >> below & low_ones(length as usize)) << start
     })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(
+    unsafe_code,
+    reason = "calls of code for instructions that were detected"
+)]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    #[inline]
+    pub(super) fn extract(word: u64, mask: u64) -> u64 {
+        #[target_feature(enable = "bmi2")]
+        fn pext(word: u64, mask: u64) -> u64 {
+            _pext_u64(word, mask)
+        }
+        // SAFETY: called where a level above portable was detected, all of which include BMI2.
+        unsafe { pext(word, mask) }
+    }
+
+    #[inline]
+    pub(super) fn deposit(word: u64, mask: u64) -> u64 {
+        #[target_feature(enable = "bmi2")]
+        fn pdep(word: u64, mask: u64) -> u64 {
+            _pdep_u64(word, mask)
+        }
+        // SAFETY: called where a level above portable was detected, all of which include BMI2.
+        unsafe { pdep(word, mask) }
+    }
 }

@@ -5,8 +5,9 @@
 //! beside; with it, a bucket is found by passing over at most 63 ones. That is Elias and Fano's code of the bucket
 //! starts, 1 + 1 / load bits an entry and half a bit a bucket (Elias 1974; Fano 1971).
 
-use super::super::code::Word;
-use super::{EntryRange, ProbeLocations, low_ones};
+use super::super::code::Integer;
+use super::bits::{deposit, low_ones};
+use super::probe_set::{EntryRange, ProbeLocations};
 
 /// Buckets between two counts of entries.
 pub(in super::super) const GROUP: usize = 64;
@@ -50,7 +51,7 @@ impl Dense<'_> {
     /// The unary codes of most groups take 128 bits or less, so two words from the beginning of the group on hold the end of the
     /// bucket and of the one before; no branch depends on which of the two it is.
     #[inline(always)]
-    fn range_with(&self, bucket: usize, select: impl Fn(u64, u32) -> u32) -> EntryRange {
+    pub(super) fn range_with(&self, bucket: usize, select: impl Fn(u64, u32) -> u32) -> EntryRange {
         let group = bucket / GROUP;
         let base = self.count(group) + group * GROUP;
         let nth = (bucket % GROUP) as u32;
@@ -116,7 +117,7 @@ impl Dense<'_> {
 
     /// Rank of the first entry of a bucket, and how many it has.
     pub(in super::super) fn range(&self, bucket: usize) -> (usize, usize) {
-        let select = |word, n: u32| super::deposit(1 << n, word).trailing_zeros();
+        let select = |word, n: u32| deposit(1 << n, word).trailing_zeros();
         let found = self.range_with(bucket, select);
         (found.first as usize, found.count as usize)
     }
@@ -170,55 +171,46 @@ fn two_words(bytes: &[u8; 24], bit: usize) -> (u64, u64) {
     )
 }
 
-/// Finds the entries of the buckets at each of `xor_masks` from one; see [`super::locate_dense`].
-#[inline(always)]
-pub(super) fn locate_with(
-    table: Dense<'_>,
-    bucket: u32,
-    xor_masks: &[u32],
-    out: &mut [EntryRange],
-    select: impl Fn(u64, u32) -> u32 + Copy,
-) {
-    for (&mask, out) in xor_masks.iter().zip(out) {
-        *out = table.range_with((bucket ^ mask) as usize, select);
-    }
-}
-
-/// Compares entries one by one; see [`super::probe_dense`].
-#[inline(always)]
-pub(super) fn probe_with(
-    table: Dense<'_>,
-    probes: ProbeLocations<'_>,
-    needle: u64,
-    hit: &mut dyn FnMut(u32, u64),
-) -> u64 {
-    let mut compared = 0;
-    for (bucket, left, range) in probes.each() {
-        compared += u64::from(range.count);
-        table.compare(range, needle, left, &mut |entry| hit(bucket, entry));
-    }
-    compared
-}
-
 impl Dense<'_> {
-    /// Visits the entries of an range within `left` of `needle`.
+    /// An entry as a word, zero beyond the end.
     #[inline(always)]
-    pub(super) fn compare(
+    fn entry_word<W: Integer>(&self, rank: usize) -> W {
+        if self.entry_bits > WORD_BITS {
+            return W::from_u128(self.entry(rank));
+        }
+        let kept = low_ones(self.entry_bits);
+        W::from_u128((word(self.entries, rank * self.entry_bits) & kept).into())
+    }
+
+    /// Compares the entries of probes one by one; see [`super::ProbeDense`].
+    #[inline(always)]
+    pub(super) fn probe_one_by_one<W: Integer>(
+        &self,
+        probes: ProbeLocations<'_>,
+        needle: W,
+        hit: &mut dyn FnMut(u32, W),
+    ) -> u64 {
+        let mut compared = 0;
+        for (bucket, left, range) in probes.each() {
+            compared += u64::from(range.count);
+            self.compare(range, needle, left, &mut |entry| hit(bucket, entry));
+        }
+        compared
+    }
+
+    /// Visits the entries of a range within `left` of `needle`.
+    #[inline(always)]
+    pub(super) fn compare<W: Integer>(
         &self,
         range: EntryRange,
-        needle: u64,
+        needle: W,
         left: u32,
-        hit: &mut impl FnMut(u64),
+        hit: &mut impl FnMut(W),
     ) {
-        let kept = low_ones(self.entry_bits);
         let first = range.first as usize;
         for rank in first..first + range.count as usize {
-            let entry = if self.entry_bits <= WORD_BITS {
-                word(self.entries, rank * self.entry_bits) & kept
-            } else {
-                self.entry(rank) as u64
-            };
-            if (entry ^ needle).count_ones() <= left {
+            let entry: W = self.entry_word(rank);
+            if (entry ^ needle).ones() <= left {
                 hit(entry);
             }
         }
@@ -237,7 +229,7 @@ pub(in super::super) struct BitWriter {
 
 impl BitWriter {
     /// Appends the low `bits` bits of each word; it has no others.
-    pub(in super::super) fn push_words<W: Word>(
+    pub(in super::super) fn push_words<W: Integer>(
         &mut self,
         words: &[W],
         bits: u32,

@@ -1,8 +1,5 @@
 //! Memory asked for before it is read, and written past the caches.
 
-#[cfg(target_arch = "x86_64")]
-use super::x86;
-
 /// Asks for the cache line that holds `items[index]`; does nothing when there is no such item.
 #[inline(always)]
 pub(in super::super) fn prefetch<T>(items: &[T], index: usize) {
@@ -55,4 +52,38 @@ pub(in super::super) fn stream_line(out: &mut [u64], at: usize, line: &[u64; 8])
 pub(in super::super) fn end_streaming() {
     #[cfg(target_arch = "x86_64")]
     x86::end_streaming();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(
+    unsafe_code,
+    reason = "prefetch and stores past the caches take pointers"
+)]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    #[inline(always)]
+    pub(super) fn prefetch<T>(items: &[T], index: usize) {
+        let address = items.as_ptr().wrapping_add(index);
+        // SAFETY: a prefetch never faults, whatever the address; SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+    }
+
+    #[inline]
+    pub(super) fn stream_line(to: &mut [u64], line: &[u64; 8]) {
+        assert!(to.len() == 8 && to.as_ptr().addr().is_multiple_of(16));
+        for at in 0..4 {
+            // SAFETY: both have eight words, of which two are moved at a time, and the target is aligned
+            // to 16 bytes; SSE2 is part of x86-64.
+            unsafe {
+                let two = _mm_loadu_si128(line.as_ptr().cast::<__m128i>().add(at));
+                _mm_stream_si128(to.as_mut_ptr().cast::<__m128i>().add(at), two);
+            }
+        }
+    }
+
+    pub(super) fn end_streaming() {
+        // SAFETY: a fence has no preconditions; SSE is part of x86-64.
+        unsafe { _mm_sfence() };
+    }
 }

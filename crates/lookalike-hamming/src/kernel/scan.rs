@@ -1,139 +1,263 @@
-//! Search of some entries or words for those near a needle.
+//! Search of some words, or of entries that lie back to back, for those near a needle.
+//!
+//! Results are masks: bit i stands for word i, of which there are at most 64. What is done with a hit is the caller's affair and
+//! happens after the whole scan: hits are rare and cannot be foretold, so that a branch for each comparison would be
+//! mispredicted at every hit, for some twenty cycles, in which whole vectors are compared.
 
-#[cfg(target_arch = "aarch64")]
-use super::arm;
-#[cfg(target_arch = "x86_64")]
-use super::x86;
-use super::{KernelLevel, low_ones};
+use super::super::code::Integer;
+use super::bits::low_ones;
+use super::one_by_one::OneByOne;
+use super::vector::{Kernel, Vector};
 
-/// Mask of those of the `count <= 64` entries, of `width` bytes at the start of `bytes`, that lie within `radius`
-/// of `needle`. An entry is a little-endian number of at most 8 bytes.
+/// Mask of those of at most 64 words that lie within `radius` of `needle`.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanWords<'a, W> {
+    /// The words.
+    pub words: &'a [W],
+    /// The word that they are compared with.
+    pub needle: W,
+    /// The largest distance.
+    pub radius: u32,
+}
+
+impl<W: Integer> Kernel<W> for ScanWords<'_, W> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<V: Vector<W>>(self, vector: V) -> u64 {
+        assert!(self.words.len() <= 64);
+        let needles = vector.splat(self.needle);
+        let mut hits = 0;
+        // Whole vectors apart: the compiler knows how many words they are, and a mask for those that are there costs more than
+        // the comparison.
+        let whole = self.words.chunks_exact(V::LANES);
+        let rest = whole.remainder();
+        for (at, words) in whole.enumerate() {
+            hits |= vector.near_words(words, needles, self.radius) << (at * V::LANES);
+        }
+        let at = self.words.len() - rest.len();
+        if V::PARTS && !rest.is_empty() {
+            hits |= vector.near_words(rest, needles, self.radius) << at;
+        }
+        if !V::PARTS {
+            for (at, &word) in (at..).zip(rest) {
+                hits |= u64::from((word ^ self.needle).ones() <= self.radius) << at;
+            }
+        }
+        hits
+    }
+}
+
+/// Mask of those of the `count <= 64` entries, of `width` bytes at the start of `bytes`, that lie within `radius` of `needle`. An
+/// entry is a little-endian number, at most as wide as a word.
 ///
 /// # Panics
 ///
 /// When `bytes` is shorter than the entries, or `count` or `width` is out of range.
-pub(in super::super) fn scan_packed(
-    bytes: &[u8],
-    width: usize,
-    count: usize,
-    needle: u64,
-    radius: u32,
-) -> u64 {
-    scan_packed_at(KernelLevel::detected(), bytes, width, count, needle, radius)
+#[derive(Clone, Copy, Debug)]
+pub struct ScanPacked<'a, W> {
+    /// The entries, and what follows them.
+    pub bytes: &'a [u8],
+    /// Bytes of an entry.
+    pub width: usize,
+    /// How many entries are compared.
+    pub count: usize,
+    /// The word that they are compared with.
+    pub needle: W,
+    /// The largest distance.
+    pub radius: u32,
 }
 
-/// [`scan_packed`] at a chosen level.
-pub(super) fn scan_packed_at(
-    level: KernelLevel,
-    bytes: &[u8],
-    width: usize,
-    count: usize,
-    needle: u64,
-    radius: u32,
-) -> u64 {
-    assert!(count <= 64 && width <= 8 && count * width <= bytes.len());
-    match level {
-        KernelLevel::Portable => scan_packed_portably(bytes, width, count, needle, radius),
-        #[cfg(target_arch = "x86_64")]
-        _ => x86::scan_packed(level, bytes, width, count, needle, radius),
-        #[cfg(target_arch = "aarch64")]
-        _ => arm::scan_packed(bytes, width, count, needle, radius),
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        _ => scan_packed_portably(bytes, width, count, needle, radius),
-    }
-}
+impl<W: Integer> Kernel<W> for ScanPacked<'_, W> {
+    type Output = u64;
 
-#[inline(always)]
-pub(super) fn scan_packed_portably(
-    bytes: &[u8],
-    width: usize,
-    count: usize,
-    needle: u64,
-    radius: u32,
-) -> u64 {
-    let kept = low_ones(8 * width);
-    let mut hits = 0;
-    for i in 0..count {
-        let entry = match bytes.get(i * width..).and_then(<[u8]>::first_chunk) {
-            Some(eight) => u64::from_le_bytes(*eight) & kept,
-            None => read_short(&bytes[i * width..(i + 1) * width]),
-        };
-        hits |= u64::from((entry ^ needle).count_ones() <= radius) << i;
-    }
-    hits
-}
-
-/// A little-endian number of at most eight bytes.
-pub(super) fn read_short(bytes: &[u8]) -> u64 {
-    let mut whole = [0; 8];
-    whole[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(whole)
-}
-
-/// [`scan_packed_portably`] from a place of `bytes` on.
-#[inline(always)]
-pub(super) fn scan_packed_from(
-    bytes: &[u8],
-    place: usize,
-    width: usize,
-    count: usize,
-    needle: u64,
-    radius: u32,
-) -> u64 {
-    scan_packed_portably(&bytes[place..], width, count, needle, radius)
-}
-
-/// [`scan_packed`] for entries that lie together in one cache line, which is loaded once.
-pub(in super::super) fn scan_cache_line(
-    line: &[u8; 64],
-    width: usize,
-    count: usize,
-    needle: u64,
-    radius: u32,
-) -> u64 {
-    scan_cache_line_at(KernelLevel::detected(), line, width, count, needle, radius)
-}
-
-pub(super) fn scan_cache_line_at(
-    level: KernelLevel,
-    line: &[u8; 64],
-    width: usize,
-    count: usize,
-    needle: u64,
-    radius: u32,
-) -> u64 {
-    assert!(width <= 8 && count * width <= 64);
-    match level {
-        #[cfg(target_arch = "x86_64")]
-        KernelLevel::Avx512 | KernelLevel::Avx512Popcnt if (4..=8).contains(&width) => {
-            x86::scan_cache_line(level, line, width, count, needle, radius)
+    #[inline(always)]
+    fn run<V: Vector<W>>(self, vector: V) -> u64 {
+        let Self {
+            bytes,
+            width,
+            count,
+            needle,
+            radius,
+        } = self;
+        debug_assert!(count <= 64 && width <= W::BITS as usize / 8);
+        let needles = vector.splat(needle);
+        let (mut hits, mut at) = (0, 0);
+        loop {
+            let lanes = V::packed_lanes(width, count - at);
+            if lanes == 0 {
+                break;
+            }
+            let entries = vector.load_packed(&bytes[at * width..], width, lanes);
+            hits |= (vector.near(entries, needles, radius) & low_ones(lanes)) << at;
+            at += lanes;
         }
-        _ => scan_packed_at(level, line, width, count, needle, radius),
+        for at in at..count {
+            let entry = W::read_at(bytes, at * width, width);
+            hits |= u64::from((entry ^ needle).ones() <= radius) << at;
+        }
+        hits
     }
 }
 
-/// Mask of those of at most 64 words that lie within `radius` of `needle`.
-pub(in super::super) fn scan_words(words: &[u64], needle: u64, radius: u32) -> u64 {
-    scan_words_at(KernelLevel::detected(), words, needle, radius)
-}
-
-pub(super) fn scan_words_at(level: KernelLevel, words: &[u64], needle: u64, radius: u32) -> u64 {
-    assert!(words.len() <= 64);
-    match level {
-        KernelLevel::Portable => scan_words_portably(words, needle, radius),
-        #[cfg(target_arch = "x86_64")]
-        _ => x86::scan_words(level, words, needle, radius),
-        #[cfg(target_arch = "aarch64")]
-        _ => arm::scan_words(words, needle, radius),
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        _ => scan_words_portably(words, needle, radius),
+impl<W: Integer> ScanPacked<'_, W> {
+    /// Runs the scan for what a wide vector cannot load: entries of few bytes, and the last of a table.
+    #[inline(always)]
+    fn run_apart<V: Vector<W>>(self, vector: V) -> u64 {
+        /// A call, to keep it out of the loops for all other entries.
+        #[cold]
+        #[inline(never)]
+        fn one_by_one<W: Integer>(entries: ScanPacked<'_, W>) -> u64 {
+            entries.run(OneByOne)
+        }
+        if V::WIDE {
+            one_by_one(self)
+        } else {
+            self.run(vector)
+        }
     }
 }
 
+/// [`ScanPacked`] for entries from byte `place` on, behind which others follow that may be read.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct ScanRun<'a, W> {
+    /// Where the first entry begins in the bytes of `entries`.
+    pub place: usize,
+    /// All entries from the first to the last of the table.
+    pub entries: ScanPacked<'a, W>,
+}
+
+impl<W: Integer> Kernel<W> for ScanRun<'_, W> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<V: Vector<W>>(self, vector: V) -> u64 {
+        let ScanPacked {
+            bytes,
+            width,
+            count,
+            needle,
+            radius,
+        } = self.entries;
+        let lanes = V::LANES;
+        let whole = count.max(1).next_multiple_of(lanes) * width;
+        let bytes = match bytes.get(self.place..self.place + whole) {
+            Some(bytes) if V::WIDE && V::packed_lanes(width, lanes) == lanes => bytes,
+            _ => {
+                let bytes = &bytes[self.place..];
+                let entries = ScanPacked {
+                    bytes,
+                    ..self.entries
+                };
+                return entries.run_apart(vector);
+            }
+        };
+        // Two vectors are compared even where one would do, and then the same one twice: how many entries a bucket has is not
+        // known beforehand, and a branch on it that is mispredicted costs more than a vector. But memory beyond the bucket is
+        // not read for the second one: nobody has asked for it.
+        let needles = vector.splat(needle);
+        let second = if count > lanes { lanes * width } else { 0 };
+        let entries = vector.load_packed(bytes, width, lanes);
+        let beyond = vector.load_packed(&bytes[second..], width, lanes);
+        let mut hits =
+            vector.near(entries, needles, radius) | vector.near(beyond, needles, radius) << lanes;
+        let mut at = 2 * lanes;
+        while at < count {
+            let entries = vector.load_packed(&bytes[at * width..], width, lanes);
+            hits |= vector.near(entries, needles, radius) << at;
+            at += lanes;
+        }
+        hits & low_ones(count)
+    }
+}
+
+/// [`ScanPacked`] for entries that lie together in one cache line, which is loaded once.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanLine<'a, W> {
+    /// The line, with its entries at the start.
+    pub line: &'a [u8; 64],
+    /// Bytes of an entry.
+    pub width: usize,
+    /// How many entries are compared.
+    pub count: usize,
+    /// The word that they are compared with.
+    pub needle: W,
+    /// The largest distance.
+    pub radius: u32,
+}
+
+impl<'a, W> ScanLine<'a, W> {
+    /// A scan of these entries, whose bytes are a line.
+    #[inline(always)]
+    pub fn new(line: &'a [u8; 64], entries: ScanPacked<'a, W>) -> Self {
+        let ScanPacked {
+            width,
+            count,
+            needle,
+            radius,
+            ..
+        } = entries;
+        Self {
+            line,
+            width,
+            count,
+            needle,
+            radius,
+        }
+    }
+}
+
+impl<W: Integer> Kernel<W> for ScanLine<'_, W> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<V: Vector<W>>(self, vector: V) -> u64 {
+        let Self {
+            line,
+            width,
+            count,
+            needle,
+            radius,
+        } = self;
+        match vector.load_line(line, width) {
+            Some([first, second]) => {
+                // However many entries there are: no branch depends on it.
+                let needles = vector.splat(needle);
+                let hits = vector.near(first, needles, radius)
+                    | vector.near(second, needles, radius) << V::LANES;
+                hits & low_ones(count)
+            }
+            None => ScanPacked {
+                bytes: line,
+                width,
+                count,
+                needle,
+                radius,
+            }
+            .run(vector),
+        }
+    }
+}
+
+/// The positions of a mask's ones, ascending.
 #[inline(always)]
-pub(super) fn scan_words_portably(words: &[u64], needle: u64, radius: u32) -> u64 {
-    let near = words
-        .iter()
-        .map(|word| u64::from((word ^ needle).count_ones() <= radius));
-    near.enumerate().fold(0, |hits, (i, near)| hits | near << i)
+pub(in super::super) fn each_hit(hits: u64) -> HitPositions {
+    HitPositions(hits)
+}
+
+/// See [`each_hit`].
+pub(in super::super) struct HitPositions(u64);
+
+impl Iterator for HitPositions {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let at = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(at)
+    }
 }

@@ -1,14 +1,16 @@
 //! Every kernel, at every level of this processor, against its portable twin.
 
+use super::super::code::Integer;
+use super::super::index::SingleProbeSearch;
 use super::super::layout::Layout;
 use super::super::table::ProbeTable;
+use super::super::table::SingleProbeTable;
 use super::super::table_key::TableKey;
-use super::address_filter::{select_members_at, select_members_portably};
-use super::bits::{deposit_portably, extract_portably, permute_portably};
-use super::pairs::*;
-use super::probe::*;
-use super::scan::*;
-use super::single_probe::search_single_probe_at;
+use super::bits::{deposit, deposit_portably, extract, extract_portably, low_ones};
+use super::dispatch::run_at;
+use super::level::CpuLevel;
+use super::one_by_one::OneByOne;
+use super::specialised::SelectMembers;
 use super::*;
 use proptest::prelude::*;
 
@@ -25,10 +27,17 @@ proptest! {
     #[test]
     fn permutations_equal_their_twin(words: Vec<u64>, a: u64, b: u64) {
         for address in [a, a & b, a | b, 0, u64::MAX] {
-            let (mut found, mut expected) = (words.clone(), words.clone());
-            permute(&words, address, &mut found);
-            permute_portably(&words, address, &mut expected);
-            prop_assert_eq!(found, expected);
+            let rest_bits = address.count_zeros();
+            let permuted = |&word: &u64| {
+                let high = extract_portably(word, address).checked_shl(rest_bits).unwrap_or(0);
+                high | extract_portably(word, !address)
+            };
+            let expected: Vec<u64> = words.iter().map(permuted).collect();
+            for level in CpuLevel::available() {
+                let mut found = words.clone();
+                run_at(level, Permute { words: &words, address, out: &mut found });
+                prop_assert_eq!(&found, &expected, "{:?}", level);
+            }
         }
     }
 
@@ -53,13 +62,21 @@ proptest! {
         let located = ProbeLocations { probes, ranges: &ranges };
         let entries = &bytes[..starts[8] as usize * width + 8];
         let mut expected = Vec::new();
-        let visit = &mut |bucket, entry| expected.push((bucket, entry));
-        let portably = probe_packed_portably(entries, width, located, needle, visit);
-        for level in KernelLevel::available() {
+        let mut of_all = 0;
+        for (bucket, left, range) in located.each() {
+            of_all += u64::from(range.count);
+            for rank in range.first as usize..(range.first + range.count) as usize {
+                let entry = u64::read(&entries[rank * width..(rank + 1) * width]);
+                if (entry ^ needle).count_ones() <= left {
+                    expected.push((bucket, entry));
+                }
+            }
+        }
+        for level in CpuLevel::available() {
             let mut found = Vec::new();
-            let visit = &mut |bucket, entry| found.push((bucket, entry));
-            let compared = probe_packed_at(level, entries, width, located, needle, visit);
-            prop_assert_eq!((compared, &found), (portably, &expected), "{:?}", level);
+            let hit = &mut |bucket, entry| found.push((bucket, entry));
+            let compared = run_at(level, ProbePacked { entries, width, probes: located, needle, hit });
+            prop_assert_eq!((compared, &found), (of_all, &expected), "{:?}", level);
         }
         probe_some_lines(&bytes, width, probes, needle)?;
     }
@@ -97,17 +114,19 @@ proptest! {
         let needle = 0x0102_0300_0301_0203 & low_ones(8 * width);
         let mut expected = 0;
         for i in 0..count {
-            let entry = read_short(&bytes[i * width..(i + 1) * width]);
+            let entry = u64::read(&bytes[i * width..(i + 1) * width]);
             if (entry ^ needle).count_ones() <= radius {
                 expected |= 1 << i;
             }
         }
         let line: &[u8; 64] = bytes.first_chunk().expect("512 bytes");
         let in_line = 64_usize.checked_div(width).unwrap_or(64).min(count);
-        for level in KernelLevel::available() {
-            let found = scan_packed_at(level, &bytes[..end], width, count, needle, radius);
+        for level in CpuLevel::available() {
+            let entries = ScanPacked { bytes: &bytes[..end], width, count, needle, radius };
+            prop_assert_eq!(run_at(level, entries), expected, "{:?}", level);
+            let found = run_at(level, ScanRun { place: 0, entries });
             prop_assert_eq!(found, expected, "{:?}", level);
-            let found = scan_cache_line_at(level, line, width, in_line, needle, radius);
+            let found = run_at(level, ScanLine::new(line, ScanPacked { count: in_line, ..entries }));
             prop_assert_eq!(found, expected & low_ones(in_line), "{:?}", level);
         }
     }
@@ -122,15 +141,28 @@ proptest! {
             words[i] = words[i - 1] ^ (words[i] & words[i] << 1 & words[i] << 2 & words[i] << 3);
         }
         let needle = words.first().copied().unwrap_or(5);
-        let expected = scan_words_portably(&words, needle, radius);
+        let is_near = |a: u64, b: u64| (a ^ b).count_ones() <= radius;
+        let near = words.iter().enumerate().filter(|&(_, &word)| is_near(word, needle));
+        let expected = near.fold(0, |hits, (at, _)| hits | 1 << at);
         let ends: Vec<u32> = (1..=words.len() as u32).filter(|end| end % cut == 0).collect();
         let start = (cut as usize / 2).min(ends.first().map_or(0, |&end| end as usize));
         let mut expected_pairs = Vec::new();
-        close_pairs_portably(&words, start, &ends, 20, radius, &mut expected_pairs);
-        for level in KernelLevel::available() {
-            prop_assert_eq!(scan_words_at(level, &words, needle, radius), expected);
+        let mut from = start;
+        for &end in &ends {
+            let group = &words[from..end as usize];
+            from = end as usize;
+            if group.len() <= 20 {
+                for (i, &a) in group.iter().enumerate() {
+                    let near = group[i + 1..].iter().filter(|&&b| is_near(a, b));
+                    expected_pairs.extend(near.map(|&b| (a, b)));
+                }
+            }
+        }
+        for level in CpuLevel::available() {
+            prop_assert_eq!(run_at(level, ScanWords { words: &words, needle, radius }), expected);
             let mut pairs = Vec::new();
-            close_pairs_at(level, &words, start, &ends, 20, radius, &mut pairs);
+            let kernel = ClosePairs { words: &words, start, ends: &ends, most: 20, radius, pairs: &mut pairs };
+            run_at(level, kernel);
             prop_assert_eq!(&pairs, &expected_pairs, "{:?}", level);
         }
     }
@@ -181,7 +213,8 @@ proptest! {
         let bucket = bucket & low_ones(whole as usize) as u32;
         let xor_masks: Vec<u32> = (0..1 << whole).filter(|mask: &u32| mask.count_ones() <= 2).collect();
         let mut ranges = vec![EntryRange::default(); xor_masks.len()];
-        locate_dense_portably(table, bucket, &xor_masks, &mut ranges);
+        let portable = CpuLevel::PORTABLE;
+        run_at(portable, LocateDense { table, bucket, xor_masks: &xor_masks, out: &mut ranges });
         for (mask, range) in xor_masks.iter().zip(&ranges) {
             let at = (bucket ^ mask) as usize;
             let first = sizes[..at].iter().sum::<usize>() as u32;
@@ -203,13 +236,14 @@ proptest! {
         let within = |mask: &&u32| mask.count_ones() <= radius;
         let sizes = xor_masks.iter().filter(within).map(|mask| sizes[(bucket ^ mask) as usize] as u64);
         let compared: u64 = sizes.sum();
-        for level in KernelLevel::available() {
+        for level in CpuLevel::available() {
             let mut again = vec![EntryRange::default(); xor_masks.len()];
-            locate_dense_at(level, table, bucket, &xor_masks, &mut again);
+            run_at(level, LocateDense { table, bucket, xor_masks: &xor_masks, out: &mut again });
             prop_assert_eq!(&again, &ranges, "{:?}", level);
             let mut found = Vec::new();
             let hit = &mut |bucket, entry| found.push((bucket, entry));
-            prop_assert_eq!(probe_dense_at(level, table, located, needle, hit), compared, "{:?}", level);
+            let counted = run_at(level, ProbeDense { table, probes: located, needle, hit });
+            prop_assert_eq!(counted, compared, "{:?}", level);
             found.sort_unstable();
             prop_assert_eq!(&found, &expected, "{:?}", level);
         }
@@ -237,9 +271,9 @@ proptest! {
             let near = near.filter(|(_, y)| (x ^ **y).count_ones() <= radius);
             expected.extend(near.map(|(place, _)| ((first + at) as u32, place as u32)));
         }
-        for level in KernelLevel::available() {
+        for level in CpuLevel::available() {
             let mut found = Vec::new();
-            near_windows_at(level, (&xs, &ys), window, radius, first, &mut found);
+            run_at(level, NearWindows { xs: &xs, ys: &ys, window, radius, first, found: &mut found });
             prop_assert_eq!(&found, &expected, "{:?}", level);
         }
     }
@@ -277,11 +311,36 @@ fn probe_some_lines(
         .zip(bytes.chunks_exact(64))
         .map(line)
         .collect();
-    let (mut found, mut expected) = (Seen::default(), Seen::default());
-    let shape = (width, capacity);
-    let compared = probe_buckets(&lines, shape, probes, needle, &mut found);
-    let portably = probe_buckets_portably(&lines, shape, probes, needle, &mut expected);
-    prop_assert_eq!((compared, found), (portably, expected));
+    let (mut expected, mut of_all) = (Seen::default(), 0);
+    for (bucket, left) in probes.probes() {
+        let line = &lines[bucket as usize];
+        let count = line.tail().min(capacity);
+        of_all += u64::from(count);
+        for at in 0..count as usize {
+            let entry = u64::read(&line.0[at * width..(at + 1) * width]);
+            if (entry ^ needle).count_ones() <= left {
+                expected.hit(bucket, entry);
+            }
+        }
+        if line.tail() > capacity {
+            of_all += expected.overflow(bucket, left);
+        }
+    }
+    for level in CpuLevel::available() {
+        let mut found = Seen::default();
+        let compared = run_at(
+            level,
+            ProbeBuckets {
+                lines: &lines,
+                width,
+                capacity,
+                probes,
+                needle,
+                visitor: &mut found,
+            },
+        );
+        prop_assert_eq!((compared, &found), (of_all, &expected), "{:?}", level);
+    }
     Ok(())
 }
 
@@ -290,11 +349,16 @@ fn marks_equal_their_twin<const BLOOM: bool>(
     items: &[u64],
 ) -> Result<(), TestCaseError> {
     let mut room = vec![0; items.len()];
-    let kept = select_members_portably::<BLOOM>(words, items, &mut room);
-    for level in KernelLevel::available() {
-        let mut found = vec![7];
-        select_members_at::<BLOOM>(level, words, items, &mut found);
-        prop_assert_eq!(&found[1..], &room[..kept], "{:?}", level);
+    let kept = Vector::<u64>::select_members::<BLOOM>(OneByOne, words, items, &mut room);
+    for level in CpuLevel::available() {
+        let mut found = vec![0; items.len()];
+        let kernel = SelectMembers::<BLOOM> {
+            words,
+            items,
+            room: &mut found,
+        };
+        prop_assert_eq!(run_at(level, kernel), kept, "{:?}", level);
+        prop_assert_eq!(&found[..kept], &room[..kept], "{:?}", level);
     }
     Ok(())
 }
@@ -348,6 +412,22 @@ fn table_of(codes: &[u64], address: u64, layout: Layout) -> ProbeTable<u64> {
     table
 }
 
+fn search_at<T: SingleProbeTable<u64>>(
+    level: CpuLevel,
+    tables: &[T],
+    queries: &[u64],
+    radius: u32,
+    found: &mut dyn FnMut(usize, u64, u32),
+) -> u64 {
+    let kernel = SingleProbeSearch {
+        tables,
+        queries,
+        radius,
+        found,
+    };
+    run_at(level, kernel)
+}
+
 proptest! {
     #[test]
     fn searches_of_tables_probed_once_find_what_agrees_in_a_key(
@@ -381,12 +461,12 @@ proptest! {
             .map(|layout| masks.iter().map(|&mask| table_of(&codes, mask, layout)).collect::<Vec<_>>());
         let lines: Vec<_> = lines.iter().filter_map(ProbeTable::bucket_table).collect();
         let packed: Vec<_> = packed.iter().filter_map(ProbeTable::packed_table).collect();
-        for level in KernelLevel::available() {
+        for level in CpuLevel::available() {
             let (mut in_lines, mut in_runs) = (Vec::new(), Vec::new());
             let found = &mut |query, code, distance| in_lines.push((query, code, distance));
-            prop_assert_eq!(search_single_probe_at(level, &lines, &queries, radius, found), compared as u64, "{:?}", level);
+            prop_assert_eq!(search_at(level, &lines, &queries, radius, found), compared as u64, "{:?}", level);
             let found = &mut |query, code, distance| in_runs.push((query, code, distance));
-            prop_assert_eq!(search_single_probe_at(level, &packed, &queries, radius, found), compared as u64, "{:?}", level);
+            prop_assert_eq!(search_at(level, &packed, &queries, radius, found), compared as u64, "{:?}", level);
             for mut found in [in_lines, in_runs] {
                 // What is found for one query comes together.
                 prop_assert!(found.is_sorted_by_key(|&(query, _, _)| query));

@@ -8,6 +8,7 @@
 use super::super::code::{Code, Word};
 use super::super::design::Design;
 use super::super::family::{Family, low_mask};
+use super::super::kernel::{ClosePairs, ScanWords, each_hit};
 use super::super::plan;
 use std::collections::BTreeMap;
 
@@ -220,7 +221,14 @@ impl<W: Word, V> BucketJoiner<W, V> {
             close.clear();
             let ends = &groups.ends[run * AT_ONCE..];
             let ends = &ends[..ends.len().min(AT_ONCE)];
-            W::close_pairs(&groups.words, start, ends, FEW, self.radius, &mut close);
+            W::run(ClosePairs {
+                words: &groups.words,
+                start,
+                ends,
+                most: FEW,
+                radius: self.radius,
+                pairs: &mut close,
+            });
             if close.iter().any(|(a, b)| a == b) {
                 close.clear();
                 self.close = close;
@@ -312,10 +320,13 @@ impl<W: Word, V> BucketJoiner<W, V> {
     {
         for (i, &word) in words.iter().enumerate() {
             for later in words[i + 1..].chunks(64) {
-                let mut hits = W::scan_words(later, word, self.radius);
-                while hits != 0 {
-                    self.judge(word, later[hits.trailing_zeros() as usize]);
-                    hits &= hits - 1;
+                let scan = ScanWords {
+                    words: later,
+                    needle: word,
+                    radius: self.radius,
+                };
+                for at in each_hit(W::run(scan)) {
+                    self.judge(word, later[at]);
                 }
             }
         }

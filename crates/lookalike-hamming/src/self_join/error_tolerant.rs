@@ -12,7 +12,7 @@
 //! their own (`bucket`); collections so uneven that this would be usual are left to exact designs.
 
 use super::super::build::{BuildAddressing, permuted};
-use super::super::code::{Code, Word};
+use super::super::code::{Code, Integer, Word};
 use super::super::entropy::BitBalance;
 use super::super::family::low_mask;
 use super::super::scatter::ScatterBuffers;

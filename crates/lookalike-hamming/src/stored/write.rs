@@ -2,7 +2,7 @@
 //! whole table.
 
 use super::super::build::{BuildError, CodeSource};
-use super::super::code::{Code, Word};
+use super::super::code::{Code, Integer, Word};
 use super::super::design::Design;
 use super::super::file_error::FileError;
 use super::super::index::{BuildLimits, Builder};

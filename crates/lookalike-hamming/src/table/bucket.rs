@@ -1,7 +1,7 @@
 //! The entries of one bucket, however they are stored.
 
 use super::super::code::Word;
-use super::super::kernel::Dense;
+use super::super::kernel::{Dense, ScanLine, ScanPacked, each_hit};
 
 /// Entries of a bucket.
 #[derive(Clone, Copy)]
@@ -79,7 +79,13 @@ impl<'a> Runs<'a> {
     fn scan<W: Word>(&self, needle: W, radius: u32, visit: &mut impl FnMut(usize, W)) {
         let (width, held) = (self.width, self.first_count);
         if let Some(line) = self.line {
-            let hits = W::scan_cache_line(line, width, held, needle, radius);
+            let hits = W::run(ScanLine {
+                line,
+                width,
+                count: held,
+                needle,
+                radius,
+            });
             visit_hits(hits, line, width, 0, visit);
         } else {
             scan_run((self.first, held), width, needle, radius, 0, visit);
@@ -103,22 +109,26 @@ pub(super) fn scan_run<W: Word>(
 ) {
     for start in (0..count).step_by(64) {
         let here = (count - start).min(64);
-        let hits = W::scan_packed(bytes, width, here, needle, radius);
+        let hits = W::run(ScanPacked {
+            bytes,
+            width,
+            count: here,
+            needle,
+            radius,
+        });
         visit_hits(hits, bytes, width, before + start, visit);
         bytes = &bytes[here * width..];
     }
 }
 
 fn visit_hits<W: Word>(
-    mut hits: u64,
+    hits: u64,
     bytes: &[u8],
     width: usize,
     before: usize,
     visit: &mut impl FnMut(usize, W),
 ) {
-    while hits != 0 {
-        let at = hits.trailing_zeros() as usize;
-        visit(before + at, W::read(&bytes[at * width..(at + 1) * width]));
-        hits &= hits - 1;
+    for at in each_hit(hits) {
+        visit(before + at, W::read_at(bytes, at * width, width));
     }
 }

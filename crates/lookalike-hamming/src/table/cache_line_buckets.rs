@@ -1,10 +1,11 @@
 //! The store of a table with a cache line for each bucket ([`Layout::CacheLineBuckets`](super::super::layout::Layout)).
 
-use super::super::code::Word;
-use super::super::kernel::{self, AddressSplit, BucketTable, BucketVisitor, CacheLine, ProbeSet};
+use super::super::code::{Integer, Word};
+use super::super::kernel::{self, BucketVisitor, CacheLine, ProbeBuckets, ProbeSet};
 use super::super::layout::{LINE_ENTRY_BYTES, bucket_capacity};
 use super::super::shared_bytes::{SharedBytes, TableSection};
 use super::bucket::{Runs, scan_run};
+use super::single_probe::{AddressSplit, BucketTable};
 use super::{PADDING, append};
 use std::ops::Range;
 
@@ -187,13 +188,19 @@ impl BucketStore {
         needle: W,
         hit: &mut dyn FnMut(u32, W),
     ) -> u64 {
-        let shape = (self.width, bucket_capacity(self.width) as u32);
         let mut visitor = OverflowVisitor {
             lines: self,
             needle,
             hit,
         };
-        W::probe_buckets(self.lines.items(), shape, probes, needle, &mut visitor)
+        W::run(ProbeBuckets {
+            lines: self.lines.items(),
+            width: self.width,
+            capacity: bucket_capacity(self.width) as u32,
+            probes,
+            needle,
+            visitor: &mut visitor,
+        })
     }
 
     pub(super) fn view<W>(&self, split: AddressSplit<W>) -> BucketTable<'_, W> {

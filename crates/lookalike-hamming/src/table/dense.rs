@@ -1,7 +1,9 @@
 //! The store of a table as bits ([`Layout::Dense`](super::super::layout::Layout)): as `kernel::dense` reads it.
 
 use super::super::code::Word;
-use super::super::kernel::{self, BitWriter, DENSE_GROUP, DENSE_PADDING, Dense, EntryRange};
+use super::super::kernel::{
+    self, BitWriter, DENSE_GROUP, DENSE_PADDING, Dense, EntryRange, LocateDense,
+};
 use super::super::shared_bytes::{SharedBytes, TableSection};
 use super::each_unit;
 use super::packed::LINE_STARTS;
@@ -143,7 +145,12 @@ impl DenseStore {
 
     pub(super) fn locate(&self, bucket: u32, xor_masks: &[u32], out: &mut [EntryRange]) {
         let view = self.view();
-        kernel::locate_dense(view, bucket, xor_masks, out);
+        kernel::run(LocateDense {
+            table: view,
+            bucket,
+            xor_masks,
+            out: &mut *out,
+        });
         for &range in out.iter() {
             let (first, last) = view.place(range);
             if range.count > 0 {

@@ -1,9 +1,10 @@
 //! The store of a table with entries back to back ([`Layout::PackedStore`](super::super::layout::Layout)).
 
 use super::super::code::Word;
-use super::super::kernel::{self, AddressSplit, EntryRange, PackedTable, ProbeLocations};
+use super::super::kernel::{self, EntryRange, ProbeLocations, ProbePacked};
 use super::super::shared_bytes::{SharedBytes, TableSection};
 use super::bucket::Runs;
+use super::single_probe::{AddressSplit, PackedTable};
 use super::{PADDING, append, each_unit};
 use std::ops::Range;
 
@@ -125,7 +126,13 @@ impl PackedStore {
         needle: W,
         hit: &mut dyn FnMut(u32, W),
     ) -> u64 {
-        W::probe_packed(self.entries.items(), self.width, located, needle, hit)
+        W::run(ProbePacked {
+            entries: self.entries.items(),
+            width: self.width,
+            probes: located,
+            needle,
+            hit,
+        })
     }
 
     pub(super) fn view<W>(&self, split: AddressSplit<W>) -> PackedTable<'_, W> {

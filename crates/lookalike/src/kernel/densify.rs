@@ -28,7 +28,7 @@ pub(crate) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
 fn densify_at(level: CpuLevel, out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
     assert!((1..=FEW).contains(&out.len()), "1 to 128 bins");
     #[cfg(target_arch = "x86_64")]
-    if level.kind() == CpuKind::Avx512 && std::is_x86_feature_detected!("avx512vbmi") {
+    if level.kind() >= CpuKind::Avx512 && std::is_x86_feature_detected!("avx512vbmi") {
         // SAFETY: this level, and the instructions beside it, were detected.
         return unsafe { x86::densify(out, bins, tries) };
     }

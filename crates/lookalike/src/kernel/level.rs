@@ -1,4 +1,7 @@
 //! Detection, once, of the vector instructions of this CPU.
+//!
+//! `lookalike` and `lookalike-hamming` have this file in common, the second by a link: neither depends on the other, and
+//! a crate for it alone would be one more to publish.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -6,13 +9,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CpuLevel(CpuKind);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Sets of instructions, each with all before it, but NEON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CpuKind {
+    /// Plain Rust.
     Portable,
     /// Part of every processor of its architecture, aarch64; only there.
     Neon,
+    /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
     Avx2,
+    /// AVX-512 F, BW, DQ and VL.
     Avx512,
+    /// AVX-512 VPOPCNTDQ.
+    Avx512Popcnt,
 }
 
 impl CpuKind {
@@ -22,6 +31,7 @@ impl CpuKind {
             Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Avx512Popcnt => "avx512-popcnt",
         }
     }
 }
@@ -41,6 +51,7 @@ impl CpuLevel {
             2 => Self(CpuKind::Neon),
             3 => Self(CpuKind::Avx2),
             4 => Self(CpuKind::Avx512),
+            5 => Self(CpuKind::Avx512Popcnt),
             _ => Self::PORTABLE.max_of_cpu(),
         }
     }
@@ -71,6 +82,9 @@ impl CpuLevel {
                 let wide = has!("avx512f") && has!("avx512bw") && has!("avx512dq");
                 if wide && has!("avx512vl") {
                     levels.push(Self(CpuKind::Avx512));
+                    if has!("avx512vpopcntdq") {
+                        levels.push(Self(CpuKind::Avx512Popcnt));
+                    }
                 }
             }
         }
@@ -78,9 +92,10 @@ impl CpuLevel {
     }
 
     /// The level without AVX-512, whose processors have AVX2 as well.
+    #[allow(dead_code, reason = "one of the two crates has no use for it")]
     pub(crate) const fn at_most_avx2(self) -> Self {
         match self.0 {
-            CpuKind::Avx512 => Self(CpuKind::Avx2),
+            CpuKind::Avx512 | CpuKind::Avx512Popcnt => Self(CpuKind::Avx2),
             _ => self,
         }
     }
@@ -90,7 +105,7 @@ impl CpuLevel {
     }
 }
 
-/// Uses the kernels of this level from now on, `portable`, `neon`, `avx2` or `avx512`, if this CPU has
+/// Uses the kernels of this level from now on, `portable`, `neon`, `avx2`, `avx512` or `avx512-popcnt`, if this CPU has
 /// them: for tests and measurements. Results do not depend on it.
 #[doc(hidden)]
 pub fn force_level(name: &str) -> bool {
@@ -106,64 +121,3 @@ pub fn force_level(name: &str) -> bool {
 pub fn level_name() -> &'static str {
     CpuLevel::current().kind().name()
 }
-
-/// Defines a function that runs a body compiled for the instructions of its [`CpuLevel`]: each body
-/// must be `#[inline(always)]`, so that it is compiled with the features of its caller.
-///
-/// NEON is part of aarch64, so that the compiler uses it for the portable body too; a body of its
-/// own is named where instructions help that it does not find.
-macro_rules! versions {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? {
-        portable: $portable:expr, avx2: $avx2:expr, avx512: $avx512:expr $(,)?
-    }) => {
-        $crate::kernel::level::versions! {
-            $(#[$meta])* $vis fn $name($($arg: $ty),*) $(-> $ret)? {
-                portable: $portable, neon: $portable, avx2: $avx2, avx512: $avx512,
-            }
-        }
-    };
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? {
-        portable: $portable:expr, neon: $neon:expr, avx2: $avx2:expr, avx512: $avx512:expr $(,)?
-    }) => {
-        $(#[$meta])*
-        #[inline]
-        #[cfg_attr(
-            target_arch = "x86_64",
-            expect(unsafe_code, reason = "calls code for instructions that were detected")
-        )]
-        $vis fn $name(level: $crate::kernel::CpuLevel, $($arg: $ty),*) $(-> $ret)? {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-                fn avx2($($arg: $ty),*) $(-> $ret)? {
-                    $avx2($($arg),*)
-                }
-                #[target_feature(
-                    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt"
-                )]
-                fn avx512($($arg: $ty),*) $(-> $ret)? {
-                    $avx512($($arg),*)
-                }
-                match level.kind() {
-                    $crate::kernel::level::CpuKind::Portable | $crate::kernel::level::CpuKind::Neon => {}
-                    $crate::kernel::level::CpuKind::Avx2 => {
-                        // SAFETY: a level above portable exists only where it was detected.
-                        return unsafe { avx2($($arg),*) };
-                    }
-                    $crate::kernel::level::CpuKind::Avx512 => {
-                        // SAFETY: as above.
-                        return unsafe { avx512($($arg),*) };
-                    }
-                }
-            }
-            #[cfg(target_arch = "aarch64")]
-            if level.kind() == $crate::kernel::level::CpuKind::Neon {
-                return $neon($($arg),*);
-            }
-            #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-            let _ = level;
-            $portable($($arg),*)
-        }
-    };
-}
-pub(crate) use versions;

@@ -1,6 +1,6 @@
 //! One part of a table: codes ordered by bucket, in separate lists of their low bits and the bits beside.
 
-use super::super::super::kernel::{self, WINDOW};
+use super::super::super::kernel::{self, NearWindows, WINDOW};
 use std::ops::Range;
 
 /// Division of a word that is scattered by its leading bits.
@@ -258,7 +258,14 @@ impl PartFinder {
         self.found.clear();
         self.heavy.clear();
         let (lows, found) = (part.lows, &mut self.found);
-        kernel::near_windows(&lows[..part.len()], lows, |at| at + 1, radius, 0, found);
+        kernel::run(NearWindows {
+            xs: &lows[..part.len()],
+            ys: lows,
+            window: |at| at + 1,
+            radius,
+            first: 0,
+            found: &mut *found,
+        });
         for &bucket in part.larger {
             let range = part.range(bucket as usize);
             if range.len() > 2 * HEAVY {
@@ -268,7 +275,14 @@ impl PartFinder {
             for beyond in (1 + WINDOW..range.len()).step_by(WINDOW) {
                 let (first, xs) = (range.start, range.start..range.end - beyond);
                 let window = move |at| first + at + beyond;
-                kernel::near_windows(&lows[xs], lows, window, radius, first, found);
+                kernel::run(NearWindows {
+                    xs: &lows[xs],
+                    ys: lows,
+                    window,
+                    radius,
+                    first,
+                    found: &mut *found,
+                });
             }
         }
         self.forget_heavy(part);
@@ -352,7 +366,14 @@ impl PartFinder {
         let last = windows.len() - 1;
         let window = move |at: usize| windows[buckets[at] as usize & last] as usize;
         let found = &mut self.found;
-        kernel::near_windows(xs, other.lows, window, radius, run.start, found);
+        kernel::run(NearWindows {
+            xs,
+            ys: other.lows,
+            window,
+            radius,
+            first: run.start,
+            found,
+        });
     }
 
     /// Compares a bucket with the codes of another that the first window leaves out.
@@ -371,7 +392,14 @@ impl PartFinder {
         }
         for from in (theirs.start + WINDOW..theirs.end).step_by(WINDOW) {
             let (first, xs) = (mine.start, &part.lows[mine.clone()]);
-            kernel::near_windows(xs, other.lows, |_| from, radius, first, &mut self.found);
+            kernel::run(NearWindows {
+                xs,
+                ys: other.lows,
+                window: |_| from,
+                radius,
+                first,
+                found: &mut self.found,
+            });
         }
     }
 

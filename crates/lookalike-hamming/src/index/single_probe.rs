@@ -1,0 +1,180 @@
+//! Tables that a query probes once each: all its probes as one loop.
+//!
+//! Where a table tolerates no error, a query has one probe of it, and the bookkeeping of a stream of tasks (`index`) would
+//! cost more than the probe. Here a few queries at a time, a *wave*, pass three stages: their buckets are numbered and asked
+//! for; what lies behind these (entries of packed tables, what does not fit a line) is asked for; entries are compared. A
+//! stage of one wave is made while the memory that the next stage of the wave before needs is on its way.
+//!
+//! The loop is a [`Kernel`] as a whole, so that its stages are made of the instructions of the processor: a call for each of
+//! twenty probes would cost as much as the probe.
+
+use super::super::code::Integer;
+use super::super::kernel::{Kernel, ScanLine, ScanPacked, ScanRun, Vector, each_hit};
+use super::super::table::{AddressSplit, SingleProbeTable};
+
+/// Probes of a wave, at most: as many lines as a processor fetches at a time, or twice that.
+const WAVE: usize = 32;
+
+/// Receiver of what is found: number of the query, code, distance.
+pub(in super::super) type Found<'v, W> = &'v mut dyn FnMut(usize, W, u32);
+
+/// A search of 1 to [`MOST_TABLES`](super::super::table::MOST_TABLES) tables that a query probes once each. Returns how many entries were compared. What is found for
+/// one query comes together.
+pub(in super::super) struct SingleProbeSearch<'a, 'v, W, T> {
+    pub(in super::super) tables: &'a [T],
+    pub(in super::super) queries: &'a [W],
+    pub(in super::super) radius: u32,
+    pub(in super::super) found: Found<'v, W>,
+}
+
+impl<W: Integer, T: SingleProbeTable<W>> Kernel<W> for SingleProbeSearch<'_, '_, W, T> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<V: Vector<W>>(self, vector: V) -> u64 {
+        let mut pipeline = ProbePipeline {
+            tables: self.tables,
+            queries: self.queries,
+            radius: self.radius,
+            per_wave: WAVE / self.tables.len(),
+            buckets: [[0; WAVE]; 3],
+            places: [[T::Place::default(); WAVE]; 2],
+        };
+        let mut compared = 0;
+        for wave in 0..self.queries.len().div_ceil(pipeline.per_wave) + 2 {
+            pipeline.prefetch(vector, wave);
+            if let Some(before) = wave.checked_sub(1) {
+                pipeline.locate(before);
+            }
+            if let Some(before) = wave.checked_sub(2) {
+                compared += pipeline.compare(vector, before, self.found);
+            }
+        }
+        compared
+    }
+}
+
+/// The probes on their way: those of three waves, which follow one another.
+struct ProbePipeline<'a, W, T: SingleProbeTable<W>> {
+    tables: &'a [T],
+    queries: &'a [W],
+    radius: u32,
+    /// Queries of a wave.
+    per_wave: usize,
+    buckets: [[u32; WAVE]; 3],
+    places: [[T::Place; WAVE]; 2],
+}
+
+impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
+    /// The queries of a wave; none behind the last.
+    #[inline(always)]
+    fn queries(&self, wave: usize) -> &'a [W] {
+        let start = (wave * self.per_wave).min(self.queries.len());
+        &self.queries[start..self.queries.len().min(start + self.per_wave)]
+    }
+
+    /// The first stage.
+    #[inline(always)]
+    fn prefetch<V: Vector<W>>(&mut self, vector: V, wave: usize) {
+        let mut at = 0;
+        for &query in self.queries(wave) {
+            for table in self.tables {
+                let bucket = vector.extract(query, table.split().address).above(0) as u32;
+                table.prefetch(bucket);
+                self.buckets[wave % 3][at] = bucket;
+                at += 1;
+            }
+        }
+    }
+
+    /// The second stage.
+    #[inline(always)]
+    fn locate(&mut self, wave: usize) {
+        let mut at = 0;
+        for _ in self.queries(wave) {
+            for table in self.tables {
+                self.places[wave % 2][at] = table.locate(self.buckets[wave % 3][at]);
+                at += 1;
+            }
+        }
+    }
+
+    /// The third stage.
+    #[inline(always)]
+    fn compare<V: Vector<W>>(&self, vector: V, wave: usize, found: Found<'_, W>) -> u64 {
+        let (mut compared, mut at) = (0, 0);
+        for (number, &query) in self.queries(wave).iter().enumerate() {
+            for (earlier, table) in self.tables.iter().enumerate() {
+                let (bucket, place) = (self.buckets[wave % 3][at], self.places[wave % 2][at]);
+                at += 1;
+                let width = table.width();
+                let needle = vector.extract(query, table.split().rest);
+                let mut part = 0;
+                while let Some(run) = table.run(bucket, place, part) {
+                    part += 1;
+                    compared += run.count as u64;
+                    let entries = ScanPacked {
+                        bytes: run.bytes,
+                        width,
+                        count: run.count,
+                        needle,
+                        radius: self.radius,
+                    };
+                    let hits = match run.bytes.as_array() {
+                        _ if !T::IN_CACHE_LINES => {
+                            let place = run.place;
+                            ScanRun { place, entries }.run(vector)
+                        }
+                        Some(line) => ScanLine::new(line, entries).run(vector),
+                        // Few, which begin anywhere in their line: a vector would reach into the next.
+                        None => ScanPacked {
+                            bytes: &run.bytes[run.place..],
+                            ..entries
+                        }
+                        .run(vector),
+                    };
+                    if hits != 0 {
+                        let probe = SingleProbe {
+                            query,
+                            number: wave * self.per_wave + number,
+                            bucket,
+                            table,
+                            earlier: &self.tables[..earlier],
+                        };
+                        probe.emit(vector, hits, &run.bytes[run.place..], found);
+                    }
+                }
+            }
+        }
+        compared
+    }
+}
+
+/// A probe that finds something.
+struct SingleProbe<'a, W, T> {
+    query: W,
+    number: usize,
+    bucket: u32,
+    table: &'a T,
+    /// The tables before that one.
+    earlier: &'a [T],
+}
+
+impl<W: Integer, T: SingleProbeTable<W>> SingleProbe<'_, W, T> {
+    /// Emits the entries of `run` that are hits, but for those that an earlier table finds.
+    #[inline(always)]
+    fn emit<V: Vector<W>>(self, vector: V, hits: u64, run: &[u8], found: Found<'_, W>) {
+        let AddressSplit { address, rest } = self.table.split();
+        let width = self.table.width();
+        let bucket = vector.deposit(W::joined(self.bucket.into(), W::ZERO, 0), address);
+        for at in each_hit(hits) {
+            let entry = W::read_at(run, at * width, width);
+            let word = bucket | vector.deposit(entry, rest);
+            let apart = word ^ self.query;
+            let finds = |table: &T| apart & table.split().address == W::ZERO;
+            if !self.earlier.iter().any(finds) {
+                found(self.number, word, apart.ones());
+            }
+        }
+    }
+}

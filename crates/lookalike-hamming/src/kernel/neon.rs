@@ -1,0 +1,97 @@
+//! Sixteen words of NEON.
+//!
+//! NEON counts the ones of bytes. The counts of sixteen 64-bit words are brought together by pairwise
+//! additions, eight bytes to one in three rounds, so that sixteen words end as one vector of sixteen
+//! counts, and one comparison judges them all.
+
+use super::super::code::Integer;
+use super::vector::Vector;
+use std::arch::aarch64::*;
+
+/// The instructions of NEON.
+#[derive(Clone, Copy)]
+pub(super) struct Neon(());
+
+impl Neon {
+    /// # Safety
+    ///
+    /// The processor has NEON, which is part of aarch64.
+    #[inline(always)]
+    pub(super) unsafe fn new() -> Self {
+        Self(())
+    }
+
+    /// One bit of each byte that is all ones, the first byte lowest.
+    #[inline(always)]
+    fn bits(self, bytes: uint8x16_t) -> u64 {
+        // SAFETY: a value of this type is the proof that the instructions are there.
+        unsafe {
+            let places = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
+            let kept = vandq_u8(bytes, places);
+            let low = vaddv_u8(vget_low_u8(kept));
+            let high = vaddv_u8(vget_high_u8(kept));
+            u64::from(low) | u64::from(high) << 8
+        }
+    }
+}
+
+const LANES: usize = 16;
+
+impl Vector<u64> for Neon {
+    /// Two words a register. Needles have the same word in all.
+    type Lanes = [uint64x2_t; LANES / 2];
+    const LANES: usize = LANES;
+    const WIDE: bool = false;
+    const PARTS: bool = true;
+
+    #[inline(always)]
+    fn splat(self, word: u64) -> Self::Lanes {
+        // SAFETY: NEON is there.
+        [unsafe { vdupq_n_u64(word) }; LANES / 2]
+    }
+
+    #[inline(always)]
+    fn load(self, words: &[u64]) -> Self::Lanes {
+        let mut room = [0; LANES];
+        let whole = words.first_chunk().unwrap_or_else(|| {
+            room[..words.len()].copy_from_slice(words);
+            &room
+        });
+        let mut lanes = self.splat(0);
+        for (lane, pair) in lanes.iter_mut().zip(whole.as_chunks::<2>().0) {
+            // SAFETY: a pair is 16 bytes.
+            *lane = unsafe { vld1q_u64(pair.as_ptr()) };
+        }
+        lanes
+    }
+
+    #[inline(always)]
+    fn packed_lanes(_: usize, left: usize) -> usize {
+        left.min(LANES)
+    }
+
+    #[inline(always)]
+    fn load_packed(self, bytes: &[u8], width: usize, count: usize) -> Self::Lanes {
+        let mut words = [0; LANES];
+        for (at, word) in words[..count].iter_mut().enumerate() {
+            *word = u64::read_at(bytes, at * width, width);
+        }
+        self.load(&words)
+    }
+
+    #[inline(always)]
+    fn near(self, lanes: Self::Lanes, needles: Self::Lanes, radius: u32) -> u64 {
+        // SAFETY: NEON is there.
+        unsafe {
+            let mut counts = [vdupq_n_u8(0); LANES / 2];
+            for (at, count) in counts.iter_mut().enumerate() {
+                *count = vcntq_u8(vreinterpretq_u8_u64(veorq_u64(lanes[at], needles[at])));
+            }
+            let [a, b, c, d, e, f, g, h] = counts;
+            let (ab, cd) = (vpaddq_u8(a, b), vpaddq_u8(c, d));
+            let (ef, gh) = (vpaddq_u8(e, f), vpaddq_u8(g, h));
+            let counts = vpaddq_u8(vpaddq_u8(ab, cd), vpaddq_u8(ef, gh));
+            self.bits(vcleq_u8(counts, vdupq_n_u8(radius.min(64) as u8)))
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Words whose bits are put in another order.
+
+use super::super::code::Integer;
+use super::vector::{Kernel, Vector};
+
+/// Writes for each of `words` its bits under `address` above the others to `out`, which is as long.
+#[derive(Debug)]
+pub struct Permute<'a, W> {
+    /// The words.
+    pub words: &'a [W],
+    /// The bits that go to the top.
+    pub address: W,
+    /// Room for as many words.
+    pub out: &'a mut [W],
+}
+
+impl<W: Integer> Kernel<W> for Permute<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<W>>(self, vector: V) {
+        let rest_bits = W::BITS - self.address.ones();
+        for (&word, out) in self.words.iter().zip(self.out) {
+            let bucket = vector.extract(word, self.address).above(0);
+            *out = W::joined(bucket, vector.extract(word, !self.address), rest_bits);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The kernels that work on other words than codes: items of a filter, halves of codes. AVX-512 has forms of its own for them.
+
+use super::dispatch::run;
+use super::vector::{Kernel, Vector};
+
+/// Appends what the owners wrote to the items that are marked in the words of their stretch, a power of two of them.
+///
+/// # Panics
+///
+/// When the number of words is no power of two.
+pub(in super::super) fn select_members<const BLOOM: bool>(
+    words: &[u64],
+    items: &[u64],
+    out: &mut Vec<u32>,
+) {
+    assert!(words.len().is_power_of_two());
+    let before = out.len();
+    out.resize(before + items.len(), 0);
+    let room = &mut out[before..];
+    let kept = run(SelectMembers::<BLOOM> { words, items, room });
+    out.truncate(before + kept);
+}
+
+/// See [`Vector::select_members`].
+pub(super) struct SelectMembers<'a, const BLOOM: bool> {
+    pub(super) words: &'a [u64],
+    pub(super) items: &'a [u64],
+    pub(super) room: &'a mut [u32],
+}
+
+impl<const BLOOM: bool> Kernel<u64> for SelectMembers<'_, BLOOM> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<V: Vector<u64>>(self, vector: V) -> usize {
+        vector.select_members::<BLOOM>(self.words, self.items, self.room)
+    }
+}
+
+/// Compares each of `xs` with the sixteen words of `ys` from `window` of its position on. Appends the positions of those
+/// within `radius`; to that of the one in `xs`, `first` is added.
+pub(in super::super) struct NearWindows<'a, F> {
+    pub(in super::super) xs: &'a [u32],
+    pub(in super::super) ys: &'a [u32],
+    pub(in super::super) window: F,
+    pub(in super::super) radius: u32,
+    pub(in super::super) first: usize,
+    pub(in super::super) found: &'a mut Vec<(u32, u32)>,
+}
+
+impl<F: Fn(usize) -> usize + Copy> Kernel<u64> for NearWindows<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<u64>>(self, vector: V) {
+        let lists = (self.xs, self.ys);
+        vector.near_windows(lists, self.window, self.radius, self.first, self.found);
+    }
+}

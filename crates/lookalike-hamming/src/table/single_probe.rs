@@ -1,0 +1,189 @@
+//! Tables as a search sees them that probes each of them once.
+
+use super::super::code::Integer;
+use super::super::kernel::{CacheLine, prefetch, prefetch_overflow, prefetch_run};
+
+/// Most tables that are searched so.
+pub(in super::super) const MOST_TABLES: usize = 20;
+/// Entries that are compared at a time.
+const TOGETHER: usize = 64;
+
+/// Division of a code into the bits that number its bucket and those that are stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct AddressSplit<W> {
+    pub(in super::super) address: W,
+    pub(in super::super) rest: W,
+}
+
+/// Some entries of a bucket, at most 64: so many from a place of some bytes on.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct EntryRun<'a> {
+    pub(in super::super) bytes: &'a [u8],
+    pub(in super::super) place: usize,
+    pub(in super::super) count: usize,
+}
+
+/// A table that is searched so.
+pub(in super::super) trait SingleProbeTable<W>: Copy + Default {
+    /// True if the first run of a bucket is a cache line.
+    const IN_CACHE_LINES: bool;
+    /// Place of the entries of a bucket, once that is known.
+    type Place: Copy + Default;
+
+    /// Division of codes into address and stored bits.
+    fn split(&self) -> AddressSplit<W>;
+    /// Bytes of an entry.
+    fn width(&self) -> usize;
+    /// Asks for the memory of a bucket.
+    fn prefetch(&self, bucket: u32);
+    /// Looks at a bucket that was asked for, and asks for what lies behind it.
+    fn locate(&self, bucket: u32) -> Self::Place;
+    /// The runs of a bucket by their numbers from zero on; `None` behind the last.
+    fn run(&self, bucket: u32, place: Self::Place, number: usize) -> Option<EntryRun<'_>>;
+}
+
+/// A table with a line for each bucket.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct BucketTable<'a, W> {
+    pub(in super::super) split: AddressSplit<W>,
+    pub(in super::super) lines: &'a [CacheLine],
+    /// Overflow of the buckets, as the module `stored` says.
+    pub(in super::super) overflow: &'a [u8],
+    /// Bytes of an entry.
+    pub(in super::super) width: usize,
+    /// Entries of a line.
+    pub(in super::super) capacity: u32,
+    /// Unit of an overflow place, in bytes.
+    pub(in super::super) unit: usize,
+}
+
+impl<'a, W> BucketTable<'a, W> {
+    /// Place of the overflow of a bucket; the beginning where there is none.
+    #[inline(always)]
+    fn overflow_place(&self, tail: u32) -> usize {
+        tail.saturating_sub(self.capacity + 1) as usize * self.unit
+    }
+
+    /// The entries of a bucket that its line does not hold, and how many these are.
+    fn overflow_entries(&self, tail: u32) -> (&'a [u8], usize) {
+        let list = self.overflow.get(self.overflow_place(tail)..);
+        let (count, entries) = list
+            .and_then(<[u8]>::split_first_chunk)
+            .unwrap_or((&[0; 4], &[]));
+        let count = u32::from_le_bytes(*count).saturating_sub(self.capacity);
+        // A damaged file may tell of more than there is; whole ones never do.
+        let most = entries.len() / self.width.max(1);
+        (entries, (count as usize).min(most))
+    }
+}
+
+impl<W: Integer> SingleProbeTable<W> for BucketTable<'_, W> {
+    const IN_CACHE_LINES: bool = true;
+    type Place = ();
+
+    #[inline(always)]
+    fn split(&self) -> AddressSplit<W> {
+        self.split
+    }
+
+    #[inline(always)]
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, bucket: u32) {
+        prefetch(self.lines, bucket as usize);
+    }
+
+    #[inline(always)]
+    fn locate(&self, bucket: u32) {
+        let tail = self.lines[bucket as usize].tail();
+        prefetch_overflow(self.overflow, self.overflow_place(tail));
+    }
+
+    #[inline(always)]
+    fn run(&self, bucket: u32, (): (), number: usize) -> Option<EntryRun<'_>> {
+        let line = &self.lines[bucket as usize];
+        let tail = line.tail();
+        let Some(number) = number.checked_sub(1) else {
+            return Some(EntryRun {
+                bytes: &line.0,
+                place: 0,
+                count: tail.min(self.capacity) as usize,
+            });
+        };
+        if tail <= self.capacity {
+            return None;
+        }
+        let (bytes, count) = self.overflow_entries(tail);
+        part_of(bytes, 0, count, self.width, number)
+    }
+}
+
+/// A table with entries back to back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct PackedTable<'a, W> {
+    pub(in super::super) split: AddressSplit<W>,
+    /// Rank of the first entry of each bucket, and of the end.
+    pub(in super::super) starts: &'a [[u8; 4]],
+    /// With eight bytes more.
+    pub(in super::super) entries: &'a [u8],
+    /// Bytes of an entry.
+    pub(in super::super) width: usize,
+}
+
+impl<W: Integer> SingleProbeTable<W> for PackedTable<'_, W> {
+    const IN_CACHE_LINES: bool = false;
+    /// Of the first entry, and how many there are.
+    type Place = (usize, usize);
+
+    #[inline(always)]
+    fn split(&self) -> AddressSplit<W> {
+        self.split
+    }
+
+    #[inline(always)]
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, bucket: u32) {
+        prefetch(self.starts, bucket as usize);
+        // In the next line now and then.
+        prefetch(self.starts, bucket as usize + 1);
+    }
+
+    #[inline(always)]
+    fn locate(&self, bucket: u32) -> (usize, usize) {
+        let rank = |at: usize| u32::from_le_bytes(self.starts[at]) as usize;
+        let first = rank(bucket as usize);
+        let count = rank(bucket as usize + 1).saturating_sub(first);
+        let place = first * self.width;
+        prefetch_run(self.entries, place, count, self.width);
+        (place, count)
+    }
+
+    #[inline(always)]
+    fn run(&self, _: u32, (place, count): (usize, usize), number: usize) -> Option<EntryRun<'_>> {
+        part_of(self.entries, place, count, self.width, number)
+    }
+}
+
+/// The entries of a list that are compared as its `number`-th part.
+#[inline(always)]
+fn part_of(
+    bytes: &[u8],
+    place: usize,
+    count: usize,
+    width: usize,
+    number: usize,
+) -> Option<EntryRun<'_>> {
+    let before = number * TOGETHER;
+    (before < count).then(|| EntryRun {
+        bytes,
+        place: place + before * width,
+        count: (count - before).min(TOGETHER),
+    })
+}
