@@ -9,7 +9,7 @@ use super::windows::near_one_by_one;
 
 /// Instructions that work on some words at a time.
 ///
-/// A value is the proof that the processor has them: only [`run`](super::run) makes one, from the level that was detected. So
+/// A value is the proof that the processor has them: only `run` makes one, from the level that was detected. So
 /// all that is written over vectors is safe code; `unsafe` stands around single instructions, and where a value is made.
 ///
 /// Methods are always inlined, and so must be what calls them, up to the function that is compiled for the instructions: the
@@ -66,7 +66,7 @@ pub trait Vector<W: Integer>: Copy {
     // Three kernels are other algorithms where eight words can be gathered from anywhere in the memory: AVX-512 has forms of
     // its own for them.
 
-    /// Compares the entries of a table as bits, in any order; see [`ProbeDense`](super::ProbeDense).
+    /// Compares the entries of a table as bits, in any order; see `ProbeDense`.
     #[inline(always)]
     fn probe_dense(
         self,
