@@ -494,6 +494,6 @@ mod tests {
             .iter()
             .filter_map(|parameter| parameter["name"].as_str())
             .collect();
-        assert_eq!(names, ["name", "radius", "scheme"]);
+        assert_eq!(names, ["name", "lengths", "pairs", "radius", "scheme"]);
     }
 }
