@@ -122,10 +122,12 @@ fn is_complete(out: &Path, reference: &Reference) {
     assert!(out.join("run.json").exists());
 }
 
-/// Starts jobs, kills the i-th when `moment(i)` comes, resumes each, until `kills` of them were hit while running.
-fn kill_and_resume(kills: usize, test: &str, moment: impl Fn(usize, &Path, &mut Child)) {
+/// Starts jobs, kills the i-th when `moment(i, pace)` comes, resumes each, until `kills` of them were hit while running.
+///
+/// `pace` is the share of the reference's time that jobs take now: it falls with each job that ended before it was killed.
+fn kill_and_resume(kills: usize, test: &str, moment: impl Fn(usize, f64, &Path, &mut Child)) {
     let reference = reference();
-    let (mut hit, mut attempts) = (0, 0);
+    let (mut hit, mut attempts, mut pace) = (0, 0, 1.0);
     while hit < kills {
         attempts += 1;
         assert!(
@@ -137,8 +139,11 @@ fn kill_and_resume(kills: usize, test: &str, moment: impl Fn(usize, &Path, &mut 
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        moment(attempts, &out, &mut child);
-        hit += usize::from(kill(child));
+        moment(attempts, pace, &out, &mut child);
+        match kill(child) {
+            true => hit += 1,
+            false => pace *= 0.8,
+        }
         nothing_is_half(&out, reference);
         if !out.join("run.json").exists() {
             job(&reference.input, &out, &["--resume"]).succeed();
@@ -151,8 +156,8 @@ fn kill_and_resume(kills: usize, test: &str, moment: impl Fn(usize, &Path, &mut 
 #[test]
 fn killed_at_any_moment() {
     let took = reference().took;
-    kill_and_resume(16, "moment", |attempt, _, _| {
-        sleep(took.mul_f64((attempt % 16) as f64 / 16.0))
+    kill_and_resume(16, "moment", |attempt, pace, _, _| {
+        sleep(took.mul_f64(pace * (attempt % 16) as f64 / 16.0))
     });
 }
 
@@ -160,9 +165,9 @@ fn killed_at_any_moment() {
 #[test]
 fn killed_while_results_are_written() {
     let left = reference().took.mul_f64(0.5);
-    kill_and_resume(12, "writing", |attempt, out, child| {
+    kill_and_resume(12, "writing", |attempt, pace, out, child| {
         wait_for(&out.join(".lookalike/decided.bin"), child);
-        sleep(left.mul_f64((attempt % 12) as f64 / 12.0));
+        sleep(left.mul_f64(pace * (attempt % 12) as f64 / 12.0));
     });
 }
 
