@@ -1,4 +1,4 @@
-//! What one worker makes of one chunk, in memory and in the log of what was read.
+//! The rows that one worker makes of one chunk, in memory and in the log of a scan.
 
 use std::io::{self, Read};
 

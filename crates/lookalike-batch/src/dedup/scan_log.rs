@@ -1,4 +1,4 @@
-//! What was read so far, on disk: a job that is killed while it reads goes on behind the last segment that is whole.
+//! The log of a scan, on disk: a job that is killed while it reads goes on behind the last segment that is whole.
 //!
 //! One file, `scanned.bin`, to which batches are added as they are collected, in the order of the input. Little-endian:
 //!

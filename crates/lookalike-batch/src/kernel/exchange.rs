@@ -1,4 +1,4 @@
-//! What machines of a spread deduplication hand to each other, and what each does with whole buckets.
+//! The exchange between machines of a distributed deduplication, and the work of each on whole buckets.
 //!
 //! ```text
 //! pack       documents: their classes, ids and keys, each for the bucket that it belongs to       DocumentPacker
@@ -126,7 +126,7 @@ impl DocumentPacker {
     }
 }
 
-/// What whole buckets of documents give.
+/// Edges and counts of whole buckets of documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupedDocuments {
     /// Number of ids.
