@@ -12,7 +12,7 @@
 //! settle      the classes that such edges connect: who survives, who joins whom                KernelWorker::settle
 //! ```
 //!
-//! Rows travel between machines packed, in these steps: [`DocumentPacker`], [`DedupKernel::group`],
+//! In these steps rows travel between machines packed: [`DocumentPacker`], [`DedupKernel::group`],
 //! [`DedupKernel::promising`], [`DedupKernel::members`]. There a class has a number before it has a rank, some bits of its hash.
 //!
 //! Components of edges are pieces of work, never the answer. Whoever is similar to another class is connected with it, and the decision on a
