@@ -106,7 +106,7 @@ fn chunk_factor(chunkings: &[Chunking]) -> u64 {
 /// Part of a job's memory that is for documents in hand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentMemory<'a> {
-    /// Where documents come from, for messages.
+    /// Sources of the documents, for messages.
     inputs: Option<&'a Inputs>,
     limit: u64,
     fixed: u64,

@@ -57,6 +57,9 @@ pub use dedup::collection::directory::{
 pub use dedup::collection::error::CollectionError;
 pub use dedup::collection::manifest::CollectionSetting;
 pub use dedup::collection_job::CollectionSummary;
+pub use dedup::counts::{
+    CollectionUse, ComparisonCounts, DecisionCounts, InputCounts, LargestCluster, WrittenBytes,
+};
 pub use dedup::decided::{DedupCluster, DedupDecisions, DedupPair};
 pub use dedup::decision::DocumentDecision;
 pub use dedup::given::DocumentDedup;
@@ -66,10 +69,7 @@ pub use dedup::pair_test::{PairTest, TestOutcome};
 pub use dedup::paragraphs::{ParagraphCounts, ParagraphRecords, ParagraphSplit};
 pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::saved::SavedDecisions;
-pub use dedup::summary::{
-    BelowPair, BelowThreshold, CollectionUse, ComparisonCounts, DecisionCounts, DedupSummary,
-    InputCounts, LargestCluster, WrittenBytes,
-};
+pub use dedup::summary::{BelowPair, BelowThreshold, DedupSummary};
 pub use document_memory::{DocumentUse, ensure_documents_fit};
 pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
@@ -82,12 +82,13 @@ pub use fingerprints::join::{
 pub use links::job::{LinkInversion, LinkSource, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
-pub use output_dir::{IfExists, JobProgress, OutputOptions, SPOOL, remove_unfinished};
+pub use output_dir::{IfExists, JobProgress, OutputOptions, remove_unfinished};
 pub use settings::{
     DistanceFor, JobLimits, JobSettings, KeepRule, KeepRules, Method, PairList, PairScope,
     RecordOrder, RepeatedIds,
 };
 pub use skipped::{LossExtent, SkippedRow, SkippedRows};
+pub use spill::SPOOL;
 pub use terms::{TermTable, TermsSummary};
 
 /// The example of the README, as a test.

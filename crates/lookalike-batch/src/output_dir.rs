@@ -20,6 +20,7 @@ use crate::contents::{self, CONTENTS};
 use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, NEW};
 use crate::skipped::SKIPPED_FILES;
+use crate::spill::SPOOL;
 
 /// Rule for results that are already there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,10 +95,6 @@ pub(crate) struct JobIdentity {
     pub(crate) settings: String,
     pub(crate) input: String,
 }
-
-/// Prefix of the names of folders for temporary files. Those of jobs that were killed are removed by the next job in the
-/// same output folder.
-pub const SPOOL: &str = "spool.tmp-";
 
 /// In [`STATE`]: which job is at work.
 const JOB: &str = "job.json";

@@ -15,8 +15,8 @@ use lookalike::scheme::{
 };
 use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::{
-    BoilerplateLearner, DistanceFor, JobLimits, JobSettings, LossLimit, LossPolicy, Method,
-    PairScope, PairTest, SkippedRow,
+    BoilerplateLearner, DistanceFor, JobLimits, JobSettings, KeepRules, LossLimit, LossPolicy,
+    Method, PairScope, PairTest, SkippedRow,
 };
 use lookalike_corpus::{
     Category, Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField,
@@ -120,6 +120,12 @@ impl LossArguments {
             _ => Ok(()),
         }
     }
+}
+
+/// The field that a survivor rule reads.
+pub(crate) fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failure> {
+    let rule = keep.field_rule().map(|rule| rule.to_string().parse());
+    Ok(rule.transpose()?)
 }
 
 impl InputArguments {
@@ -752,7 +758,7 @@ impl SchemeArguments {
 /// Method of finding candidates, and bounds of what counts as near.
 #[derive(Args)]
 pub(crate) struct MethodArguments {
-    /// How candidates are found: allpairs, minhash, simhash, copies, ...
+    /// Method that finds candidates: allpairs, minhash, simhash, copies, ...
     ///
     /// allpairs finds every pair. copies finds exact copies only. oph, b-bit, minhash, supershingle, simhash, henzinger, mod-p, winnow,
     /// i-match and buckets may miss pairs; whatever they propose is verified.

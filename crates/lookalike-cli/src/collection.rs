@@ -12,10 +12,11 @@ use lookalike_corpus::InputOptions;
 
 use crate::arguments::{
     InputArguments, MethodArguments, RunArguments, SchemeArguments, ScopeArguments, TestArguments,
+    order_field,
 };
 use crate::console::{self, Console};
-use crate::dedup::{order_field, results_of};
 use crate::failure::Failure;
+use crate::kept_documents::kept_documents;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -164,7 +165,7 @@ impl CollectArguments {
             false => None,
         };
         let spool = self.run.spool(self.folder.clone())?;
-        let paths: Vec<OsString> = self.input.inputs.iter().flat_map(results_of).collect();
+        let paths: Vec<OsString> = self.input.inputs.iter().flat_map(kept_documents).collect();
         refuse_collections(&paths)?;
         let inputs =
             self.input

@@ -9,18 +9,18 @@ use lookalike_batch::{
     Method, OutputOptions, PairList, RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
-    Compression, InputOptions, Inputs, OrderField, OutputFolder, OutputFormat, PROGRAM,
-    SUMMARY_FILE, Source, Transfer,
+    Compression, InputOptions, Inputs, OutputFolder, OutputFormat, Source, Transfer,
 };
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
-    ScopeArguments, TestArguments, command_line, output_format,
+    ScopeArguments, TestArguments, command_line, order_field, output_format,
 };
 use crate::collection::{JobCollections, refuse_collections, remove_unless_used};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::kept_documents::kept_documents;
 use crate::program::DocumentJob;
 use crate::size;
 
@@ -125,7 +125,7 @@ pub(crate) struct DedupArguments {
 
     /// Go on with a job that was interrupted
     ///
-    /// What it had read up to its last checkpoint, or decided, is taken over. The inputs must be the same, byte for byte.
+    /// The records it had read up to its last checkpoint, and its decisions, are taken over. The inputs must be the same, byte for byte.
     #[arg(long, conflicts_with = "overwrite", help_heading = "Output")]
     resume: bool,
 
@@ -151,12 +151,6 @@ fn compression(text: &str) -> Result<Compression, String> {
         "zst" => Ok(Compression::Zstd),
         _ => Err(format!("unknown compression {text:?}: use none, gz or zst")),
     }
-}
-
-/// The field that a survivor rule reads.
-pub(crate) fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failure> {
-    let rule = keep.field_rule().map(|rule| rule.to_string().parse());
-    Ok(rule.transpose()?)
 }
 
 impl DedupArguments {
@@ -274,7 +268,7 @@ impl DedupArguments {
             .against
             .iter()
             .filter(|path| !DocumentCollection::is_in(Path::new(path)));
-        let against: Vec<OsString> = read.flat_map(results_of).collect();
+        let against: Vec<OsString> = read.flat_map(kept_documents).collect();
         let mut all = match against.is_empty() {
             true => Inputs {
                 sources: Vec::new(),
@@ -296,29 +290,6 @@ impl DedupArguments {
         all.sources.extend(new.sources);
         all.skips.extend(new.skips);
         Ok((all, count))
-    }
-}
-
-/// Part of a folder of results that is read where its kept documents are asked for.
-#[derive(serde::Deserialize)]
-struct KeptView {
-    program: String,
-    kept_in: Vec<String>,
-}
-
-/// The kept documents of an earlier result, or the path itself.
-pub(crate) fn results_of(path: &OsString) -> Vec<OsString> {
-    let folder = Path::new(path);
-    let summary = std::fs::read(folder.join(SUMMARY_FILE)).ok();
-    let kept = summary.and_then(|text| serde_json::from_slice::<KeptView>(&text).ok());
-    match kept.filter(|kept| kept.program == PROGRAM) {
-        Some(kept) => {
-            let paths = kept.kept_in.iter().map(|name| folder.join(name));
-            // Of files there is a folder only if one was kept.
-            let there = paths.filter(|path| path.exists());
-            there.map(PathBuf::into_os_string).collect()
-        }
-        None => vec![path.clone()],
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct JoinArguments {
 }
 
 impl JoinArguments {
-    /// What is F and what is Q.
+    /// The inputs that are F, and those that are Q.
     fn sides(&self) -> Result<(&[OsString], &[OsString]), Failure> {
         match (self.collections.as_slice(), self.queries.as_slice()) {
             (f @ [_], []) => Ok((f, &[])),

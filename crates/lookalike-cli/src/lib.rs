@@ -28,6 +28,7 @@ mod fingerprint;
 mod index;
 mod interrupt;
 mod join;
+mod kept_documents;
 mod links;
 mod machine;
 mod merge;

@@ -19,7 +19,7 @@ pub(crate) struct RequestContent {
     pub(crate) place: ContentPlace,
 }
 
-/// What is told of a document beside its content, for those that it is compared with.
+/// Facts about a document beside its content that decide with which others it is compared.
 #[derive(Debug, Default)]
 pub(crate) struct ContentPlace {
     pub(crate) category: Option<String>,

@@ -1,4 +1,4 @@
-//! What schemes rest on beside their texts, held by collections: read once, and shared by all workers.
+//! State of schemes beside their texts, such as tables of terms, held by collections: read once, and shared by all workers.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ const TERMS: &str = "terms";
 /// Schemes whose tables stay in memory.
 const MOST: usize = 16;
 
-/// What a scheme rests on.
+/// State that a scheme rests on.
 #[derive(Debug, Default)]
 pub(crate) struct SchemeState {
     pub(crate) terms: Option<Arc<Terms>>,
@@ -95,7 +95,7 @@ pub(crate) fn sent_parts(
 pub(crate) struct SchemeStates(Mutex<Vec<(SchemeId, Arc<SchemeState>)>>);
 
 impl SchemeStates {
-    /// What the scheme of a collection rests on; `None` where that is its text alone.
+    /// State of the scheme of a collection; `None` where its text is all.
     pub(crate) fn of(
         &self,
         collection: &Collection,

@@ -65,7 +65,7 @@ pub(crate) struct SketchCache {
     longest: usize,
     /// Memory that one text may take.
     most: usize,
-    /// What the scheme of the collection at hand rests on.
+    /// State of the scheme of the collection at hand.
     state: Option<Arc<SchemeState>>,
 }
 

@@ -13,14 +13,13 @@ use crate::document::{ContentKey, StoredDocument, StoredParagraph};
 use crate::engine::{CollectionEngine, CollectionStats, RecoveryReport, WriteRequest};
 use crate::error::{Result, StoreError};
 use crate::log::MAX_PAYLOAD_BYTES;
-use crate::operations::{
-    NeighbourPage, ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome,
-};
+use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult, WriteOp, WriteOutcome};
 use crate::pair_rule::NeighbourScope;
 use crate::scheme_part::SchemePart;
 use crate::settings::{CollectionSettings, StoredScheme};
 use crate::sync::lock;
 use crate::time::UnixMillis;
+use crate::verdict::Verdict;
 
 /// Largest number of writes in a group, unless one request has more.
 const GROUP_WRITES: usize = 4096;

@@ -98,7 +98,7 @@ pub struct StoredDocument {
     pub metadata: Vec<u8>,
     /// Its text.
     pub text: Option<String>,
-    /// What decides with which others it is compared.
+    /// Category and length, which decide with which others it is compared.
     pub traits: PairTraits,
 }
 
@@ -126,7 +126,7 @@ pub struct ContentKey {
     pub fingerprint: Option<Fingerprint>,
     /// Hash of the text; `None` where it is unknown.
     pub text_hash: Option<TextHash>,
-    /// What decides with which documents it is compared.
+    /// Category and length, which decide with which documents it is compared.
     pub traits: PairTraits,
 }
 

@@ -37,6 +37,8 @@ mod document;
 mod engine;
 mod error;
 mod file_copy;
+mod file_names;
+mod found_document;
 pub mod fs;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -53,6 +55,7 @@ mod pair_rule;
 mod paragraph_hits;
 mod run;
 mod scheme_part;
+mod searches;
 mod settings;
 mod store;
 mod sync;
@@ -60,6 +63,7 @@ mod sync;
 mod tests;
 mod time;
 mod tombstones;
+mod verdict;
 mod view;
 
 pub use collection::{Collection, CollectionHealth, LARGEST_BATCH};
@@ -72,11 +76,11 @@ pub use error::{Result, StoreError};
 pub use maintenance::{SalvageReport, SnapshotSummary, StoreInfo, info, restore, salvage, verify};
 pub use neighbour_cursor::{NeighbourCursor, ParseCursorError};
 pub use operations::{
-    InsertWhen, Neighbour, NeighbourPage, ParagraphMatches, QueryResult, SimilarParagraph, Verdict,
-    WriteOp, WriteOutcome,
+    InsertWhen, Neighbour, NeighbourPage, ParagraphMatches, QueryResult, WriteOp, WriteOutcome,
 };
 pub use pair_rule::{CategoryScope, NeighbourScope, PairRule, PairTraits};
 pub use scheme_part::SchemePart;
 pub use settings::{CollectionSettings, LARGEST_RADIUS, RetainedParts, StoreTuning, StoredScheme};
 pub use store::{Store, StoreId, StoreOptions};
 pub use time::UnixMillis;
+pub use verdict::{SimilarParagraph, Verdict};

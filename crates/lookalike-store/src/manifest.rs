@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::{FileIdentity, whole_file};
 use crate::error::{Result, StoreError};
+use crate::file_names::MANIFEST;
 use crate::fs::{FileSystem, read_whole, write_all};
 use crate::pair_rule::PairRule;
 use crate::scheme_part::{PartEntry, SchemePart};
 use crate::settings::{CollectionSettings, RetainedParts, StoredScheme};
 
-pub(crate) const MANIFEST: &str = "MANIFEST";
 const NEW: &str = "MANIFEST.new";
 /// Version of a manifest of which every program knows all, and of one that names what came later.
 const VERSION: u32 = 1;

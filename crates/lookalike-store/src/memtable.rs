@@ -10,8 +10,8 @@ use hashbrown::{HashMap, HashTable};
 use crate::bits::AtomicBits;
 use crate::document::{StoredDocument, StoredParagraph, TextHash};
 use crate::id_hash::IdHasher;
+use crate::searches::ContentSearch;
 use crate::time::UnixMillis;
-use crate::view::ContentSearch;
 
 use hamming::GrowingHammingIndex;
 use slot_chain::{SlotChain, SlotLinks};

@@ -2,12 +2,13 @@
 
 use crate::document::ContentKey;
 use crate::error::{Result, StoreError};
+use crate::found_document::SearchHit;
 use crate::id_hash::IdHasher;
 use crate::neighbour_cursor::NeighbourCursor;
-use crate::operations::{Neighbour, NeighbourPage, QueryResult, Verdict};
-use crate::view::{
-    ContentSearch, DocumentLocation, NeighbourSearch, SearchHit, SearchStart, ViewPart, search,
-};
+use crate::operations::{Neighbour, NeighbourPage, QueryResult};
+use crate::searches::{ContentSearch, NeighbourSearch, SearchStart};
+use crate::verdict::Verdict;
+use crate::view::{DocumentLocation, ViewPart, search};
 
 /// Documents before a cursor that may be gone before it no longer says where to go on.
 const WINDOW: usize = 64;

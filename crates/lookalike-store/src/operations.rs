@@ -4,46 +4,11 @@ use std::sync::Arc;
 
 use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
 use crate::error::Result;
+use crate::found_document::{FoundDocument, SearchHit};
 use crate::neighbour_cursor::NeighbourCursor;
 use crate::pair_rule::NeighbourScope;
 use crate::time::UnixMillis;
-use crate::view::{FoundDocument, SearchHit};
-
-/// Verdict on a document: seen before, or new.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
-    /// Nothing is within the radius.
-    New,
-    /// Something has the same text.
-    Exact,
-    /// Something has the same fingerprint, but no known text is equal.
-    SameFingerprint,
-    /// Something is within the radius.
-    Near {
-        /// Distance of the nearest, at least 1.
-        distance: u32,
-    },
-}
-
-impl Verdict {
-    /// Of the distance of the nearest, where no text is equal.
-    pub(crate) fn of(nearest: Option<u32>) -> Self {
-        match nearest {
-            None => Self::New,
-            Some(0) => Self::SameFingerprint,
-            Some(distance) => Self::Near { distance },
-        }
-    }
-
-    /// Distance of the nearest; none if it is new.
-    pub fn distance(self) -> Option<u32> {
-        match self {
-            Self::New => None,
-            Self::Exact | Self::SameFingerprint => Some(0),
-            Self::Near { distance } => Some(distance),
-        }
-    }
-}
+use crate::verdict::{SimilarParagraph, Verdict};
 
 /// Documents within a radius of a fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,17 +118,6 @@ pub struct ParagraphMatches {
     pub documents: Vec<SimilarParagraph>,
     /// True if there are more than the limit.
     pub more: bool,
-}
-
-/// The paragraph of a document that is most similar to one that was looked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimilarParagraph {
-    /// Id of the document.
-    pub id: String,
-    /// Number of paragraphs of the document before it.
-    pub position: usize,
-    /// [`Verdict::Exact`] if it has the same words; never [`Verdict::New`].
-    pub verdict: Verdict,
 }
 
 /// A change of a collection.

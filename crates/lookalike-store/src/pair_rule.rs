@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{ByteDecoder, put_number};
 use crate::error::{Result, StoreError};
 
-/// What decides, beside its content, with which others a document is compared.
+/// Traits of a document that decide, beside its content, with which others it is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PairTraits {
     /// Hash of its category; 0 where it has none.

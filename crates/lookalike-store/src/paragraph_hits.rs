@@ -2,19 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::document::StoredParagraph;
 use crate::error::Result;
-use crate::operations::Verdict;
-use crate::time::UnixMillis;
+use crate::searches::ParagraphSearch;
 use crate::view::{ParagraphKey, ViewPart};
-
-/// A paragraph that is looked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ParagraphSearch {
-    pub(crate) paragraph: StoredParagraph,
-    pub(crate) radius: u32,
-    pub(crate) now: UnixMillis,
-}
 
 /// A document of a part with a similar paragraph. They are ordered by rank, then by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,20 +55,5 @@ impl ParagraphSearch {
             }
         }
         Ok(hits)
-    }
-
-    /// Position of the most similar paragraph of a document, and how similar it is; `None` if none is.
-    pub(crate) fn most_similar(&self, paragraphs: &[StoredParagraph]) -> Option<(usize, Verdict)> {
-        let same = |other: &StoredParagraph| other.hash == self.paragraph.hash;
-        if let Some(position) = paragraphs.iter().position(same) {
-            return Some((position, Verdict::Exact));
-        }
-        let code = self.paragraph.fingerprint?;
-        let distances = paragraphs.iter().enumerate().filter_map(|(at, other)| {
-            let distance = (other.fingerprint?.0 ^ code.0).count_ones();
-            Some((distance, at))
-        });
-        let (distance, position) = distances.min()?;
-        (distance <= self.radius).then_some((position, Verdict::of(Some(distance))))
     }
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::{FileChecksum, FileIdentity};
-use crate::engine::file_path;
+
 use crate::error::{Result, StoreError};
+use crate::file_names::{MANIFEST, file_path};
 use crate::fs::{FileSystem, read_exact, write_all};
-use crate::manifest::MANIFEST;
 
 /// Kind of the files of parts.
 pub(crate) const KIND: &str = "part";

@@ -17,8 +17,9 @@ use crate::clean_shutdown::CLEAN_SHUTDOWN;
 use crate::collection::Collection;
 use crate::engine::{CollectionEngine, CollectionSecrets};
 use crate::error::{Result, StoreError};
+use crate::file_names::MANIFEST;
 use crate::fs::{FileLock, FileSystem, LockError, RealFs};
-use crate::manifest::{MANIFEST, read_checked, replace_checked};
+use crate::manifest::{read_checked, replace_checked};
 use crate::scheme_part::{self, SchemePart};
 use crate::settings::{CollectionSettings, StoreTuning};
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use lookalike_hamming::HammingIndex;
 
-use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
-use crate::error::{Result, StoreError};
+use crate::document::StoredDocument;
+use crate::error::Result;
+use crate::found_document::{FoundDocument, SearchHit};
 use crate::memtable::MemTable;
-use crate::operations::SimilarParagraph;
 use crate::pair_rule::{PairFilter, PairTraits};
-use crate::paragraph_hits::ParagraphSearch;
 use crate::run::StoredRun;
+use crate::searches::{ContentSearch, NeighbourSearch};
 use crate::time::UnixMillis;
 
 /// Location of a document: number of the part and place in it.
@@ -57,63 +57,6 @@ pub(crate) enum ParagraphKey {
     Hash(u64),
     /// Its fingerprint in a run, the name of it in memory.
     Code(u64),
-}
-
-/// A document that was found, before it is read.
-#[derive(Clone, Debug)]
-pub(crate) struct SearchHit {
-    pub(crate) distance: u32,
-    pub(crate) found: FoundDocument,
-}
-
-/// A document, or where to read it.
-#[derive(Clone, Debug)]
-pub(crate) enum FoundDocument {
-    InMemory(Arc<StoredDocument>),
-    InRun(Arc<StoredRun>, u32),
-}
-
-impl FoundDocument {
-    /// The document.
-    pub(crate) fn read(self) -> Result<Arc<StoredDocument>> {
-        match self {
-            Self::InMemory(document) => Ok(document),
-            Self::InRun(run, place) => run.document(place).map(Arc::new),
-        }
-    }
-
-    /// Its paragraph that is most similar to one that is looked for. Reads one block of the run.
-    pub(crate) fn similar_paragraph(
-        &self,
-        search: &ParagraphSearch,
-    ) -> Result<Option<SimilarParagraph>> {
-        let similar = |id: &str, paragraphs: &[StoredParagraph]| {
-            let (position, verdict) = search.most_similar(paragraphs)?;
-            Some(SimilarParagraph {
-                id: id.to_owned(),
-                position,
-                verdict,
-            })
-        };
-        match self {
-            Self::InMemory(document) => Ok(similar(&document.id, &document.paragraphs)),
-            Self::InRun(run, place) => {
-                let (id, paragraphs) = run.paragraphs(*place)?;
-                let found = similar(&id, &paragraphs);
-                let what = "an index of paragraphs names a document that has none like it";
-                let damaged = || StoreError::damaged(run.path(), 0, what);
-                found.ok_or_else(damaged).map(Some)
-            }
-        }
-    }
-
-    /// Its id and metadata. Reads one block of the run.
-    pub(crate) fn header(&self) -> Result<DocumentHeader> {
-        match self {
-            Self::InMemory(document) => Ok(DocumentHeader::of(document)),
-            Self::InRun(run, place) => run.header(*place),
-        }
-    }
 }
 
 impl<'a> ViewPart<'a> {
@@ -226,34 +169,6 @@ impl<'a> ViewPart<'a> {
             }
         }
     }
-}
-
-/// A search for what is like a content at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ContentSearch {
-    pub(crate) content: ContentKey,
-    pub(crate) radius: u32,
-    pub(crate) now: UnixMillis,
-    pub(crate) filter: PairFilter,
-}
-
-/// A search for the neighbours of a fingerprint.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NeighbourSearch {
-    pub(crate) code: u64,
-    pub(crate) radius: u32,
-    pub(crate) now: UnixMillis,
-    pub(crate) filter: PairFilter,
-    pub(crate) start: SearchStart,
-    /// Largest number of documents, at least one.
-    pub(crate) most: usize,
-}
-
-/// The first document of a search: nearer ones are left out, and so many of this distance.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SearchStart {
-    pub(crate) distance: u32,
-    pub(crate) skip: usize,
 }
 
 /// Documents within the radius, by distance and then age, without those that `skip` hides.

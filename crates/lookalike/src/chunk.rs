@@ -110,7 +110,7 @@ impl ChunkBits {
     }
 }
 
-/// What a text is cut into before runs are made of it.
+/// Pieces of a text of which runs are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkPart {
     Line,

@@ -58,7 +58,7 @@ impl ParagraphRule {
     }
 }
 
-/// Where the first blank line begins.
+/// Byte offset at which the first blank line begins.
 fn end_of_block(text: &str) -> usize {
     let mut end = 0;
     for line in text.split_inclusive('\n') {

@@ -18,13 +18,13 @@ use crate::archive::format::{
 };
 use crate::archive::read::{CollectionArchive, CollectionArchiveInfo};
 use crate::archive::settings::{ArchiveLevel, ArchiveSettings};
+use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::DedupMemory;
 use crate::dedup::record_cursor::RecordCursor;
-use crate::dedup::summary::InputCounts;
 use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::{BatchError, is_cancelled};
 use crate::observer::JobStage;

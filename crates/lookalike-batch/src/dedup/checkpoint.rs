@@ -23,11 +23,11 @@ use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::dedup::counts::{ComparisonCounts, DecisionCounts, InputCounts};
 use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::skipped_files::CopiedFiles;
-use crate::dedup::summary::{ComparisonCounts, DecisionCounts, InputCounts};
 use crate::skipped::SkippedRow;
 
 const MAGIC: [u8; 8] = *b"LOOKDEC1";

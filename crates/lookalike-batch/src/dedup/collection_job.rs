@@ -12,13 +12,14 @@ use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::manifest::settings_of;
 use crate::dedup::collection::neighbourhood::Neighbourhood;
 use crate::dedup::collection::segment::SegmentSource;
+use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::RankingFacts;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::{DedupMemory, expected_text};
 use crate::dedup::scan::{ScanPlan, ScannedCollection};
-use crate::dedup::summary::{InputCounts, skipped};
+use crate::dedup::summary::{input_counts, skipped};
 use crate::document_memory::{DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::observer::JobStage;
@@ -79,7 +80,7 @@ impl DedupJob<'_> {
         staged.commit(writer)?;
         Ok(CollectionSummary {
             added,
-            counts: InputCounts::of_scan(&scanned, self.inputs, 0, &self.options, 0),
+            counts: input_counts(&scanned, self.inputs, 0, &self.options, 0),
             skipped: skipped(self.inputs, &scanned, none),
         })
     }

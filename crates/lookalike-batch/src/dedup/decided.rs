@@ -6,12 +6,13 @@
 use std::io;
 
 use crate::dedup::collection::addition::KeptFacts;
+use crate::dedup::counts::{ComparisonCounts, DecisionCounts, InputCounts};
 use crate::dedup::decision::{ClusterTable, DocumentDecision};
 use crate::dedup::documents::DocumentRanking;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::pairs::{DocumentPair, PairSpool};
 use crate::dedup::scan::ScannedCollection;
-use crate::dedup::summary::{BelowThreshold, ComparisonCounts, DecisionCounts, InputCounts};
+use crate::dedup::summary::BelowThreshold;
 use crate::skipped::SkippedRow;
 
 /// Decisions of a job on every document.

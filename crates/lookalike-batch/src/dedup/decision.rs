@@ -1,7 +1,7 @@
 //! Decision on every document, and the clusters that follow from it.
 
+use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
-use crate::dedup::survivors::ClassDecision;
 use crate::settings::PairScope;
 
 /// Decision on a document. Survivors are told by their numbers; see [`DedupDecisions`](crate::DedupDecisions).

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lookalike_corpus::{Category, InputOptions, Inputs, ReadError};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources, KeySink};
+use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::collection::addition::KeptFacts;
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
+use crate::dedup::counts::{DecisionCounts, InputCounts};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::{ClusterTable, outcomes};
 use crate::dedup::documents::DocumentRanking;
@@ -26,8 +28,8 @@ use crate::dedup::pairs::{ClassCopies, PairSpool, join};
 use crate::dedup::paragraphs::ParagraphRecords;
 use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
 use crate::dedup::scan_log::ScanLogPlace;
-use crate::dedup::summary::{DecisionCounts, InputCounts, skipped};
-use crate::dedup::survivors::{ClassDecision, ClassDecisions, settle};
+use crate::dedup::summary::{input_counts, skipped};
+use crate::dedup::survivors::{ClassDecisions, settle};
 use crate::dedup::verify::Verifier;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::{BatchError, OUTPUT};
@@ -595,7 +597,7 @@ impl DedupJob<'_> {
         let just_below = just_below.of_documents(best);
         let clusters = ClusterTable::new(&ranking.by_id, &ranking.id_ranks, &outcomes);
         Ok(DedupDecisions {
-            counts: InputCounts::of_scan(
+            counts: input_counts(
                 &scanned,
                 self.inputs,
                 self.against_sources,
@@ -731,7 +733,7 @@ impl DedupJob<'_> {
         written
             .and_then(|()| out.flush())
             .map_err(BatchError::result(Path::new(OUTPUT)))?;
-        let counts = InputCounts::of_scan(
+        let counts = input_counts(
             scanned,
             self.inputs,
             self.against_sources,

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::resemblance::prefix_len;
 
+use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
-use crate::dedup::survivors::ClassDecision;
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
 
 /// Texts of the largest sample.

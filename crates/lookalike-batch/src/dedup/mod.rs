@@ -4,9 +4,11 @@
 
 pub(crate) mod candidate_groups;
 pub(crate) mod checkpoint;
+pub(crate) mod class_decision;
 pub(crate) mod class_id;
 pub(crate) mod collection;
 pub(crate) mod collection_job;
+pub(crate) mod counts;
 pub(crate) mod decided;
 pub(crate) mod decision;
 pub(crate) mod documents;

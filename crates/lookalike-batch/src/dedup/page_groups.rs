@@ -351,10 +351,11 @@ mod tests {
 
     use super::*;
     use crate::dedup::candidate_groups::GroupMembership;
+    use crate::dedup::class_decision::ClassDecision;
     use crate::dedup::class_id::ClassId;
     use crate::dedup::pages::{PageColumns, PagePair};
     use crate::dedup::pairs::EarlierMembers;
-    use crate::dedup::survivors::{ClassDecision, settle};
+    use crate::dedup::survivors::settle;
     use crate::dedup::testing::{TestCollection, stored};
     use crate::dedup::verify::{CandidateMembers, VerifyScratch};
     use crate::spill::feature_sets::SetStore;

@@ -10,11 +10,11 @@ use std::path::Path;
 use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Record, Source, TextState};
 
 use crate::dedup::checkpoint::DecisionCheckpoint;
+use crate::dedup::counts::WrittenBytes;
 use crate::dedup::decision::{ClusterTable, DocumentDecision};
 use crate::dedup::job::DedupJob;
 use crate::dedup::just_below::{BINS, BelowMargin, ClosePair};
 use crate::dedup::summary::DedupSummary;
-use crate::dedup::summary::WrittenBytes;
 use crate::error::BatchError;
 use crate::report::{
     BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, SkipRow,

@@ -12,12 +12,12 @@ use lookalike_corpus::{
 use serde::Serialize;
 
 use crate::dedup::checkpoint::DecisionCheckpoint;
+use crate::dedup::counts::WrittenBytes;
 use crate::dedup::decision::{ClusterTable, DocumentDecision};
 use crate::dedup::job::DedupJob;
 use crate::dedup::record_cursor::RecordCursor;
 use crate::dedup::report_examples::ReportExamples;
 use crate::dedup::result_lines::write_cluster;
-use crate::dedup::summary::WrittenBytes;
 use crate::error::BatchError;
 use crate::observer::JobStage;
 use crate::output_dir::{OutputDir, OutputOptions};

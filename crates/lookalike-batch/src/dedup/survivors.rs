@@ -17,25 +17,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
-use crate::dedup::summary::ComparisonCounts;
+use crate::dedup::class_decision::ClassDecision;
+use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::verify::{CandidateMembers, VerifiedMatch, Verifier, VerifyScratch};
 use crate::spill::partitions::lock;
-
-/// Decision on a class.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ClassDecision {
-    /// It is kept.
-    Survives,
-    /// It is similar to a survivor.
-    Joins {
-        /// Rank of the survivor.
-        survivor: u32,
-        /// Their resemblance.
-        similarity: f64,
-        /// That of all that a reader sees, where that is not what was compared.
-        visible: Option<f64>,
-    },
-}
 
 /// Decision on all classes.
 pub(crate) struct ClassDecisions {

@@ -10,9 +10,9 @@ use std::ops::Range;
 use lookalike::resemblance::{intersection_at_least, resemblance_of, shared_needed};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
+use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::pages::{ComparedPage, PageScratch, PageVerifier};
 use crate::dedup::pair_test::{LoadedTest, TestBuffers};
-use crate::dedup::summary::ComparisonCounts;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
 use crate::spill::feature_sets::{SetPlace, SetStore};

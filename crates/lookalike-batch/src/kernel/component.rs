@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::dedup::candidate_groups::{CandidateGroups, KeyRecord};
+use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
 use crate::dedup::pair_test::{LoadedTest, PairTest, TestSets};
 use crate::dedup::pairs::EarlierMembers;
-use crate::dedup::survivors::{ClassDecision, settle};
+use crate::dedup::survivors::settle;
 use crate::dedup::verify::{Verifier, VerifyScratch};
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{KeySalt, PrefixFinder};

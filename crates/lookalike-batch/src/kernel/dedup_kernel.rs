@@ -11,7 +11,6 @@ use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{BlockKeys, SketchPlan};
 use crate::kernel::error::KernelError;
 use crate::kernel::work_edges::{ClassKey, EdgeRule, FingerprintKey, WorkEdge, fingerprint_edges};
-use crate::kernel::worker::KernelWorker;
 use crate::settings::{JobSettings, KeepRule, Method, PairScope};
 
 /// A deduplication that is spread over many machines: what all of them agree on. See the [module](super) for its steps.
@@ -112,11 +111,6 @@ impl DedupKernel {
 
     pub(crate) fn sketch_plan(&self) -> SketchPlan<'_> {
         SketchPlan::new(&self.0.job, self.0.banding)
-    }
-
-    /// The tools of one thread.
-    pub fn worker(&self) -> KernelWorker {
-        KernelWorker::new(self.clone())
     }
 
     /// Plans the keys of a collection of so many classes: the same on all machines.

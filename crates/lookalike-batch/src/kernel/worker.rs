@@ -3,8 +3,8 @@
 use lookalike::{FeatureExtractor, Features};
 use lookalike_corpus::OrderKey;
 
+use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::frequency::FeatureFrequency;
-use crate::dedup::survivors::ClassDecision;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, PrefixFinder, text_key};
 use crate::kernel::component::{Component, ComponentBuilder, MemberFacts};
 use crate::kernel::dedup_kernel::{DedupKernel, KeyPlan};
@@ -113,6 +113,13 @@ pub struct KernelWorker {
     tests: Vec<FeatureExtractor>,
     finder: PrefixFinder,
     frequency: FeatureFrequency,
+}
+
+impl DedupKernel {
+    /// The tools of one thread.
+    pub fn worker(&self) -> KernelWorker {
+        KernelWorker::new(self.clone())
+    }
 }
 
 impl KernelWorker {

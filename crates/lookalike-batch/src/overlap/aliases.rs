@@ -41,7 +41,7 @@ pub enum NameAlias {
     },
 }
 
-/// What the addresses of servers tell of their being one.
+/// Evidence of the addresses of servers that they are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AddressEvidence {

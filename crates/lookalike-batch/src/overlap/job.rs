@@ -21,8 +21,8 @@ use super::rows::RowWriter;
 use super::settings::{OverlapSettings, OverlapUnit};
 use super::sort::{SortEngine, SortFailure};
 use crate::contents;
+use crate::dedup::counts::InputCounts;
 use crate::dedup::memory_budget::ReadingBudget;
-use crate::dedup::summary::InputCounts;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::fields::{FieldTally, LinkedRecords};
@@ -272,7 +272,11 @@ impl OverlapJob<'_> {
         let sets = (0..collection.exact.len() as u32)
             .filter(|&set| collection.exact.members(set).len() > 1);
         let servers = &collection.servers;
-        let chunks = read.chunks.iter().map(|chunks| chunks.sets.spilled()).sum();
+        let chunks = read
+            .chunks
+            .iter()
+            .map(|chunks| chunks.sets.bytes_on_disk())
+            .sum();
         OverlapSummary {
             counts: InputCounts {
                 documents: collection.documents.len() as u64,

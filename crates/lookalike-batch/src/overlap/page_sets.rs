@@ -129,7 +129,7 @@ fn rename_by_rarity(holdings: &mut PageHoldings) -> Vec<u32> {
 
 /// Pages with one list of servers.
 struct ListGroup {
-    /// Where they stand in [`SetGrowth::order`].
+    /// Their first place in [`SetGrowth::order`].
     start: usize,
     end: usize,
 }
@@ -384,7 +384,7 @@ impl<'a> SetGrowth<'a> {
         })
     }
 
-    /// What is left of a set when all servers and pages in it have their shares. Groups that are not go to `rest`.
+    /// Keeps of a set the servers and pages that have their shares. Groups that are not go to `rest`.
     fn by_shares(&self, set: GrowingSet, rest: &mut Vec<u32>) -> Option<PageSet> {
         let GrowingSet {
             mut groups,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::dedup::summary::WrittenBytes;
+use crate::dedup::counts::WrittenBytes;
 
 /// Everything the report page shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

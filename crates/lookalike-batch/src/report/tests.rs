@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::dedup::summary::WrittenBytes;
+use crate::dedup::counts::WrittenBytes;
 
 const OLD: &str = "The lamp stands at the window.\nIts light was seen by all who came late.\n\nNobody knew who lit it.";
 const NEW: &str = "The lamp stands at the window.\nIts light was seen by few who came late.\n\nNobody knew who lit it.\nIt burns yet.";

@@ -123,7 +123,7 @@ impl SetStore {
     }
 
     /// Bytes written to the temporary file.
-    pub(crate) fn spilled(&self) -> u64 {
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
         self.end
     }
 

@@ -6,3 +6,7 @@ pub(crate) mod feature_sets;
 pub(crate) mod frame_sort;
 pub(crate) mod partitions;
 pub(crate) mod prefetch;
+
+/// Prefix of the names of folders for temporary files. Those of jobs that were killed are removed by the next job in the
+/// same output folder.
+pub const SPOOL: &str = "spool.tmp-";

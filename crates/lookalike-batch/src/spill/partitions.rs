@@ -96,8 +96,8 @@ impl<T: Pod> PartitionedFile<T> {
     pub(crate) fn records(&self, part: usize) -> u64 {
         let state = lock(&self.state);
         let part = &state.parts[part];
-        let spilled: usize = part.extents.iter().map(|extent| extent.records).sum();
-        (spilled + part.records.len()) as u64
+        let on_disk: usize = part.extents.iter().map(|extent| extent.records).sum();
+        (on_disk + part.records.len()) as u64
     }
 
     /// Shows a partition, at most so many records at a time, and leaves it as it is.

@@ -57,7 +57,7 @@ pub(super) fn is_export(path: &Path) -> Result<bool, Failure> {
     is_exported(&mut *open(path)?).map_err(failed(path))
 }
 
-/// What a line of an export says of a document beside its text.
+/// Fields of a line of an export, but for the text.
 #[derive(Deserialize)]
 pub(super) struct ExportedFields {
     #[serde(deserialize_with = "Option::deserialize")]
@@ -66,7 +66,7 @@ pub(super) struct ExportedFields {
     text_hash: Option<String>,
 }
 
-/// What a record says beside its text, if it is a line of an export.
+/// Fields of a record beside its text, if it is a line of an export.
 pub(super) fn beside_text(record: &[u8]) -> Option<ExportedFields> {
     if !says_when_it_expires(record) {
         return None;

@@ -7,7 +7,7 @@ use crate::format::Format;
 /// Longest head that is taken.
 pub(super) const MAX_HEAD_BYTES: usize = 256 << 10;
 
-/// What ARC says where the address is not known.
+/// Stands in ARC for an address that is not known.
 const NO_ADDRESS: &str = "0.0.0.0";
 
 /// Longest line before an ARC record.

@@ -1,6 +1,6 @@
 //! Closes the traits of this engine, so that their contracts can grow.
 
-/// What only this crate implements.
+/// Keeps other crates from implementing a trait.
 pub trait Sealed {}
 
 impl Sealed for u32 {}

@@ -9,9 +9,9 @@ use super::vector::{Kernel, Vector};
 pub struct ClosePairs<'a, W> {
     /// The groups, back to back from `start` on.
     pub words: &'a [W],
-    /// Where the first group begins.
+    /// Begin of the first group.
     pub start: usize,
-    /// Where each group ends.
+    /// End of each group.
     pub ends: &'a [u32],
     /// Groups of more words are passed over.
     pub most: usize,

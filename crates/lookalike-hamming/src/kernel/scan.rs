@@ -60,7 +60,7 @@ pub struct ScanPacked<'a, W> {
     pub bytes: &'a [u8],
     /// Bytes of an entry.
     pub width: usize,
-    /// How many entries are compared.
+    /// Number of entries that are compared.
     pub count: usize,
     /// The word that they are compared with.
     pub needle: W,
@@ -121,7 +121,7 @@ impl<W: Integer> ScanPacked<'_, W> {
 /// [`ScanPacked`] for entries from byte `place` on, behind which others follow that may be read.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct ScanRun<'a, W> {
-    /// Where the first entry begins in the bytes of `entries`.
+    /// Byte offset of the first entry in `entries`.
     pub place: usize,
     /// All entries from the first to the last of the table.
     pub entries: ScanPacked<'a, W>,
@@ -178,7 +178,7 @@ pub struct ScanLine<'a, W> {
     pub line: &'a [u8; 64],
     /// Bytes of an entry.
     pub width: usize,
-    /// How many entries are compared.
+    /// Number of entries that are compared.
     pub count: usize,
     /// The word that they are compared with.
     pub needle: W,

@@ -18,7 +18,7 @@ use super::windows::near_one_by_one;
 pub trait Vector<W: Integer>: Copy {
     /// The words of a vector.
     type Lanes: Copy;
-    /// How many these are.
+    /// Number of these.
     const LANES: usize;
     /// True if two whole vectors are compared as fast as two words.
     const WIDE: bool;

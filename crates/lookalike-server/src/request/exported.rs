@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::fields::{HASH, HEX, HexFingerprint, HexTextHash, LONGEST_ID, check_id, metadata_bytes};
+use super::fields::{
+    HASH, HEX, HexFingerprint, HexTextHash, LONGEST_ID, check_id, metadata_bytes, there,
+};
 use super::items::RequestItem;
 use super::packed::PackedReader;
 use crate::content::{ContentPlace, kept_length};
@@ -73,13 +75,6 @@ pub(crate) struct ExportedDocument {
     /// Bytes of its text, where the collection keeps lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) length: Option<u32>,
-}
-
-/// A field that is there, `null` or not.
-pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
 }
 
 /// Numbers of so many hexadecimal digits each, back to back.
@@ -200,7 +195,7 @@ impl ExportedDocument {
         })
     }
 
-    /// What decides with which documents it is compared.
+    /// Category and length, which decide with which documents it is compared.
     fn traits(&self, pairs: &PairRule) -> Result<PairTraits, ProblemDetails> {
         let missing = |what: &str| {
             ProblemDetails::invalid(

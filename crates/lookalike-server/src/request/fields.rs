@@ -13,7 +13,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::exported::there;
 use super::items::RequestItem;
 use super::packed::PackedReader;
 use super::sent_fields::{AnchorItem, SentFields};
@@ -114,6 +113,13 @@ impl<'de> Deserialize<'de> for HexTextHash {
             .map(HexTextHash)
             .map_err(serde::de::Error::custom)
     }
+}
+
+/// A field that is there, `null` or not.
+pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// A content to be looked for: exactly one of the three.

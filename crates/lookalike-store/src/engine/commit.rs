@@ -14,9 +14,10 @@ use crate::memtable::MemTable;
 use crate::neighbour_hits::NeighbourHits;
 use crate::operations::{QueryResult, WriteOp, WriteOutcome};
 use crate::run::StoredRun;
+use crate::searches::ContentSearch;
 use crate::time::UnixMillis;
 use crate::view::{
-    ContentSearch, DocumentLocation, FrozenMemTable, ViewPart, find_in_runs, find_text_in_memory,
+    DocumentLocation, FrozenMemTable, ViewPart, find_in_runs, find_text_in_memory,
     find_text_in_runs,
 };
 

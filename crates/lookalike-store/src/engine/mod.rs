@@ -13,12 +13,13 @@ mod stage;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use crate::error::{Result, StoreError};
+use crate::file_names::file_path;
 use crate::fs::{FileSystem, write_all};
 use crate::id_hash::IdHasher;
 use crate::log::LogWriter;
@@ -92,11 +93,6 @@ impl fmt::Debug for CollectionEngine {
 pub(crate) struct CollectionSecrets {
     pub(crate) identity: u64,
     pub(crate) key: u128,
-}
-
-/// The path of a numbered file.
-pub(crate) fn file_path(folder: &Path, number: u64, kind: &str) -> PathBuf {
-    folder.join(format!("{number:08}.{kind}"))
 }
 
 impl CollectionEngine {

@@ -7,16 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use super::payload::{self, LogChange};
-use super::{CollectionEngine, CollectionSecrets, WriterState, file_path};
+use super::{CollectionEngine, CollectionSecrets, WriterState};
 use crate::clean_shutdown::{CLEAN_SHUTDOWN, CleanShutdown};
 use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
+use crate::file_names::{MANIFEST, file_path};
 use crate::fs::FileSystem;
 use crate::id_hash::IdHasher;
 use crate::log::{
     LogContents, LogEnd, LogHeader, LogWriter, read_log, read_log_header, salvage_log,
 };
-use crate::manifest::{CollectionManifest, MANIFEST, RunEntry};
+use crate::manifest::{CollectionManifest, RunEntry};
 use crate::memtable::MemTable;
 use crate::run::StoredRun;
 use crate::scheme_part::{self, SchemePart, check_parts};

@@ -6,15 +6,16 @@ use super::CollectionEngine;
 use crate::document::{ContentKey, StoredDocument, StoredParagraph};
 use crate::error::{Result, StoreError};
 use crate::neighbour_hits::{NeighbourHits, may_be_copy, verdict};
-use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult, Verdict};
+use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult};
 use crate::pair_rule::{NeighbourScope, PairFilter};
-use crate::paragraph_hits::{ParagraphHit, ParagraphSearch};
+use crate::paragraph_hits::ParagraphHit;
 use crate::run::StoredRun;
+use crate::searches::{ContentSearch, ParagraphSearch};
 use crate::settings::check_radius;
 use crate::time::UnixMillis;
+use crate::verdict::Verdict;
 use crate::view::{
-    CollectionView, ContentSearch, StoredCopy, ViewPart, find_in_runs, find_text_in_memory,
-    find_text_in_runs,
+    CollectionView, StoredCopy, ViewPart, find_in_runs, find_text_in_memory, find_text_in_runs,
 };
 
 /// The documents of a moment: runs with their tombstones, and the live documents in memory.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::{CollectionEngine, file_path};
+use super::CollectionEngine;
 use crate::clean_shutdown::CleanShutdown;
 use crate::error::{Result, StoreError};
 use crate::file_copy::{copy_file, link_or_copy};
+use crate::file_names::file_path;
 use crate::fs::{read_exact, write_all};
 use crate::scheme_part;
 use crate::time::UnixMillis;

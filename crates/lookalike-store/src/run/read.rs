@@ -19,8 +19,8 @@ use crate::document::{DocumentHeader, DocumentOutline, StoredDocument, StoredPar
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem};
 use crate::pair_rule::{PairFilter, PairTraits};
+use crate::searches::ContentSearch;
 use crate::time::UnixMillis;
-use crate::view::ContentSearch;
 
 /// An open run.
 pub(crate) struct StoredRun {

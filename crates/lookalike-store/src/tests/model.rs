@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
+use crate::found_document::FoundDocument;
 use crate::operations::{
-    InsertWhen, Neighbour, ParagraphMatches, QueryResult, SimilarParagraph, Verdict, WriteOp,
-    WriteOutcome,
+    InsertWhen, Neighbour, ParagraphMatches, QueryResult, WriteOp, WriteOutcome,
 };
 use crate::pair_rule::{CategoryScope, NeighbourScope, PairTraits};
 use crate::settings::CollectionSettings;
 use crate::time::UnixMillis;
-use crate::view::FoundDocument;
+use crate::verdict::{SimilarParagraph, Verdict};
 
 /// The model.
 #[derive(Clone, Debug)]

@@ -15,8 +15,8 @@ use crate::dedup::collection::manifest::{
     CollectionSetting, DirectoryManifest, OrderEntry, settings_of,
 };
 use crate::dedup::frequency::FrequencyLevels;
-use crate::output_dir::SPOOL;
 use crate::settings::JobSettings;
+use crate::spill::SPOOL;
 
 /// The file that whoever adds to a collection locks.
 pub const COLLECTION_LOCK: &str = "lookalike.lock";

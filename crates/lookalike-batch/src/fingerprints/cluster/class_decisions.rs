@@ -1,4 +1,4 @@
-//! Who is kept: the rule of [`lookalike::cluster`] over classes in the order in which they are wanted.
+//! Kept classes: the rule of [`lookalike::cluster`] over classes in the order in which they are wanted.
 
 use std::io;
 

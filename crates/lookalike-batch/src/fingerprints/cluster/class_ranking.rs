@@ -14,7 +14,7 @@ use crate::parallel_sort::sort_unequal_by;
 /// No document.
 const NOBODY: u32 = u32::MAX;
 
-/// What there is to know of the documents of each class.
+/// Facts about the documents of each class.
 pub(super) struct ClassRanking {
     /// Place of the best document, by class.
     pub(super) best: Vec<u32>,

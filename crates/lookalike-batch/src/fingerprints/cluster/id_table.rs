@@ -11,7 +11,7 @@ use crate::fingerprints::files::ListedId;
 #[derive(Default)]
 pub(super) struct IdTable {
     bytes: Vec<u8>,
-    /// Where each ends, and in the lowest bit whether it is a number.
+    /// End of each, shifted left by one; the lowest bit is set where it is a number.
     ends: Vec<u64>,
     numbers: HashTable<u32>,
 }

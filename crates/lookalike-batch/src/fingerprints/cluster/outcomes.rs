@@ -1,11 +1,11 @@
-//! What becomes of each document, by the decision on its class.
+//! Outcome of each document, by the decision on its class.
 
 use super::class_decisions::ClassDecisions;
 use super::class_ranking::ClassRanking;
 use super::documents::ClusterDocument;
 use super::linked_classes::ClassIndex;
 
-/// What becomes of a document.
+/// Outcome of a document.
 #[derive(Clone, Copy)]
 pub(super) enum DocumentOutcome {
     Kept,
@@ -27,7 +27,7 @@ pub(super) struct ClusterOutcomes<'a> {
 }
 
 impl ClusterOutcomes<'_> {
-    /// What becomes of a document, and the rank of its class if that is not it alone.
+    /// Outcome of a document, and the rank of its class if that is not it alone.
     pub(super) fn of(&self, document: &ClusterDocument<'_>) -> (Option<u32>, DocumentOutcome) {
         let Some(class) = self.index.class(document) else {
             return (None, DocumentOutcome::Kept);

@@ -20,7 +20,7 @@ use super::error::ClusterError;
 use super::outcomes::{ClusterOutcomes, DocumentOutcome};
 use super::summary::ClusterDecisionCounts;
 use super::text_verification::VerifiedRemovals;
-use crate::dedup::summary::LargestCluster;
+use crate::dedup::counts::LargestCluster;
 use crate::error::BatchError;
 use crate::fingerprints::files::ListedId;
 use crate::output_dir::OutputDir;
@@ -129,7 +129,7 @@ pub(super) struct ClusterWriter<'a> {
     pub(super) budget: u64,
 }
 
-/// What was written.
+/// Files and counts that were written.
 pub(super) struct WrittenClusters {
     pub(super) counts: ClusterDecisionCounts,
     /// Fingerprints without ids that equal an earlier one.

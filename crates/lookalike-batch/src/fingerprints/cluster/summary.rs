@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{FingerprintKeep, FingerprintRule};
-use crate::dedup::summary::LargestCluster;
+use crate::dedup::counts::LargestCluster;
 use crate::fingerprints::files::CodesSummary;
 use crate::observer::MeasuredCost;
 use crate::settings::JobLimits;

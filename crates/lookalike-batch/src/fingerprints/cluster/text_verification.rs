@@ -52,7 +52,7 @@ struct ClaimedRemovals {
     survivors: Vec<u32>,
 }
 
-/// What the texts say of the removals.
+/// Removals as the texts confirm or refute them.
 pub(super) struct VerifiedRemovals {
     /// Resemblance of each removed document to its survivor, in the order of documents; not a number if it is below the threshold.
     pub(super) similarities: Vec<f64>,
@@ -66,7 +66,7 @@ pub(super) struct VerifiedRemovals {
 /// Feature sets of the documents, by number of the id.
 struct TextSets {
     sets: SetStore,
-    /// Where the set lies, and its size; none for a document that was not met.
+    /// Place and size of the set; none for a document that was not met.
     places: Vec<Option<(SetPlace, u32)>>,
 }
 

@@ -156,7 +156,7 @@ impl JoinMatches {
     }
 
     /// Bytes on disk.
-    pub(super) fn spilled(&self) -> u64 {
+    pub(super) fn bytes_on_disk(&self) -> u64 {
         self.runs.last().map_or(0, |&(_, end)| end)
     }
 
@@ -187,7 +187,7 @@ impl JoinMatches {
 
     fn spill(&mut self) -> io::Result<()> {
         self.sort();
-        let start = self.spilled();
+        let start = self.bytes_on_disk();
         let file = match self.file.take() {
             Some(file) => file,
             None => tempfile::tempfile_in(&self.folder)?,

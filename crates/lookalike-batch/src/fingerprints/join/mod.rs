@@ -10,6 +10,7 @@ mod indexed;
 mod matches;
 mod memory_plan;
 mod pair_merge;
+mod pair_merge_error;
 mod queries;
 mod self_join;
 mod shard;
@@ -33,7 +34,8 @@ use crate::settings::JobLimits;
 use crate::spill::partitions::lock;
 use matches::{FoundPairs, JoinMatches, PairSides};
 use memory_plan::{MemoryPlan, MemoryPurpose};
-pub use pair_merge::{MergeSummary, MergedList, PairMerge, PairMergeError};
+pub use pair_merge::{MergeSummary, MergedList, PairMerge};
+pub use pair_merge_error::PairMergeError;
 use queries::QuerySet;
 pub use shard::{FingerprintShard, ParseShardError};
 
@@ -191,7 +193,7 @@ impl FingerprintJoin<'_> {
         let matches = matches
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let spilled_bytes = matches.spilled();
+        let spilled_bytes = matches.bytes_on_disk();
         self.observer.stage(JobStage::Write, 0);
         let pairs = matches.write(names, out, BatchError::temporary(self.folder))?;
         Ok(JoinSummary {

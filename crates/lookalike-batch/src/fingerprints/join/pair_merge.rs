@@ -7,6 +7,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::matches::unwritten;
+use super::pair_merge_error::PairMergeError;
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     FingerprintSource, ListedId, ListedPair, PairFile, PairFileError, sum,
@@ -15,49 +16,6 @@ use crate::observer::{JobObserver, JobStage, ensure_wanted};
 
 /// Lines between two looks at the observer.
 const STEP: u64 = 1 << 14;
-
-/// A list that is not one of pairs in order.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PairMergeError {
-    /// A line is no pair.
-    #[error(
-        "{name}, line {line}: {reason}: lists are merged as `lookalike join` writes them; repair the line, or join again"
-    )]
-    Line {
-        /// The list.
-        name: String,
-        /// The line.
-        line: u64,
-        /// Fault.
-        reason: String,
-    },
-    /// A line stands behind one that comes after it.
-    #[error(
-        "{name}, line {line}: comes before the line above it: lists are merged in the order in which `lookalike join` writes them; \
-         join again, or give `lookalike cluster` the lists as they are"
-    )]
-    Order {
-        /// The list.
-        name: String,
-        /// The line.
-        line: u64,
-    },
-    /// Pairs of one collection beside pairs of two.
-    #[error(
-        "{name}, line {line}: a pair of {found}, after pairs of {before}: merge the lists of one join only"
-    )]
-    Sides {
-        /// The list.
-        name: String,
-        /// The line.
-        line: u64,
-        /// Fields of the line.
-        found: &'static str,
-        /// Fields of the lines before.
-        before: &'static str,
-    },
-}
 
 /// The job: which lists.
 pub struct PairMerge<'a> {

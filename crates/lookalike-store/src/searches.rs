@@ -1,0 +1,59 @@
+//! Searches: contents, fingerprints and paragraphs that are looked for at a time.
+
+use crate::document::{ContentKey, StoredParagraph};
+use crate::pair_rule::PairFilter;
+use crate::time::UnixMillis;
+use crate::verdict::Verdict;
+
+/// A search for what is like a content at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ContentSearch {
+    pub(crate) content: ContentKey,
+    pub(crate) radius: u32,
+    pub(crate) now: UnixMillis,
+    pub(crate) filter: PairFilter,
+}
+
+/// A search for the neighbours of a fingerprint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NeighbourSearch {
+    pub(crate) code: u64,
+    pub(crate) radius: u32,
+    pub(crate) now: UnixMillis,
+    pub(crate) filter: PairFilter,
+    pub(crate) start: SearchStart,
+    /// Largest number of documents, at least one.
+    pub(crate) most: usize,
+}
+
+/// The first document of a search: nearer ones are left out, and so many of this distance.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SearchStart {
+    pub(crate) distance: u32,
+    pub(crate) skip: usize,
+}
+
+/// A paragraph that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParagraphSearch {
+    pub(crate) paragraph: StoredParagraph,
+    pub(crate) radius: u32,
+    pub(crate) now: UnixMillis,
+}
+
+impl ParagraphSearch {
+    /// Position of the most similar paragraph of a document, and how similar it is; `None` if none is.
+    pub(crate) fn most_similar(&self, paragraphs: &[StoredParagraph]) -> Option<(usize, Verdict)> {
+        let same = |other: &StoredParagraph| other.hash == self.paragraph.hash;
+        if let Some(position) = paragraphs.iter().position(same) {
+            return Some((position, Verdict::Exact));
+        }
+        let code = self.paragraph.fingerprint?;
+        let distances = paragraphs.iter().enumerate().filter_map(|(at, other)| {
+            let distance = (other.fingerprint?.0 ^ code.0).count_ones();
+            Some((distance, at))
+        });
+        let (distance, position) = distances.min()?;
+        (distance <= self.radius).then_some((position, Verdict::of(Some(distance))))
+    }
+}
