@@ -983,7 +983,7 @@ fn chunking_summary(chunking: &ChunkingSummary) {
         line(
             "",
             &format!(
-                "{} of more than {} units each put off and counted exactly afterwards",
+                "{} of more than {} units each deferred and counted exactly afterwards",
                 counted(chunking.common_chunks, "chunk"),
                 grouped(u64::from(chunking.common_above))
             ),

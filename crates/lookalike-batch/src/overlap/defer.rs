@@ -1,4 +1,4 @@
-//! Very common chunks are put off: which, for whom, and why the result stays exact.
+//! Very common chunks are deferred: which, for whom, and why the result stays exact.
 //!
 //! A chunk in a million pages makes half a billion pairs, nearly all of which share nothing else. But a pair that shares
 //! at least T chunks cannot share only chunks out of T - 1. So every unit may *defer* up to T - 1 of its most common

@@ -75,7 +75,7 @@ pub struct ChunkingSummary {
     pub engine: &'static str,
     /// Reason why it was chosen.
     pub why: String,
-    /// Chunks so common that they were put off and added exactly later.
+    /// Chunks so common that they were deferred and added exactly later.
     pub common_chunks: u64,
     /// More units than so many share each of these.
     pub common_above: u32,

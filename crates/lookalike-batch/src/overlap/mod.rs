@@ -6,7 +6,7 @@
 //! read       every record once: id, site, class of equal texts, chunks once a class    read, site
 //! rank       ids in order, sets of equal texts, servers                                collection, units
 //! group      chunks to the units that share them                                       postings
-//! defer      very common chunks are put off, exactly                                   defer
+//! defer      very common chunks are deferred, exactly                                   defer
 //! count      pairs: in memory, or coarsely and then exactly, or by sorting             plan, count, coarse, sort
 //! write      rows in the order of names                                                rows
 //! atlas      replicas, savings, pages, mirrors, aliases, servers, the page              atlas_dir, replicas, places,

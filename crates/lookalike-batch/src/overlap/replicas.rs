@@ -94,7 +94,7 @@ impl ReplicaCounter {
     }
 }
 
-/// Replication of the collection at one level of likeness, and what a crawler saves that knows it.
+/// Replication of the collection at one level of resemblance, and what a crawler saves that knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReplicaLevel {
     /// `exact` for equal texts, else the chunking.

@@ -1,7 +1,7 @@
 //! The sort engine (Shivakumar and Garcia-Molina 1998, section 2.1): every pair of units in every list, sorted, counted.
 //!
 //! Its price is eight bytes for each chunk of each pair at a time, and disk for what does not fit. Very common chunks are
-//! put off as the count engine does ([`crate::overlap::defer`]) where the lists of who has them fit the memory, and
+//! deferred as the count engine does ([`crate::overlap::defer`]) where the lists of who has them fit the memory, and
 //! paired like all others where not.
 
 use std::io;
@@ -36,7 +36,7 @@ impl From<io::Error> for SortFailure {
 }
 
 impl SortEngine<'_> {
-    /// True if common chunks are put off.
+    /// True if common chunks are deferred.
     pub(crate) fn defers(&self) -> bool {
         !self.deferral.is_empty() && CommonChunks::bytes(self.deferral) <= self.budget / 4
     }

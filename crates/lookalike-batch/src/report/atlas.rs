@@ -58,7 +58,7 @@ pub(crate) struct AtlasPage {
     pub(crate) settings: Vec<(String, String)>,
 }
 
-/// One level of likeness.
+/// One level of resemblance.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct LevelRow {
     pub(crate) name: String,

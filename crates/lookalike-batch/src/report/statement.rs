@@ -93,7 +93,7 @@ pub(super) fn recall(data: &ReportData) -> Option<String> {
 pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     let counts = &data.counts;
     let mut caveats = vec![
-        "Likeness is that of words, not of meaning: a paraphrase or a translation is no copy, and a template filled with other facts may be one.".to_owned(),
+        "Similarity is that of words, not of meaning: a paraphrase or a translation is no copy, and a template filled with other facts may be one.".to_owned(),
     ];
     if counts.empty > 0 {
         caveats.push(format!(

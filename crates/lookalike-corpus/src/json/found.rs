@@ -59,7 +59,7 @@ impl<'de, 'b> FoundFields<'de, 'b> {
         self.buffers.0[slot as usize - RAW_SLOTS].text()
     }
 
-    /// Unescapes the text of a slot if that was put off.
+    /// Unescapes the text of a slot if that was deferred.
     pub(crate) fn settle(&mut self, slot: FieldSlot) {
         if let TextCapture::Escaped(text) = self.text(slot) {
             let at = slot as usize - RAW_SLOTS;
