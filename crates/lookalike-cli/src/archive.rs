@@ -12,10 +12,7 @@ use lookalike_batch::{
 use lookalike_corpus::{InputOptions, sync_directory};
 use tempfile::TempPath;
 
-use crate::arguments::{
-    self, InputArguments, MethodArguments, RunArguments, SchemeArguments, ScopeArguments,
-    TestArguments,
-};
+use crate::arguments::{self, InputArguments, RunArguments, SimilarityArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::spool::Spool;
@@ -66,16 +63,7 @@ struct ArchiveBuildArguments {
     block: ArchiveBlockSize,
 
     #[command(flatten)]
-    method: MethodArguments,
-
-    #[command(flatten)]
-    tests: TestArguments,
-
-    #[command(flatten)]
-    scope: ScopeArguments,
-
-    #[command(flatten)]
-    scheme: SchemeArguments,
+    similarity: SimilarityArguments,
 
     #[command(flatten)]
     run: RunArguments,
@@ -156,13 +144,9 @@ pub(crate) fn run(arguments: &ArchiveArguments) -> Result<(), Failure> {
 
 impl ArchiveBuildArguments {
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
-        let method = &self.method;
-        let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
         Ok(JobSettings {
-            scope: self.scope.scope(),
-            lengths: self.scope.lengths,
             losses: self.input.losses.policy(),
-            ..self.method.settings(scheme, terms, &self.tests)
+            ..self.similarity.settings(read)?
         })
     }
 
@@ -179,12 +163,8 @@ impl ArchiveBuildArguments {
     }
 
     fn build(&self, console: &Console) -> Result<ArchiveSummary, Failure> {
-        self.method.check()?;
-        let options = InputOptions {
-            category: self.scope.category(&self.method),
-            fields: self.scheme.fields,
-            ..self.input.options(None)
-        };
+        self.similarity.check()?;
+        let options = self.similarity.options(self.input.options(None));
         let settings = self.settings(&options)?;
         let spool = self.run.spool(parent(&self.output).to_owned())?;
         let inputs = self
@@ -204,8 +184,7 @@ impl ArchiveBuildArguments {
         let done = job.archive(&place.path(), archive);
         console.clear();
         let summary = done?;
-        self.scope
-            .warn(summary.counts.without_category, &self.method);
+        self.similarity.warn(summary.counts.without_category);
         self.input.warn_of_unused(&inputs, self.run.quiet);
         place.put_file()?;
         Ok(summary)

@@ -10,10 +10,7 @@ use lookalike_batch::{
 };
 use lookalike_corpus::InputOptions;
 
-use crate::arguments::{
-    InputArguments, MethodArguments, RunArguments, SchemeArguments, ScopeArguments, TestArguments,
-    order_field,
-};
+use crate::arguments::{InputArguments, RunArguments, SimilarityArguments, order_field};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::kept_documents::kept_documents;
@@ -57,16 +54,7 @@ struct CollectArguments {
     input: InputArguments,
 
     #[command(flatten)]
-    method: MethodArguments,
-
-    #[command(flatten)]
-    tests: TestArguments,
-
-    #[command(flatten)]
-    scope: ScopeArguments,
-
-    #[command(flatten)]
-    scheme: SchemeArguments,
+    similarity: SimilarityArguments,
 
     /// Rule by which later jobs choose survivors, as in `dedup`: the field that it reads is kept
     #[arg(
@@ -106,14 +94,10 @@ pub(crate) fn run(arguments: &CollectionArguments) -> Result<(), Failure> {
 
 impl CollectArguments {
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
-        let method = &self.method;
-        let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
         Ok(JobSettings {
-            scope: self.scope.scope(),
-            lengths: self.scope.lengths,
             keep: self.keep.clone(),
             losses: self.input.losses.policy(),
-            ..self.method.settings(scheme, terms, &self.tests)
+            ..self.similarity.settings(read)?
         })
     }
 
@@ -130,12 +114,9 @@ impl CollectArguments {
     }
 
     fn collect(&self, is_new: bool, console: &Console) -> Result<CollectionSummary, Failure> {
-        self.method.check()?;
-        let options = InputOptions {
-            category: self.scope.category(&self.method),
-            fields: self.scheme.fields,
-            ..self.input.options(order_field(&self.keep)?)
-        };
+        self.similarity.check()?;
+        let input = self.input.options(order_field(&self.keep)?);
+        let options = self.similarity.options(input);
         let settings = self.settings(&options)?;
         let old = match (DocumentCollection::is_in(&self.folder), is_new) {
             (true, true) => return Err(exists(&self.folder)),
@@ -183,8 +164,7 @@ impl CollectArguments {
         let done = job.collect();
         console.clear();
         let summary = done?;
-        self.scope
-            .warn(summary.counts.without_category, &self.method);
+        self.similarity.warn(summary.counts.without_category);
         self.input.warn_of_unused(&inputs, self.run.quiet);
         Ok(summary)
     }

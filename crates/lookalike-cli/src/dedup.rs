@@ -13,8 +13,8 @@ use lookalike_corpus::{
 };
 
 use crate::arguments::{
-    BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
-    ScopeArguments, TestArguments, command_line, order_field, output_format,
+    BoilerplateArguments, InputArguments, RunArguments, SimilarityArguments, command_line,
+    order_field, output_format,
 };
 use crate::collection::{JobCollections, refuse_collections, remove_unless_used};
 use crate::console::{self, Console};
@@ -59,16 +59,7 @@ pub(crate) struct DedupArguments {
     into: Option<PathBuf>,
 
     #[command(flatten)]
-    method: MethodArguments,
-
-    #[command(flatten)]
-    tests: TestArguments,
-
-    #[command(flatten)]
-    scope: ScopeArguments,
-
-    #[command(flatten)]
-    scheme: SchemeArguments,
+    similarity: SimilarityArguments,
 
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
@@ -155,18 +146,13 @@ fn compression(text: &str) -> Result<Compression, String> {
 
 impl DedupArguments {
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
-        let (scheme, terms) = self
-            .scheme
-            .scheme(self.method.weight, self.method.sketch(), read)?;
         Ok(JobSettings {
-            scope: self.scope.scope(),
-            lengths: self.scope.lengths,
             keep: self.keep.clone(),
             order: self.order.unwrap_or_default(),
             pairs: self.pairs,
             repeated_ids: self.repeated_ids,
             losses: self.input.losses.policy(),
-            ..self.method.settings(scheme, terms, &self.tests)
+            ..self.similarity.settings(read)?
         })
     }
 
@@ -334,7 +320,7 @@ impl DedupArguments {
 
     /// The job over documents that another program hands over. Paths of `--against` are collections; there is nothing else to read.
     pub(crate) fn document_job(&self) -> Result<DocumentJob, Failure> {
-        self.method.check()?;
+        self.similarity.check()?;
         let options = self.input_options()?;
         let settings = self.settings(&options)?;
         let mut paths = self.against.iter().map(Path::new);
@@ -358,7 +344,7 @@ impl DedupArguments {
 
     /// Settings of a job over documents that another program spreads over many machines.
     pub(crate) fn dedup_kernel(&self) -> Result<DedupKernel, Failure> {
-        self.method.check()?;
+        self.similarity.check()?;
         if !self.boilerplate.is_off() {
             return Err(Failure::Usage(
                 "--boilerplate learns from all records before the first is compared, and here they are on many machines: leave it out".to_owned(),
@@ -373,22 +359,19 @@ impl DedupArguments {
     }
 
     fn input_options(&self) -> Result<InputOptions, Failure> {
-        Ok(InputOptions {
-            category: self.scope.category(&self.method),
-            fields: self.scheme.fields,
-            ..self.input.options(order_field(&self.keep)?)
-        })
+        let input = self.input.options(order_field(&self.keep)?);
+        Ok(self.similarity.options(input))
     }
 
     fn dedup(&self, console: &Console, decisions: Option<&Path>) -> Result<DedupSummary, Failure> {
-        self.method.check()?;
+        self.similarity.check()?;
         let mut options = self.input_options()?;
         // Before anything is read where that can be: wrong settings should not cost time.
         let early = match self.boilerplate.is_off() {
             true => Some(self.settings(&options)?),
             false => None,
         };
-        if self.method.method == Method::Copies && self.pairs == PairList::All {
+        if self.similarity.method.method == Method::Copies && self.pairs == PairList::All {
             console::warning("--pairs all lists every pair of equal texts with --method copies");
         }
         self.refuse_results_in_collections()?;
@@ -475,8 +458,7 @@ impl DedupArguments {
     fn warn_of_unused(&self, inputs: &Inputs, summary: &DedupSummary) {
         let quiet = self.run.quiet;
         if !quiet {
-            self.scope
-                .warn(summary.counts.without_category, &self.method);
+            self.similarity.warn(summary.counts.without_category);
         }
         if !summary.resumed {
             self.input.warn_of_unused(inputs, quiet);

@@ -11,9 +11,7 @@ use lookalike_batch::explain::{
 };
 use lookalike_batch::report::{diff, render_explanation};
 use lookalike_batch::{JobSettings, SkippedRow, SkippedRows};
-use lookalike_corpus::{
-    AtomicFile, Compression, InputOptions, Inputs, Parser, Record, VisibleText,
-};
+use lookalike_corpus::{InputOptions, Inputs, Parser, Record, VisibleText};
 
 use crate::arguments::{
     ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments, TestArguments,
@@ -21,6 +19,7 @@ use crate::arguments::{
 };
 use crate::console::ColorOption;
 use crate::failure::Failure;
+use crate::output_file::write_bytes;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -380,16 +379,6 @@ fn describe_listing(text: &mut String, name: &str, listing: &FeatureListing) {
     }
 }
 
-fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        let shown = path.display();
-        Failure::Failed(format!("{shown}: {error}: choose another file with -o"))
-    };
-    let mut file = AtomicFile::create(path, Compression::None).map_err(failed)?;
-    file.write_all(page.as_bytes()).map_err(failed)?;
-    file.commit().map_err(failed)
-}
-
 impl ExplainArguments {
     fn settings(&self) -> Result<JobSettings, Failure> {
         let method = &self.method;
@@ -462,7 +451,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let explanation = explain([pair[0].view(), pair[1].view()], &settings, arguments.list)?;
     let texts = shown_texts(&explanation, &pair);
     if let Some(path) = &arguments.output {
-        write_page(path, &render_page(&explanation, texts)?)?;
+        write_bytes(path, render_page(&explanation, texts)?.as_bytes())?;
     }
     let color = arguments.color.wanted(stdout().is_terminal());
     let mut text = if arguments.run.json {

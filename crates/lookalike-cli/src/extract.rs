@@ -1,15 +1,15 @@
 //! `lookalike extract`: the texts that the other commands see.
 
-use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::Language;
-use lookalike_batch::{BatchError, ExtractionSummary, JobObserver, TextExtraction, TextFormat};
-use lookalike_corpus::{AtomicFile, Compression, OutputFormat};
+use lookalike_batch::{ExtractionSummary, JobObserver, TextExtraction, TextFormat};
+use lookalike_corpus::{AtomicFile, OutputFormat};
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, output_format};
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::output_file::{write_created, write_output};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -64,15 +64,6 @@ fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
         )),
         false => Ok(None),
     }
-}
-
-/// Compression of a file of this name.
-pub(crate) fn compression(path: &Path) -> Compression {
-    let name = path.to_string_lossy();
-    [Compression::Gzip, Compression::Zstd]
-        .into_iter()
-        .find(|compression| name.ends_with(compression.suffix()))
-        .unwrap_or(Compression::None)
 }
 
 /// A line with the fields that every table of texts has.
@@ -145,28 +136,11 @@ impl ExtractArguments {
 }
 
 fn write(job: &TextExtraction<'_>, path: Option<&Path>) -> Result<ExtractionSummary, Failure> {
-    let Some(path) = path else {
-        let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
-        let summary = job.write(&mut out)?;
-        out.flush().map_err(|source| BatchError::File {
-            path: "standard output".into(),
-            source,
-            remedy: "check where standard output goes",
-        })?;
-        return Ok(summary);
-    };
-    let failed = |error| {
-        Failure::Failed(format!(
-            "{}: {error}: choose another file with -o",
-            path.display()
-        ))
-    };
-    let mut file = match is_table(path) {
-        true => AtomicFile::lines(path, table()?, TABLE),
-        false => AtomicFile::create(path, compression(path)),
+    match path.filter(|path| is_table(path)) {
+        Some(path) => {
+            let created = AtomicFile::lines(path, table()?, TABLE);
+            write_created(path, created, |out| job.write(out))
+        }
+        None => write_output(path, |out| job.write(out)),
     }
-    .map_err(failed)?;
-    let summary = job.write(&mut file)?;
-    file.commit().map_err(failed)?;
-    Ok(summary)
 }

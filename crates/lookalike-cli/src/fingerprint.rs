@@ -1,6 +1,5 @@
 //! `lookalike fingerprint`: the 64-bit simhash of every document, and fingerprints from one format to another.
 
-use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
@@ -13,6 +12,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::output_file::write_standard_output;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     ensure_documents_fit(&limits, documents, &inputs, &options)?;
     let done = match &arguments.output {
         Some(path) => job.write_file(path, arguments.scratch()),
-        None => to_standard_output(|out| job.write(out)),
+        None => write_standard_output(|out| job.write(out)),
     };
     console.clear();
     let summary = done?;
@@ -141,7 +141,7 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         losses: arguments.input.losses.policy(),
         observer: &console,
     };
-    let done = to_standard_output(|out| job.run(out));
+    let done = write_standard_output(|out| job.run(out));
     console.clear();
     let summary = done?;
     if arguments.run.json {
@@ -151,23 +151,4 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     }
     let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
     arguments.input.losses.end(rows)
-}
-
-/// Does a job whose lines go to standard output.
-fn to_standard_output<T>(
-    job: impl FnOnce(&mut dyn Write) -> Result<T, lookalike_batch::BatchError>,
-) -> Result<T, lookalike_batch::BatchError> {
-    let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
-    let done = job(&mut out)?;
-    out.flush().map_err(job_error)?;
-    Ok(done)
-}
-
-fn job_error(source: std::io::Error) -> lookalike_batch::BatchError {
-    let remedy = "check where standard output goes";
-    lookalike_batch::BatchError::File {
-        path: "standard output".into(),
-        source,
-        remedy,
-    }
 }

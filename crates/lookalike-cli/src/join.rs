@@ -1,15 +1,14 @@
 //! `lookalike join`: every pair of two collections of fingerprints within a distance.
 
 use std::ffi::OsString;
-use std::io::{BufWriter, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use lookalike_batch::{BatchError, FingerprintJoin, FingerprintShard, JobObserver};
-use lookalike_corpus::{AtomicFile, Compression};
+use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver};
 
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::output_file::write_output;
 
 #[derive(clap::Args)]
 #[command(
@@ -106,7 +105,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
         folder: spool.path(),
         observer: &console,
     };
-    let done = write_pairs(arguments.output.as_deref(), |out| job.write(out));
+    let done = write_output(arguments.output.as_deref(), |out| job.write(out));
     console.clear();
     let summary = done?;
     if arguments.run.json {
@@ -116,29 +115,4 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     }
     let sides = summary.f.iter().chain(&summary.q);
     arguments.losses.end(sides.flat_map(|side| &side.skipped))
-}
-
-/// Writes pairs to a file, which is there whole or not at all and packed if its name says so, or to standard output.
-pub(crate) fn write_pairs<T>(
-    output: Option<&Path>,
-    write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
-) -> Result<T, Failure> {
-    let Some(path) = output else {
-        let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
-        return Ok(write(&mut out)?);
-    };
-    let failed = |error| {
-        Failure::Failed(format!(
-            "{}: {error}: choose another file with -o",
-            path.display()
-        ))
-    };
-    let name = path.to_string_lossy();
-    let packed = [Compression::Gzip, Compression::Zstd]
-        .into_iter()
-        .find(|compression| name.ends_with(compression.suffix()));
-    let mut file = AtomicFile::create(path, packed.unwrap_or(Compression::None)).map_err(failed)?;
-    let written = write(&mut file)?;
-    file.commit().map_err(failed)?;
-    Ok(written)
 }

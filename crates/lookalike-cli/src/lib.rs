@@ -37,6 +37,7 @@ mod missing;
 #[cfg(feature = "service")]
 mod open_files;
 mod option_uses;
+mod output_file;
 mod overlap;
 mod pairs;
 pub mod program;

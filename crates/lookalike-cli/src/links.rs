@@ -1,17 +1,16 @@
 //! `lookalike links`: links inverted into fields of the pages that they lead to.
 
 use std::ffi::OsString;
-use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
 
 use lookalike::{Extraction, HtmlMode};
-use lookalike_batch::{BatchError, JobObserver as _, LinkInversion, LinkSource, LinksSummary};
-use lookalike_corpus::{AtomicFile, FieldPath, Format, InputOptions, Inputs};
+use lookalike_batch::{JobObserver as _, LinkInversion, LinkSource, LinksSummary};
+use lookalike_corpus::{FieldPath, Format, InputOptions, Inputs};
 
 use crate::arguments::{LossArguments, RunArguments};
 use crate::console::{self, Console};
-use crate::extract::compression;
 use crate::failure::Failure;
+use crate::output_file::write_output;
 use crate::size;
 
 #[derive(clap::Args)]
@@ -139,32 +138,9 @@ impl LinksArguments {
             losses: self.losses.policy(),
             observer: console,
         };
-        let done = self.write(&job);
+        let done = write_output(self.output.as_deref(), |out| job.write(out));
         console.clear();
         done
-    }
-
-    fn write(&self, job: &LinkInversion<'_>) -> Result<LinksSummary, Failure> {
-        let Some(path) = &self.output else {
-            let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
-            let summary = job.write(&mut out)?;
-            out.flush().map_err(|source| BatchError::File {
-                path: "standard output".into(),
-                source,
-                remedy: "check where standard output goes",
-            })?;
-            return Ok(summary);
-        };
-        let failed = |error| {
-            Failure::Failed(format!(
-                "{}: {error}: choose another file with -o",
-                path.display()
-            ))
-        };
-        let mut file = AtomicFile::create(path, compression(path)).map_err(failed)?;
-        let summary = job.write(&mut file)?;
-        file.commit().map_err(failed)?;
-        Ok(summary)
     }
 }
 

@@ -8,7 +8,7 @@ use lookalike_batch::{JobObserver, PairMerge};
 use crate::arguments::fingerprint_sources;
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::join::write_pairs;
+use crate::output_file::write_output;
 use crate::spool::Spool;
 
 #[derive(clap::Args)]
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &MergeArguments) -> Result<(), Failure> {
         lists: &lists,
         observer: &console,
     };
-    let done = write_pairs(arguments.output.as_deref(), |out| job.write(out));
+    let done = write_output(arguments.output.as_deref(), |out| job.write(out));
     console.clear();
     let summary = done?;
     if arguments.json {

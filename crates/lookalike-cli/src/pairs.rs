@@ -1,7 +1,5 @@
 //! `lookalike pairs`: all verified pairs on standard output.
 
-use std::io::{BufWriter, stdout};
-
 use lookalike::ParagraphRule;
 use lookalike_batch::{
     DedupJob, JobLimits, JobObserver, JobSettings, PairScope, ParagraphRecords, ParagraphSplit,
@@ -11,12 +9,10 @@ use lookalike_corpus::{InputOptions, Inputs};
 
 use serde_json::json;
 
-use crate::arguments::{
-    BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
-    ScopeArguments, TestArguments,
-};
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SimilarityArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::output_file::write_standard_output;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -33,7 +29,7 @@ pub(crate) struct PairsArguments {
     input: InputArguments,
 
     #[command(flatten)]
-    method: MethodArguments,
+    similarity: SimilarityArguments,
 
     /// Compare documents, or paragraphs of different documents
     #[arg(
@@ -49,15 +45,6 @@ pub(crate) struct PairsArguments {
     /// End paragraphs at blank lines (blank) or at every line (lines) [default: auto, lines where no line is blank]
     #[arg(long, value_name = "RULE", help_heading = "Method")]
     paragraphs: Option<ParagraphRule>,
-
-    #[command(flatten)]
-    tests: TestArguments,
-
-    #[command(flatten)]
-    scope: ScopeArguments,
-
-    #[command(flatten)]
-    scheme: SchemeArguments,
 
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
@@ -92,7 +79,7 @@ impl PairsArguments {
                 None => Ok(()),
             };
         }
-        if !self.scheme.fields.is_none() || self.method.category().is_some() {
+        if self.similarity.reads_fields() {
             let what = "fields of a record say nothing of a single paragraph: leave out --unit paragraphs, or the options that \
                         name fields";
             return refuse(what);
@@ -125,29 +112,23 @@ impl PairsArguments {
     }
 
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
-        let method = &self.method;
-        let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
+        let settings = self.similarity.settings(read)?;
         Ok(JobSettings {
             scope: match self.unit {
-                PairUnit::Documents => self.scope.scope(),
+                PairUnit::Documents => settings.scope,
                 PairUnit::Paragraphs => PairScope::Across,
             },
-            lengths: self.scope.lengths,
             repeated_ids: self.repeated_ids,
             losses: self.input.losses.policy(),
-            ..self.method.settings(scheme, terms, &self.tests)
+            ..settings
         })
     }
 }
 
 pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
-    arguments.method.check()?;
+    arguments.similarity.check()?;
     arguments.check()?;
-    let mut options = InputOptions {
-        category: arguments.scope.category(&arguments.method),
-        fields: arguments.scheme.fields,
-        ..arguments.input.options(None)
-    };
+    let mut options = arguments.similarity.options(arguments.input.options(None));
     let boilerplate = &arguments.boilerplate;
     // Before anything is read where that can be: wrong settings should not cost time.
     let early = match boilerplate.is_off() {
@@ -176,14 +157,12 @@ pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
             .paragraphs(divided);
     }
     let job = job.settings(settings).limits(limits).observer(&console);
-    let done = job.write_pairs(&mut BufWriter::with_capacity(1 << 18, stdout().lock()));
+    let done = write_standard_output(|out| job.write_pairs(out));
     console.clear();
     let summary = done?;
     let divided = divided.as_ref().map(|divided| &divided.counts);
     if !arguments.run.quiet {
-        arguments
-            .scope
-            .warn(summary.counts.without_category, &arguments.method);
+        arguments.similarity.warn(summary.counts.without_category);
     }
     arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
     if arguments.run.json {

@@ -1,14 +1,14 @@
 //! `lookalike terms`: in how many documents each feature occurs.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use lookalike_batch::{JobObserver, TermTable};
-use lookalike_corpus::{AtomicFile, Compression, InputOptions};
+use lookalike_corpus::InputOptions;
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::output_file::write_bytes;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -66,13 +66,7 @@ pub(crate) fn run(arguments: &TermsArguments) -> Result<(), Failure> {
     console.clear();
     let (terms, summary) = done?;
     arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
-    let failed = |error: std::io::Error| {
-        let path = arguments.output.display();
-        Failure::Failed(format!("{path}: {error}: choose another file with -o"))
-    };
-    let mut file = AtomicFile::create(&arguments.output, Compression::None).map_err(failed)?;
-    file.write_all(&terms.to_bytes()).map_err(failed)?;
-    file.commit().map_err(failed)?;
+    write_bytes(&arguments.output, &terms.to_bytes())?;
     if arguments.run.json {
         console::json(&summary)?;
     } else if !arguments.run.quiet {

@@ -1,12 +1,10 @@
 //! `lookalike evaluate sample`: pairs for a person to judge, drawn by bands.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::PathBuf;
 
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::DocumentUse;
-use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_eval::scored_pairs;
 use lookalike_eval::stratified_sample::{self as sampling, SampledBand, StratifiedSample};
 use lookalike_eval::sweep::sketches_of;
@@ -16,6 +14,7 @@ use super::{EvaluationInput, print};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
+use crate::output_file::write_bytes;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -158,16 +157,12 @@ fn warn_of_small_bands(drawn: &StratifiedSample, each: u32) {
 }
 
 fn write_pairs(drawn: &StratifiedSample, path: &std::path::Path) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        let shown = path.display();
-        Failure::Failed(format!("{shown}: {error}: choose another file with -o"))
-    };
-    let mut file = AtomicFile::create(path, Compression::None).map_err(failed)?;
+    let mut lines = Vec::new();
     for pair in &drawn.pairs {
-        let line = serde_json::to_string(pair).map_err(std::io::Error::from)? + "\n";
-        file.write_all(line.as_bytes()).map_err(failed)?;
+        serde_json::to_writer(&mut lines, pair).map_err(std::io::Error::from)?;
+        lines.push(b'\n');
     }
-    file.commit().map_err(failed)
+    write_bytes(path, &lines)
 }
 
 fn describe(answer: &SampleResult, arguments: &SampleArguments) -> String {

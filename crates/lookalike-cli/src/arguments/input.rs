@@ -1,0 +1,428 @@
+//! Arguments of what is read: sources, their fields, converters, HTML, and lines that recur.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use lookalike::scheme::{BoilerplateScope, Extraction, HtmlMode};
+use lookalike_batch::fingerprints::files::FingerprintSource;
+use lookalike_batch::{
+    BoilerplateLearner, JobLimits, KeepRules, LossLimit, LossPolicy, SkippedRow,
+};
+use lookalike_corpus::{
+    Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField, OutputFolder,
+    SkipKind, SkippedPart, Source, StoreSettings,
+};
+
+use super::values::share;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::{console, size};
+
+/// Sources to read.
+#[derive(Args)]
+pub(crate) struct InputArguments {
+    /// Files, directories or globs to read, or - for standard input
+    ///
+    /// Formats: JSONL, a JSON array of objects, text, source code, HTML, PDF, WARC, WET, ARC, CSV, TSV, Parquet and Arrow; plain or
+    /// compressed (.gz, .zst, .bz2, .xz). Builds with the feature cloud also read s3://BUCKET/PATH, gs://, az:// and https://.
+    #[arg(required = true, value_name = "INPUT")]
+    pub(crate) inputs: Vec<OsString>,
+
+    /// Format of all inputs [default: by name and content]
+    ///
+    /// One of jsonl, json (an array of objects), text, html, pdf, warc, wat (metadata as documents), arc, csv, tsv, parquet and arrow.
+    #[arg(long, value_name = "FORMAT", help_heading = "Input")]
+    format: Option<Format>,
+
+    /// Separator of the values of CSV and TSV: a character, or tab [default: a tab for TSV, else what the first rows
+    /// suggest of , ; | and tab]
+    #[arg(long, value_name = "CHARACTER", value_parser = delimiter, help_heading = "Input")]
+    delimiter: Option<u8>,
+
+    /// CSV and TSV have no line of names: columns are called by their numbers, from 1
+    #[arg(long, requires = "text", help_heading = "Input")]
+    no_header: bool,
+
+    /// Field or column that holds the id [default: id, else url, else made from file and line]
+    ///
+    /// Nested fields are a.b. Columns also go by their numbers.
+    #[arg(long, value_name = "FIELD", help_heading = "Input")]
+    id: Option<FieldPath>,
+
+    /// Field or column that holds the text [default: text, else html, see --html]
+    #[arg(long, value_name = "FIELD", help_heading = "Input")]
+    text: Option<FieldPath>,
+
+    /// Longer documents are counted, and compared for equal bytes only
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
+    max_document: u64,
+
+    #[command(flatten)]
+    pub(crate) convert: ConvertArguments,
+
+    #[command(flatten)]
+    pub(crate) html: HtmlArguments,
+
+    #[command(flatten)]
+    pub(crate) losses: LossArguments,
+}
+
+/// Policy for records and files that cannot be read.
+#[derive(Args)]
+pub(crate) struct LossArguments {
+    /// Stop at the first record or file that cannot be read, instead of counting and listing it
+    #[arg(long, help_heading = "Input")]
+    strict: bool,
+
+    /// Fail if more records and files than this, or more than P% of the records, are unreadable
+    ///
+    /// Up to that many, the exit status is 0. With more, the command fails and writes no results. By default any number is
+    /// tolerated, listed, and told by exit status 3.
+    #[arg(
+        long,
+        value_name = "N|P%",
+        conflicts_with = "strict",
+        help_heading = "Input"
+    )]
+    max_skipped: Option<LossLimit>,
+}
+
+impl LossArguments {
+    pub(crate) fn policy(&self) -> LossPolicy {
+        match (self.strict, self.max_skipped) {
+            (true, _) => LossPolicy::Stop,
+            (_, Some(limit)) => LossPolicy::Limit(limit),
+            _ => LossPolicy::Tolerate,
+        }
+    }
+
+    /// The end of a command that left `rows` out: a failure if that is more than nothing, and nobody said that it is bearable.
+    pub(crate) fn end<'r>(
+        &self,
+        rows: impl IntoIterator<Item = &'r SkippedRow>,
+    ) -> Result<(), Failure> {
+        let mut lost = rows.into_iter().filter(|row| row.is_loss());
+        match (self.max_skipped, lost.next()) {
+            (None, Some(row)) => Err(Failure::Losses {
+                count: row.count + lost.map(|row| row.count).sum::<u64>(),
+                first: row.first.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The field that a survivor rule reads.
+pub(crate) fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failure> {
+    let rule = keep.field_rule().map(|rule| rule.to_string().parse());
+    Ok(rule.transpose()?)
+}
+
+impl InputArguments {
+    /// Options for reading sources, with the field that ranks survivors.
+    pub(crate) fn options(&self, order_field: Option<OrderField>) -> InputOptions {
+        let mut options = InputOptions {
+            format: self.format,
+            delimiter: self.delimiter,
+            no_header: self.no_header,
+            id_field: self.id.clone(),
+            text_field: self.text.clone(),
+            order_field,
+            html: self.html.extraction(),
+            max_document_bytes: self.max_document,
+            ..InputOptions::default()
+        };
+        self.convert.apply(&mut options);
+        options
+    }
+
+    /// Says which options had nothing to act on, once everything was read.
+    pub(crate) fn warn_of_unused(&self, inputs: &Inputs, quiet: bool) {
+        self.html.warn_of_unused(inputs.have_html(), quiet);
+    }
+
+    /// Finds what the arguments name. Results of earlier jobs that are met are left out, and told of unless `quiet`.
+    pub(crate) fn discover(
+        &self,
+        options: &InputOptions,
+        spool: &Path,
+        output: Option<OutputFolder<'_>>,
+        quiet: bool,
+    ) -> Result<Inputs, Failure> {
+        self.discover_paths(&self.inputs, options, spool, output, quiet)
+    }
+
+    /// The same of other paths.
+    pub(crate) fn discover_paths(
+        &self,
+        paths: &[OsString],
+        options: &InputOptions,
+        spool: &Path,
+        output: Option<OutputFolder<'_>>,
+        quiet: bool,
+    ) -> Result<Inputs, Failure> {
+        let inputs = match output {
+            Some(output) => Inputs::discover_beside(paths, options, spool, output)?,
+            None => Inputs::discover(paths, options, spool)?,
+        };
+        let is_table = |source: &Source| matches!(source.format, Format::Csv | Format::Tsv);
+        let speaks_of_tables = self.delimiter.is_some() || self.no_header;
+        if speaks_of_tables && !inputs.sources.iter().any(is_table) {
+            return Err(Failure::Usage(
+                "--delimiter and --no-header are for CSV and TSV, and nothing that is read is such a table: say --format csv \
+                 if it is one"
+                    .to_owned(),
+            ));
+        }
+        let is_results = |skip: &&SkippedPart| skip.kind == SkipKind::ResultsFolder;
+        for skip in inputs
+            .skips
+            .iter()
+            .filter(|skip| is_results(skip) && !quiet)
+        {
+            console::warning(&format!("{} is left out: it {}", skip.name, skip.reason));
+        }
+        Ok(inputs)
+    }
+}
+
+/// One character that may separate values.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => Ok(*byte),
+        _ => Err(format!(
+            "{text:?} cannot separate values: write one character such as ';' or '|', or tab"
+        )),
+    }
+}
+
+/// Commands that turn other formats into text.
+#[derive(Args)]
+pub(crate) struct ConvertArguments {
+    /// Convert files whose names end so with a command: '.ps=ps2ascii'
+    ///
+    /// The command gets the file on standard input, or as a path in place of {}; what it writes is the text. It runs without a
+    /// shell, unless it is one: ".doc=sh -c '...'". May be repeated.
+    #[arg(
+        long = "convert",
+        value_name = "ENDING=COMMAND",
+        value_parser = converter,
+        help_heading = "Input"
+    )]
+    pub(crate) converters: Vec<Converter>,
+
+    /// Seconds that such a command may take for a file; then it is ended, and the file counted as not converted
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(1..=86_400),
+        help_heading = "Input"
+    )]
+    pub(crate) convert_limit: u64,
+
+    /// Seconds that the text of a PDF may take; then it is counted as not converted
+    /// [default: 5, and 5 more for each MiB, at most 60]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(u64).range(1..=86_400),
+        help_heading = "Input"
+    )]
+    pub(crate) pdf_limit: Option<u64>,
+
+    /// Read what symbolic links in a folder lead to, even out of the folder
+    #[arg(long, help_heading = "Input")]
+    pub(crate) follow_links: bool,
+}
+
+impl ConvertArguments {
+    pub(crate) fn apply(&self, options: &mut InputOptions) {
+        options.converters.clone_from(&self.converters);
+        options.convert_limit = Duration::from_secs(self.convert_limit);
+        options.pdf_limit = self.pdf_limit.map(Duration::from_secs);
+        options.follow_links = self.follow_links;
+        options.store = store_settings();
+    }
+}
+
+/// Settings of object stores from the environment.
+fn store_settings() -> StoreSettings {
+    let known = |name: &str| {
+        ["AWS_", "AZURE_", "GOOGLE_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    };
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        known(&name).then(|| (name.to_lowercase(), value))
+    });
+    StoreSettings(variables.collect())
+}
+
+/// The collections of fingerprints, or lists of pairs of them, that arguments name: paths, globs, objects of stores, - for
+/// standard input, and u64: before the name of raw numbers.
+pub(crate) fn fingerprint_sources<S: AsRef<OsStr>>(
+    arguments: &[S],
+    spool: &Path,
+) -> Result<Vec<FingerprintSource>, Failure> {
+    Ok(FingerprintSource::find(
+        arguments,
+        &store_settings(),
+        spool,
+    )?)
+}
+
+/// A converter whose program is there.
+fn converter(text: &str) -> Result<Converter, String> {
+    let converter: Converter = text
+        .parse()
+        .map_err(|error: OptionError| error.to_string())?;
+    let program = &converter.words()[0];
+    let is_there = match program.contains('/') {
+        true => Path::new(program).is_file(),
+        false => {
+            let folders = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+        }
+    };
+    match is_there || cfg!(not(unix)) {
+        true => Ok(converter),
+        false => Err(format!(
+            "there is no program `{program}`: install it, or name it with its path"
+        )),
+    }
+}
+
+/// Lines that recur on many pages.
+#[derive(Args)]
+pub(crate) struct BoilerplateArguments {
+    /// Ignore lines that recur on many pages of a site or of the collection, or none (off)
+    ///
+    /// The lines are taken out before documents are compared; results keep them. A page's site is the host of its URL.
+    #[arg(
+        long,
+        value_name = "WHERE",
+        default_value = "off",
+        help_heading = "Features"
+    )]
+    boilerplate: BoilerplateScopeOption,
+
+    /// A line is boilerplate on this share of the pages or more, and on five at least
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.1",
+        value_parser = share,
+        help_heading = "Features"
+    )]
+    boilerplate_share: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum BoilerplateScopeOption {
+    Site,
+    Collection,
+    Off,
+}
+
+impl BoilerplateArguments {
+    /// True if texts stay as they are.
+    pub(crate) fn is_off(&self) -> bool {
+        self.boilerplate == BoilerplateScopeOption::Off
+    }
+
+    /// Learns the lines from everything that is to be read, and puts them into the options.
+    pub(crate) fn learn(
+        &self,
+        inputs: &Inputs,
+        options: &mut InputOptions,
+        limits: &JobLimits,
+        folder: &Path,
+        console: &Console,
+    ) -> Result<(), Failure> {
+        let scope = match self.boilerplate {
+            BoilerplateScopeOption::Off => return Ok(()),
+            BoilerplateScopeOption::Site => BoilerplateScope::Site,
+            BoilerplateScopeOption::Collection => BoilerplateScope::Collection,
+        };
+        let learning = BoilerplateLearner {
+            inputs,
+            options,
+            scope,
+            share: self.boilerplate_share,
+            limits,
+            folder,
+            observer: console,
+        };
+        let learned = learning.learn().inspect_err(|_| console.clear())?;
+        if learned.is_empty() {
+            let pages = match scope {
+                BoilerplateScope::Site => "the pages of a site",
+                BoilerplateScope::Collection => "all pages",
+            };
+            console.warn(&format!(
+                "--boilerplate {scope} does nothing: no line stands on {} of {pages}, and on five at least",
+                self.boilerplate_share
+            ));
+        }
+        options.boilerplate = Some(Arc::new(learned));
+        Ok(())
+    }
+}
+
+/// Text of HTML that counts.
+#[derive(Args)]
+pub(crate) struct HtmlArguments {
+    /// Text of HTML: visible, fast, main or quality [default: main]
+    ///
+    /// visible is all text, fast leaves menus out, main is the main content (reference pages are read as with fast). quality is better
+    /// and much slower, and only in builds with `--features quality`.
+    #[arg(long, value_name = "MODE", help_heading = "Features")]
+    html: Option<HtmlMode>,
+
+    /// The title of a page counts as text
+    #[arg(long, help_heading = "Features")]
+    html_title: bool,
+
+    /// The alternative texts of images count as text
+    #[arg(long, help_heading = "Features")]
+    html_alt: bool,
+
+    /// The targets of links count as text
+    #[arg(long, help_heading = "Features")]
+    html_links: bool,
+}
+
+impl HtmlArguments {
+    /// Says which of these options had no HTML to act on, once everything was read.
+    pub(crate) fn warn_of_unused(&self, has_html: bool, quiet: bool) {
+        let given = [
+            (self.html.is_some(), "--html"),
+            (self.html_title, "--html-title"),
+            (self.html_alt, "--html-alt"),
+            (self.html_links, "--html-links"),
+        ];
+        let given = given.into_iter().filter(|&(is_given, _)| is_given);
+        let names: Vec<&str> = given.map(|(_, name)| name).collect();
+        if !names.is_empty() && !has_html && !quiet {
+            console::warning(&format!(
+                "{} did nothing: none of the documents that were read is HTML",
+                names.join(", ")
+            ));
+        }
+    }
+
+    pub(crate) fn extraction(&self) -> Extraction {
+        Extraction {
+            mode: self.html.unwrap_or_default(),
+            title: self.html_title,
+            alt: self.html_alt,
+            links: self.html_links,
+        }
+    }
+}

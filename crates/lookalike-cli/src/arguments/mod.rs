@@ -1,0 +1,16 @@
+//! Arguments that several subcommands share: what to read, how texts become features, what is similar, what to use of the machine.
+
+mod input;
+mod run;
+mod scheme;
+mod similarity;
+mod values;
+
+pub(crate) use input::{
+    BoilerplateArguments, ConvertArguments, HtmlArguments, InputArguments, LossArguments,
+    fingerprint_sources, order_field,
+};
+pub(crate) use run::RunArguments;
+pub(crate) use scheme::{SchemeArguments, WordArguments};
+pub(crate) use similarity::{MethodArguments, SimilarityArguments, TestArguments};
+pub(crate) use values::{command_line, output_format, quoted, share, threads};

@@ -1,0 +1,62 @@
+//! Arguments of the use of the machine, and of what is printed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lookalike_batch::JobLimits;
+
+use super::values::threads;
+use crate::failure::Failure;
+use crate::spool::Spool;
+use crate::{machine, size};
+
+/// Limits on the use of the machine, and what to print.
+#[derive(Args)]
+pub(crate) struct RunArguments {
+    /// Worker threads [default: all processors]
+    #[arg(long, value_name = "N", value_parser = threads, help_heading = "Running")]
+    threads: Option<usize>,
+
+    /// Memory of the whole job [default: half of the machine's]
+    ///
+    /// The resident size of the process stays within it; what does not fit goes into temporary files.
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Running")]
+    memory: Option<u64>,
+
+    /// Directory for temporary files [default: the output directory, else the system's]
+    #[arg(long, value_name = "DIR", help_heading = "Running")]
+    pub(crate) tmp: Option<PathBuf>,
+
+    /// Print the summary as JSON
+    ///
+    /// One object, on standard output, or on standard error where standard output has the results.
+    #[arg(long, help_heading = "Running")]
+    pub(crate) json: bool,
+
+    /// Print no progress and no summary
+    #[arg(long, short, help_heading = "Running")]
+    pub(crate) quiet: bool,
+}
+
+impl RunArguments {
+    /// A folder for temporary files in `--tmp`, else in `default`; it vanishes with the job, interrupted or not. Those of
+    /// jobs that were killed are removed.
+    pub(crate) fn spool(&self, default: PathBuf) -> Result<Spool, Failure> {
+        let parent = self.tmp.clone().unwrap_or(default);
+        Spool::new(&parent).map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.split(" at path").next().unwrap_or_default();
+            Failure::Failed(format!(
+                "{}: {reason}: temporary files go there; name another directory with --tmp",
+                parent.display()
+            ))
+        })
+    }
+
+    pub(crate) fn limits(&self) -> JobLimits {
+        JobLimits {
+            threads: self.threads.unwrap_or_else(machine::default_threads),
+            memory: self.memory.unwrap_or_else(machine::default_memory),
+        }
+    }
+}

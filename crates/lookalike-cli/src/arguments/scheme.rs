@@ -1,0 +1,336 @@
+//! Arguments of a scheme: words, features, weights.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use lookalike::Terms;
+use lookalike::hash::siphash::SipKey;
+use lookalike::scheme::{
+    Boilerplate, Case, FieldWeights, Folding, Mask, Normalization, Nouns, Scheme, Segmentation,
+    Shingle, Sketch, Stemming, StopWords, TokenHash, Weight,
+};
+use lookalike_corpus::InputOptions;
+
+use crate::failure::Failure;
+
+/// Definition of words and characters.
+#[derive(Args)]
+pub(crate) struct WordArguments {
+    /// Definition of a word: unicode (by the rules of Unicode), word-chars (runs of letters, digits and _, as \w+), or
+    /// languages (as unicode, but Chinese, Japanese, Thai, Lao, Khmer and Burmese by dictionaries)
+    #[arg(
+        long,
+        value_name = "RULE",
+        default_value = "unicode",
+        help_heading = "Features"
+    )]
+    segment: Segmentation,
+
+    /// Unicode normalisation: nfc or nfkc, both without invisible characters (soft hyphens, zero-width spaces, ...), or
+    /// none: the text as it is
+    #[arg(
+        long,
+        value_name = "FORM",
+        default_value = "nfc",
+        help_heading = "Features"
+    )]
+    normalize: Normalization,
+
+    /// lower or keep
+    #[arg(
+        long,
+        value_name = "CASE",
+        default_value = "lower",
+        help_heading = "Features"
+    )]
+    case: Case,
+
+    /// Make alike before comparing: numbers, dates, numbers,dates, or none
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    mask: Mask,
+
+    /// Count variants of a character as one: accents (cafe and café), punctuation (quotation marks and dashes), arabic
+    /// (with and without tatweel and vowel signs), width (full and half width), with commas between them, or none
+    #[arg(
+        long = "fold",
+        value_name = "LIST",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    folding: Folding,
+}
+
+impl WordArguments {
+    /// A scheme with these words and characters, and defaults for everything else.
+    pub(crate) fn scheme(&self) -> Scheme {
+        Scheme {
+            normalization: self.normalize,
+            case: self.case,
+            segmentation: self.segment,
+            mask: self.mask,
+            folding: self.folding,
+            ..Scheme::default()
+        }
+    }
+}
+
+/// Steps from texts to features.
+#[derive(Args)]
+pub(crate) struct SchemeArguments {
+    /// Features to compare: words:N, chars:N, stops:N or phrases:N
+    ///
+    /// Runs of N words (words:5), of several sizes together (words:3+5), of characters (chars:9), of English function words alone
+    /// (stops:4), or words and phrases that are in at least N documents (phrases:5, needs --terms).
+    #[arg(
+        long,
+        value_name = "KIND:N",
+        default_value = "words:5",
+        help_heading = "Features"
+    )]
+    shingle: Shingle,
+
+    #[command(flatten)]
+    words: WordArguments,
+
+    /// Leave stop words out: of languages (en or de,en), of the one each text is in (auto), or none
+    #[arg(
+        long,
+        value_name = "LANGUAGES",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    stop: StopWords,
+
+    /// Reduce words to their stems: of a language (en), of the one each text is in (auto), or none
+    #[arg(
+        long,
+        value_name = "LANGUAGE",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    stem: Stemming,
+
+    /// Weight tf-length-noun: nouns weigh more, by English tags of words in Latin letters and Chinese tags of Han (tagged),
+    /// or not (none)
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    nouns: Nouns,
+
+    /// Seed of all hashes: sketches of different seeds cannot be compared
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 0,
+        help_heading = "Features"
+    )]
+    seed: u64,
+
+    /// Hash of words: xxh3, lookup3 (Jenkins), or siphash under a secret key, for texts that somebody crafts
+    #[arg(
+        long,
+        value_name = "HASH",
+        default_value = "xxh3",
+        help_heading = "Features"
+    )]
+    hash: HashName,
+
+    /// siphash: file that holds the key, 32 hexadecimal digits; sketches of different keys cannot be compared
+    #[arg(long, value_name = "FILE", help_heading = "Features")]
+    hash_key: Option<PathBuf>,
+
+    /// Additional sources of features, with their weights relative to a word of the text: anchors:3~5 (texts of links to
+    /// the document, 5 words around them fading), in-links:1, out-links:1, with commas between them. Read from the fields
+    /// anchors, in_links and out_links
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    pub(crate) fields: FieldWeights,
+
+    /// Table that `lookalike terms` made of the collection, for the weights by rarity and for i-match
+    #[arg(long, value_name = "FILE", help_heading = "Features")]
+    terms: Option<PathBuf>,
+}
+
+/// The token hashes by name; what follows from the key comes later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum HashName {
+    Xxh3,
+    Lookup3,
+    Siphash,
+}
+
+impl SchemeArguments {
+    /// The scheme with a sketch for texts that are read so, and the table of terms that it names, if it needs one.
+    pub(crate) fn scheme(
+        &self,
+        weight: Weight,
+        sketch: Sketch,
+        read: &InputOptions,
+    ) -> Result<(Scheme, Option<Arc<Terms>>), Failure> {
+        let key = self.key()?;
+        let scheme = self.without_table(weight, sketch, read, key)?;
+        if !scheme.needs_terms() {
+            self.refuse_terms("a table of terms is for weights by rarity, phrases and i-match")?;
+            return Ok((scheme, None));
+        }
+        let terms = Arc::new(self.table(&scheme, key)?);
+        let scheme = Scheme {
+            terms: Some(terms.id()),
+            ..scheme
+        };
+        Ok((scheme, Some(terms)))
+    }
+
+    /// The scheme without the table of terms that it may need.
+    fn without_table(
+        &self,
+        weight: Weight,
+        sketch: Sketch,
+        read: &InputOptions,
+        key: Option<SipKey>,
+    ) -> Result<Scheme, Failure> {
+        let hash = match (self.hash, key) {
+            (HashName::Xxh3 | HashName::Lookup3, Some(_)) => {
+                return Err(Failure::Usage(
+                    "--hash-key would do nothing here: it is the key of --hash siphash".to_owned(),
+                ));
+            }
+            (HashName::Xxh3, _) => TokenHash::Xxh3,
+            (HashName::Lookup3, _) => TokenHash::Lookup3,
+            (HashName::Siphash, Some(key)) => TokenHash::SipHash(key),
+            (HashName::Siphash, None) => {
+                return Err(Failure::Usage(
+                    "--hash siphash needs a secret key: `openssl rand -hex 16 > FILE`, then --hash-key FILE"
+                        .to_owned(),
+                ));
+            }
+        };
+        let by_length_and_noun = matches!(weight, Weight::TfLengthNoun(_));
+        if by_length_and_noun && self.shingle != Shingle::words(1).unwrap_or_default() {
+            return Err(Failure::Usage(format!(
+                "the weight tf-length-noun is one of single words, not of {}: add --shingle words:1",
+                self.shingle
+            )));
+        }
+        self.check_words(weight)?;
+        Ok(Scheme {
+            shingle: self.shingle,
+            weight,
+            hash,
+            seed: self.seed,
+            sketch,
+            html: read.html,
+            fields: self.fields,
+            stop: self.stop,
+            stem: self.stem,
+            nouns: self.nouns,
+            boilerplate: read
+                .boilerplate
+                .as_ref()
+                .map_or(Boilerplate::Kept, |lines| lines.scheme()),
+            terms: None,
+            ..self.words.scheme()
+        })
+    }
+
+    /// The scheme of an evaluation, which makes the table of terms that it needs from its own
+    /// documents.
+    pub(crate) fn measured(
+        &self,
+        weight: Weight,
+        sketch: Sketch,
+        read: &InputOptions,
+    ) -> Result<Scheme, Failure> {
+        self.refuse_terms("an evaluation makes the table that it needs of its own documents")?;
+        self.without_table(weight, sketch, read, self.key()?)
+    }
+
+    /// Refuses a table of terms where none is looked at.
+    fn refuse_terms(&self, why: &str) -> Result<(), Failure> {
+        match self.terms {
+            Some(_) => Err(Failure::Usage(format!(
+                "--terms would do nothing here: {why}; leave it out"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The scheme whose features a table of terms counts.
+    pub(crate) fn counted(&self, read: &InputOptions) -> Result<Scheme, Failure> {
+        self.refuse_terms("one is made")?;
+        let scheme = self.without_table(Weight::Set, Sketch::None, read, self.key()?)?;
+        Ok(scheme.counted())
+    }
+
+    /// Refuses choices about words that would have no effect.
+    fn check_words(&self, weight: Weight) -> Result<(), Failure> {
+        let filtered = (self.stop, self.stem) != (StopWords::NONE, Stemming::NONE);
+        if filtered && matches!(self.shingle, Shingle::Chars(_)) {
+            return Err(Failure::Usage(format!(
+                "stop words and stems are those of words, and {} is made of characters: leave --stop and --stem out, or \
+                 use --shingle words:N",
+                self.shingle
+            )));
+        }
+        if self.nouns != Nouns::NONE && !matches!(weight, Weight::TfLengthNoun(_)) {
+            return Err(Failure::Usage(
+                "--nouns belongs to --weight tf-length-noun: other weights know no nouns"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> Result<Option<SipKey>, Failure> {
+        let Some(path) = &self.hash_key else {
+            return Ok(None);
+        };
+        let shown = path.display();
+        let failed = |error: &dyn std::fmt::Display| Failure::Failed(format!("{shown}: {error}"));
+        let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+        text.trim()
+            .parse()
+            .map(Some)
+            .map_err(|error| failed(&error))
+    }
+
+    /// The table of terms, which must count the features of the scheme.
+    fn table(&self, scheme: &Scheme, key: Option<SipKey>) -> Result<Terms, Failure> {
+        let needs = if scheme.shingle.needs_terms() {
+            format!("--shingle {}", scheme.shingle)
+        } else if scheme.weight.needs_terms() {
+            format!("--weight {}", scheme.weight)
+        } else {
+            format!("the sketch {}", scheme.sketch)
+        };
+        let path = self.terms.as_ref().ok_or_else(|| {
+            Failure::Usage(format!(
+                "{needs} needs a table of terms: make one with `lookalike terms INPUT -o FILE`, then --terms FILE"
+            ))
+        })?;
+        let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
+        let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+        let terms = Terms::from_bytes(&bytes, key).map_err(|error| failed(error.to_string()))?;
+        let named = Scheme {
+            terms: Some(terms.id()),
+            ..*scheme
+        };
+        terms
+            .ensure_fits(&named)
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(terms)
+    }
+}

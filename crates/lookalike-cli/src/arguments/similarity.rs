@@ -1,0 +1,286 @@
+//! Arguments that decide which documents are similar: method, tests, scope.
+
+use std::sync::Arc;
+
+use clap::Args;
+use lookalike::Terms;
+use lookalike::scheme::{Scheme, Sketch, Weight};
+use lookalike_batch::{DistanceFor, JobSettings, Method, PairScope, PairTest};
+use lookalike_corpus::{Category, InputOptions};
+
+use super::scheme::SchemeArguments;
+use super::values::share;
+use crate::console;
+use crate::failure::Failure;
+
+/// Method of finding candidates, and bounds of what counts as near.
+#[derive(Args)]
+pub(crate) struct MethodArguments {
+    /// Method that finds candidates: allpairs, minhash, simhash, copies, ...
+    ///
+    /// allpairs finds every pair. copies finds exact copies only. oph, b-bit, minhash, supershingle, simhash, henzinger, mod-p, winnow,
+    /// i-match and buckets may miss pairs; whatever they propose is verified.
+    #[arg(
+        long,
+        value_name = "METHOD",
+        default_value = "allpairs",
+        help_heading = "Method"
+    )]
+    pub(crate) method: Method,
+
+    /// Least resemblance of near-duplicates, above 0 and at most 1
+    ///
+    /// With the methods of --distance and --agree it may be 0: then every candidate counts, whatever its resemblance.
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.8",
+        value_parser = share,
+        help_heading = "Method"
+    )]
+    pub(crate) threshold: f64,
+
+    /// simhash, henzinger: most bits in which fingerprints of candidates differ
+    ///
+    /// From 0 to a quarter of the bits of a fingerprint.
+    #[arg(
+        long,
+        value_name = "BITS",
+        default_value_t = 3,
+        help_heading = "Method"
+    )]
+    pub(crate) distance: u32,
+
+    /// henzinger: for which candidates --distance counts: all, or pairs of one site, the host of the URL, where pages share
+    /// a template (site); super-shingles alone then decide about pairs of two sites
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "all",
+        help_heading = "Method"
+    )]
+    pub(crate) distance_for: DistanceFor,
+
+    /// simhash: bits of a fingerprint, 32, 64 or 128
+    #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["32", "64", "128"], help_heading = "Method")]
+    bits: String,
+
+    /// supershingle, henzinger, buckets, mod-p, winnow, i-match: how many hashes candidates share [default: 2 of the
+    /// first three, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255), help_heading = "Method")]
+    pub(crate) agree: Option<u32>,
+
+    /// mod-p: keep one shingle in so many; winnow: shingles in a window; i-match: lexicons; buckets: buckets
+    /// [default: 16, 16, 6, 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Method")]
+    pub(crate) size: Option<u8>,
+
+    /// simhash: how features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
+    /// tf-length-noun:N, with λ = N in the place of one by the length of the text
+    #[arg(
+        long,
+        value_name = "WEIGHT",
+        default_value = "set",
+        help_heading = "Method"
+    )]
+    pub(crate) weight: Weight,
+
+    /// minhash, b-bit: number of hash functions; oph: number of bins
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Method")]
+    pub(crate) functions: u16,
+
+    /// minhash, b-bit, oph: share of the pairs at the threshold that must be found
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.999",
+        value_parser = share,
+        help_heading = "Method"
+    )]
+    pub(crate) recall: f64,
+}
+
+/// Tests that a pair must pass beside the least resemblance.
+#[derive(Args)]
+pub(crate) struct TestArguments {
+    /// A further test that a pair must pass, on features of its own: resemblance, containment (shared features over the
+    /// smaller set) or coverage (over the larger), of which features, and how much at least; such as
+    /// coverage:stops:5:0.4. May be given several times
+    #[arg(
+        long = "and",
+        value_name = "MEASURE:FEATURES:LEAST",
+        help_heading = "Method"
+    )]
+    pub(crate) tests: Vec<PairTest>,
+}
+
+impl MethodArguments {
+    /// The sketch that the method needs.
+    pub(crate) fn sketch(&self) -> Sketch {
+        let functions = self.functions;
+        match (self.method.default_sketch(), self.size) {
+            (Sketch::Simhash, _) => match &*self.bits {
+                "32" => Sketch::Simhash32,
+                "128" => Sketch::Simhash128,
+                _ => Sketch::Simhash,
+            },
+            (Sketch::MinHash { .. }, _) => Sketch::MinHash { functions },
+            (Sketch::OnePermutation { .. }, _) => Sketch::OnePermutation { bins: functions },
+            (Sketch::BBit { bits, .. }, _) => Sketch::BBit { functions, bits },
+            (Sketch::ModP { .. }, Some(size)) => Sketch::ModP {
+                modulus: size.into(),
+            },
+            (Sketch::Winnowing { .. }, Some(size)) => Sketch::Winnowing {
+                window: size.into(),
+            },
+            (Sketch::IMatch { .. }, Some(lexicons)) => Sketch::IMatch { lexicons },
+            (Sketch::Buckets { .. }, Some(buckets)) => Sketch::Buckets { buckets },
+            (sketch, _) => sketch,
+        }
+    }
+
+    /// The settings of a job with this method, everything else at its default.
+    pub(crate) fn settings(
+        &self,
+        scheme: Scheme,
+        terms: Option<Arc<Terms>>,
+        tests: &TestArguments,
+    ) -> JobSettings {
+        JobSettings {
+            scheme,
+            terms,
+            agree: self.agree,
+            method: self.method,
+            threshold: self.threshold,
+            distance: self.distance,
+            distance_for: self.distance_for,
+            recall: self.recall,
+            tests: tests.tests.clone(),
+            ..JobSettings::default()
+        }
+    }
+
+    /// Field that the method needs of each record besides its text.
+    pub(crate) fn category(&self) -> Option<Category> {
+        (self.distance_for == DistanceFor::Site).then_some(Category::Site)
+    }
+
+    /// Refuses numbers that mean nothing.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.recall > 0.0 && self.recall < 1.0 {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "recall {} is not between 0 and 1: use --method allpairs to find every pair",
+            self.recall
+        )))
+    }
+}
+
+/// Pairs that count.
+#[derive(Args)]
+pub(crate) struct ScopeArguments {
+    /// Compare only documents with the same value in a field, or of the same site
+    ///
+    /// The site is the host of the URL. Equal texts of two categories are no pair. Records without a value form a category of their own.
+    #[arg(
+        long,
+        value_name = "FIELD|site",
+        help_heading = "Method",
+        conflicts_with = "across"
+    )]
+    within: Option<Category>,
+
+    /// Compare only documents with different values in a field, or of different sites
+    ///
+    /// Documents of one category are never compared with each other, even if they are equal.
+    #[arg(long, value_name = "FIELD|site", help_heading = "Method")]
+    across: Option<Category>,
+
+    /// Second test: least share of the longer text's bytes that the shorter one has, above 0 and at most 1
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Method")]
+    pub(crate) lengths: Option<f64>,
+}
+
+impl ScopeArguments {
+    pub(crate) fn scope(&self) -> PairScope {
+        match (&self.within, &self.across) {
+            (Some(_), _) => PairScope::Within,
+            (_, Some(_)) => PairScope::Across,
+            _ => PairScope::Everything,
+        }
+    }
+
+    /// The category that is read of each record: of the scope, or what a method wants to know.
+    pub(crate) fn category(&self, method: &MethodArguments) -> Option<Category> {
+        let scope = self.within.as_ref().or(self.across.as_ref()).cloned();
+        scope.or(method.category())
+    }
+
+    /// Says how many records have no category.
+    pub(crate) fn warn(&self, without: u64, method: &MethodArguments) {
+        let meaning = match self.scope() {
+            PairScope::Everything => "the distance counts for all their pairs",
+            _ => "they form a category of their own",
+        };
+        if let (Some(category), 1..) = (self.category(method), without) {
+            console::warning(&format!(
+                "{} records have no {category}: {meaning}",
+                console::grouped(without)
+            ));
+        }
+    }
+}
+
+/// Options that decide which documents are similar, the same for every command that compares documents.
+#[derive(Args)]
+pub(crate) struct SimilarityArguments {
+    #[command(flatten)]
+    pub(crate) method: MethodArguments,
+
+    #[command(flatten)]
+    tests: TestArguments,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArguments,
+
+    #[command(flatten)]
+    scheme: SchemeArguments,
+}
+
+impl SimilarityArguments {
+    /// Refuses numbers that mean nothing.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.method.check()
+    }
+
+    /// Tells whether more of a record is compared than its text.
+    pub(crate) fn reads_fields(&self) -> bool {
+        !self.scheme.fields.is_none() || self.method.category().is_some()
+    }
+
+    /// Says how many records have no category.
+    pub(crate) fn warn(&self, without: u64) {
+        self.scope.warn(without, &self.method);
+    }
+
+    /// Options for reading documents that are compared, of those of the inputs.
+    pub(crate) fn options(&self, input: InputOptions) -> InputOptions {
+        InputOptions {
+            category: self.scope.category(&self.method),
+            fields: self.scheme.fields,
+            ..input
+        }
+    }
+
+    /// The settings of a job that reads with these options, everything else at its default.
+    pub(crate) fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
+        let method = &self.method;
+        let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
+        Ok(JobSettings {
+            scope: self.scope.scope(),
+            lengths: self.scope.lengths,
+            ..method.settings(scheme, terms, &self.tests)
+        })
+    }
+}

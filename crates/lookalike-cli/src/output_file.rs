@@ -1,0 +1,73 @@
+//! Output of a command that is one stream: a file, which is there whole or not at all, or standard output.
+
+use std::io::{self, BufWriter, Write, stdout};
+use std::path::Path;
+
+use lookalike_batch::BatchError;
+use lookalike_corpus::{AtomicFile, Compression};
+
+use crate::failure::Failure;
+
+/// Bytes that are gathered before they go to standard output.
+const BUFFER: usize = 1 << 18;
+
+/// Compression of a file of this name.
+fn compression(path: &Path) -> Compression {
+    let name = path.to_string_lossy();
+    [Compression::Gzip, Compression::Zstd]
+        .into_iter()
+        .find(|compression| name.ends_with(compression.suffix()))
+        .unwrap_or(Compression::None)
+}
+
+/// For `map_err`: a file that cannot be written.
+fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
+    move |error| {
+        let shown = path.display();
+        Failure::Failed(format!("{shown}: {error}: choose another file with -o"))
+    }
+}
+
+/// Writes to a file, packed if its name says so, or to standard output.
+pub(crate) fn write_output<T>(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
+) -> Result<T, Failure> {
+    match path {
+        Some(path) => write_created(path, AtomicFile::create(path, compression(path)), write),
+        None => Ok(write_standard_output(write)?),
+    }
+}
+
+/// Writes to a file that was just created.
+pub(crate) fn write_created<T>(
+    path: &Path,
+    created: io::Result<AtomicFile>,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
+) -> Result<T, Failure> {
+    let mut file = created.map_err(unwritable(path))?;
+    let written = write(&mut file)?;
+    file.commit().map_err(unwritable(path))?;
+    Ok(written)
+}
+
+/// Writes to standard output.
+pub(crate) fn write_standard_output<T>(
+    write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
+) -> Result<T, BatchError> {
+    let mut out = BufWriter::with_capacity(BUFFER, stdout().lock());
+    let written = write(&mut out)?;
+    out.flush().map_err(|source| BatchError::File {
+        path: "standard output".into(),
+        source,
+        remedy: "check where standard output goes",
+    })?;
+    Ok(written)
+}
+
+/// Writes bytes to a file as they are.
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut file = AtomicFile::create(path, Compression::None).map_err(unwritable(path))?;
+    file.write_all(bytes).map_err(unwritable(path))?;
+    file.commit().map_err(unwritable(path))
+}
