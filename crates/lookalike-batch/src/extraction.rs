@@ -17,6 +17,7 @@ use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::setting_words::setting_words;
 use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
@@ -30,17 +31,7 @@ pub enum TextFormat {
     Text,
 }
 
-impl std::str::FromStr for TextFormat {
-    type Err = String;
-
-    fn from_str(s: &str) -> Result<Self, String> {
-        match s {
-            "jsonl" => Ok(Self::Jsonl),
-            "text" => Ok(Self::Text),
-            _ => Err(format!("unknown format {s:?}: use jsonl or text")),
-        }
-    }
-}
+setting_words!(TextFormat, "format", Jsonl = "jsonl", Text = "text");
 
 /// The job: what to read and how to write it.
 pub struct TextExtraction<'a> {

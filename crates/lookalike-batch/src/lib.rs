@@ -38,6 +38,7 @@ pub mod overlap;
 mod parallel_sort;
 mod pipeline;
 pub mod report;
+mod setting_words;
 mod settings;
 mod skipped;
 mod spill;
@@ -83,6 +84,7 @@ pub use links::job::{LinkInversion, LinkSource, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
 pub use output_dir::{IfExists, JobProgress, OutputOptions, remove_unfinished};
+pub use setting_words::ParseSettingError;
 pub use settings::{
     DistanceFor, JobLimits, JobSettings, KeepRule, KeepRules, Method, PairList, PairScope,
     RecordOrder, RepeatedIds,

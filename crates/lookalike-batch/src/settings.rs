@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-
 use std::sync::Arc;
 
 use lookalike::Terms;
@@ -15,6 +14,7 @@ use serde::Serialize;
 use crate::dedup::pair_test::PairTest;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
+use crate::setting_words::{ParseSettingError, setting_words};
 
 /// Method by which candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -147,15 +147,11 @@ impl fmt::Display for Method {
 }
 
 impl FromStr for Method {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|method| method.name() == name)
-            .ok_or_else(|| {
-                let names = Self::ALL.map(Self::name).join(", ");
-                format!("unknown method {name:?}: use one of {names}")
-            })
+    type Err = ParseSettingError;
+
+    fn from_str(name: &str) -> Result<Self, ParseSettingError> {
+        let found = Self::ALL.into_iter().find(|method| method.name() == name);
+        found.ok_or_else(|| ParseSettingError::unknown("method", name, &Self::ALL.map(Self::name)))
     }
 }
 
@@ -208,15 +204,27 @@ impl fmt::Display for KeepRule {
     }
 }
 
-impl FromStr for KeepRule {
-    type Err = String;
+/// Rules as they are written.
+const KEEP_RULES: [&str; 7] = [
+    "longest",
+    "shortest",
+    "first",
+    "max:FIELD",
+    "min:FIELD",
+    "newest:FIELD",
+    "latest:FIELD; a comma that belongs to the name of a field is written \\,",
+];
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for KeepRule {
+    type Err = ParseSettingError;
+
+    fn from_str(text: &str) -> Result<Self, ParseSettingError> {
         let field = |field: &str| field.replace("\\,", ",");
         match text.split_once(':') {
-            Some((_, "")) => Err(format!(
-                "{text:?} names no field: write for example max:score"
-            )),
+            Some((_, "")) => {
+                let fault = "names no field: write for example max:score";
+                Err(ParseSettingError::malformed(text, fault))
+            }
             Some(("max", name)) => Ok(Self::Max(field(name))),
             Some(("min", name)) => Ok(Self::Min(field(name))),
             Some(("newest", name)) => Ok(Self::Newest(field(name))),
@@ -224,10 +232,7 @@ impl FromStr for KeepRule {
             None if text == "longest" => Ok(Self::Longest),
             None if text == "shortest" => Ok(Self::Shortest),
             None if text == "first" => Ok(Self::First),
-            _ => Err(format!(
-                "unknown rule {text:?}: use longest, shortest, first, max:FIELD, min:FIELD, newest:FIELD or latest:FIELD; \
-                 a comma that belongs to the name of a field is written \\,"
-            )),
+            _ => Err(ParseSettingError::unknown("rule", text, &KEEP_RULES)),
         }
     }
 }
@@ -273,17 +278,15 @@ impl fmt::Display for KeepRules {
 }
 
 impl FromStr for KeepRules {
-    type Err = String;
+    type Err = ParseSettingError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseSettingError> {
         let rules = split_at_commas(text).into_iter().map(str::parse);
         let rules: Vec<KeepRule> = rules.collect::<Result<_, _>>()?;
         let fields = rules.iter().filter(|rule| rule.field().is_some());
         if fields.count() > 1 {
-            return Err(format!(
-                "{text:?} reads two fields, and one is the most: use the more important one, and longest, shortest or first \
-                 beside it"
-            ));
+            let fault = "reads two fields, and one is the most: use the more important one, and longest, shortest or first beside it";
+            return Err(ParseSettingError::malformed(text, fault));
         }
         Ok(Self(rules))
     }
@@ -351,16 +354,7 @@ impl DistanceFor {
     }
 }
 
-impl FromStr for DistanceFor {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "all" => Ok(Self::All),
-            "site" => Ok(Self::Site),
-            _ => Err(format!("unknown choice {text:?}: use all or site")),
-        }
-    }
-}
+setting_words!(DistanceFor, "choice", All = "all", Site = "site");
 
 /// The order of the records in `kept.jsonl` and `removed.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -373,16 +367,7 @@ pub enum RecordOrder {
     Input,
 }
 
-impl FromStr for RecordOrder {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "id" => Ok(Self::Id),
-            "input" => Ok(Self::Input),
-            _ => Err(format!("unknown order {text:?}: use id or input")),
-        }
-    }
-}
+setting_words!(RecordOrder, "order", Id = "id", Input = "input");
 
 /// Verified pairs that `dedup` lists in `pairs.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -395,16 +380,7 @@ pub enum PairList {
     All,
 }
 
-impl FromStr for PairList {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "deciding" => Ok(Self::Deciding),
-            "all" => Ok(Self::All),
-            _ => Err(format!("unknown choice {text:?}: use deciding or all")),
-        }
-    }
-}
+setting_words!(PairList, "choice", Deciding = "deciding", All = "all");
 
 /// Rule for two records of one id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -417,25 +393,7 @@ pub enum RepeatedIds {
     Refuse,
 }
 
-impl fmt::Display for RepeatedIds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Number => "number",
-            Self::Refuse => "refuse",
-        })
-    }
-}
-
-impl FromStr for RepeatedIds {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "number" => Ok(Self::Number),
-            "refuse" => Ok(Self::Refuse),
-            _ => Err(format!("unknown choice {text:?}: use number or refuse")),
-        }
-    }
-}
+setting_words!(RepeatedIds, "choice", Number = "number", Refuse = "refuse");
 
 /// Limits on the resources of a job. Never changes a result.
 #[derive(Clone, Debug, Serialize)]
@@ -756,12 +714,14 @@ mod tests {
             "jaccard"
                 .parse::<Method>()
                 .unwrap_err()
+                .to_string()
                 .contains("allpairs")
         );
         assert!(
             "max:"
                 .parse::<KeepRules>()
                 .unwrap_err()
+                .to_string()
                 .contains("names no field")
         );
         for (wrong, said) in [
@@ -770,7 +730,7 @@ mod tests {
             ("max:q,", "\"\""),
             ("max:q,min:r", "two fields"),
         ] {
-            let refused = wrong.parse::<KeepRules>().unwrap_err();
+            let refused = wrong.parse::<KeepRules>().unwrap_err().to_string();
             assert!(refused.contains(said), "{refused}");
         }
     }

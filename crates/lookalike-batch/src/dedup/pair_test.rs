@@ -12,6 +12,7 @@ use lookalike::scheme::{Nouns, Shingle, Sketch, Weight};
 use lookalike::{DocumentFields, FeatureExtractor, Scheme};
 
 use crate::error::BatchError;
+use crate::setting_words::ParseSettingError;
 use crate::spill::feature_sets::{SetPlace, SetStore};
 
 /// A test in words: `coverage:stops:5:0.478` asks that of the larger set of runs of five function words the smaller
@@ -67,22 +68,25 @@ impl fmt::Display for PairTest {
 }
 
 impl FromStr for PairTest {
-    type Err = String;
+    type Err = ParseSettingError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseSettingError> {
         let parts = text.split_once(':').zip(text.rsplit_once(':'));
         let Some(((measure, rest), (_, least))) = parts else {
-            return Err(format!(
-                "{text:?} is no test: write MEASURE:FEATURES:LEAST, for example coverage:stops:5:0.4"
-            ));
+            let fault =
+                "is no test: write MEASURE:FEATURES:LEAST, for example coverage:stops:5:0.4";
+            return Err(ParseSettingError::malformed(text, fault));
         };
         let shingle = rest.rsplit_once(':').map_or("", |(shingle, _)| shingle);
         let share = |least: &f64| *least > 0.0 && *least <= 1.0;
         Ok(Self {
-            measure: measure.parse().map_err(|error| format!("{error}"))?,
-            shingle: shingle.parse().map_err(|error| format!("{error}"))?,
+            measure: measure.parse().map_err(ParseSettingError::part)?,
+            shingle: shingle.parse().map_err(ParseSettingError::part)?,
             least: least.parse().ok().filter(share).ok_or_else(|| {
-                format!("{least:?} is no share above 0 and at most 1: it is the least {measure} that passes")
+                let fault = format!(
+                    "is no share above 0 and at most 1: it is the least {measure} that passes"
+                );
+                ParseSettingError::malformed(least, fault)
             })?,
         })
     }
@@ -210,7 +214,7 @@ mod tests {
             ("coverage:words:2:40", "above 0 and at most 1"),
             ("coverage:words:2", "words:N or chars:N"),
         ] {
-            let refused = text.parse::<PairTest>().unwrap_err();
+            let refused = text.parse::<PairTest>().unwrap_err().to_string();
             assert!(refused.contains(part), "{text}: {refused}");
         }
     }

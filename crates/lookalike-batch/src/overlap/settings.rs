@@ -9,6 +9,7 @@ use lookalike_corpus::FieldPath;
 
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
+use crate::setting_words::{ParseSettingError, setting_words};
 use crate::settings::RepeatedIds;
 
 /// Method of counting pairs of units with common chunks. Every engine gives the same rows.
@@ -54,60 +55,42 @@ pub enum ServerName {
     Path(usize),
 }
 
-macro_rules! named {
-    ($kind:ident, $what:literal, $($variant:ident = $name:literal),+) => {
-        impl fmt::Display for $kind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(Self::$variant => $name),+ })
-            }
-        }
-
-        impl FromStr for $kind {
-            type Err = String;
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text {
-                    $($name => Ok(Self::$variant),)+
-                    _ => Err(format!(concat!("unknown ", $what, " {:?}: use one of {}"), text, [$($name),+].join(", "))),
-                }
-            }
-        }
-    };
-}
-
-named!(
+setting_words!(
     OverlapEngine,
     "engine",
     Auto = "auto",
     Sort = "sort",
     Count = "count"
 );
-named!(
+setting_words!(
     OverlapUnit,
     "unit",
     Document = "document",
     Server = "server"
 );
-named!(ExactCopies, "choice", Listed = "listed", Apart = "apart");
+setting_words!(ExactCopies, "choice", Listed = "listed", Apart = "apart");
 
 impl FromStr for ServerName {
-    type Err = String;
+    type Err = ParseSettingError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseSettingError> {
         match text.split_once(':') {
             None if text == "url" => Ok(Self::Url),
-            Some(("path", depth)) => depth
-                .parse()
-                .ok()
-                .filter(|depth| *depth > 0)
-                .map(Self::Path)
-                .ok_or_else(|| format!("{text:?} needs a number from 1 on, such as path:2")),
+            Some(("path", depth)) => {
+                let depth = depth.parse().ok().filter(|depth| *depth > 0);
+                let fault = "needs a number from 1 on, such as path:2";
+                depth
+                    .map(Self::Path)
+                    .ok_or_else(|| ParseSettingError::malformed(text, fault))
+            }
             Some(("field", name)) => name
                 .parse()
                 .map(Self::Field)
-                .map_err(|error: lookalike_corpus::OptionError| error.to_string()),
-            _ => Err(format!(
-                "unknown server name {text:?}: use url, field:NAME or path:N"
-            )),
+                .map_err(ParseSettingError::part),
+            _ => {
+                let words = ["url", "field:NAME", "path:N"];
+                Err(ParseSettingError::unknown("server name", text, &words))
+            }
         }
     }
 }
@@ -132,21 +115,20 @@ pub struct MinShared {
 }
 
 impl FromStr for MinShared {
-    type Err = String;
+    type Err = ParseSettingError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseSettingError> {
         let (chunking, number) = match text.split_once('=') {
             Some((name, number)) => {
-                let chunking = name
-                    .parse::<Chunking>()
-                    .map_err(|error| error.to_string())?;
+                let chunking = name.parse::<Chunking>().map_err(ParseSettingError::part)?;
                 (Some(chunking), number)
             }
             None => (None, text),
         };
-        let wrong =
-            |_| format!("{text:?} is not a number of chunks: write for example 25, or lines:4=15");
-        let shared = number.parse().map_err(wrong)?;
+        let fault = "is not a number of chunks: write for example 25, or lines:4=15";
+        let shared = number
+            .parse()
+            .map_err(|_| ParseSettingError::malformed(text, fault))?;
         Ok(Self { chunking, shared })
     }
 }

@@ -32,10 +32,8 @@ mod summary;
 mod tests;
 mod text_verification;
 
-use std::fmt;
 use std::io::Write;
 use std::path::Path;
-use std::str::FromStr;
 
 use lookalike_corpus::{AtomicFile, Compression, PROGRAM, STATE_FOLDER, SUMMARY_FILE};
 use serde::Serialize;
@@ -53,6 +51,7 @@ use crate::fingerprints::join::LARGEST_DISTANCE;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir};
+use crate::setting_words::setting_words;
 use crate::settings::JobLimits;
 use documents::{ClusterDocuments, DocumentFiles};
 use linked_classes::{ClassIndex, LinkedClasses};
@@ -87,29 +86,13 @@ pub enum FingerprintKeep {
     Id,
 }
 
-impl fmt::Display for FingerprintKeep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::First => "first",
-            Self::Last => "last",
-            Self::Id => "id",
-        })
-    }
-}
-
-impl FromStr for FingerprintKeep {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut all = [Self::First, Self::Last, Self::Id].into_iter();
-        all.find(|keep| keep.to_string() == text).ok_or_else(|| {
-            format!(
-                "unknown rule {text:?}: use first, last or id; fingerprints tell neither lengths nor fields, which only `lookalike \
-                 dedup` reads"
-            )
-        })
-    }
-}
+setting_words!(
+    FingerprintKeep,
+    "rule of fingerprints",
+    First = "first",
+    Last = "last",
+    Id = "id"
+);
 
 /// The job: what is clustered, and by which rule.
 pub struct FingerprintClustering<'a> {
