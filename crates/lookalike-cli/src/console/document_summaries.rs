@@ -1,0 +1,357 @@
+//! Summaries of jobs over documents.
+
+use std::path::Path;
+
+use lookalike_batch::{
+    AddedDocuments, ArchiveSummary, CollectionSummary, DedupSummary, ExtractionSummary,
+    MeasuredCost, PairsSummary, ParagraphCounts, TermsSummary, WrittenBytes,
+};
+
+use lookalike_batch::report::diff;
+
+use crate::size::show;
+
+use super::lines::{
+    HOMOGLYPHS, MOJIBAKE, boilerplate, cost, counted, grouped, line, noteworthy, share, skipped,
+    texts,
+};
+
+/// Prints the summary of `dedup`.
+pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
+    let (counts, decisions) = (&summary.counts, &summary.decisions);
+    let records = counts.documents - counts.against;
+    let removed = decisions.removed_exact + decisions.removed_near;
+    line(
+        "input",
+        &format!(
+            "{}, {} as stored",
+            counted(records, "record"),
+            show(counts.input_bytes - counts.against_bytes)
+        ),
+    );
+    if counts.against > 0 {
+        line(
+            "against",
+            &format!(
+                "{}, {} as stored: never removed",
+                counted(counts.against, "record"),
+                show(counts.against_bytes)
+            ),
+        );
+    }
+    if let Some(used) = counts.collection {
+        line(
+            "against",
+            &format!(
+                "{} of a collection, {} of them looked at: never removed",
+                counted(used.documents, "document"),
+                grouped(used.looked_at)
+            ),
+        );
+    }
+    texts(counts, None);
+    line(
+        "exact",
+        &format!(
+            "{} removed, each for a kept one of equal text",
+            grouped(decisions.removed_exact)
+        ),
+    );
+    line(
+        "near",
+        &format!(
+            "{} removed, each verified at {} or more",
+            grouped(decisions.removed_near),
+            summary.threshold
+        ),
+    );
+    if decisions.removed_same_main_text > 0 {
+        line(
+            "",
+            &format!(
+                "of these {} with the main text of a kept page, of which a reader sees something else",
+                grouped(decisions.removed_same_main_text)
+            ),
+        );
+    }
+    line(
+        "kept",
+        &format!(
+            "{} ({})",
+            grouped(decisions.kept),
+            share(decisions.kept, records)
+        ),
+    );
+    let text_bytes = counts.text_bytes - counts.against_text_bytes;
+    line(
+        "saved",
+        &format!(
+            "{} of {} of text ({})",
+            show(decisions.removed_text_bytes),
+            show(text_bytes),
+            share(decisions.removed_text_bytes, text_bytes)
+        ),
+    );
+    line(
+        "",
+        &format!(
+            "{} in {}",
+            grouped(removed),
+            counted(decisions.clusters, "cluster")
+        ),
+    );
+    if let Some(largest) = decisions.dominant_cluster() {
+        line(
+            "alert",
+            &format!(
+                "{} of {} removed records are in one cluster, that of {}: look at it before you believe the rest",
+                grouped(largest.removed),
+                grouped(removed),
+                diff::visible(&largest.survivor)
+            ),
+        );
+    }
+    if decisions.kept_as_pages > 0 {
+        line(
+            "note",
+            &format!(
+                "{} pages whose main text is like that of a kept one: kept, for they differ in the rest",
+                grouped(decisions.kept_as_pages)
+            ),
+        );
+    }
+    noteworthy(counts);
+    skipped(&summary.skipped);
+    skipped_files(&summary.written, folder);
+    cost(&summary.measured);
+    line(
+        "results",
+        &format!("{} (open report.html)", folder.display()),
+    );
+}
+
+/// Prints what was added to a collection.
+pub(crate) fn added(added: &AddedDocuments, folder: &Path) {
+    line(
+        "added",
+        &format!(
+            "{} to {}, which has {} now",
+            counted(added.added, "document"),
+            folder.display(),
+            grouped(added.documents)
+        ),
+    );
+}
+
+/// Prints the summary of `collection build` and `add`.
+pub(crate) fn collection_summary(
+    summary: &CollectionSummary,
+    folder: &Path,
+    measured: &MeasuredCost,
+) {
+    let counts = &summary.counts;
+    line(
+        "input",
+        &format!(
+            "{}, {} as stored",
+            counted(counts.documents, "record"),
+            show(counts.input_bytes)
+        ),
+    );
+    texts(counts, None);
+    noteworthy(counts);
+    skipped(&summary.skipped);
+    cost(measured);
+    added(&summary.added, folder);
+}
+
+/// Prints the summary of `archive build`.
+pub(crate) fn archive_summary(summary: &ArchiveSummary, file: &Path, measured: &MeasuredCost) {
+    let (counts, archive) = (&summary.counts, &summary.archive);
+    line(
+        "input",
+        &format!(
+            "{}, {} as stored",
+            counted(counts.documents, "record"),
+            show(counts.input_bytes)
+        ),
+    );
+    texts(counts, None);
+    noteworthy(counts);
+    skipped(&summary.skipped);
+    line(
+        "copies",
+        &format!("{} beside another document", grouped(archive.copies)),
+    );
+    cost(measured);
+    line(
+        "archive",
+        &format!(
+            "{}, {} of {}: {:.2} to 1",
+            file.display(),
+            show(archive.archive_bytes),
+            show(archive.source_bytes),
+            archive.ratio
+        ),
+    );
+}
+
+/// Prints the summary of `pairs`.
+///
+/// `divided` counts the documents whose paragraphs were compared.
+pub(crate) fn pairs_summary(
+    summary: &PairsSummary,
+    divided: Option<&ParagraphCounts>,
+    measured: &MeasuredCost,
+) {
+    let bytes = show(summary.counts.input_bytes);
+    let input = match divided {
+        Some(divided) => format!(
+            "{} in {}, {bytes}",
+            counted(divided.paragraphs, "paragraph"),
+            counted(divided.documents, "document")
+        ),
+        None => format!("{}, {bytes}", counted(summary.counts.documents, "record")),
+    };
+    line("input", &input);
+    line("pairs", &grouped(summary.pairs));
+    noteworthy(&summary.counts);
+    if let Some(divided) = divided {
+        let notes = [
+            (divided.missing, "records without a text: left out"),
+            (
+                divided.too_long,
+                "records longer than --max-document: left out",
+            ),
+            (
+                divided.repeated_records,
+                "records with the id and text of another: left out",
+            ),
+        ];
+        for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+            line("note", &format!("{} {note}", grouped(count)));
+        }
+    }
+    skipped(divided.map_or(&summary.skipped, |divided| &divided.skipped));
+    cost(measured);
+}
+
+/// Prints the summary of `extract`.
+pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &MeasuredCost) {
+    line(
+        "input",
+        &format!(
+            "{}, {} ({} as read)",
+            counted(summary.documents, "record"),
+            show(summary.input_bytes),
+            show(summary.record_bytes)
+        ),
+    );
+    line("text", &show(summary.text_bytes));
+    let mut charsets: Vec<_> = summary.charsets.iter().collect();
+    charsets.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let charsets = charsets.iter().take(8);
+    let charsets: Vec<String> = charsets
+        .map(|(name, count)| format!("{} {name}", grouped(**count)))
+        .collect();
+    if !charsets.is_empty() {
+        line("charsets", &charsets.join(", "));
+    }
+    let notes = [
+        (summary.missing_text, "without a text field"),
+        (summary.too_long, "longer than --max-document: left out"),
+        (
+            summary.charset_wrong,
+            "in another character set than is declared: read as what they are",
+        ),
+        (
+            summary.characters_replaced,
+            "with broken characters, read as U+FFFD",
+        ),
+        (summary.mojibake, MOJIBAKE),
+        (summary.homoglyphs, HOMOGLYPHS),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+    let mut languages: Vec<_> = summary.languages.iter().collect();
+    languages.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let languages = languages.iter().take(12);
+    let languages: Vec<String> = languages
+        .map(|(name, count)| format!("{} {name}", grouped(**count)))
+        .collect();
+    if !languages.is_empty() {
+        line("languages", &languages.join(", "));
+    }
+    boilerplate(summary.boilerplate.as_ref());
+    skipped(&summary.skipped);
+    let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
+    if wall > 0.0 {
+        let rate = summary.record_bytes as f64 / 1e6 / wall;
+        line("rate", &format!("{rate:.0} MB/s of records as read"));
+    }
+    cost(measured);
+}
+
+/// Prints the summary of `links`.
+pub(crate) fn links_summary(summary: &lookalike_batch::LinksSummary, measured: &MeasuredCost) {
+    line("input", &counted(summary.pages, "record"));
+    let to_pages = grouped(summary.links_to_pages);
+    line(
+        "links",
+        &format!("{}, {to_pages} of them to a record", grouped(summary.links)),
+    );
+    line(
+        "fields",
+        &format!(
+            "{}, {}, {}; links to {}",
+            counted(summary.anchors, "anchor"),
+            counted(summary.in_links, "in-link"),
+            counted(summary.out_links, "out-link"),
+            counted(summary.linked_pages, "page"),
+        ),
+    );
+    let notes = [
+        (
+            summary.without_address,
+            "with neither a URL nor a path: no links",
+        ),
+        (summary.too_long, "longer than --max-document: left out"),
+        (summary.cut, "links beyond --most: left out"),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+    skipped(&summary.skipped);
+    cost(measured);
+}
+
+/// Prints the summary of `terms`.
+pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
+    line("input", &counted(summary.documents, "record"));
+    line(
+        "terms",
+        &format!("{} in two records or more", grouped(summary.terms)),
+    );
+    boilerplate(summary.boilerplate.as_ref());
+    skipped(&summary.skipped);
+    line("table", &summary.id);
+    line("scheme", &summary.scheme);
+    cost(measured);
+}
+
+/// Prints where the copies of unread files are.
+fn skipped_files(written: &WrittenBytes, folder: &Path) {
+    if written.skipped_files == 0 {
+        return;
+    }
+    line(
+        "",
+        &format!(
+            "{} ({}) of which nothing was read: in {}",
+            counted(written.skipped_files, "file"),
+            show(written.skipped),
+            folder.join("skipped").display()
+        ),
+    );
+}

@@ -1,0 +1,225 @@
+//! Summaries of jobs over fingerprints.
+
+use std::path::Path;
+
+use lookalike_batch::{FingerprintSummary, JoinSummary, MeasuredCost, MergeSummary};
+
+use lookalike_batch::fingerprints::cluster::{ClusterSummary, FingerprintRule};
+use lookalike_batch::fingerprints::files::ImportSummary;
+
+use crate::size::show;
+
+use super::lines::{boilerplate, cost, counted, grouped, line, share, skipped};
+
+/// Prints the summary of `fingerprint`.
+pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &MeasuredCost) {
+    line(
+        "input",
+        &format!(
+            "{}, {} of text",
+            counted(summary.documents, "record"),
+            show(summary.text_bytes)
+        ),
+    );
+    line(
+        "none",
+        &format!("{} without features", grouped(summary.without_features)),
+    );
+    boilerplate(summary.boilerplate.as_ref());
+    skipped(&summary.skipped);
+    line(
+        "scheme",
+        &format!("{} ({})", summary.scheme, summary.scheme_id),
+    );
+    cost(measured);
+}
+
+/// Prints the summary of `fingerprint --import`.
+pub(crate) fn import_summary(summary: &ImportSummary, measured: &MeasuredCost) {
+    for input in &summary.inputs {
+        let count = counted(input.fingerprints, "fingerprint");
+        let none = counted(input.without_features, "text");
+        line("input", &format!("{}: {count}, {none} without", input.name));
+        skipped(&input.skipped);
+    }
+    line("written", &counted(summary.fingerprints, "fingerprint"));
+    let scheme = summary.scheme_id.as_deref().unwrap_or("not known");
+    line("scheme", scheme);
+    cost(measured);
+}
+
+/// Prints the summary of `join`.
+pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
+    let f = summary.f.iter().map(|side| ("f", side));
+    let q = summary.q.iter().map(|side| ("q", side));
+    for (label, side) in f.chain(q) {
+        let scheme = side.scheme_id.as_deref().map_or_else(
+            || "scheme not stored in the file".to_owned(),
+            |id| format!("scheme {id}"),
+        );
+        let count = counted(side.fingerprints, "fingerprint");
+        line(label, &format!("{count}, {scheme}"));
+        if side.without_features > 0 {
+            let count = grouped(side.without_features);
+            line("note", &format!("{count} null: texts without features"));
+        }
+        skipped(&side.skipped);
+    }
+    let (pairs, distance) = (grouped(summary.pairs), summary.distance);
+    let part = summary.shard.as_ref();
+    let part = part.map_or_else(String::new, |shard| format!(", of shard {shard}"));
+    line("pairs", &format!("{pairs} within {distance} bits{part}"));
+    if summary.spilled_bytes > 0 {
+        line(
+            "sorted",
+            &format!("{} on disk", show(summary.spilled_bytes)),
+        );
+    }
+    cost(measured);
+}
+
+/// Prints the summary of `merge`.
+pub(crate) fn merge_summary(summary: &MergeSummary, measured: &MeasuredCost) {
+    for list in &summary.lists {
+        line(
+            "list",
+            &format!("{}: {}", list.name, counted(list.pairs, "pair")),
+        );
+    }
+    let repeated = match summary.repeated {
+        0 => String::new(),
+        count => format!(", {} stood in several lists", grouped(count)),
+    };
+    line("pairs", &format!("{}{repeated}", grouped(summary.pairs)));
+    cost(measured);
+}
+
+/// Prints the summary of `cluster`.
+pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
+    let (counts, decisions) = (&summary.counts, &summary.decisions);
+    line("input", &counted(counts.documents, "document"));
+    for (count, what) in [
+        (
+            counts.repeated,
+            "fingerprints without ids equal an earlier one: one document with it",
+        ),
+        (
+            counts.without_features,
+            "null: texts without features, neither kept nor removed here",
+        ),
+    ] {
+        if count > 0 {
+            line("note", &format!("{} {what}", grouped(count)));
+        }
+    }
+    summary
+        .inputs
+        .iter()
+        .for_each(|input| skipped(&input.skipped));
+    let pairs = grouped(counts.pairs);
+    match summary.distance {
+        Some(distance) => line("pairs", &format!("{pairs} within {distance} bits")),
+        None => line("pairs", &pairs),
+    }
+    let same = grouped(decisions.removed_same_fingerprint);
+    line(
+        "same",
+        &format!("{same} removed, each for a kept one of equal fingerprint"),
+    );
+    match summary.rule {
+        FingerprintRule::Stars => line(
+            "near",
+            &format!(
+                "{} removed, each for a kept one within the distance",
+                grouped(decisions.removed_near)
+            ),
+        ),
+        FingerprintRule::Components => line(
+            "connected",
+            &format!(
+                "{} removed for a kept one that a chain of pairs leads to, and not compared with it",
+                grouped(decisions.removed_connected)
+            ),
+        ),
+    }
+    line(
+        "kept",
+        &format!(
+            "{} ({})",
+            grouped(decisions.kept),
+            share(decisions.kept, counts.documents)
+        ),
+    );
+    match &summary.verification {
+        None => line(
+            "verified",
+            "nothing: fingerprints decided, no text was compared",
+        ),
+        Some(texts) => {
+            let (removed, counts) = (grouped(decisions.removed()), &texts.counts);
+            let least = texts.threshold;
+            line(
+                "verified",
+                &format!(
+                    "{removed} removed, each text resembling that of the kept one by {least} or more"
+                ),
+            );
+            line(
+                "",
+                &format!(
+                    "{} kept after all: their texts do not",
+                    grouped(counts.kept_after_all)
+                ),
+            );
+            if counts.missing > 0 {
+                let missing = counted(counts.missing, "document");
+                line(
+                    "note",
+                    &format!("{missing} without a text there: not removed, and nothing for it"),
+                );
+            }
+            skipped(&texts.skipped);
+        }
+    }
+    cost(&summary.measured);
+    line("results", &folder.display().to_string());
+}
+
+/// Prints the summary of `index build`.
+pub(crate) fn index_summary(
+    summary: &lookalike_batch::fingerprints::index::IndexBuildSummary,
+    measured: &MeasuredCost,
+) {
+    line(
+        "input",
+        &format!(
+            "{}, {} of them different",
+            counted(summary.fingerprints, "fingerprint"),
+            grouped(summary.distinct)
+        ),
+    );
+    summary
+        .inputs
+        .iter()
+        .for_each(|input| skipped(&input.skipped));
+    line(
+        "index",
+        &format!(
+            "{}, {:.2} bytes a fingerprint{}",
+            show(summary.bytes),
+            summary.bytes_per_fingerprint,
+            if summary.ids { " with its ids" } else { "" }
+        ),
+    );
+    line(
+        "design",
+        &format!(
+            "{} ({}), {}, distance up to {}",
+            counted(summary.tables as u64, "table"),
+            summary.design,
+            summary.layout,
+            summary.distance
+        ),
+    );
+    cost(measured);
+}

@@ -1,0 +1,170 @@
+//! Lines that summaries have in common.
+
+use lookalike_batch::{BoilerplateCounts, InputCounts, MeasuredCost, PageCounts, SkippedRow};
+
+use super::say;
+use crate::size::show;
+
+/// The note on texts that came in damaged.
+pub(super) const MOJIBAKE: &str =
+    "with text that was decoded wrongly before (such as \u{c3}\u{a9} for \u{e9}): read as it is";
+pub(super) const HOMOGLYPHS: &str =
+    "with words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are";
+
+/// A number with separators: `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of things, by the name of one: `1 table`, `2 tables`.
+pub(crate) fn counted(number: u64, name: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {name}{ending}", grouped(number))
+}
+
+pub(super) fn line(name: &str, value: &str) {
+    say(&format!("{name:>12}  {value}"));
+}
+
+/// A part of a whole: `18.7%`; nothing is no part of nothing.
+pub(super) fn share(part: u64, whole: u64) -> String {
+    format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+pub(crate) fn cost(measured: &MeasuredCost) {
+    let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
+    let cpu: f64 = measured.stages.iter().map(|stage| stage.2).sum();
+    line("time", &format!("{wall:.2} s ({cpu:.2} s of processor)"));
+    if measured.peak_memory > 0 {
+        line("memory", &format!("{} at most", show(measured.peak_memory)));
+    }
+}
+
+/// Prints the number of texts, and of records that repeat one: the same count for every job over the same input.
+pub(super) fn texts(counts: &InputCounts, shared: Option<u64>) {
+    let shared = match shared {
+        Some(shared) if shared > 0 => format!(", in {} of equal text", counted(shared, "set")),
+        _ => String::new(),
+    };
+    line(
+        "texts",
+        &format!(
+            "{} different, {} one of them{shared}",
+            grouped(counts.distinct_texts),
+            repeating(counts.repeated_texts)
+        ),
+    );
+}
+
+/// The records that repeat others, with their verb.
+fn repeating(records: u64) -> String {
+    match records {
+        1 => "1 record repeats".to_owned(),
+        records => format!("{} records repeat", grouped(records)),
+    }
+}
+
+pub(crate) fn skipped(rows: &[SkippedRow]) {
+    for row in rows {
+        line(
+            "skipped",
+            &format!(
+                "{} {}, the first: {}",
+                grouped(row.count),
+                row.kind,
+                row.first
+            ),
+        );
+    }
+}
+
+/// Counts that are usually zero.
+pub(crate) fn noteworthy(counts: &InputCounts) {
+    boilerplate(counts.boilerplate.as_ref());
+    pages(counts.html.as_ref());
+    let notes = [
+        (
+            counts.empty - counts.missing_text,
+            "with an empty text: kept, equal to nothing",
+        ),
+        (
+            counts.too_long,
+            "longer than --max-document: compared for equal bytes only",
+        ),
+        (
+            counts.without_features,
+            "texts without a word: compared as exact copies only",
+        ),
+        (
+            counts.characters_replaced,
+            "with broken characters, read as U+FFFD",
+        ),
+        (counts.mojibake, MOJIBAKE),
+        (counts.homoglyphs, HOMOGLYPHS),
+        (counts.ids_repeated, "with the id of another: numbered"),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+    for note in counts.field_notes() {
+        line("note", &note);
+    }
+}
+
+/// Tells what became of lines that recur on many pages, where they were looked for.
+pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
+    let Some(counts) = counts else { return };
+    line(
+        "template",
+        &format!(
+            "{} learned; {} ({}) taken out of {}",
+            counted(counts.learned, "line"),
+            grouped(counts.lines),
+            show(counts.bytes),
+            counted(counts.documents, "record")
+        ),
+    );
+    let notes = [
+        (
+            counts.kept_whole,
+            "that are next to nothing but template: kept it",
+        ),
+        (
+            counts.without_site,
+            "of no site, for they have no URL: kept all lines",
+        ),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+}
+
+/// Pages of which more than the main content was compared.
+fn pages(counts: Option<&PageCounts>) {
+    let Some(counts) = counts else { return };
+    let notes = [
+        (
+            counts.little_content,
+            "pages with next to no main content: more of their text was compared",
+        ),
+        (
+            counts.apart_from_headline,
+            "pages whose main content stands apart from their headline: more of their text was compared",
+        ),
+        (
+            counts.template,
+            "pages whose main content is a template: what else is visible was compared",
+        ),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+}

@@ -1,0 +1,387 @@
+//! Everything that is printed: progress on a terminal, warnings, summaries. The only module that may.
+//!
+//! A reader of standard error that has gone is no failure: what cannot be said is left unsaid.
+
+mod document_summaries;
+mod fingerprint_summaries;
+mod lines;
+mod overlap_summaries;
+
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use console::Term;
+use cpu_time::ProcessTime;
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use lookalike_batch::{JobObserver, JobStage, MeasuredCost};
+
+use crate::{caller, machine};
+
+pub(crate) use document_summaries::{
+    added, archive_summary, collection_summary, dedup_summary, extraction_summary, links_summary,
+    pairs_summary, terms_summary,
+};
+pub(crate) use fingerprint_summaries::{
+    cluster_summary, fingerprint_summary, import_summary, index_summary, join_summary,
+    merge_summary,
+};
+pub(crate) use lines::{counted, grouped, skipped};
+pub(crate) use overlap_summaries::{atlas_summary, overlap_summary};
+
+/// Condition on which output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorOption {
+    /// On a terminal, unless the environment variable NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl ColorOption {
+    /// Decides whether to colour what goes to a terminal, or to something else.
+    pub(crate) fn wanted(self, is_terminal: bool) -> bool {
+        match self {
+            // By no-color.org an empty value counts as unset.
+            Self::Auto => {
+                let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                is_terminal && !forbidden
+            }
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
+fn say(line: &str) {
+    let _ = writeln!(stderr(), "{}", harmless(line));
+}
+
+/// The line without characters that act on a terminal or turn its text around: names of files may hold any.
+pub(crate) fn harmless(line: &str) -> Cow<'_, str> {
+    let acts = |c: char| {
+        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
+        turns || (c.is_control() && c != '\n' && c != '\t')
+    };
+    if !line.contains(acts) {
+        return line.into();
+    }
+    let mut shown = String::with_capacity(line.len() + 16);
+    for c in line.chars() {
+        match acts(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    shown.into()
+}
+
+/// A word that stands out on a terminal.
+fn coloured(word: &str, color: &str) -> String {
+    match ColorOption::Auto.wanted(stderr().is_terminal()) {
+        true => format!("\x1b[1;{color}m{word}\x1b[0m"),
+        false => word.to_owned(),
+    }
+}
+
+const RED: &str = "31";
+const YELLOW: &str = "33";
+
+/// One line about what went wrong.
+pub(crate) fn error(reason: &str) {
+    say(&format!("lookalike: {} {reason}", coloured("error:", RED)));
+}
+
+/// One line about what to know.
+pub(crate) fn warning(text: &str) {
+    if caller::keep_warning(text) {
+        return;
+    }
+    say(&format!(
+        "lookalike: {} {text}",
+        coloured("warning:", YELLOW)
+    ));
+}
+
+/// One line about what is missing in the results, all of which stands out.
+pub(crate) fn losses(text: &str) {
+    warning(&coloured(text, YELLOW));
+}
+
+/// Shows progress on a terminal, and measures each stage.
+pub(crate) struct Console<'o> {
+    bar: ProgressBar,
+    /// Another program that hears of progress instead.
+    program: Option<&'o dyn JobObserver>,
+    quiet: bool,
+    /// Width of the terminal.
+    columns: u16,
+    state: Mutex<ConsoleState>,
+}
+
+struct ConsoleState {
+    stages: Vec<(&'static str, f64, f64)>,
+    /// Entries from here on are of the stage that runs: its own, and what it wrote.
+    first: usize,
+    /// The stage, and what its time goes to since when.
+    running: Option<(JobStage, JobStage, Instant, ProcessTime)>,
+}
+
+impl<'o> Console<'o> {
+    /// Measures for another program, which hears of progress.
+    pub(crate) fn for_program(observer: &'o dyn JobObserver) -> Self {
+        Self {
+            program: Some(observer),
+            quiet: false,
+            ..Self::new(true)
+        }
+    }
+
+    pub(crate) fn new(quiet: bool) -> Self {
+        let visible = !quiet && stderr().is_terminal();
+        let bar = if visible {
+            ProgressBar::new(0)
+        } else {
+            ProgressBar::hidden()
+        };
+        Self {
+            bar,
+            program: None,
+            quiet,
+            columns: Term::stderr().size().1,
+            state: Mutex::new(ConsoleState {
+                stages: Vec::new(),
+                first: 0,
+                running: None,
+            }),
+        }
+    }
+
+    /// Says what to know while a job is at work, unless nothing is to be said.
+    pub(crate) fn warn(&self, text: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| warning(text));
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, ConsoleState> {
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl ConsoleState {
+    /// Stages with the running one up to now.
+    fn stages(&self) -> Vec<(&'static str, f64, f64)> {
+        let mut stages = self.stages.clone();
+        let Some((_, what, wall, cpu)) = &self.running else {
+            return stages;
+        };
+        let wall = wall.elapsed().as_secs_f64();
+        let cpu = cpu.try_elapsed().map_or(0.0, |cpu| cpu.as_secs_f64());
+        let mut own = stages[self.first..].iter_mut();
+        match own.find(|entry| entry.0 == what.name()) {
+            Some(entry) => *entry = (entry.0, entry.1 + wall, entry.2 + cpu),
+            None => stages.push((what.name(), wall, cpu)),
+        }
+        stages
+    }
+}
+
+impl JobObserver for Console<'_> {
+    fn stage(&self, stage: JobStage, total: u64) {
+        if let Some(program) = self.program {
+            program.stage(stage, total);
+        }
+        let mut state = self.state();
+        state.stages = state.stages();
+        state.first = state.stages.len();
+        state.running = Some((stage, stage, Instant::now(), ProcessTime::now()));
+        let template = template(stage, total, self.columns);
+        // The style first: what follows draws.
+        self.bar.set_style(
+            ProgressStyle::with_template(&template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .with_key("rate", rate),
+        );
+        self.bar.set_length(total);
+        self.bar.reset();
+        // What does not advance for a while is seen to live.
+        self.bar.enable_steady_tick(TICK);
+    }
+
+    fn advance(&self, done: u64) {
+        if let Some(program) = self.program {
+            program.advance(done);
+        }
+        self.bar.set_position(done);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.program.is_some_and(JobObserver::is_cancelled)
+    }
+
+    fn writing(&self, is_writing: bool) {
+        let mut state = self.state();
+        let Some((stage, ..)) = state.running else {
+            return;
+        };
+        let what = if is_writing { JobStage::Write } else { stage };
+        state.stages = state.stages();
+        state.running = Some((stage, what, Instant::now(), ProcessTime::now()));
+    }
+
+    fn measured(&self) -> MeasuredCost {
+        MeasuredCost {
+            stages: self.state().stages(),
+            peak_memory: machine::peak_memory(),
+        }
+    }
+}
+
+/// Interval between drawings of the line.
+const TICK: Duration = Duration::from_millis(200);
+/// Columns in which all that is known of a stage has room beside a bar of ten.
+const WIDE: u16 = 80;
+/// Columns in which a bar and counts without a rate have room.
+const NARROW: u16 = 54;
+
+/// The line of a stage. It never has more columns than the terminal, for a line that wraps cannot be drawn over.
+fn template(stage: JobStage, total: u64, columns: u16) -> String {
+    let name = stage.name();
+    // The library may use the last column, where some terminals wrap.
+    let bar = |rest: u16| columns.saturating_sub(rest).clamp(4, 40);
+    match (total, stage.counts_bytes()) {
+        (0, _) => format!("{name:8} {{spinner}} {{elapsed}}"),
+        (_, true) if columns >= WIDE => format!(
+            "{name:8} [{{bar:{}}}] {{binary_bytes}} of {{binary_total_bytes}}, {{binary_bytes_per_sec}}, {{eta}} left",
+            bar(70)
+        ),
+        (_, false) if columns >= WIDE => format!(
+            "{name:8} [{{bar:{}}}] {{human_pos}} of {{human_len}}, {{rate}}, {{eta}} left",
+            bar(70)
+        ),
+        (_, is_bytes) if columns >= NARROW => {
+            let counts = match is_bytes {
+                true => "{binary_bytes} of {binary_total_bytes}",
+                false => "{human_pos} of {human_len}",
+            };
+            format!("{name:8} [{{bar:{}}}] {counts}", bar(44))
+        }
+        _ => format!("{name:8} {{percent}}%"),
+    }
+}
+
+/// Whole things a second.
+fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    let _ = write!(out, "{}/s", grouped(state.per_sec() as u64));
+}
+
+/// A JSON object as one line on standard error: beside results on standard output, or of a log.
+pub(crate) fn json_beside(object: &impl serde::Serialize) {
+    match serde_json::to_string(object) {
+        // It escapes by itself, and means every character.
+        Ok(text) => {
+            let _ = writeln!(stderr(), "{text}");
+        }
+        Err(reason) => error(&reason.to_string()),
+    }
+}
+
+/// A line on standard error as it is.
+#[cfg(feature = "service")]
+pub(crate) fn line_beside(line: &str) {
+    say(line);
+}
+
+/// A JSON object as one line on standard output.
+pub(crate) fn json(object: &impl serde::Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(object)?;
+    line.push(b'\n');
+    std::io::stdout().lock().write_all(&line)
+}
+
+/// A summary as JSON: on standard output, unless the results are there because no `output` was named.
+pub(crate) fn json_summary(
+    summary: &impl serde::Serialize,
+    output: Option<&Path>,
+) -> std::io::Result<()> {
+    match output {
+        Some(_) => json(summary),
+        None => {
+            json_beside(summary);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The longest that the library prints for each part of a line.
+    #[test]
+    fn no_line_of_progress_is_wider_than_the_terminal() {
+        let parts = [
+            ("{spinner}", 1),
+            ("{elapsed}", 8),
+            ("{binary_bytes}", 12),
+            ("{binary_total_bytes}", 12),
+            ("{binary_bytes_per_sec}", 14),
+            ("{human_pos}", 13),
+            ("{human_len}", 13),
+            ("{rate}", 14),
+            ("{eta}", 4),
+            ("{percent}", 3),
+        ];
+        for columns in [20, 40, 53, 54, 60, 79, 80, 81, 100, 200] {
+            for (stage, total) in [
+                (JobStage::Scan, 9),
+                (JobStage::Compare, 9),
+                (JobStage::Truth, 0),
+            ] {
+                let mut line = template(stage, total, columns);
+                for (part, width) in parts {
+                    line = line.replace(part, &"x".repeat(width));
+                }
+                if let Some((before, rest)) = line.split_once("{bar:") {
+                    let (width, rest) = rest.split_once('}').unwrap();
+                    line = format!("{before}{}{rest}", "#".repeat(width.parse().unwrap()));
+                }
+                assert!(!line.contains('{'), "{line}");
+                assert!(line.len() < usize::from(columns), "{columns}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_cannot_act_on_the_terminal() {
+        assert_eq!(
+            harmless("a\u{1b}[2Jb\u{9b}\u{202e}c\r.txt\n"),
+            "a\\u{1b}[2Jb\\u{9b}\\u{202e}c\\u{d}.txt\n"
+        );
+        assert!(matches!(harmless("gr\u{fc}n\t1"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        let counted = |number| counted(number, "table");
+        assert_eq!(
+            [0, 1, 2, 1000].map(counted),
+            ["0 tables", "1 table", "2 tables", "1,000 tables"]
+        );
+    }
+}

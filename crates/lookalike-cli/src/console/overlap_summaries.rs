@@ -1,0 +1,175 @@
+//! Summaries of jobs over shared chunks.
+
+use std::path::Path;
+
+use lookalike_batch::MeasuredCost;
+
+use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, CoarseFigures, OverlapSummary};
+
+use crate::size::show;
+
+use super::lines::{cost, counted, grouped, line, noteworthy, share, skipped, texts};
+
+/// Prints the summary of `overlap`.
+pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost) {
+    let counts = &summary.counts;
+    line(
+        "input",
+        &format!(
+            "{}, {} as stored",
+            counted(counts.documents, "document"),
+            show(counts.input_bytes)
+        ),
+    );
+    texts(counts, Some(summary.shared_texts));
+    let notes = [
+        (
+            summary.pages_again,
+            "of these are of the same URL as another: the same page, read again",
+        ),
+        (
+            summary.same_page,
+            "that overlap are of the same URL: no copies, not listed",
+        ),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+    if summary.servers > 0 {
+        let without = match summary.without_server {
+            0 => String::new(),
+            1 => "; 1 document has none".to_owned(),
+            without => format!("; {} documents have none", grouped(without)),
+        };
+        line("servers", &format!("{}{without}", grouped(summary.servers)));
+    }
+    summary.chunkings.iter().for_each(chunking_summary);
+    noteworthy(counts);
+    skipped(&summary.skipped);
+    cost(measured);
+}
+
+/// Prints the summary of `overlap -o`.
+pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
+    let counts = &summary.overlap.counts;
+    for level in &summary.levels {
+        line(
+            &level.level,
+            &format!(
+                "{} of {} saved ({}), {} of {} of text",
+                grouped(level.visits_saved),
+                counted(counts.documents, "document"),
+                share(level.visits_saved, counts.documents),
+                show(level.bytes_saved),
+                show(counts.text_bytes)
+            ),
+        );
+    }
+    line(
+        "skip",
+        &format!(
+            "{} of {} pages (documents of one URL are one) need no visit",
+            grouped(summary.skip),
+            grouped(summary.pages)
+        ),
+    );
+    overlap_summary(&summary.overlap, &summary.measured);
+    line(
+        "mirrors",
+        &format!(
+            "{} of {} on several servers, {}{}",
+            counted(summary.mirrored_sets, "page set"),
+            counted(summary.mirrored_pages, "page"),
+            match summary.aliases {
+                1 => "1 alias".to_owned(),
+                aliases => format!("{} aliases", grouped(aliases)),
+            },
+            match summary.apart_by_address {
+                0 => String::new(),
+                1 => "; 1 server is none by its address".to_owned(),
+                apart => format!("; {} servers are none by their addresses", grouped(apart)),
+            }
+        ),
+    );
+    line(
+        "results",
+        &format!("{} (open atlas.html)", folder.display()),
+    );
+}
+
+fn chunking_summary(chunking: &ChunkingSummary) {
+    line(&chunking.chunking, &counted(chunking.rows, "row"));
+    line(
+        "",
+        &format!(
+            "{}, {} of them shared; counted by {} ({})",
+            counted(chunking.distinct_chunks, "chunk"),
+            grouped(chunking.shared_chunks),
+            chunking.engine,
+            chunking.why
+        ),
+    );
+    if let Some(coarse) = &chunking.coarse {
+        coarse_figures(coarse, chunking.passes);
+    }
+    if chunking.common_chunks > 0 {
+        line(
+            "",
+            &format!(
+                "{} of more than {} units each deferred and counted exactly afterwards",
+                counted(chunking.common_chunks, "chunk"),
+                grouped(u64::from(chunking.common_above))
+            ),
+        );
+    }
+    if chunking.expected_collisions >= 1e-3 {
+        line(
+            "",
+            &format!(
+                "{:.3} pairs of different chunks are expected to have the same fingerprint",
+                chunking.expected_collisions
+            ),
+        );
+    }
+}
+
+/// Prints what the pilot of coarse counting saw, and what came of its choice.
+fn coarse_figures(coarse: &CoarseFigures, passes: u64) {
+    line(
+        "",
+        &format!(
+            "pilot: {} and {}; expected of all: {}, of which {} may share enough chunks",
+            counted(coarse.pilot_units, "unit"),
+            counted(coarse.pilot_pairs, "pair"),
+            counted(coarse.expected_pairs, "pair"),
+            grouped(coarse.expected_enough)
+        ),
+    );
+    let counters = match coarse.hashes {
+        0 => "no coarse counters: they would not pay".to_owned(),
+        hashes => format!(
+            "{} of each pair in {} of counters",
+            match hashes {
+                1 => "1 hash".to_owned(),
+                hashes => format!("{hashes} hashes"),
+            },
+            show(coarse.counters)
+        ),
+    };
+    line(
+        "",
+        &format!(
+            "{counters}; {} counted exactly ({} expected) in {}{}",
+            counted(coarse.candidates, "candidate"),
+            grouped(coarse.expected_candidates),
+            match passes {
+                1 => "1 pass".to_owned(),
+                passes => format!("{} passes", grouped(passes)),
+            },
+            match coarse.halved {
+                0 => String::new(),
+                halved => format!("; {} did not fit", counted(halved, "range")),
+            }
+        ),
+    );
+}
