@@ -96,12 +96,11 @@ impl<C: Code> BatchJoin<C> {
         let balance = BitBalance::sample(queries, 1 << 16);
         let shapes = half_budgets(bits, radius).into_iter();
         let shapes = shapes.map(|(half, budget)| {
-            let shape = FilterShape::cheapest(distinct, budget, bits / 2, left, (BLOCK, stream))?;
+            let shape = FilterShape::cheapest(distinct, budget, bits / 2, left, BLOCK, stream)?;
             Some((half, budget, shape))
         });
         let shapes: Vec<_> = shapes.collect::<Option<_>>().unwrap_or_default();
-        let made =
-            |(half, budget, shape)| QueryFilter::new(queries, &balance, (half, budget), shape);
+        let made = |(half, budget, shape)| QueryFilter::new(queries, &balance, half, budget, shape);
         let filters = if limits.threads > 1 {
             std::thread::scope(|scope| {
                 let made = &made;

@@ -155,7 +155,8 @@ pub(super) fn buckets<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,
     addressing: &BuildAddressing<C::Word>,
-    (scratch_bytes, threads): (usize, usize),
+    scratch_bytes: usize,
+    threads: usize,
     sink: EntrySink<'_, C::Word>,
 ) -> Result<(), BuildError> {
     let parts = count_parts(source, count, addressing)?;

@@ -20,9 +20,9 @@ pub use probe::{ProbeBuckets, ProbePacked};
 pub use probe_set::{BucketVisitor, CacheLine, EntryRange, ProbeLocations, ProbeSet};
 pub use scan::{ScanLine, ScanPacked, ScanWords};
 pub(super) use scan::{ScanRun, each_hit};
-pub(super) use specialised::{NearWindows, select_members};
+pub(super) use specialised::select_members;
 pub use vector::{Kernel, Vector};
-pub(super) use windows::WINDOW;
+pub(super) use windows::{NearWindows, WINDOW};
 
 mod address_filter;
 #[cfg(target_arch = "x86_64")]

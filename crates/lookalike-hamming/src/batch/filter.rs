@@ -66,7 +66,8 @@ impl FilterShape {
         budget: u32,
         half_bits: u32,
         filter_bytes: u64,
-        (block, stream): (usize, u64),
+        block: usize,
+        stream: u64,
     ) -> Option<Self> {
         let most = (filter_bytes / 2 / 8).checked_ilog2()?;
         let all = (6..=half_bits.min(32)).flat_map(|address_bits| {
@@ -119,7 +120,8 @@ impl<W: Word> QueryFilter<W> {
     pub(super) fn new<C: Code<Word = W>>(
         queries: &[C],
         balance: &BitBalance,
-        (half, budget): (u128, u32),
+        half: u128,
+        budget: u32,
         shape: FilterShape,
     ) -> Self {
         let mut words = vec![0_u64; shape.words()];
@@ -269,8 +271,7 @@ mod tests {
     #[test]
     fn filters_fit_queries_and_memory() {
         let cheapest = |queries, budget, bytes| {
-            let stream = (1 << 24, 1 << 40);
-            let shape = FilterShape::cheapest(queries, budget, 32, bytes, stream)?;
+            let shape = FilterShape::cheapest(queries, budget, 32, bytes, 1 << 24, 1 << 40)?;
             assert!(shape.words() as u64 * 8 <= bytes / 2);
             Some((shape.kind, shape.words() * 8))
         };
@@ -311,7 +312,7 @@ mod tests {
                 word_bits,
             };
             let half = u128::from(u64::MAX << 32);
-            let filter = QueryFilter::new(&queries, &balance, (half, 1), shape);
+            let filter = QueryFilter::new(&queries, &balance, half, 1, shape);
             let mut passed = Vec::new();
             filter.pass(&block, &mut QueryBuckets::default(), &mut passed);
             passed.sort_unstable();

@@ -146,7 +146,8 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
             self.source,
             self.count,
             &addressing,
-            (limits.scratch_bytes, limits.threads),
+            limits.scratch_bytes,
+            limits.threads,
             &mut push,
         )?;
         table.finish();

@@ -5,7 +5,7 @@ use super::bits::low_ones;
 use super::dense::{Dense, WORD_BITS};
 use super::probe_set::{EntryRange, ProbeLocations, ProbeSet};
 use super::vector::Vector;
-use super::windows::{WINDOW, near_one_by_one};
+use super::windows::{NearWindows, WINDOW};
 use std::arch::x86_64::*;
 
 /// The instructions of AVX-512 F, BW, DQ and VL and those of AVX2 and before; with `POPCNT`, VPOPCNTDQ besides.
@@ -249,18 +249,11 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
     }
 
     #[inline(always)]
-    fn near_windows(
-        self,
-        lists: (&[u32], &[u32]),
-        window: impl Fn(usize) -> usize + Copy,
-        radius: u32,
-        first: usize,
-        found: &mut Vec<(u32, u32)>,
-    ) {
+    fn near_windows<F: Fn(usize) -> usize + Copy>(self, search: NearWindows<'_, F>) {
         if POPCNT {
-            self.near_by_vectors(lists, window, radius, first, found);
+            self.near_by_vectors(search);
         } else {
-            near_one_by_one(lists, window, radius, first, found);
+            search.find_one_by_one();
         }
     }
 }
@@ -423,15 +416,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
 
     /// The differences of eight windows are brought to their least before one comparison judges them.
     #[inline(always)]
-    fn near_by_vectors(
-        self,
-        (xs, ys): (&[u32], &[u32]),
-        window: impl Fn(usize) -> usize + Copy,
-        radius: u32,
-        first: usize,
-        found: &mut Vec<(u32, u32)>,
-    ) {
-        let (groups, rest) = xs.as_chunks::<LANES>();
+    fn near_by_vectors<F: Fn(usize) -> usize + Copy>(self, mut search: NearWindows<'_, F>) {
+        let (groups, rest) = search.xs.as_chunks::<LANES>();
         for (group, words) in groups.iter().enumerate() {
             let base = group * LANES;
             // SAFETY: the instructions are there.
@@ -439,42 +425,45 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 // More than any count of ones.
                 let mut least = _mm512_set1_epi32(33);
                 for (at, &x) in words.iter().enumerate() {
-                    let from = window(base + at);
-                    least = _mm512_min_epu32(least, self.bits_apart(x, &ys[from..from + WINDOW]));
+                    let from = (search.window)(base + at);
+                    let apart = self.bits_apart(x, &search.ys[from..from + WINDOW]);
+                    least = _mm512_min_epu32(least, apart);
                 }
-                _mm512_cmple_epu32_mask(least, _mm512_set1_epi32(radius as i32))
+                _mm512_cmple_epu32_mask(least, _mm512_set1_epi32(search.radius as i32))
             };
             if near != 0 {
-                self.near_words((words, ys), window, radius, (base, first), found);
+                self.near_at(&mut search, words, base);
             }
         }
-        let base = groups.len() * LANES;
-        self.near_words((rest, ys), window, radius, (base, first), found);
+        self.near_at(&mut search, rest, groups.len() * LANES);
     }
 
     /// As [`Self::near_by_vectors`] for at most eight words, from position `base` of their list on.
     #[inline(always)]
-    fn near_words(
+    fn near_at<F: Fn(usize) -> usize + Copy>(
         self,
-        (words, ys): (&[u32], &[u32]),
-        window: impl Fn(usize) -> usize + Copy,
-        radius: u32,
-        (base, first): (usize, usize),
-        found: &mut Vec<(u32, u32)>,
+        search: &mut NearWindows<'_, F>,
+        words: &[u32],
+        base: usize,
     ) {
         // All windows first: which word is near cannot be foretold, so a branch for each would be mispredicted.
         let mut near = 0_u128;
         for (at, &x) in words.iter().enumerate() {
-            let from = window(base + at);
-            let apart = self.bits_apart(x, &ys[from..from + WINDOW]);
+            let from = (search.window)(base + at);
+            let apart = self.bits_apart(x, &search.ys[from..from + WINDOW]);
             // SAFETY: the instructions are there.
-            let hits = unsafe { _mm512_cmple_epu32_mask(apart, _mm512_set1_epi32(radius as i32)) };
+            let hits =
+                unsafe { _mm512_cmple_epu32_mask(apart, _mm512_set1_epi32(search.radius as i32)) };
             near |= u128::from(hits) << (WINDOW * at);
         }
         while near != 0 {
             let bit = near.trailing_zeros() as usize;
             let (at, place) = (base + bit / WINDOW, bit % WINDOW);
-            found.push(((first + at) as u32, (window(at) + place) as u32));
+            let pair = (
+                (search.first + at) as u32,
+                ((search.window)(at) + place) as u32,
+            );
+            search.found.push(pair);
             near &= near - 1;
         }
     }

@@ -2,6 +2,7 @@
 
 use super::dispatch::run;
 use super::vector::{Kernel, Vector};
+use super::windows::NearWindows;
 
 /// Appends what the owners wrote to the items that are marked in the words of their stretch, a power of two of them.
 ///
@@ -37,23 +38,11 @@ impl<const BLOOM: bool> Kernel<u64> for SelectMembers<'_, BLOOM> {
     }
 }
 
-/// Compares each of `xs` with the sixteen words of `ys` from `window` of its position on. Appends the positions of those
-/// within `radius`; to that of the one in `xs`, `first` is added.
-pub(in super::super) struct NearWindows<'a, F> {
-    pub(in super::super) xs: &'a [u32],
-    pub(in super::super) ys: &'a [u32],
-    pub(in super::super) window: F,
-    pub(in super::super) radius: u32,
-    pub(in super::super) first: usize,
-    pub(in super::super) found: &'a mut Vec<(u32, u32)>,
-}
-
 impl<F: Fn(usize) -> usize + Copy> Kernel<u64> for NearWindows<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector<u64>>(self, vector: V) {
-        let lists = (self.xs, self.ys);
-        vector.near_windows(lists, self.window, self.radius, self.first, self.found);
+        vector.near_windows(self);
     }
 }

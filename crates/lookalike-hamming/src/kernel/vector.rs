@@ -5,7 +5,7 @@ use super::address_filter::select_one_by_one;
 use super::bits::low_ones;
 use super::dense::Dense;
 use super::probe_set::ProbeLocations;
-use super::windows::near_one_by_one;
+use super::windows::NearWindows;
 
 /// Instructions that work on some words at a time.
 ///
@@ -88,17 +88,10 @@ pub trait Vector<W: Integer>: Copy {
     ) -> usize {
         select_one_by_one::<BLOOM>(words, items, room)
     }
-    /// Finds words near others in windows; see `NearWindows`.
+    /// Finds words near others in windows.
     #[inline(always)]
-    fn near_windows(
-        self,
-        lists: (&[u32], &[u32]),
-        window: impl Fn(usize) -> usize + Copy,
-        radius: u32,
-        first: usize,
-        found: &mut Vec<(u32, u32)>,
-    ) {
-        near_one_by_one(lists, window, radius, first, found);
+    fn near_windows<F: Fn(usize) -> usize + Copy>(self, search: NearWindows<'_, F>) {
+        search.find_one_by_one();
     }
 }
 

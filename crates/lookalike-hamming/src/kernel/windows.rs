@@ -3,34 +3,38 @@
 /// Words that one is compared with.
 pub(in super::super) const WINDOW: usize = 16;
 
-/// In a form that compilers make vector code of.
-#[inline(always)]
-pub(super) fn near_one_by_one(
-    (xs, ys): (&[u32], &[u32]),
-    window: impl Fn(usize) -> usize + Copy,
-    radius: u32,
-    first: usize,
-    found: &mut Vec<(u32, u32)>,
-) {
-    for (at, &x) in xs.iter().enumerate() {
-        let from = window(at);
-        let apart = ys[from..from + WINDOW].iter().map(|y| (y ^ x).count_ones());
-        if apart.fold(u32::MAX, u32::min) <= radius {
-            near_in_window((x, first + at), ys, from, radius, found);
-        }
-    }
+/// Compares each of `xs` with the sixteen words of `ys` from `window` of its position on. Appends the positions of those
+/// within `radius`; to that of the one in `xs`, `first` is added.
+pub struct NearWindows<'a, F> {
+    pub xs: &'a [u32],
+    pub ys: &'a [u32],
+    pub window: F,
+    pub radius: u32,
+    pub first: usize,
+    pub found: &'a mut Vec<(u32, u32)>,
 }
 
-/// Tells which words of a window are near one; see [`super::NearWindows`].
-#[cold]
-fn near_in_window(
-    (x, at): (u32, usize),
-    ys: &[u32],
-    from: usize,
-    radius: u32,
-    found: &mut Vec<(u32, u32)>,
-) {
-    let window = (from..).zip(&ys[from..from + WINDOW]);
-    let near = window.filter(|&(_, y)| (y ^ x).count_ones() <= radius);
-    found.extend(near.map(|(place, _)| (at as u32, place as u32)));
+impl<F: Fn(usize) -> usize + Copy> NearWindows<'_, F> {
+    /// In a form that compilers make vector code of.
+    #[inline(always)]
+    pub(super) fn find_one_by_one(mut self) {
+        for (at, &x) in self.xs.iter().enumerate() {
+            let from = (self.window)(at);
+            let window = &self.ys[from..from + WINDOW];
+            let apart = window.iter().map(|y| (y ^ x).count_ones());
+            if apart.fold(u32::MAX, u32::min) <= self.radius {
+                self.find_near(at, from);
+            }
+        }
+    }
+
+    /// Appends the words of a window that are near the one at a position.
+    #[cold]
+    fn find_near(&mut self, at: usize, from: usize) {
+        let (x, radius) = (self.xs[at], self.radius);
+        let window = (from..).zip(&self.ys[from..from + WINDOW]);
+        let near = window.filter(|&(_, y)| (y ^ x).count_ones() <= radius);
+        let at = (self.first + at) as u32;
+        self.found.extend(near.map(|(place, _)| (at, place as u32)));
+    }
 }

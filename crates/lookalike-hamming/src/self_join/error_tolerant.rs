@@ -281,8 +281,11 @@ impl<C: Code> TolerantPass<'_, C> {
                     return;
                 };
                 sort_part(&segments, shape, self.radius, &mut room, &mut finder);
-                let part = room.part();
-                let mut judge = self.judge((number, part), (number, part), 0, visitor);
+                let part = NumberedPart {
+                    number,
+                    part: room.part(),
+                };
+                let mut judge = self.judge(part, part, 0, visitor);
                 judge.all(&finder);
             }
         });
@@ -302,16 +305,20 @@ impl<C: Code> TolerantPass<'_, C> {
                 finder.number_buckets(part);
                 for bit in 0..self.below {
                     finder.within(part, bit, self.radius - 1);
-                    let mut judge = self.judge((number, part), (number, part), 1 << bit, visitor);
+                    let this = NumberedPart { number, part };
+                    let mut judge = self.judge(this, this, 1 << bit, visitor);
                     judge.all(&finder);
                 }
                 let above = (0..usize::BITS).map(|bit| 1 << bit);
                 for flip in above.take_while(|&flip| flip < self.parts()) {
                     if number & flip == 0 {
-                        let other = sorted.part(number ^ flip);
-                        finder.between(part, other, self.radius - 1);
-                        let other = (number ^ flip, other);
-                        let mut judge = self.judge((number, part), other, 0, visitor);
+                        let other = NumberedPart {
+                            number: number ^ flip,
+                            part: sorted.part(number ^ flip),
+                        };
+                        finder.between(part, other.part, self.radius - 1);
+                        let this = NumberedPart { number, part };
+                        let mut judge = self.judge(this, other, 0, visitor);
                         judge.all(&finder);
                     }
                 }
@@ -321,8 +328,8 @@ impl<C: Code> TolerantPass<'_, C> {
 
     fn judge<'j, V>(
         &'j self,
-        a: (usize, OrderedPart<'j>),
-        b: (usize, OrderedPart<'j>),
+        a: NumberedPart<'j>,
+        b: NumberedPart<'j>,
         flip: usize,
         visitor: &'j mut V,
     ) -> PairVerifier<'j, C, V> {
@@ -337,12 +344,20 @@ impl<C: Code> TolerantPass<'_, C> {
     }
 }
 
+/// A part and its number.
+#[derive(Clone, Copy)]
+struct NumberedPart<'a> {
+    number: usize,
+    part: OrderedPart<'a>,
+}
+
 /// Judges the pairs that a comparison of low bits lets through.
 struct PairVerifier<'a, C: Code, V> {
     pass: &'a TolerantPass<'a, C>,
-    /// Number and content of the parts of the first and the second code of each pair.
-    a: (usize, OrderedPart<'a>),
-    b: (usize, OrderedPart<'a>),
+    /// Part of the first code of each pair.
+    a: NumberedPart<'a>,
+    /// Part of the second code of each pair.
+    b: NumberedPart<'a>,
     /// By what the buckets of a pair differ within their parts.
     flip: usize,
     /// The bucket of each code of the first part.
@@ -363,17 +378,17 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
 
     /// Two codes, by their places in their parts.
     fn pair(&mut self, a: u32, b: u32) {
-        if b as usize >= self.b.1.len() {
+        if b as usize >= self.b.part.len() {
             return;
         }
         // Most of what stands by chance in the window of another bucket ends here.
-        let apart = self.a.1.rest(a as usize) ^ self.b.1.rest(b as usize);
+        let apart = self.a.part.rest(a as usize) ^ self.b.part.rest(b as usize);
         if apart.count_ones() > self.pass.radius {
             return;
         }
         let bucket = usize::from(self.buckets[a as usize]);
         let partner = bucket ^ self.flip;
-        if !self.b.1.range(partner).contains(&(b as usize)) {
+        if !self.b.part.range(partner).contains(&(b as usize)) {
             return;
         }
         let a = self.word(self.a, bucket, a as usize);
@@ -381,17 +396,17 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
         visit(self.pass, a, b, self.visitor);
     }
 
-    fn word(&self, (number, part): (usize, OrderedPart<'_>), bucket: usize, at: usize) -> C::Word {
-        let address = (number << self.pass.below | bucket) as u64;
-        self.pass.table.restored(address, part.rest(at))
+    fn word(&self, side: NumberedPart<'_>, bucket: usize, at: usize) -> C::Word {
+        let address = (side.number << self.pass.below | bucket) as u64;
+        self.pass.table.restored(address, side.part.rest(at))
     }
 
     /// A bucket of the first part with its partner, or with itself: too many pairs to compare them all.
     fn heavy(&mut self, bucket: usize) {
         let partner = bucket ^ self.flip;
-        let same = self.a.0 == self.b.0 && self.flip == 0;
-        let of = |side: (usize, OrderedPart<'_>), bucket: usize| {
-            let range = side.1.range(bucket);
+        let same = self.a.number == self.b.number && self.flip == 0;
+        let of = |side: NumberedPart<'_>, bucket: usize| {
+            let range = side.part.range(bucket);
             let words = range.map(|at| self.word(side, bucket, at));
             words.collect::<Vec<_>>()
         };
@@ -402,7 +417,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
         let (pass, visitor) = (self.pass, &mut *self.visitor);
         let address = pass.table.addressing.address;
         let number = |side: usize, bucket: usize| (side << pass.below | bucket) as u64;
-        let differs = number(self.a.0, bucket) ^ number(self.b.0, partner);
+        let differs = number(self.a.number, bucket) ^ number(self.b.number, partner);
         let mut joiner = BucketJoiner::new(pass.radius, |a: C, b: C, _| {
             let apart = (a.word() ^ b.word()).extract(address).above(0);
             if apart == differs {

@@ -88,11 +88,11 @@ impl<'a> Runs<'a> {
             });
             visit_hits(hits, line, width, 0, visit);
         } else {
-            scan_run((self.first, held), width, needle, radius, 0, visit);
+            scan_run(self.first, held, width, needle, radius, 0, visit);
         }
         if self.more_count > 0 {
-            let more = (self.more, self.more_count);
-            scan_run(more, width, needle, radius, held, visit);
+            let (more, count) = (self.more, self.more_count);
+            scan_run(more, count, width, needle, radius, held, visit);
         }
     }
 }
@@ -100,7 +100,8 @@ impl<'a> Runs<'a> {
 /// Visits those of so many entries at the start of `bytes` that are within `radius` of `needle`; `before` is added to
 /// their positions.
 pub(super) fn scan_run<W: Word>(
-    (mut bytes, count): (&[u8], usize),
+    mut bytes: &[u8],
+    count: usize,
     width: usize,
     needle: W,
     radius: u32,

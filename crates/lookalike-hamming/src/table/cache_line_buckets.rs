@@ -232,7 +232,7 @@ impl<W: Word> BucketVisitor<W> for OverflowVisitor<'_, W> {
         let (entries, count) = self.lines.range(bucket as usize);
         let more = count.saturating_sub(bucket_capacity(width));
         let visit = &mut |_, rest| (self.hit)(bucket, rest);
-        scan_run((entries, more), width, self.needle, radius, 0, visit);
+        scan_run(entries, more, width, self.needle, radius, 0, visit);
         more as u64
     }
 }

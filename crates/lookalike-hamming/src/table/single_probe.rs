@@ -133,10 +133,18 @@ pub(in super::super) struct PackedTable<'a, W> {
     pub(in super::super) width: usize,
 }
 
+/// Entries of a bucket among those of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct PackedBucket {
+    /// First byte.
+    place: usize,
+    /// Number of entries.
+    count: usize,
+}
+
 impl<W: Integer> SingleProbeTable<W> for PackedTable<'_, W> {
     const IN_CACHE_LINES: bool = false;
-    /// Of the first entry, and how many there are.
-    type Place = (usize, usize);
+    type Place = PackedBucket;
 
     #[inline(always)]
     fn split(&self) -> AddressSplit<W> {
@@ -156,17 +164,18 @@ impl<W: Integer> SingleProbeTable<W> for PackedTable<'_, W> {
     }
 
     #[inline(always)]
-    fn locate(&self, bucket: u32) -> (usize, usize) {
+    fn locate(&self, bucket: u32) -> PackedBucket {
         let rank = |at: usize| u32::from_le_bytes(self.starts[at]) as usize;
         let first = rank(bucket as usize);
         let count = rank(bucket as usize + 1).saturating_sub(first);
         let place = first * self.width;
         prefetch_run(self.entries, place, count, self.width);
-        (place, count)
+        PackedBucket { place, count }
     }
 
     #[inline(always)]
-    fn run(&self, _: u32, (place, count): (usize, usize), number: usize) -> Option<EntryRun<'_>> {
+    fn run(&self, _: u32, bucket: PackedBucket, number: usize) -> Option<EntryRun<'_>> {
+        let PackedBucket { place, count } = bucket;
         part_of(self.entries, place, count, self.width, number)
     }
 }
