@@ -268,7 +268,10 @@ fn what_cannot_be_joined_is_refused_with_what_to_do() {
         &["distance 17", "16"],
     );
     let dash = Path::new("-");
-    refuse(dash, dash, &[], 2, &["standard input", "not both"]);
+    let once = ["standard input is named more than once"];
+    refuse(dash, dash, &[], 2, &once);
+    let queries = good.to_str().unwrap();
+    refuse(dash, dash, &["--queries", queries], 2, &once);
     let cut = folder.add("cut.lkfp", &file(&f, SCHEME, false)[..5_000]);
     refuse(&cut, &good, &[], 1, &["cut.lkfp", "cut off at byte 5000"]);
     refuse(&good, &cut, &[], 1, &["cut.lkfp", "cut off at byte 5000"]);

@@ -101,6 +101,11 @@ impl FingerprintJoin<'_> {
                 "distance {distance} is more than the {LARGEST_DISTANCE} bits up to which fingerprints are compared"
             )));
         }
+        let inputs = self.f.iter().chain(self.q);
+        if inputs.filter(|source| source.is_standard_input()).count() > 1 {
+            let reason = "standard input is named more than once, and can be read only once: put the others into files";
+            return self.refuse(reason);
+        }
         let is_index = |source: &&FingerprintSource| indexed::is_index(source.path());
         let indexes = self.f.iter().filter(is_index).count();
         match (self.q.is_empty(), indexes) {
@@ -126,11 +131,6 @@ impl FingerprintJoin<'_> {
     }
 
     fn write_two(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
-        let inputs = self.f.iter().chain(self.q);
-        if inputs.filter(|source| source.is_standard_input()).count() > 1 {
-            return self
-                .refuse("standard input can be F or Q, not both: put one of them into a file");
-        }
         let mut q = self.open(self.q)?;
         let mut f = self.open(self.f)?;
         ensure_equal_schemes(f.scheme(), q.scheme())?;
