@@ -112,6 +112,8 @@ pub(crate) struct DocumentMemory<'a> {
     fixed: u64,
     /// Bytes that a document takes for each of its own.
     factor: u64,
+    /// False where what is too long is worked on alone.
+    refuses: bool,
 }
 
 impl<'a> DocumentMemory<'a> {
@@ -127,6 +129,18 @@ impl<'a> DocumentMemory<'a> {
             limit: limits.memory,
             fixed: fixed_bytes(limits, documents, options),
             factor: documents.factor(),
+            refuses: true,
+        }
+    }
+
+    /// Memory for chunks that take no more than their own bytes, of which so many are in hand together; none is refused.
+    pub(crate) fn of_chunks(in_flight: u64) -> Self {
+        Self {
+            inputs: None,
+            limit: in_flight.saturating_mul(4),
+            fixed: 0,
+            factor: 1,
+            refuses: false,
         }
     }
 
@@ -138,6 +152,7 @@ impl<'a> DocumentMemory<'a> {
             limit,
             fixed: 0,
             factor: 1,
+            refuses: true,
         }
     }
 
@@ -153,7 +168,7 @@ impl<'a> DocumentMemory<'a> {
 
     /// True if there is room for a document, or a chunk, of so many bytes.
     pub(crate) fn fits(&self, bytes: u64) -> bool {
-        bytes <= self.longest()
+        !self.refuses || bytes <= self.longest()
     }
 
     /// Refuses a document that is too long.

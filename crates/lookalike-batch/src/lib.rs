@@ -35,6 +35,7 @@ mod losses;
 mod observer;
 mod output_dir;
 pub mod overlap;
+mod parallel;
 mod parallel_sort;
 mod pipeline;
 pub mod report;

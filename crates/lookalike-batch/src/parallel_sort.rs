@@ -2,8 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// Fewer items are sorted on the caller's thread.
-const FEW: usize = 1 << 14;
+use crate::parallel::{FEW, copy_lists};
 
 /// Items of each run among which the bounds of ranges are chosen.
 const SAMPLED: usize = 64;
@@ -12,7 +11,7 @@ const SAMPLED: usize = 64;
 ///
 /// O(n log n / threads) time; another copy of the items, unless there are few or one thread.
 pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
-    items: &mut Vec<T>,
+    items: &mut [T],
     threads: usize,
     compare: impl Fn(&T, &T) -> Ordering + Sync,
 ) {
@@ -53,10 +52,8 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
             .map(|range| range.expect("comparisons do not panic"))
             .collect()
     });
-    items.clear();
-    ranges
-        .iter()
-        .for_each(|range| items.extend_from_slice(range));
+    let ranges: Vec<&[T]> = ranges.iter().map(Vec::as_slice).collect();
+    copy_lists(items, &ranges, threads);
 }
 
 /// Items between which ranges of about equal length lie, as many ranges as there are runs.

@@ -105,7 +105,7 @@ pub use options::{Category, InputOptions};
 pub use order_key::{OrderField, OrderKey, OrderNumber, UnusableOrderKey};
 pub use parser::Parser;
 pub use piece::{RecordChunk, RecordPlace};
-pub use raw::{RawRecord, raw_records, raw_records_beside_tables};
+pub use raw::{RawChunk, RawChunks, RawRecord, raw_chunks, raw_records, raw_records_beside_tables};
 pub use record::{
     BadKind, BadRecord, Record, RecordPart, RemovedBoilerplate, TextState, VisibleText,
 };

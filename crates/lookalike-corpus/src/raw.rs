@@ -36,7 +36,7 @@ pub fn raw_records<E: From<ReadError>>(
     options: &InputOptions,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    visit_all(inputs, options, ReadMode::Copy, visit)
+    visit_all(raw_chunks(inputs, options, false), visit)
 }
 
 /// As [`raw_records`], but of a table whose columns have types it visits one record, [`RecordPart::File`]: its rows leave through
@@ -49,21 +49,70 @@ pub fn raw_records_beside_tables<E: From<ReadError>>(
     options: &InputOptions,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    visit_all(inputs, options, ReadMode::CopyBesideTables, visit)
+    visit_all(raw_chunks(inputs, options, true), visit)
+}
+
+/// The chunks in which [`raw_records`] reads, or, `beside_tables`, [`raw_records_beside_tables`]: for callers that look at several at
+/// once.
+pub fn raw_chunks<'a>(
+    inputs: &'a Inputs,
+    options: &InputOptions,
+    beside_tables: bool,
+) -> RawChunks<'a> {
+    let mode = match beside_tables {
+        true => ReadMode::CopyBesideTables,
+        false => ReadMode::Copy,
+    };
+    RawChunks {
+        chunks: ChunkReader::with_mode(inputs, options, mode),
+        max_bytes: max_document_bytes(options),
+    }
+}
+
+/// Reads all sources in order; see [`raw_chunks`]. Ends after the first error.
+pub struct RawChunks<'a> {
+    chunks: ChunkReader<'a>,
+    max_bytes: usize,
+}
+
+/// A run of records, or of parts of long ones, as bytes.
+pub struct RawChunk {
+    chunk: RecordChunk,
+    max_bytes: usize,
+}
+
+impl Iterator for RawChunks<'_> {
+    type Item = Result<RawChunk, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let max_bytes = self.max_bytes;
+        let chunk = self.chunks.next()?;
+        Some(chunk.map(|chunk| RawChunk { chunk, max_bytes }))
+    }
+}
+
+impl RawChunk {
+    /// Bytes that it holds.
+    pub fn held_bytes(&self) -> usize {
+        self.chunk.held()
+    }
+
+    /// Visits its records in their order; see [`raw_records`].
+    ///
+    /// # Errors
+    /// Those of the visitor, which end the visit.
+    pub fn visit<E>(&self, visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>) -> Result<(), E> {
+        let mut pieces = self.chunk.pieces.iter();
+        pieces.try_for_each(|piece| visit_piece(&self.chunk, piece, self.max_bytes, visit))
+    }
 }
 
 fn visit_all<E: From<ReadError>>(
-    inputs: &Inputs,
-    options: &InputOptions,
-    mode: ReadMode,
+    chunks: RawChunks<'_>,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let max_bytes = max_document_bytes(options);
-    for chunk in ChunkReader::with_mode(inputs, options, mode) {
-        let chunk = chunk?;
-        for piece in &chunk.pieces {
-            visit_piece(&chunk, piece, max_bytes, visit)?;
-        }
+    for chunk in chunks {
+        chunk?.visit(visit)?;
     }
     Ok(())
 }

@@ -13,6 +13,8 @@ use crate::dedup::just_below::JustBelow;
 use crate::dedup::pairs::{DocumentPair, PairSpool};
 use crate::dedup::scan::ScannedCollection;
 use crate::dedup::summary::BelowThreshold;
+use crate::parallel::in_ranges;
+use crate::parallel_sort::sort_unequal_by;
 use crate::skipped::SkippedRow;
 
 /// Decisions of a job on every document.
@@ -35,6 +37,7 @@ pub struct DedupDecisions {
     pub(crate) pairs: Option<PairSpool>,
     /// Fingerprints of documents by class, when the method made them.
     pub(crate) fingerprints: bool,
+    pub(crate) threads: usize,
     /// Facts about the documents that go into a collection, if some do.
     pub(crate) kept_facts: Option<KeptFacts>,
 }
@@ -150,22 +153,29 @@ impl DedupDecisions {
     /// Removed documents with their survivors, in the order of ids.
     fn deciding_pairs(&self) -> Vec<DocumentPair> {
         let ranks = &self.ranking.id_ranks;
-        let pair = |(document, outcome): (u32, &DocumentDecision)| {
+        let pair = |document: usize| {
+            let outcome = self.outcomes[document];
             let survivor = outcome.survivor()?;
-            let is_first = ranks[document as usize] < ranks[survivor as usize];
-            let (a, b) = match is_first {
-                true => (document, survivor),
-                false => (survivor, document),
+            let document = document as u32;
+            let (rank, of_survivor) = (ranks[document as usize], ranks[survivor as usize]);
+            let (key, a, b) = match rank < of_survivor {
+                true => ((rank, of_survivor), document, survivor),
+                false => ((of_survivor, rank), survivor, document),
             };
-            Some(DocumentPair {
+            let pair = DocumentPair {
                 a,
                 b,
                 similarity: outcome.similarity(),
                 visible: outcome.visible_similarity(),
-            })
+            };
+            Some((key, pair))
         };
-        let mut pairs: Vec<DocumentPair> = (0..).zip(&self.outcomes).filter_map(pair).collect();
-        pairs.sort_unstable_by_key(|pair| (ranks[pair.a as usize], ranks[pair.b as usize]));
-        pairs
+        let found = in_ranges(self.outcomes.len(), self.threads, |range| -> Vec<_> {
+            range.filter_map(pair).collect()
+        });
+        let mut pairs = found.concat();
+        // Each document is removed once, and never for one that is removed: no pair is there twice.
+        sort_unequal_by(&mut pairs, self.threads, |(a, _), (b, _)| a.cmp(b));
+        pairs.into_iter().map(|(_, pair)| pair).collect()
     }
 }

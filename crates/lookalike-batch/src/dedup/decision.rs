@@ -2,12 +2,15 @@
 
 use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
+use crate::parallel::{column, concatenated, in_ranges};
+use crate::parallel_sort::sort_unequal_by;
 use crate::settings::PairScope;
 
 /// Decision on a document. Survivors are told by their numbers; see [`DedupDecisions`](crate::DedupDecisions).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum DocumentDecision {
     /// It is kept, or only compared with.
+    #[default]
     Kept,
     /// A reader sees the same text as of a kept document.
     Exact {
@@ -79,6 +82,7 @@ pub(crate) fn outcomes(
     rank_of: &[u32],
     decisions: &[ClassDecision],
     scope: PairScope,
+    threads: usize,
 ) -> Vec<DocumentDecision> {
     let same_text = |a: u32, b: u32| {
         let text = |rank: u32| classes.visible_text(ranking.classes[rank as usize] as usize);
@@ -118,7 +122,7 @@ pub(crate) fn outcomes(
             },
         }
     };
-    (0..documents.len()).map(outcome).collect()
+    column(documents.len(), threads, outcome)
 }
 
 /// Removed documents by survivor, both in the order of ids.
@@ -129,16 +133,22 @@ pub(crate) struct ClusterTable {
 }
 
 impl ClusterTable {
-    pub(crate) fn new(by_id: &[u32], id_ranks: &[u32], outcomes: &[DocumentDecision]) -> Self {
-        let mut removed: Vec<(u32, u32)> = by_id
-            .iter()
-            .enumerate()
-            .filter_map(|(place, &document)| {
-                let survivor = outcomes[document as usize].survivor()?;
-                Some((id_ranks[survivor as usize], place as u32))
-            })
-            .collect();
-        removed.sort_unstable();
+    pub(crate) fn new(
+        by_id: &[u32],
+        id_ranks: &[u32],
+        outcomes: &[DocumentDecision],
+        threads: usize,
+    ) -> Self {
+        let removed = |place: usize| {
+            let survivor = outcomes[by_id[place] as usize].survivor()?;
+            Some((id_ranks[survivor as usize], place as u32))
+        };
+        let removed = in_ranges(by_id.len(), threads, |range| -> Vec<(u32, u32)> {
+            range.filter_map(removed).collect()
+        });
+        let removed: Vec<&[(u32, u32)]> = removed.iter().map(Vec::as_slice).collect();
+        let mut removed = concatenated(&removed, threads);
+        sort_unequal_by(&mut removed, threads, Ord::cmp);
         let mut clusters = Self {
             survivors: Vec::new(),
             starts: vec![0],
@@ -207,7 +217,7 @@ mod tests {
                 }
             }
             let expected: Vec<(u32, Vec<u32>)> = expected.into_iter().map(|(place, members)| (by_id[place as usize], members)).collect();
-            let clusters = ClusterTable::new(&by_id, &id_ranks, &outcomes);
+            let clusters = ClusterTable::new(&by_id, &id_ranks, &outcomes, 1);
             let found: Vec<(u32, Vec<u32>)> = clusters.iter().map(|(survivor, members)| (survivor, members.to_vec())).collect();
             prop_assert_eq!(found, expected);
         }

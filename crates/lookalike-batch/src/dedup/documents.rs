@@ -7,6 +7,8 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
 
 use lookalike_corpus::OrderNumber;
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,7 @@ use crate::dedup::class_id::{ClassId, put};
 use crate::dedup::pages::PageColumns;
 use crate::error::BatchError;
 use crate::kernel::survivor_order::ordered_bits;
+use crate::parallel::{column, in_ranges, inverse};
 use crate::parallel_sort::sort_unequal_by;
 use crate::settings::{KeepRule, KeepRules, RepeatedIds};
 use crate::spill::feature_sets::SetPlace;
@@ -432,28 +435,16 @@ impl DocumentRanking {
         documents.rank_large_integers();
         let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
         documents.record_hashes = Vec::new();
-        let mut id_ranks = vec![0; documents.len()];
-        for (rank, &document) in by_id.iter().enumerate() {
-            id_ranks[document as usize] = rank as u32;
-        }
+        let id_ranks = inverse(&by_id, threads);
         let wanted = SurvivorOrder {
             documents,
             id_ranks: &id_ranks,
             keep,
         };
-        let mut best = vec![u32::MAX; classes.len()];
-        for document in 0..documents.len() {
-            let Some(class) = documents.classes[document] else {
-                continue;
-            };
-            let best = &mut best[class.position()];
-            if *best == u32::MAX || wanted.compare(document, *best as usize) == Ordering::Less {
-                *best = document as u32;
-            }
-        }
-        let mut order: Vec<_> = (0..classes.len())
-            .map(|class| (wanted.first_key(best[class] as usize), class as u32))
-            .collect();
+        let best = wanted.best_documents(classes.len(), threads);
+        let mut order = column(classes.len(), threads, |class| {
+            (wanted.first_key(best[class] as usize), class as u32)
+        });
         sort_unequal_by(&mut order, threads, |(key, class), (other_key, other)| {
             let ties = || {
                 wanted.compare(
@@ -464,7 +455,7 @@ impl DocumentRanking {
             key.cmp(other_key).then_with(ties)
         });
         let fixed = order.partition_point(|&((is_new, _), _)| !is_new);
-        let classes = order.into_iter().map(|(_, class)| class).collect();
+        let classes = column(order.len(), threads, |rank| order[rank].1);
         Ok((
             Self {
                 by_id,
@@ -491,6 +482,30 @@ impl SurvivorOrder<'_> {
         let rule = &self.keep.rules()[0];
         let is_new = document >= self.documents.against;
         (is_new, self.key(rule, document))
+    }
+
+    /// The most wanted document of each class.
+    fn best_documents(&self, classes: usize, threads: usize) -> Vec<u32> {
+        const NONE: u32 = u32::MAX;
+        let best: Vec<AtomicU32> = (0..classes).map(|_| AtomicU32::new(NONE)).collect();
+        // A total order has one least document, whichever thread comes first.
+        in_ranges(self.documents.len(), threads, |range| {
+            for document in range {
+                let Some(class) = self.documents.classes[document] else {
+                    continue;
+                };
+                let best = &best[class.position()];
+                let mut known = best.load(AtomicOrdering::Relaxed);
+                while known == NONE || self.compare(document, known as usize) == Ordering::Less {
+                    let relaxed = AtomicOrdering::Relaxed;
+                    match best.compare_exchange_weak(known, document as u32, relaxed, relaxed) {
+                        Ok(_) => break,
+                        Err(other) => known = other,
+                    }
+                }
+            }
+        });
+        best.into_iter().map(AtomicU32::into_inner).collect()
     }
 
     fn compare(&self, a: usize, b: usize) -> Ordering {
@@ -528,7 +543,7 @@ fn sort_ids(
     let mut renamed = 0;
     loop {
         let order = sorted_by_id(documents, classes, threads);
-        let repeats = repeats(documents, &order);
+        let repeats = repeats(documents, &order, threads);
         if repeats.is_empty() {
             return Ok((order, renamed));
         }
@@ -557,20 +572,26 @@ fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize
         let text = class.map(|class| classes.hashes[class.position()]);
         (text, documents.record_hashes[document as usize])
     };
-    let in_order = |&a: &u32, &b: &u32| {
+    let in_order = |a: u32, b: u32| {
         is_new(a) == is_new(b) && documents.raw_id(a as usize) < documents.raw_id(b as usize)
             || !is_new(a) && is_new(b)
     };
-    let mut order: Vec<u32> = (0..documents.len() as u32).collect();
-    if order.is_sorted_by(in_order) {
-        return order;
+    let count = documents.len();
+    let is_sorted = |range: Range<usize>| {
+        let mut others = range.start.max(1)..range.end;
+        others.all(|document| in_order(document as u32 - 1, document as u32))
+    };
+    if in_ranges(count, threads, is_sorted)
+        .into_iter()
+        .all(|is_sorted| is_sorted)
+    {
+        return column(count, threads, |document| document as u32);
     }
-    let common = common_prefix(documents);
-    let key = |document: u32| leading_bytes(&documents.raw_id(document as usize)[common..]);
-    let mut keyed: Vec<(u64, u32)> = order
-        .iter()
-        .map(|&document| (key(document), document))
-        .collect();
+    let common = common_prefix(documents, threads);
+    let mut keyed = column(count, threads, |document| {
+        let key = leading_bytes(&documents.raw_id(document)[common..]);
+        (key, document as u32)
+    });
     sort_unequal_by(&mut keyed, threads, |&(key_a, a), &(key_b, b)| {
         let ids = || {
             documents
@@ -587,23 +608,25 @@ fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize
             different => different,
         }
     });
-    order.clear();
-    order.extend(keyed.into_iter().map(|(_, document)| document));
-    order
+    column(count, threads, |place| keyed[place].1)
 }
 
 /// Bytes with which all ids begin: made ids and URLs share long beginnings, which would make the keys of the sort equal.
-fn common_prefix(documents: &DocumentTable) -> usize {
+fn common_prefix(documents: &DocumentTable, threads: usize) -> usize {
     let first = documents.raw_id(0);
-    (1..documents.len()).fold(first.len(), |common, document| {
-        let id = documents.raw_id(document);
-        let same = first[..common]
-            .iter()
-            .zip(id)
-            .take_while(|(a, b)| a == b)
-            .count();
-        same.min(common)
-    })
+    let common = |range: Range<usize>| {
+        range.fold(first.len(), |common, document| {
+            let id = documents.raw_id(document);
+            let same = first[..common]
+                .iter()
+                .zip(id)
+                .take_while(|(a, b)| a == b)
+                .count();
+            same.min(common)
+        })
+    };
+    let common = in_ranges(documents.len(), threads, common);
+    common.into_iter().min().unwrap_or(0)
 }
 
 /// First eight bytes of an id as a number in the order of the bytes.
@@ -615,18 +638,25 @@ fn leading_bytes(id: &[u8]) -> u64 {
 }
 
 /// Documents whose id equals that of their predecessor, with 2 for the second of a kind, 3 for the third.
-fn repeats(documents: &DocumentTable, order: &[u32]) -> Vec<(u32, u32)> {
-    let mut found = Vec::new();
-    let mut number = 1;
-    for pair in order.windows(2) {
-        let same_side =
-            (pair[0] as usize >= documents.against) == (pair[1] as usize >= documents.against);
-        if same_side && documents.raw_id(pair[0] as usize) == documents.raw_id(pair[1] as usize) {
-            number += 1;
-            found.push((pair[1], number));
-        } else {
-            number = 1;
-        }
+fn repeats(documents: &DocumentTable, order: &[u32], threads: usize) -> Vec<(u32, u32)> {
+    let repeats_last = |place: &usize| {
+        let [last, own] = [order[place - 1] as usize, order[*place] as usize];
+        let same_side = (last >= documents.against) == (own >= documents.against);
+        same_side && documents.raw_id(last) == documents.raw_id(own)
+    };
+    let places = in_ranges(order.len(), threads, |range| -> Vec<usize> {
+        (range.start.max(1)..range.end)
+            .filter(repeats_last)
+            .collect()
+    });
+    let (mut found, mut number, mut last) = (Vec::new(), 1, 0);
+    for place in places.into_iter().flatten() {
+        number = match place == last + 1 {
+            true => number + 1,
+            false => 2,
+        };
+        last = place;
+        found.push((order[place], number));
     }
     found
 }
@@ -636,6 +666,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::parallel::FEW;
 
     proptest! {
         #[test]
@@ -745,6 +776,41 @@ mod tests {
         assert_eq!(seen[0].0, ["a", "b", "c", "longer-id-1", "longer-id-2"]);
         assert_eq!(seen[0].1, ["longer-id-1", "longer-id-2", "a", "c"]);
         assert!(seen.iter().all(|s| *s == seen[0]));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20))]
+
+        #[test]
+        fn any_number_of_threads_ranks_like_one(
+            count in FEW..2 * FEW,
+            classes in 1..2 * FEW,
+            different_ids in prop_oneof![Just(100), Just(1_000_000)],
+            against in 0..FEW,
+            is_sorted in any::<bool>(),
+            threads in 2..9_usize,
+        ) {
+            let classes = classes.min(count);
+            let rows: Vec<(String, usize, u64)> = (0..count).map(|at| {
+                let mixed = (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+                let id = match is_sorted {
+                    true => format!("page-{at:08}"),
+                    false => format!("page-{}", mixed % different_ids),
+                };
+                (id, if at < classes { at } else { mixed as usize % classes }, mixed % 50)
+            }).collect();
+            let rows: Vec<(&str, usize, u64)> = rows.iter().map(|(id, class, length)| (id.as_str(), *class, *length)).collect();
+            let ranked = |threads| {
+                let (mut documents, classes) = table(&rows);
+                documents.against = against;
+                let keep = KeepRules::default();
+                let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number, threads);
+                let (ranking, renamed) = ranked.unwrap();
+                let names = ids(&documents, &ranking.by_id);
+                (ranking.by_id, ranking.id_ranks, ranking.classes, ranking.best, ranking.fixed, renamed, names)
+            };
+            prop_assert_eq!(ranked(threads), ranked(1));
+        }
     }
 
     #[test]

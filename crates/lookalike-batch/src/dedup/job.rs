@@ -37,6 +37,7 @@ use crate::fields::{FieldTally, first_names};
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder, SketchPlan};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
+use crate::parallel::{column, inverse};
 use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairScope};
 use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::SetPlace;
@@ -253,10 +254,7 @@ impl DedupJob<'_> {
             self.settings.repeated_ids,
             self.limits.threads,
         )?;
-        let mut rank_of = vec![0; scanned.classes.len()];
-        for (rank, &class) in ranking.classes.iter().enumerate() {
-            rank_of[class as usize] = rank as u32;
-        }
+        let rank_of = inverse(&ranking.classes, self.limits.threads);
         let rows = scanned.documents.len() + scanned.classes.len();
         budget.tables(scanned.table_bytes(), rows)?;
         if !meets_collection {
@@ -278,7 +276,8 @@ impl DedupJob<'_> {
                 GroupError::TooLarge(needed) => budget.refuse_groups(needed),
             })?;
         budget.groups(&groups)?;
-        let by_rank = ClassColumns::new(&scanned, &ranking, self.settings.lengths.is_some());
+        let wants_lengths = self.settings.lengths.is_some();
+        let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.threads);
         let mut prepared = PreparedJob {
             scanned,
             ranking,
@@ -591,11 +590,17 @@ impl DedupJob<'_> {
             &rank_of,
             &decisions,
             self.settings.scope,
+            self.limits.threads,
         );
         let fingerprints = self.settings.method.has_fingerprints();
         let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
         let just_below = just_below.of_documents(best);
-        let clusters = ClusterTable::new(&ranking.by_id, &ranking.id_ranks, &outcomes);
+        let clusters = ClusterTable::new(
+            &ranking.by_id,
+            &ranking.id_ranks,
+            &outcomes,
+            self.limits.threads,
+        );
         Ok(DedupDecisions {
             counts: input_counts(
                 &scanned,
@@ -618,6 +623,7 @@ impl DedupJob<'_> {
             just_below,
             pairs,
             fingerprints,
+            threads: self.limits.threads,
             kept_facts,
         })
     }
@@ -762,39 +768,45 @@ pub struct PairsSummary {
 }
 
 impl ClassColumns {
-    fn new(scanned: &ScannedCollection, ranking: &DocumentRanking, wants_lengths: bool) -> Self {
+    fn new(
+        scanned: &ScannedCollection,
+        ranking: &DocumentRanking,
+        wants_lengths: bool,
+        threads: usize,
+    ) -> Self {
         let classes = &scanned.classes;
-        let order = || ranking.classes.iter().map(|&class| class as usize);
+        let order = &ranking.classes;
+        let ranks = |is_wanted| if is_wanted { order.len() } else { 0 };
         Self {
-            places: order().map(|class| classes.places[class]).collect(),
-            sizes: order().map(|class| classes.sizes[class]).collect(),
-            fingerprints: sorted(&classes.fingerprints, &ranking.classes),
-            high_fingerprints: sorted(&classes.high_fingerprints, &ranking.classes),
-            categories: sorted(&classes.categories, &ranking.classes),
-            texts: match classes.has_visible_texts() {
-                true => order().map(|class| classes.visible_text(class)).collect(),
-                false => Vec::new(),
-            },
-            pages: classes.pages.sorted(&ranking.classes),
-            lengths: match wants_lengths {
-                true => order()
-                    .map(|class| scanned.documents.lengths[ranking.best[class] as usize])
-                    .collect(),
-                false => Vec::new(),
-            },
+            places: sorted(&classes.places, order, threads),
+            sizes: sorted(&classes.sizes, order, threads),
+            fingerprints: sorted(&classes.fingerprints, order, threads),
+            high_fingerprints: sorted(&classes.high_fingerprints, order, threads),
+            categories: sorted(&classes.categories, order, threads),
+            texts: column(ranks(classes.has_visible_texts()), threads, |rank| {
+                classes.visible_text(order[rank] as usize)
+            }),
+            pages: classes.pages.sorted(order),
+            lengths: column(ranks(wants_lengths), threads, |rank| {
+                let best = ranking.best[order[rank] as usize];
+                scanned.documents.lengths[best as usize]
+            }),
         }
     }
 }
 
 /// A column of classes in the order of ranks; an empty one stays empty.
-fn sorted<T: Copy>(column: &[T], classes: &[u32]) -> Vec<T> {
-    if column.is_empty() {
+fn sorted<T: Copy + Default + Send + Sync>(
+    values: &[T],
+    classes: &[u32],
+    threads: usize,
+) -> Vec<T> {
+    if values.is_empty() {
         return Vec::new();
     }
-    classes
-        .iter()
-        .map(|&class| column[class as usize])
-        .collect()
+    column(classes.len(), threads, |rank| {
+        values[classes[rank] as usize]
+    })
 }
 
 /// Hands over keys of fingerprints.

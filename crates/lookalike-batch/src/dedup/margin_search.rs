@@ -19,6 +19,9 @@ use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
+use crate::parallel::in_ranges;
+use crate::parallel_sort::sort_unequal_by;
+use crate::spill::prefetch::prefetch;
 
 /// Texts of the largest sample.
 const SAMPLED: usize = 4096;
@@ -51,6 +54,8 @@ struct SampledText {
 
 /// Texts of which the most similar one is looked for, by rank, and a table of the features of their prefixes.
 struct TextSample {
+    /// Number of kept texts that it was drawn from.
+    kept: u64,
     texts: Vec<SampledText>,
     sets: Vec<u64>,
     /// Features, ascending, and beside each the number of the text that has it.
@@ -89,7 +94,7 @@ impl TextSample {
     }
 
     /// Fills the table with prefixes for resemblances of `from` and more.
-    fn index(&mut self, from: f64) {
+    fn index(&mut self, from: f64, threads: usize) {
         let frequency = FeatureFrequency::new();
         let texts = std::mem::take(&mut self.texts);
         texts.iter().for_each(|text| frequency.add(self.set(text)));
@@ -107,7 +112,7 @@ impl TextSample {
                 .all(|text| text.outside == outside(text.set.len(), from))
         );
         self.texts = texts;
-        entries.sort_unstable();
+        sort_unequal_by(&mut entries, threads, Ord::cmp);
         // Half of the values have an entry.
         let bits = (entries.len() * 2).max(2).ilog2();
         self.shift = u64::BITS - bits;
@@ -138,11 +143,9 @@ impl MarginSearch<'_> {
     pub(crate) fn run(&self, margin: BelowMargin) -> io::Result<JustBelow> {
         let from = margin.from();
         let mut sample = self.sample(from)?;
-        sample.index(from);
+        sample.index(from, self.threads);
         let found = self.closest(&sample, from)?;
-        let looked_for = self.decisions[self.fixed..].iter();
-        let kept = looked_for.filter(|&&decision| decision == ClassDecision::Survives);
-        let mut just_below = JustBelow::new(margin, sample.texts.len() as u64, kept.count() as u64);
+        let mut just_below = JustBelow::new(margin, sample.texts.len() as u64, sample.kept);
         for (text, found) in sample.texts.iter().zip(found) {
             let Some(found) = found else { continue };
             let similarity = self.verifier.similarity(text.rank, found);
@@ -158,17 +161,42 @@ impl MarginSearch<'_> {
         self.decisions[rank as usize] == ClassDecision::Survives
     }
 
-    /// The kept texts of the least hashes, as far as there is room for their features.
-    fn sample(&self, from: f64) -> io::Result<TextSample> {
-        let Verifier { classes, sizes, .. } = *self.verifier;
-        let ranks = self.fixed as u32..sizes.len() as u32;
-        let mut least = BinaryHeap::new();
-        for rank in ranks.filter(|&rank| self.is_kept(rank)) {
-            least.push((self.hashes[classes[rank as usize] as usize], rank));
-            if least.len() > SAMPLED {
+    /// The number of kept texts in a range of those that are not fixed, and those of the least hashes: hash and rank, in any order.
+    fn least_hashes(&self, range: Range<usize>) -> (u64, Vec<(u128, u32)>) {
+        const AHEAD: u32 = 16;
+        let classes = self.verifier.classes;
+        let (start, end) = (self.fixed + range.start, self.fixed + range.end);
+        let (mut kept, mut least) = (0, BinaryHeap::new());
+        for rank in start as u32..end as u32 {
+            if let Some(&later) = classes.get((rank + AHEAD) as usize) {
+                prefetch(self.hashes, later as usize);
+            }
+            if !self.is_kept(rank) {
+                continue;
+            }
+            kept += 1;
+            let found = (self.hashes[classes[rank as usize] as usize], rank);
+            if least.len() < SAMPLED {
+                least.push(found);
+            } else if least.peek().is_some_and(|last| found < *last) {
                 least.pop();
+                least.push(found);
             }
         }
+        (kept, least.into_vec())
+    }
+
+    /// The kept texts of the least hashes, as far as there is room for their features.
+    fn sample(&self, from: f64) -> io::Result<TextSample> {
+        let sizes = self.verifier.sizes;
+        let count = sizes.len() - self.fixed;
+        let (mut kept, mut least) = (0, Vec::new());
+        for (number, found) in in_ranges(count, self.threads, |range| self.least_hashes(range)) {
+            kept += number;
+            least.extend(found);
+        }
+        least.sort_unstable();
+        least.truncate(SAMPLED);
         let mut room = FEATURES;
         let fits = |&(_, rank): &(u128, u32)| {
             let size = sizes[rank as usize] as usize;
@@ -176,10 +204,11 @@ impl MarginSearch<'_> {
             room = left.unwrap_or(room);
             left.is_some()
         };
-        let fitting = least.into_sorted_vec().into_iter().filter(fits);
+        let fitting = least.into_iter().filter(fits);
         let mut ranks: Vec<u32> = fitting.map(|(_, rank)| rank).collect();
         ranks.sort_unstable();
         let mut sample = TextSample {
+            kept,
             texts: Vec::new(),
             sets: Vec::new(),
             features: Vec::new(),
@@ -371,7 +400,8 @@ mod tests {
     #[test]
     fn a_large_collection_is_sampled_by_hash() {
         // Every set is one half or the other of the one before it, so all are kept, and half of them are in the margin.
-        let count = 2 * SAMPLED as u64;
+        // More than one thread takes alone.
+        let count = 5 * SAMPLED as u64;
         let set = |at: u64| (0..10).map(move |number| 1000 * at + number);
         let near = |at: u64| {
             set(at - at % 2)

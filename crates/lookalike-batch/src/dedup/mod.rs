@@ -24,6 +24,7 @@ pub(crate) mod pair_test;
 pub(crate) mod pairs;
 pub(crate) mod paragraphs;
 pub(crate) mod record_cursor;
+pub(crate) mod record_router;
 pub(crate) mod report_examples;
 pub(crate) mod result_lines;
 pub(crate) mod result_writer;

@@ -1,5 +1,8 @@
 //! Numbers of documents while records are read a second time.
 
+use std::ops::Range;
+
+use crate::dedup::checkpoint::DecisionCheckpoint;
 use crate::observer::JobObserver;
 
 /// Follows records in their order and tells which document each is, and the observer how far they are.
@@ -42,5 +45,84 @@ impl<'a> RecordCursor<'a> {
         }
         self.next += 1;
         Some(self.next - 1)
+    }
+}
+
+/// Numbers of documents by their sources and records, for readers that look at several records at once.
+pub(crate) struct DocumentNumbers<'a> {
+    bad: &'a [[u64; 2]],
+    /// Sources that are not read again.
+    against: usize,
+    /// By source: number of the first document, and of unreadable records before it.
+    starts: Vec<(usize, usize)>,
+}
+
+impl<'a> DocumentNumbers<'a> {
+    /// Of the documents of a job, whose first `against` sources are not read again.
+    pub(crate) fn new(verdicts: &'a DecisionCheckpoint, against: usize) -> Self {
+        Self::of_sources(verdicts.source_documents(), &verdicts.bad, against)
+    }
+
+    /// Of the documents of each source, and unreadable records, by source and number, ascending.
+    fn of_sources(
+        documents: impl Iterator<Item = Range<u32>>,
+        bad: &'a [[u64; 2]],
+        against: usize,
+    ) -> Self {
+        let documents = documents.enumerate().skip(against);
+        let start = |(source, documents): (usize, Range<u32>)| {
+            let before = bad.partition_point(|bad| bad[0] < source as u64);
+            (documents.start as usize, before)
+        };
+        Self {
+            bad,
+            against,
+            starts: documents.map(start).collect(),
+        }
+    }
+
+    /// The document that a record is, or none if it could not be read. Sources are counted from the first that is read again.
+    pub(crate) fn of(&self, source: u32, number: u64) -> Option<usize> {
+        let here = [source as u64 + self.against as u64, number];
+        let (first, bad_before) = self.starts[source as usize];
+        match self.bad[bad_before..].binary_search(&here) {
+            Ok(_) => None,
+            Err(bad) => Some(first + number as usize - bad),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::observer::NoProgress;
+
+    proptest! {
+        #[test]
+        fn records_have_the_numbers_that_they_have_one_after_another(
+            sources in prop::collection::vec(prop::collection::vec(prop::bool::weighted(0.2), 0..12), 1..6),
+            against in 0..5_usize,
+            stored in 0..4_u32,
+        ) {
+            let against = against.min(sources.len() - 1);
+            let (mut bad, mut documents, mut next) = (Vec::new(), Vec::new(), stored);
+            for (source, records) in (0..).zip(&sources) {
+                let unreadable = (0..).zip(records).filter(|(_, is_bad)| **is_bad);
+                bad.extend(unreadable.map(|(number, _)| [source, number]));
+                let readable = records.iter().filter(|is_bad| !**is_bad).count();
+                documents.push(next..next + readable as u32);
+                next += readable as u32;
+            }
+            let first = documents[against].start as usize;
+            let mut cursor = RecordCursor::new(&bad, against, first, &NoProgress);
+            let numbers = DocumentNumbers::of_sources(documents.into_iter(), &bad, against);
+            for (source, records) in (0..).zip(&sources[against..]) {
+                for number in 0..records.len() as u64 {
+                    prop_assert_eq!(numbers.of(source, number), cursor.next(source, number));
+                }
+            }
+        }
     }
 }

@@ -25,7 +25,7 @@ const SHOWN: usize = 30;
 /// Longer texts are cut for the report.
 const TEXT_BYTES: usize = 20_000;
 /// Longer records are not shown.
-const RECORD_BYTES: usize = 256 << 10;
+pub(crate) const RECORD_BYTES: usize = 256 << 10;
 
 /// A document that the report may show: its record as it was met.
 enum MetDocument {
@@ -75,6 +75,11 @@ impl ReportExamples {
     /// True if a document is one to look at.
     pub(crate) fn wants(&self, document: u32) -> bool {
         self.wanted.contains_key(&document)
+    }
+
+    /// The documents to look at, ascending.
+    pub(crate) fn all_wanted(&self) -> Vec<u32> {
+        self.wanted.keys().copied().collect()
     }
 
     /// Looks at a record in passing.

@@ -6,21 +6,26 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
-    AtomicFile, Compression, FileTree, Inputs, OutputFormat, RawRecord, ReadError, RecordPart,
-    STATE_FOLDER as STATE, Source, TableRow, raw_records, raw_records_beside_tables,
+    AtomicFile, Compression, FileTree, Inputs, OutputFormat, ReadError, STATE_FOLDER as STATE,
+    Source, TableRow, raw_chunks,
 };
 use serde::Serialize;
 
 use crate::dedup::checkpoint::DecisionCheckpoint;
 use crate::dedup::counts::WrittenBytes;
-use crate::dedup::decision::{ClusterTable, DocumentDecision};
+use crate::dedup::decision::ClusterTable;
 use crate::dedup::job::DedupJob;
-use crate::dedup::record_cursor::RecordCursor;
-use crate::dedup::report_examples::ReportExamples;
+use crate::dedup::memory_budget::DedupMemory;
+use crate::dedup::record_cursor::DocumentNumbers;
+use crate::dedup::record_router::{KEPT, REMOVED, RecordRouter, RouteWorker, RoutedRecords};
+use crate::dedup::report_examples::{RECORD_BYTES, ReportExamples};
 use crate::dedup::result_lines::write_cluster;
+use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
 use crate::observer::JobStage;
 use crate::output_dir::{OutputDir, OutputOptions};
+use crate::parallel::inverse;
+use crate::pipeline::run_in_order;
 use crate::settings::RecordOrder;
 use crate::spill::arrange::RecordArranger;
 
@@ -29,6 +34,9 @@ pub(super) const PAIR: &str = r#"{"a":"","b":"","similarity":0.5,"visible_simila
 pub(super) const PAIR_WITH_DISTANCE: &str =
     r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5,"distance":0}"#;
 const CLUSTER: &str = r#"{"cluster":1,"survivor":"","members":[{"id":"","similarity":0.5,"visible_similarity":0.5,"reason":""}]}"#;
+
+/// The part of the memory that chunks on their way to the results have.
+const CHUNKS_SHARE: u64 = 16;
 
 /// Writing everything that follows from the decisions.
 pub(super) struct ResultWriter<'a> {
@@ -42,28 +50,26 @@ pub(super) struct ResultWriter<'a> {
 struct RecordFile {
     /// None where no source has lines.
     file: Option<AtomicFile>,
-    arranger: Option<RecordArranger>,
     name: &'static str,
     bytes: u64,
 }
 
 impl RecordFile {
-    fn add(&mut self, place: u32, bytes: &[u8], is_whole: bool) -> io::Result<()> {
-        match (&mut self.arranger, &mut self.file) {
-            (None, Some(file)) => file.write_all(bytes),
-            (None, None) => Ok(()),
-            (Some(arranger), _) if is_whole => arranger.add(place, bytes),
-            (Some(arranger), _) => arranger.add_long(place, bytes),
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.file {
+            Some(file) => file.write_all(bytes),
+            None => Ok(()),
         }
     }
+}
 
-    /// The file with all its records in it.
-    fn arranged(mut self) -> io::Result<Option<AtomicFile>> {
-        if let (Some(arranger), Some(file)) = (self.arranger, &mut self.file) {
-            arranger.finish(file)?;
-        }
-        Ok(self.file)
-    }
+/// The second reading, whose records arrive in the order of the input.
+struct RecordIntake<'a> {
+    router: &'a RecordRouter<'a>,
+    inputs: &'a Inputs,
+    tree: &'a FileTree,
+    files: &'a mut [RecordFile; 2],
+    examples: &'a mut ReportExamples,
 }
 
 #[derive(Serialize)]
@@ -81,11 +87,9 @@ impl ResultWriter<'_> {
             outcomes,
             ..
         } = self.verdicts;
-        let mut id_ranks = vec![0; by_id.len()];
-        for (rank, &document) in by_id.iter().enumerate() {
-            id_ranks[document as usize] = rank as u32;
-        }
-        let clusters = ClusterTable::new(by_id, &id_ranks, outcomes);
+        let threads = self.job.limits.threads;
+        let id_ranks = inverse(by_id, threads);
+        let clusters = ClusterTable::new(by_id, &id_ranks, outcomes, threads);
         let columns = (self.options.format, CLUSTER);
         self.place.write_lines("clusters", columns, &mut |out| {
             for (number, (survivor, members)) in clusters.iter().enumerate() {
@@ -113,93 +117,159 @@ impl ResultWriter<'_> {
 
     /// Reads the input again and sends every record where it belongs.
     fn write_records(&self, examples: &mut ReportExamples) -> Result<WrittenBytes, BatchError> {
-        let against = self.job.against_sources;
         let inputs = self.job.new_inputs();
         let tree = FileTree::new(&inputs);
         let places = self.places();
         let in_order = self.job.settings.order == RecordOrder::Input || self.is_in_order();
-        let compression = self
-            .options
-            .compression
-            .unwrap_or_else(|| common_compression(&inputs.sources));
-        let mut kept = self.open("kept", compression, in_order, &inputs)?;
-        let mut removed = self.open("removed", compression, in_order, &inputs)?;
-        self.job
-            .observer
-            .stage(JobStage::Write, self.verdicts.documents.len() as u64);
-        let mut cursor = RecordCursor::new(
-            &self.verdicts.bad,
-            against,
-            self.verdicts.documents.against,
-            self.job.observer,
-        );
-        let mut current = None;
-        let read = match self.options.format {
-            OutputFormat::Parquet => raw_records_beside_tables,
-            OutputFormat::JsonLines => raw_records,
+        let has_lines = has_lines(self.options.format, &inputs.sources);
+        let mut files = self.open(has_lines, &inputs)?;
+        let arrangers = [0; 2].map(|_| (has_lines && !in_order).then(|| self.arranger(&inputs)));
+        let shown = examples.all_wanted();
+        let router = RecordRouter {
+            numbers: DocumentNumbers::new(self.verdicts, self.job.against_sources),
+            outcomes: &self.verdicts.outcomes,
+            places: &places,
+            arrangers: &arrangers,
+            paths: &["kept", "removed"].map(|name| self.place.path(name)),
+            has_lines,
+            shown: &shown,
+            shown_bytes: RECORD_BYTES,
         };
-        read(
-            &inputs,
-            &self.job.options,
-            &mut |record: RawRecord<'_>| -> Result<(), BatchError> {
-                if self.is_split(&inputs.sources[record.source as usize]) {
-                    let paths = [&kept, &removed].map(|file| {
-                        let name = table_name(file.name, &inputs, &tree, record.source);
-                        self.place.path(&name)
-                    });
-                    let source = (&inputs, record.source);
-                    let bytes = self.split(source, &paths, &mut cursor, examples)?;
-                    kept.bytes += bytes[0];
-                    removed.bytes += bytes[1];
-                    return Ok(());
-                }
-                if record.part.begins() {
-                    current = cursor.next(record.source, record.number);
-                }
-                let Some(document) = current else {
-                    return Ok(());
-                };
-                let file = if self.verdicts.outcomes[document] == DocumentDecision::Kept {
-                    &mut kept
-                } else {
-                    &mut removed
-                };
-                let source = (&inputs, &tree);
-                let done = self.send(file, source, &record, document, places[document], examples);
-                done.map_err(BatchError::result(&self.place.path(file.name)))
-            },
-        )?;
+        let observer = self.job.observer;
+        observer.stage(JobStage::Write, self.verdicts.documents.len() as u64);
+        let mut intake = RecordIntake {
+            router: &router,
+            inputs: &inputs,
+            tree: &tree,
+            files: &mut files,
+            examples,
+        };
+        let beside_tables = self.options.format == OutputFormat::Parquet;
+        let chunks = raw_chunks(&inputs, &self.job.options, beside_tables);
+        let limits = &self.job.limits;
+        let workers = (0..limits.threads).map(|_| RouteWorker(&router)).collect();
+        let memory = DocumentMemory::of_chunks(limits.memory / CHUNKS_SHARE);
+        run_in_order(chunks, memory, workers, |routed| {
+            let mut routed = routed.into_iter();
+            routed.try_for_each(|records| self.take(records, &mut intake))
+        })?;
         let copied = self.verdicts.head.copied;
         let written = WrittenBytes {
-            kept: kept.bytes,
-            removed: removed.bytes,
+            kept: files[KEPT].bytes,
+            removed: files[REMOVED].bytes,
             skipped: copied.bytes,
             skipped_files: copied.files,
         };
-        self.finish(kept, removed)?;
+        self.finish(files, arrangers)?;
         Ok(written)
     }
 
-    /// True if the rows of a source go to tables of their own.
-    fn is_split(&self, source: &Source) -> bool {
-        is_split(self.options.format, source)
+    /// Writes what a thread made of some records, unless that is on its way into an order.
+    fn take(
+        &self,
+        records: RoutedRecords,
+        intake: &mut RecordIntake<'_>,
+    ) -> Result<(), BatchError> {
+        let router = intake.router;
+        match records {
+            RoutedRecords::File { source } => self.take_file(source, intake),
+            RoutedRecords::LongPart {
+                document,
+                mut bytes,
+                is_last,
+            } => {
+                let way = router.way(document);
+                if is_last {
+                    bytes.push(b'\n');
+                }
+                let file = &mut intake.files[way];
+                file.bytes += bytes.len() as u64;
+                let done = match &router.arrangers[way] {
+                    Some(arranger) => arranger.add_long(router.places[document], &bytes),
+                    None => file.write(&bytes),
+                };
+                done.map_err(BatchError::result(&router.paths[way]))
+            }
+            RoutedRecords::Lines(lines) => {
+                for (document, line) in lines.shown {
+                    intake.examples.meet_line(document, &line);
+                }
+                for way in [KEPT, REMOVED] {
+                    let file = &mut intake.files[way];
+                    file.bytes += lines.counts[way];
+                    file.write(&lines.bytes[way])
+                        .map_err(BatchError::result(&router.paths[way]))?;
+                }
+                self.job.observer.advance(lines.end as u64);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends a file, or a table, where it belongs.
+    fn take_file(&self, source: u32, intake: &mut RecordIntake<'_>) -> Result<(), BatchError> {
+        let RecordIntake { inputs, tree, .. } = *intake;
+        if is_split(self.options.format, &inputs.sources[source as usize]) {
+            let paths = [KEPT, REMOVED].map(|way| {
+                let name = intake.files[way].name;
+                self.place.path(table_name(name, inputs, tree, source))
+            });
+            let bytes = self.split(source, &paths, intake)?;
+            intake.files[KEPT].bytes += bytes[KEPT];
+            intake.files[REMOVED].bytes += bytes[REMOVED];
+            return Ok(());
+        }
+        let Some(document) = intake.router.numbers.of(source, 0) else {
+            return Ok(());
+        };
+        self.job.observer.advance(document as u64);
+        let way = intake.router.way(document);
+        self.copy(source, document, intake)
+            .map_err(BatchError::result(&intake.router.paths[way]))
+    }
+
+    /// Copies a file to the folder of what is kept or removed, and writes its line.
+    fn copy(&self, source: u32, document: usize, intake: &mut RecordIntake<'_>) -> io::Result<()> {
+        let RecordIntake {
+            router,
+            inputs,
+            tree,
+            ..
+        } = *intake;
+        let way = router.way(document);
+        let file = &mut intake.files[way];
+        let folder = self.place.path(file.name);
+        file.bytes += tree.copy(inputs, source, &folder, self.options.transfer)?;
+        let found = &inputs.sources[source as usize];
+        intake.examples.meet_file(document as u32, found);
+        let to = Path::new(file.name).join(tree.path(source));
+        let line = serde_json::to_vec(&FileLine {
+            id: self.verdicts.documents.id(document),
+            file: to.to_string_lossy(),
+        })?;
+        match &router.arrangers[way] {
+            Some(arranger) => arranger.add_line(router.places[document], &line),
+            None => file.write(&[&line[..], b"\n"].concat()),
+        }
     }
 
     /// Writes the rows of a table to the tables of what is kept and what is removed; their bytes.
     fn split(
         &self,
-        (inputs, source): (&Inputs, u32),
+        source: u32,
         paths: &[PathBuf; 2],
-        cursor: &mut RecordCursor<'_>,
-        examples: &mut ReportExamples,
+        intake: &mut RecordIntake<'_>,
     ) -> Result<[u64; 2], BatchError> {
-        let outcomes = &self.verdicts.outcomes;
+        let RecordIntake { router, inputs, .. } = *intake;
         let mut choose = |row: &TableRow<'_>| {
-            let document = cursor.next(source, row.number)?;
-            if examples.wants(document as u32) {
-                examples.meet_line(document as u32, &row.line());
+            let document = router.numbers.of(source, row.number)?;
+            if document.is_multiple_of(4096) {
+                self.job.observer.advance(document as u64);
             }
-            Some(usize::from(outcomes[document] != DocumentDecision::Kept))
+            if intake.examples.wants(document as u32) {
+                intake.examples.meet_line(document as u32, &row.line());
+            }
+            Some(router.way(document))
         };
         let [kept, removed] = paths;
         let split = inputs
@@ -214,86 +284,55 @@ impl ResultWriter<'_> {
         Ok(split.map_or([0; 2], |split| split.bytes))
     }
 
-    fn finish(&self, kept: RecordFile, removed: RecordFile) -> Result<(), BatchError> {
-        let mut files = Vec::new();
-        for file in [kept, removed] {
-            let path = self.place.path(file.name);
-            files.extend(file.arranged().map_err(BatchError::result(&path))?);
+    fn finish(
+        &self,
+        files: [RecordFile; 2],
+        arrangers: [Option<RecordArranger>; 2],
+    ) -> Result<(), BatchError> {
+        let mut whole = Vec::new();
+        for (RecordFile { file, name, .. }, arranger) in files.into_iter().zip(arrangers) {
+            let Some(mut file) = file else { continue };
+            if let Some(arranger) = arranger {
+                arranger
+                    .finish(&mut file)
+                    .map_err(BatchError::result(&self.place.path(name)))?;
+            }
+            whole.push(file);
         }
-        AtomicFile::commit_alike(files).map_err(BatchError::result(&self.place.path("kept")))
+        AtomicFile::commit_alike(whole).map_err(BatchError::result(&self.place.path("kept")))
     }
 
-    fn send(
-        &self,
-        file: &mut RecordFile,
-        (inputs, tree): (&Inputs, &FileTree),
-        record: &RawRecord<'_>,
-        document: usize,
-        place: u32,
-        examples: &mut ReportExamples,
-    ) -> io::Result<()> {
-        if record.part == RecordPart::File {
-            let source = &inputs.sources[record.source as usize];
-            let folder = self.place.path(file.name);
-            file.bytes += tree.copy(inputs, record.source, &folder, self.options.transfer)?;
-            examples.meet_file(document as u32, source);
-            let id = self.verdicts.documents.id(document);
-            let to = Path::new(file.name).join(tree.path(record.source));
-            let mut line = serde_json::to_vec(&FileLine {
-                id,
-                file: to.to_string_lossy(),
-            })?;
-            line.push(b'\n');
-            return file.add(place, &line, true);
-        }
-        let ends = matches!(record.part, RecordPart::Whole | RecordPart::Last);
-        file.bytes += record.bytes.len() as u64 + u64::from(ends);
-        let is_whole = record.part == RecordPart::Whole;
-        if is_whole {
-            examples.meet_line(document as u32, record.bytes);
-        }
-        file.add(place, record.bytes, is_whole)?;
-        if ends {
-            file.add(
-                place, b"
-", is_whole,
-            )
-        } else {
-            Ok(())
-        }
+    fn open(&self, has_lines: bool, inputs: &Inputs) -> Result<[RecordFile; 2], BatchError> {
+        let compression = self
+            .options
+            .compression
+            .unwrap_or_else(|| common_compression(&inputs.sources));
+        let open = |name| -> Result<RecordFile, BatchError> {
+            let file = has_lines.then(|| self.open_file(name, compression));
+            Ok(RecordFile {
+                file: file.transpose()?,
+                name,
+                bytes: 0,
+            })
+        };
+        Ok([open("kept")?, open("removed")?])
     }
 
-    fn open(
-        &self,
-        name: &'static str,
-        compression: Compression,
-        in_order: bool,
-        inputs: &Inputs,
-    ) -> Result<RecordFile, BatchError> {
-        let has_lines = has_lines(self.options.format, &inputs.sources);
-        let file = has_lines
-            .then(|| self.open_file(name, compression))
-            .transpose()?;
-        let budget = crate::dedup::memory_budget::DedupMemory::new(
-            &self.job.limits,
-            &self.job.settings.scheme,
-            &self.job.options,
-        )
-        .keys();
+    fn arranger(&self, inputs: &Inputs) -> RecordArranger {
+        let DedupJob {
+            limits,
+            settings,
+            options,
+            ..
+        } = self.job;
+        let budget = DedupMemory::new(limits, &settings.scheme, options).keys();
         // Compressed input may be many times larger once it is read; the text is the better guess then.
         let bytes = inputs
             .total_bytes()
             .max(self.verdicts.head.counts.text_bytes);
         let places = self.verdicts.documents.len();
         let temporary = self.place.folder.join(STATE);
-        let arranger = (has_lines && !in_order)
-            .then(|| RecordArranger::new(&temporary, places, bytes, budget));
-        Ok(RecordFile {
-            file,
-            arranger,
-            name,
-            bytes: 0,
-        })
+        RecordArranger::new(&temporary, places, bytes, (budget, limits.threads))
     }
 
     fn open_file(&self, name: &str, compression: Compression) -> Result<AtomicFile, BatchError> {
@@ -308,11 +347,7 @@ impl ResultWriter<'_> {
 
     /// Place of each document in the order of the output.
     fn places(&self) -> Vec<u32> {
-        let mut places = vec![0; self.verdicts.by_id.len()];
-        for (place, &document) in self.verdicts.by_id.iter().enumerate() {
-            places[document as usize] = place as u32;
-        }
-        places
+        inverse(&self.verdicts.by_id, self.job.limits.threads)
     }
 
     /// True if the input is already in the order of ids.

@@ -27,7 +27,7 @@ impl SavedDecisions {
         for (rank, &document) in (0..).zip(&verdicts.by_id) {
             id_ranks[document as usize] = rank;
         }
-        let clusters = ClusterTable::new(&verdicts.by_id, &id_ranks, &verdicts.outcomes);
+        let clusters = ClusterTable::new(&verdicts.by_id, &id_ranks, &verdicts.outcomes, 1);
         Ok(Self { verdicts, clusters })
     }
 

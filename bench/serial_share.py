@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Measure how much of a job's processor time is serial, stage by stage.
+
+    bench/serial_share.py FILE... [--binary PATH] [--threads 16] [--runs 3] [-- OPTIONS OF dedup]
+
+Runs `lookalike dedup` and reads the processor time of each of its threads from /proc. Of a stage that
+takes C seconds on n threads, of which the busiest has B, a part S is serial: B = S + (C - S) / n. Where
+S is 0, no thread has more than its share. Many threads make this sharp; there need not be as many
+cores, and other work on the machine does not matter much, because no wall time is looked at. Stages are
+those of run.json. Standard library only; Linux.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+INTERVAL = 0.005
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def thread_seconds(pid):
+    """Processor seconds of each thread that is alive."""
+    seconds = {}
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
+        return seconds
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+                seconds[thread] = int(file.read().split()[0]) / 1e9
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # It has ended.
+    return seconds
+
+
+def sampled(command):
+    """Run a command; (wall seconds since its start, processor seconds of each thread) every few milliseconds."""
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    samples = []
+    while process.poll() is None:
+        samples.append((time.monotonic() - start, thread_seconds(process.pid)))
+        time.sleep(INTERVAL)
+    if process.returncode not in (0, 3):
+        sys.exit(f"{command[0]} failed with status {process.returncode}")
+    return samples
+
+
+def busiest(samples, begin, end):
+    """Processor seconds of the thread that took most between two moments."""
+    taken = {}
+    before = {}
+    for moment, seconds in samples:
+        for thread, now in seconds.items():
+            if begin < moment <= end:
+                taken[thread] = taken.get(thread, 0) + now - before.get(thread, 0)
+            before[thread] = now
+    return max(taken.values(), default=0)
+
+
+def measure(binary, files, threads, options):
+    """Name, wall seconds, processor seconds and serial seconds of each stage of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "out")
+        command = [binary, "dedup", *files, "-o", out, "--quiet", "--threads", str(threads), *options]
+        samples = sampled(command)
+        with open(os.path.join(out, "run.json")) as file:
+            stages = json.load(file)["measured"]["stages"]
+    rows = []
+    # The job ends with its last stage.
+    begin = samples[-1][0] - sum(wall for _, wall, _ in stages)
+    for name, wall, cpu in stages:
+        most = min(busiest(samples, begin, begin + wall), cpu)
+        serial = max(0.0, (threads * most - cpu) / (threads - 1))
+        rows.append((name, wall, cpu, serial))
+        begin += wall
+    return rows
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("files", nargs="+")
+    arguments.add_argument("--binary", default="target/release/lookalike")
+    arguments.add_argument("--threads", type=int, default=16)
+    arguments.add_argument("--runs", type=int, default=3)
+    own, options = sys.argv[1:], []
+    if "--" in own:
+        at = own.index("--")
+        own, options = own[:at], own[at + 1 :]
+    given = arguments.parse_args(own)
+    runs = [measure(given.binary, given.files, given.threads, options) for _ in range(given.runs)]
+    print(f"load {os.getloadavg()[0]:.1f}, {given.threads} threads, medians of {given.runs} runs")
+    print("| stage | CPU s | serial CPU s | share of all |")
+    print("|---|---|---|---|")
+    total = statistics.median(sum(row[2] for row in rows) for rows in runs)
+    serial = 0
+    for stage, name in enumerate(row[0] for row in runs[0]):
+        cpu, part = (statistics.median(rows[stage][column] for rows in runs) for column in (2, 3))
+        serial += part
+        print(f"| {name} | {cpu:.2f} | {part:.2f} | {part / total:.1%} |")
+    print(f"| all | {total:.2f} | {serial:.2f} | {serial / total:.1%} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+//! Columns that several threads fill, with the same values for any number of threads.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+
+/// Fewer positions are worked on by the caller's thread.
+pub(crate) const FEW: usize = 1 << 14;
+
+/// Does some work for consecutive ranges of positions, one a thread. Results are in the order of the ranges.
+pub(crate) fn in_ranges<R: Send>(
+    positions: usize,
+    threads: usize,
+    work: impl Fn(Range<usize>) -> R + Sync,
+) -> Vec<R> {
+    if threads < 2 || positions < FEW {
+        return vec![work(0..positions)];
+    }
+    let length = positions.div_ceil(threads);
+    let range = |start: usize| start..positions.min(start + length);
+    std::thread::scope(|scope| {
+        let work = &work;
+        let others: Vec<_> = (length..positions)
+            .step_by(length)
+            .map(|start| scope.spawn(move || work(range(start))))
+            .collect();
+        let mut results = vec![work(range(0))];
+        let others = others.into_iter().map(|other| other.join());
+        results.extend(others.map(|result| result.expect("workers do not panic")));
+        results
+    })
+}
+
+/// A column of the value of each position.
+pub(crate) fn column<T: Clone + Default + Send>(
+    positions: usize,
+    threads: usize,
+    value: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    if threads < 2 || positions < FEW {
+        return (0..positions).map(value).collect();
+    }
+    let mut column = vec![T::default(); positions];
+    let length = positions.div_ceil(threads);
+    std::thread::scope(|scope| {
+        let value = &value;
+        for (number, part) in column.chunks_mut(length).enumerate() {
+            let fill = move || {
+                for (at, cell) in part.iter_mut().enumerate() {
+                    *cell = value(number * length + at);
+                }
+            };
+            scope.spawn(fill);
+        }
+    });
+    column
+}
+
+/// The position of each value of a permutation of 0 and what follows.
+pub(crate) fn inverse(order: &[u32], threads: usize) -> Vec<u32> {
+    if threads < 2 || order.len() < FEW {
+        let mut positions = vec![0; order.len()];
+        for (position, &value) in (0..).zip(order) {
+            positions[value as usize] = position;
+        }
+        return positions;
+    }
+    let positions: Vec<AtomicU32> = order.iter().map(|_| AtomicU32::new(0)).collect();
+    in_ranges(order.len(), threads, |range| {
+        for position in range {
+            positions[order[position] as usize].store(position as u32, Ordering::Relaxed);
+        }
+    });
+    positions.into_iter().map(AtomicU32::into_inner).collect()
+}
+
+/// All lists one after another, copied by several threads.
+pub(crate) fn concatenated<T: Copy + Default + Send + Sync>(
+    lists: &[&[T]],
+    threads: usize,
+) -> Vec<T> {
+    let mut all = vec![T::default(); lists.iter().map(|list| list.len()).sum()];
+    copy_lists(&mut all, lists, threads);
+    all
+}
+
+/// Copies lists one after another to `all`, which has as many places.
+pub(crate) fn copy_lists<T: Copy + Send + Sync>(all: &mut [T], lists: &[&[T]], threads: usize) {
+    let share = match threads < 2 || all.len() < FEW {
+        true => all.len(),
+        false => all.len().div_ceil(threads),
+    };
+    std::thread::scope(|scope| {
+        let (mut rest, mut lists) = (all, lists);
+        while !lists.is_empty() {
+            let (mut count, mut length) = (0, 0);
+            while count < lists.len() && (count == 0 || length < share) {
+                length += lists[count].len();
+                count += 1;
+            }
+            let (own, others) = lists.split_at(count);
+            let (places, more) = rest.split_at_mut(length);
+            (rest, lists) = (more, others);
+            let copy = move || {
+                let mut places = places;
+                for list in own {
+                    let (here, more) = places.split_at_mut(list.len());
+                    here.copy_from_slice(list);
+                    places = more;
+                }
+            };
+            match lists.is_empty() {
+                true => copy(),
+                false => drop(scope.spawn(copy)),
+            }
+        }
+    });
+}
+
+/// Works on each item, on several threads, and hands the results on in the order of the items. A thread has one result in the making and two
+/// that wait, at most.
+///
+/// # Errors
+/// The first one, in the order of the items.
+pub(crate) fn in_order<T: Send, R: Send, E: Send>(
+    items: Vec<T>,
+    threads: usize,
+    work: impl Fn(T) -> Result<R, E> + Sync,
+    mut hand_on: impl FnMut(R) -> Result<(), E>,
+) -> Result<(), E> {
+    if threads < 2 || items.len() < 2 {
+        return items.into_iter().try_for_each(|item| hand_on(work(item)?));
+    }
+    let count = items.len();
+    let mut shares: Vec<Vec<T>> = (0..threads).map(|_| Vec::new()).collect();
+    for (number, item) in items.into_iter().enumerate() {
+        shares[number % threads].push(item);
+    }
+    std::thread::scope(|scope| {
+        let work = &work;
+        let begin = |share: Vec<T>| {
+            let (sender, results) = mpsc::sync_channel(1);
+            // Nobody listens any more after an error.
+            let mut results_of = move |item| sender.send(work(item)).is_ok();
+            scope.spawn(move || share.into_iter().all(&mut results_of));
+            results
+        };
+        let results: Vec<_> = shares.into_iter().map(begin).collect();
+        (0..count).try_for_each(|number| {
+            let result = results[number % threads].recv();
+            hand_on(result.expect("each item has a result")?)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Lengths on both sides of what one thread does.
+    fn lengths() -> impl Strategy<Value = usize> {
+        prop_oneof![0..10_usize, FEW - 1..3 * FEW]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn any_number_of_threads_fills_a_column_as_one_does(length in lengths(), threads in 1..10_usize, factor in any::<u64>()) {
+            let value = |at: usize| (at as u64).wrapping_mul(factor);
+            prop_assert_eq!(column(length, threads, value), (0..length).map(value).collect::<Vec<u64>>());
+            let ranges: Vec<usize> = in_ranges(length, threads, |range| range).into_iter().flatten().collect();
+            prop_assert_eq!(ranges, (0..length).collect::<Vec<usize>>());
+        }
+
+        #[test]
+        fn each_value_is_at_the_position_that_the_inverse_says(length in lengths(), threads in 1..10_usize, factor in any::<u64>()) {
+            let mut order: Vec<u32> = (0..length as u32).collect();
+            order.sort_unstable_by_key(|&value| u64::from(value + 1).wrapping_mul(factor | 1));
+            let positions = inverse(&order, threads);
+            prop_assert_eq!(positions.len(), order.len());
+            for (position, &value) in order.iter().enumerate() {
+                prop_assert_eq!(positions[value as usize] as usize, position);
+            }
+        }
+
+        #[test]
+        fn lists_are_joined_in_their_order(
+            lengths in prop::collection::vec(prop_oneof![0..20_usize, 0..2 * FEW], 0..12),
+            threads in 1..10_usize,
+        ) {
+            let lists: Vec<Vec<u32>> = (0..).zip(&lengths).map(|(list, &length)| (0..length as u32).map(|at| at * 13 + list).collect()).collect();
+            let slices: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
+            prop_assert_eq!(concatenated(&slices, threads), lists.concat());
+        }
+
+        #[test]
+        fn results_arrive_in_the_order_of_items_up_to_the_first_error(
+            count in 0..60_usize,
+            failing in prop::option::of(0..60_usize),
+            refused in prop::option::of(0..60_usize),
+            threads in 1..8_usize,
+        ) {
+            let mut arrived = Vec::new();
+            let outcome = in_order((0..count).collect(), threads, |item| {
+                std::thread::yield_now();
+                if Some(item) == failing { Err(item) } else { Ok(item) }
+            }, |item| {
+                arrived.push(item);
+                if Some(item) == refused { Err(item) } else { Ok(()) }
+            });
+            let stops: Vec<usize> = [failing, refused].into_iter().flatten().filter(|&stop| stop < count).collect();
+            let first = stops.iter().min().copied();
+            prop_assert_eq!(outcome, first.map_or(Ok(()), Err));
+            let last = match first {
+                None => count,
+                Some(first) => first + usize::from(Some(first) != failing),
+            };
+            prop_assert_eq!(arrived, (0..last).collect::<Vec<usize>>());
+        }
+    }
+}
