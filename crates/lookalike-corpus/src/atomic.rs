@@ -8,10 +8,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-use flate2::write::GzEncoder;
 use tempfile::{Builder, TempPath};
 
 use crate::format::Compression;
+use crate::frames::{FrameFormat, FrameWriter};
 use crate::source::Source;
 #[cfg(feature = "parquet")]
 use crate::table::schema_inference::InferredColumns;
@@ -23,8 +23,6 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Infix between a final name and the random end of a temporary one.
 const TEMPORARY: &str = ".tmp-";
 
-const GZIP_LEVEL: u32 = 6;
-const ZSTD_LEVEL: i32 = 3;
 /// Of what is read again at once.
 #[cfg(feature = "parquet")]
 const SPOOL_LEVEL: i32 = 1;
@@ -42,8 +40,7 @@ pub struct AtomicFile {
 
 enum FileEncoder {
     Plain(BufWriter<File>),
-    Gzip(GzEncoder<BufWriter<File>>),
-    Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
+    Frames(FrameWriter<BufWriter<File>>),
     #[cfg(feature = "parquet")]
     Table(PendingTable),
 }
@@ -99,20 +96,32 @@ impl AtomicFile {
     /// # Errors
     /// When the directory cannot be written to.
     pub fn create(path: &Path, compression: Compression) -> io::Result<AtomicFile> {
+        AtomicFile::create_on(path, compression, 1)
+    }
+
+    /// As [`AtomicFile::create`]; so many threads compress, beside the caller's.
+    ///
+    /// # Errors
+    /// See [`AtomicFile::create`].
+    pub fn create_on(
+        path: &Path,
+        compression: Compression,
+        threads: usize,
+    ) -> io::Result<AtomicFile> {
         let (file, temporary) = temporary_beside(path)?.into_parts();
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let encoder = match compression {
-            Compression::None => FileEncoder::Plain(file),
-            Compression::Gzip => {
-                FileEncoder::Gzip(GzEncoder::new(file, flate2::Compression::new(GZIP_LEVEL)))
-            }
+        let format = match compression {
+            Compression::None => None,
+            Compression::Gzip => Some(FrameFormat::Gzip),
+            Compression::Zstd => Some(FrameFormat::Zstd),
             Compression::Bzip2 | Compression::Xz => {
                 let reason = "bzip2 and xz are read, not written";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
             }
-            Compression::Zstd => {
-                FileEncoder::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?)
-            }
+        };
+        let encoder = match format {
+            None => FileEncoder::Plain(file),
+            Some(format) => FileEncoder::Frames(FrameWriter::new(file, format, threads)),
         };
         Ok(AtomicFile {
             encoder,
@@ -192,8 +201,7 @@ impl FileEncoder {
     fn finish(self) -> io::Result<File> {
         let buffered = match self {
             FileEncoder::Plain(file) => file,
-            FileEncoder::Gzip(encoder) => encoder.finish()?,
-            FileEncoder::Zstd(encoder) => encoder.finish()?,
+            FileEncoder::Frames(encoder) => encoder.finish()?,
             #[cfg(feature = "parquet")]
             FileEncoder::Table(table) => return table.finish(),
         };
@@ -207,8 +215,7 @@ impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.encoder {
             FileEncoder::Plain(writer) => writer.write(bytes),
-            FileEncoder::Gzip(writer) => writer.write(bytes),
-            FileEncoder::Zstd(writer) => writer.write(bytes),
+            FileEncoder::Frames(writer) => writer.write(bytes),
             #[cfg(feature = "parquet")]
             FileEncoder::Table(table) => table.lines.write(bytes),
         }
@@ -217,8 +224,7 @@ impl Write for AtomicFile {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.encoder {
             FileEncoder::Plain(writer) => writer.flush(),
-            FileEncoder::Gzip(writer) => writer.flush(),
-            FileEncoder::Zstd(writer) => writer.flush(),
+            FileEncoder::Frames(writer) => writer.flush(),
             #[cfg(feature = "parquet")]
             FileEncoder::Table(table) => table.lines.flush(),
         }

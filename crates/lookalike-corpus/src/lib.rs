@@ -53,6 +53,7 @@ mod exact;
 mod field_path;
 mod fields;
 mod format;
+mod frames;
 mod given;
 mod glob;
 mod guard;

@@ -339,7 +339,9 @@ impl ResultWriter<'_> {
         let name = record_file_name(name, self.options.format, compression);
         let path = self.place.path(&name);
         let file = match self.options.format {
-            OutputFormat::JsonLines => AtomicFile::create(&path, compression),
+            OutputFormat::JsonLines => {
+                AtomicFile::create_on(&path, compression, self.job.limits.threads)
+            }
             OutputFormat::Parquet => AtomicFile::lines(&path, OutputFormat::Parquet, ""),
         };
         file.map_err(BatchError::result(&path))

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::promises::documents;
 use crate::results::find;
-use crate::support::{Finish, Folder, STORY, corpus, json_lines, lookalike, pairs_of, record};
+use crate::support::{
+    Finish, Folder, Numbers, STORY, corpus, json_lines, lookalike, pairs_of, record,
+};
 
 const OTHER: &str =
     "a loaf of rye bread wants two days of patience and a warm place beside the kitchen stove";
@@ -203,6 +205,38 @@ fn results_are_compressed_as_the_input_or_as_asked() {
             }
             assert_eq!(results.removed.len(), 1);
         }
+    }
+}
+
+#[test]
+fn compressed_results_are_the_same_for_any_threads_and_one_stream_for_every_reader() {
+    let (folder, mut numbers) = (Folder::new(), Numbers(5));
+    // Several frames of either format, and not in the order of ids.
+    let line = |number: usize| {
+        let id = number * 7919 % 34_000;
+        record(&format!("{id:05}"), &numbers.words(50, 90_000))
+    };
+    let mut lines: Vec<String> = (0..34_000).map(line).collect();
+    let input = folder.add("in.jsonl", lines.concat());
+    lines.sort();
+    for compression in ["gz", "zst"] {
+        let kept = |threads: &str| {
+            let flags = ["--threads", threads, "--compress", compression];
+            let results = folder.dedup(&input, &flags);
+            fs::read(find(&results.folder, "kept.jsonl")).unwrap()
+        };
+        let one = kept("1");
+        assert!(one == kept("2") && one == kept("5"));
+        let path = folder.add(format!("again.jsonl.{compression}"), &one);
+        let plain = match compression {
+            "gz" => {
+                let mut tool = std::process::Command::new("gzip");
+                tool.arg("-dc").arg(&path).output().unwrap().stdout
+            }
+            _ => zstd::decode_all(&one[..]).unwrap(),
+        };
+        assert!(plain == lines.concat().into_bytes());
+        assert_eq!(folder.dedup(&path, &[]).kept.len(), lines.len());
     }
 }
 
