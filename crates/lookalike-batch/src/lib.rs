@@ -92,7 +92,7 @@ pub use settings::{
 };
 pub use skipped::{LossExtent, SkippedRow, SkippedRows};
 pub use spill::SPOOL;
-pub use terms::{TermTable, TermsSummary};
+pub use terms::{DriftSummary, TermTable, TermsError, TermsSummary, merge_terms, read_terms};
 
 /// The example of the README, as a test.
 #[cfg(doctest)]

@@ -1,8 +1,12 @@
-//! In how many documents each feature occurs: the job behind `lookalike terms`.
+//! In how many documents each feature occurs: the jobs behind `lookalike terms`.
+
+use std::path::Path;
 
 use lookalike::feature::FeatureExtractor;
+use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::Scheme;
-use lookalike::{Terms, TermsBuilder};
+use lookalike::terms::TermsFileError;
+use lookalike::{GrowingTerms, SchemeMismatch, TermCounts};
 use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
 use serde::Serialize;
 
@@ -24,6 +28,8 @@ pub struct TermTable<'a> {
     pub options: &'a InputOptions,
     /// Scheme whose features are counted.
     pub scheme: Scheme,
+    /// True to keep the features of single documents too.
+    pub singles: bool,
     /// Threads, and the memory that the counts must fit into.
     pub limits: &'a JobLimits,
     /// Policy for records that cannot be read.
@@ -32,12 +38,15 @@ pub struct TermTable<'a> {
     pub observer: &'a dyn JobObserver,
 }
 
-/// Summary of the job.
+/// Summary of a table that was made.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TermsSummary {
-    /// Documents counted.
+    /// Documents that were read for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<u64>,
+    /// Documents counted, those of tables that it was made of included.
     pub documents: u64,
-    /// Features that two or more of them have: the rows of the table.
+    /// Features of the table in use: those that two or more documents had when its weights were taken.
     pub terms: u64,
     /// Counts of what was taken out of texts, if anything was to be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,8 +55,96 @@ pub struct TermsSummary {
     pub id: String,
     /// Canonical text of the scheme whose features were counted.
     pub scheme: String,
+    /// Of a table that was made of another one: how far its weights had moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftSummary>,
     /// Parts that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
+}
+
+/// How far the weights of the counts are from those in use.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DriftSummary {
+    /// Bits of a 64-bit fingerprint that would change, on average.
+    pub bits: f64,
+    /// Bits from which on the weights are taken over.
+    pub tolerance: f64,
+    /// True if they were: the table has another id than before.
+    pub renewed: bool,
+}
+
+/// A table that cannot be read, or not be put together with another one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TermsError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The file is no table.
+    #[error(transparent)]
+    File(#[from] TermsFileError),
+    /// It counts other features than the first table, or than the options say.
+    #[error("the table of terms counts other features: {0}")]
+    Features(#[from] SchemeMismatch),
+    /// It does not fit the memory.
+    #[error(transparent)]
+    Memory(BatchError),
+}
+
+/// Reads a table with its counts. `key` is the secret key of the token hash, where it has one; `memory` is what may be taken for it, in bytes.
+///
+/// # Errors
+/// [`TermsError`].
+pub fn read_terms(
+    path: &Path,
+    key: Option<SipKey>,
+    memory: u64,
+) -> Result<GrowingTerms, TermsError> {
+    // The bytes, and the counts as pairs of 16 bytes for 12 in the file.
+    let needed = std::fs::metadata(path)?.len() * 7 / 3;
+    ensure_fits(needed, memory).map_err(TermsError::Memory)?;
+    Ok(GrowingTerms::from_bytes(&std::fs::read(path)?, key)?)
+}
+
+/// Adds the counts of `other` to those of `table`. Both must fit into `memory` bytes, and the sum beside them.
+///
+/// # Errors
+/// [`TermsError`].
+pub fn merge_terms(
+    table: &mut GrowingTerms,
+    other: GrowingTerms,
+    memory: u64,
+) -> Result<(), TermsError> {
+    let (_, counts) = other.into_parts();
+    let needed = 2 * (table.counts().memory() + counts.memory());
+    ensure_fits(needed, memory).map_err(TermsError::Memory)?;
+    Ok(table.merge(counts)?)
+}
+
+impl TermsSummary {
+    /// The summary of a table that nothing was read for.
+    #[must_use]
+    pub fn of(table: &GrowingTerms) -> Self {
+        Self {
+            documents: table.counts().documents(),
+            terms: table.terms().len() as u64,
+            id: table.terms().id().to_string(),
+            scheme: table.terms().scheme().to_string(),
+            ..Self::default()
+        }
+    }
+}
+
+impl DriftSummary {
+    /// Lets `table` take over the weights of its counts if they are `tolerance` bits away or more.
+    pub fn follow(table: &mut GrowingTerms, tolerance: f64) -> Self {
+        let drift = table.follow(tolerance);
+        Self {
+            bits: drift.bits,
+            tolerance,
+            renewed: drift.renewed,
+        }
+    }
 }
 
 struct TermCounter<'a> {
@@ -105,11 +202,11 @@ impl ChunkWorker<RecordChunk> for TermCounter<'_> {
 }
 
 impl TermTable<'_> {
-    /// Counts all documents.
+    /// Counts all documents. The summary says what was read, and nothing of the table.
     ///
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or the counts do not fit the memory.
-    pub fn count(&self) -> Result<(Terms, TermsSummary), BatchError> {
+    pub fn count(&self) -> Result<(TermCounts, TermsSummary), BatchError> {
         let documents = DocumentUse::Features(&self.scheme);
         ensure_documents_fit(self.limits, documents, self.inputs, self.options)?;
         self.losses.refuse_undiscovered(self.inputs)?;
@@ -120,7 +217,10 @@ impl TermTable<'_> {
             parser: Parser::new(self.inputs, self.options),
             extractor: FeatureExtractor::new(&self.scheme),
         };
-        let mut builder = TermsBuilder::new(&self.scheme);
+        let mut counts = TermCounts::new(&self.scheme);
+        if self.singles {
+            counts = counts.with_singles();
+        }
         let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
             rows.take(SkippedInput::part(skip));
@@ -136,40 +236,36 @@ impl TermTable<'_> {
             }
             let mut start = 0;
             for end in sets.ends {
-                builder.add(&sets.features[start..end]);
+                counts.add(&sets.features[start..end]);
                 start = end;
             }
             read += sets.disk_bytes;
             removed.add(&sets.removed);
             fields.add(&sets.fields);
             self.observer.advance(read);
-            self.ensure_fits(&builder)
+            // The counts are merged into a list of their own: twice their size for a moment.
+            ensure_fits(2 * counts.memory(), self.limits.memory)
         })?;
         fields.check(self.inputs, self.options)?;
-        let terms = builder.finish();
         let summary = TermsSummary {
-            documents: terms.documents(),
-            terms: terms.len() as u64,
+            read: Some(counts.documents()),
             boilerplate: removed.counts(self.options),
-            id: terms.id().to_string(),
-            scheme: terms.scheme().to_string(),
             skipped: rows.finish(),
+            ..TermsSummary::default()
         };
-        self.losses.check(&summary.skipped, summary.documents)?;
-        Ok((terms, summary))
+        self.losses.check(&summary.skipped, counts.documents())?;
+        Ok((counts, summary))
     }
+}
 
-    /// The counts are merged into a list of their own: twice their size for a moment.
-    fn ensure_fits(&self, builder: &TermsBuilder) -> Result<(), BatchError> {
-        let (needed, left) = (2 * builder.memory(), self.limits.memory);
-        if needed <= left {
-            return Ok(());
-        }
-        Err(BatchError::Memory {
-            what: "the table of terms",
-            needed,
-            left,
-            least: needed,
-        })
+fn ensure_fits(needed: u64, left: u64) -> Result<(), BatchError> {
+    if needed <= left {
+        return Ok(());
     }
+    Err(BatchError::Memory {
+        what: "the table of terms",
+        needed,
+        left,
+        least: needed,
+    })
 }

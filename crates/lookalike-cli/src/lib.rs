@@ -106,7 +106,7 @@ enum CliCommand {
     /// List the table designs of a Hamming index and what each costs
     Design(design::DesignArguments),
     /// Count in how many documents each feature occurs, for weights by rarity
-    Terms(terms::TermsArguments),
+    Terms(Box<terms::TermsArguments>),
     /// Build, search and examine a Hamming index on disk
     Index(index::IndexArguments),
     /// Measure precision and recall: against labels, against the exact answer, over many settings

@@ -119,7 +119,7 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
             of_evaluation(what, read)?;
             anywhere(read)
         }
-        ("client", Some((_, read))) => anywhere(read),
+        ("client" | "terms", Some((_, read))) => anywhere(read),
         ("archive" | "collection", Some((_, read))) => {
             of_method(read)?;
             of_copies(read)?;

@@ -1,31 +1,80 @@
-//! `lookalike terms`: in how many documents each feature occurs.
+//! `lookalike terms`: in how many documents each feature occurs, and tables that follow a collection.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use lookalike_batch::{JobObserver, TermTable};
+use clap::Subcommand;
+use lookalike::hash::siphash::SipKey;
+use lookalike::{GrowingTerms, TermCounts};
+use lookalike_batch::{
+    DriftSummary, JobObserver, TermTable, TermsError, TermsSummary, merge_terms, read_terms,
+};
 use lookalike_corpus::InputOptions;
 
-use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
+use crate::arguments::{
+    BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, hash_key,
+};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::write_bytes;
+use crate::{machine, size};
 
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 The table is for --terms: weights by rarity (--weight idf, tf-idf, log-tf-idf), --method
 i-match and --shingle phrases:N. It counts the features of one scheme, for phrases the words
 and pairs of words, and its id becomes part of every scheme that uses it.
 
 Example:
   lookalike terms crawl/ --shingle words:1 -o words.terms
-  lookalike fingerprint crawl/ --shingle words:1 --weight idf --terms words.terms")]
+  lookalike fingerprint crawl/ --shingle words:1 --weight idf --terms words.terms
+  lookalike terms add words.terms tuesday/ --shingle words:1 -o words.terms
+
+A table that has grown a little keeps its weights and its id, so old and new fingerprints
+can be compared. Once the weights would move a fingerprint by --tolerance bits, the table
+takes the new ones, and its id changes. A folder called add is ./add."
+)]
 pub(crate) struct TermsArguments {
+    #[command(subcommand)]
+    command: Option<TermsCommand>,
+
     #[command(flatten)]
-    input: InputArguments,
+    count: TermsCountArguments,
+}
+
+#[derive(Subcommand)]
+enum TermsCommand {
+    /// Count more documents into a table
+    Add(Box<TermsAddArguments>),
+    /// Put tables of different documents together
+    Merge(TermsMergeArguments),
+    /// Let the documents so far count less than those that are added later
+    Decay(TermsDecayArguments),
+}
+
+#[derive(clap::Args)]
+struct TermsCountArguments {
+    #[command(flatten)]
+    reading: ReadingArguments,
 
     /// The table's file
-    #[arg(long, short, value_name = "FILE")]
-    output: PathBuf,
+    #[arg(long, short, value_name = "FILE", required = true)]
+    output: Option<PathBuf>,
+
+    /// Keep features of one document too, so that tables are merged and grow without loss
+    ///
+    /// Else a feature that one document of each of two tables has is counted once when they are merged.
+    #[arg(long)]
+    singles: bool,
+}
+
+/// What is read, and how.
+#[derive(clap::Args)]
+struct ReadingArguments {
+    #[command(flatten)]
+    input: InputArguments,
 
     #[command(flatten)]
     scheme: SchemeArguments,
@@ -37,40 +86,271 @@ pub(crate) struct TermsArguments {
     run: RunArguments,
 }
 
+#[derive(clap::Args)]
+#[command(after_help = "\
+The options for reading and for features must be those that the table was made with.
+
+Example:
+  lookalike terms add words.terms tuesday/ --shingle words:1 -o words.terms")]
+struct TermsAddArguments {
+    /// The table
+    #[arg(value_name = "TABLE")]
+    table: PathBuf,
+
+    #[command(flatten)]
+    reading: ReadingArguments,
+
+    /// The new table's file, which may be the old one
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Bits of a 64-bit fingerprint that the weights may be off before the table takes new ones
+    #[arg(long, value_name = "BITS", default_value = "1", value_parser = tolerance)]
+    tolerance: f64,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+The result has the weights of all counts, in whatever order the tables are given. With
+--tolerance it keeps those of the first table while they are near enough.
+
+Example:
+  lookalike terms merge monday.terms tuesday.terms -o week.terms")]
+struct TermsMergeArguments {
+    /// Tables of the same features, of documents that are in one of them each
+    #[arg(value_name = "TABLE", num_args = 2.., required = true)]
+    tables: Vec<PathBuf>,
+
+    /// Bits of a 64-bit fingerprint that the weights may be off before the first table's give way; 0: they always do
+    #[arg(long, value_name = "BITS", default_value = "0", value_parser = tolerance)]
+    tolerance: f64,
+
+    #[command(flatten)]
+    output: TermsOutputArguments,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Before each day's documents are added, --factor 0.9 makes those of a week ago count half.
+
+Example:
+  lookalike terms decay words.terms --factor 0.9 -o words.terms")]
+struct TermsDecayArguments {
+    /// The table
+    #[arg(value_name = "TABLE")]
+    table: PathBuf,
+
+    /// Multiplies all counts, above 0 and below 1
+    #[arg(long, value_name = "F", value_parser = factor)]
+    factor: f64,
+
+    /// Bits of a 64-bit fingerprint that the weights may be off before the table takes new ones
+    #[arg(long, value_name = "BITS", default_value = "1", value_parser = tolerance)]
+    tolerance: f64,
+
+    #[command(flatten)]
+    output: TermsOutputArguments,
+}
+
+/// Where a table made of tables goes.
+#[derive(clap::Args)]
+struct TermsOutputArguments {
+    /// The new table's file, which may be an old one
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// The key of tables made with --hash siphash
+    #[arg(long, value_name = "FILE")]
+    hash_key: Option<PathBuf>,
+
+    /// Memory of the whole job [default: half of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    memory: Option<u64>,
+
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Print no summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    let bits = text.parse().ok().filter(|bits| (0.0..=64.0).contains(bits));
+    bits.ok_or_else(|| format!("{text:?} is not a number of bits from 0 to 64"))
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|f| *f > 0.0 && *f < 1.0);
+    factor.ok_or_else(|| format!("{text:?} is not a number above 0 and below 1"))
+}
+
 pub(crate) fn run(arguments: &TermsArguments) -> Result<(), Failure> {
-    let mut options = arguments.input.options(None);
-    let boilerplate = &arguments.boilerplate;
-    let scheme = |options: &InputOptions| arguments.scheme.counted(options);
-    // Before anything is read where that can be: wrong settings should not cost time.
-    let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
-    let limits = arguments.run.limits();
-    let spool = arguments.run.spool(std::env::temp_dir())?;
-    let inputs = arguments
-        .input
-        .discover(&options, spool.path(), None, arguments.run.quiet)?;
-    let console = Console::new(arguments.run.quiet);
-    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
-    let scheme = match early {
-        Some(scheme) => scheme,
-        None => scheme(&options)?,
-    };
-    let job = TermTable {
-        inputs: &inputs,
-        options: &options,
-        scheme,
-        limits: &limits,
-        losses: arguments.input.losses.policy(),
-        observer: &console,
-    };
-    let done = job.count();
-    console.clear();
-    let (terms, summary) = done?;
-    arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
-    write_bytes(&arguments.output, &terms.to_bytes())?;
-    if arguments.run.json {
-        console::json(&summary)?;
-    } else if !arguments.run.quiet {
-        console::terms_summary(&summary, &console.measured());
+    match &arguments.command {
+        Some(TermsCommand::Add(add)) => add.run(),
+        Some(TermsCommand::Merge(merge)) => merge.run(),
+        Some(TermsCommand::Decay(decay)) => decay.run(),
+        None => arguments.count.run(),
     }
-    arguments.input.losses.end(&summary.skipped)
+}
+
+impl TermsCountArguments {
+    fn run(&self) -> Result<(), Failure> {
+        let output = self.output.as_deref();
+        let output = output.expect("required where there is no subcommand");
+        let console = Console::new(self.reading.run.quiet);
+        let (counts, summary) = self.reading.count(None, self.singles, &console)?;
+        self.reading
+            .finish(GrowingTerms::new(counts), summary, output, &console)
+    }
+}
+
+impl TermsAddArguments {
+    fn run(&self) -> Result<(), Failure> {
+        let reading = &self.reading;
+        let memory = reading.run.limits().memory;
+        let mut table = read(&self.table, reading.scheme.key()?, memory)?;
+        let console = Console::new(reading.run.quiet);
+        let singles = table.counts().keeps_singles();
+        let (counts, mut summary) =
+            reading.count(Some((&self.table, &table)), singles, &console)?;
+        merge_terms(&mut table, GrowingTerms::new(counts), memory)
+            .map_err(|error| failed(&self.table, error))?;
+        summary.drift = Some(DriftSummary::follow(&mut table, self.tolerance));
+        reading.finish(table, summary, &self.output, &console)
+    }
+}
+
+impl ReadingArguments {
+    /// Counts what is read, beside a table that it shall be added to.
+    fn count(
+        &self,
+        table: Option<(&Path, &GrowingTerms)>,
+        singles: bool,
+        console: &Console,
+    ) -> Result<(TermCounts, TermsSummary), Failure> {
+        let mut options = self.input.options(None);
+        let boilerplate = &self.boilerplate;
+        let scheme = |options: &InputOptions| {
+            let scheme = self.scheme.counted(options)?;
+            if let Some((path, table)) = table {
+                let same = table.counts().scheme().ensure_same(&scheme);
+                same.map_err(|error| failed(path, TermsError::Features(error)))?;
+            }
+            Ok::<_, Failure>(scheme)
+        };
+        // Before anything is read where that can be: wrong settings should not cost time.
+        let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
+        let mut limits = self.run.limits();
+        if let Some((_, table)) = table {
+            limits.memory = limits.memory.saturating_sub(table.counts().memory());
+        }
+        let spool = self.run.spool(std::env::temp_dir())?;
+        let inputs = self
+            .input
+            .discover(&options, spool.path(), None, self.run.quiet)?;
+        boilerplate.learn(&inputs, &mut options, &limits, spool.path(), console)?;
+        let scheme = match early {
+            Some(scheme) => scheme,
+            None => scheme(&options)?,
+        };
+        let job = TermTable {
+            inputs: &inputs,
+            options: &options,
+            scheme,
+            singles,
+            limits: &limits,
+            losses: self.input.losses.policy(),
+            observer: console,
+        };
+        let done = job.count();
+        console.clear();
+        let done = done?;
+        self.input.warn_of_unused(&inputs, self.run.quiet);
+        Ok(done)
+    }
+
+    /// Writes the table and says what was done.
+    fn finish(
+        &self,
+        table: GrowingTerms,
+        summary: TermsSummary,
+        output: &Path,
+        console: &Console,
+    ) -> Result<(), Failure> {
+        let skipped = summary.skipped.clone();
+        let summary = TermsSummary {
+            read: summary.read.filter(|_| summary.drift.is_some()),
+            boilerplate: summary.boilerplate,
+            drift: summary.drift,
+            skipped: summary.skipped,
+            ..TermsSummary::of(&table)
+        };
+        write_bytes(output, &table.to_bytes())?;
+        if self.run.json {
+            console::json(&summary)?;
+        } else if !self.run.quiet {
+            console::terms_summary(&summary, &console.measured());
+        }
+        self.input.losses.end(&skipped)
+    }
+}
+
+impl TermsMergeArguments {
+    fn run(&self) -> Result<(), Failure> {
+        let memory = self.output.memory();
+        let key = hash_key(self.output.hash_key.as_deref())?;
+        let (first, others) = self.tables.split_first().expect("two or more, says clap");
+        let mut table = read(first, key, memory)?;
+        for path in others {
+            let left = memory.saturating_sub(table.counts().memory());
+            let other = read(path, key, left)?;
+            merge_terms(&mut table, other, memory).map_err(|error| failed(path, error))?;
+        }
+        self.output.finish(table, self.tolerance)
+    }
+}
+
+impl TermsDecayArguments {
+    fn run(&self) -> Result<(), Failure> {
+        let key = hash_key(self.output.hash_key.as_deref())?;
+        let mut table = read(&self.table, key, self.output.memory())?;
+        table.decay(self.factor);
+        self.output.finish(table, self.tolerance)
+    }
+}
+
+impl TermsOutputArguments {
+    fn memory(&self) -> u64 {
+        self.memory.unwrap_or_else(machine::default_memory)
+    }
+
+    fn finish(&self, mut table: GrowingTerms, tolerance: f64) -> Result<(), Failure> {
+        let console = Console::new(self.quiet);
+        let drift = DriftSummary::follow(&mut table, tolerance);
+        let summary = TermsSummary {
+            drift: Some(drift),
+            ..TermsSummary::of(&table)
+        };
+        write_bytes(&self.output, &table.to_bytes())?;
+        if self.json {
+            console::json(&summary)?;
+        } else if !self.quiet {
+            console::terms_summary(&summary, &console.measured());
+        }
+        Ok(())
+    }
+}
+
+fn failed(path: &Path, error: TermsError) -> Failure {
+    let remedy = match error {
+        TermsError::Features(_) => ": tables of the same features go together",
+        _ => "",
+    };
+    Failure::Failed(format!("{}: {error}{remedy}", path.display()))
+}
+
+fn read(path: &Path, key: Option<SipKey>, memory: u64) -> Result<GrowingTerms, Failure> {
+    read_terms(path, key, memory).map_err(|error| failed(path, error))
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::sketch::{SketchValue, Sketcher};
-use lookalike::{FeatureExtractor, Scheme, Sketch, Terms, TermsBuilder};
+use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts, Terms};
 use serde::Serialize;
 
 use crate::curve::{CurvePoint, ScoreCurve};
@@ -236,11 +236,11 @@ impl<'a> DocumentTokens<'a> {
     }
 
     fn terms(&self, scheme: &Scheme) -> Arc<Terms> {
-        let mut builder = TermsBuilder::new(scheme);
+        let mut counts = TermCounts::new(scheme);
         let counted = scheme.counted();
         let extractor = FeatureExtractor::new(&counted);
-        self.each(&counted, extractor, |features| builder.add(features.set));
-        Arc::new(builder.finish())
+        self.each(&counted, extractor, |features| counts.add(features.set));
+        Arc::new(counts.terms())
     }
 
     /// The sketches under a scheme, with a table of terms of this collection where it needs one.

@@ -86,7 +86,7 @@ pub use scheme::{
 pub use sketch::{
     Fingerprint, MinHash, OnePermutation, Signature, Simhash, SketchValue, Sketcher, SuperShingles,
 };
-pub use terms::{Terms, TermsBuilder};
+pub use terms::{GrowingTerms, TermCounts, Terms};
 pub use text::Segmenter;
 
 /// The example of the README, as a test.

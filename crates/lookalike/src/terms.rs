@@ -2,16 +2,19 @@
 //!
 //! Weights by rarity (idf; Manku et al. 2007, section 2) and the lexicons of I-Match (Manku et al. 2007, section 5.4) come from one. A table belongs to
 //! the features of one scheme, and its id is part of every scheme that uses it: sketches made
-//! with two tables are never compared. Its bytes are described in `docs/reference/formats.md`.
+//! with two tables are never compared. [`GrowingTerms`] counts on behind a table, so that it need not change with
+//! each document. The bytes are described in `docs/reference/formats.md`.
 
-mod builder;
+mod counts;
 mod file;
+mod growing;
 
 use thiserror::Error;
 
 use crate::scheme::{Scheme, SchemeMismatch, TermsId};
-pub use builder::TermsBuilder;
+pub use counts::TermCounts;
 pub use file::TermsFileError;
+pub use growing::{GrowingTerms, TermsDrift};
 
 /// A table that does not fit a scheme.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -100,8 +103,7 @@ impl Terms {
     /// machine, for it is computed in integers.
     #[must_use]
     pub fn idf(&self, feature: u64) -> u32 {
-        let all = log2_256(self.documents.saturating_add(1));
-        (all - log2_256(u64::from(self.count(feature))).min(all)).max(1)
+        idf(self.documents, self.count(feature))
     }
 
     /// Refuses a scheme whose features are others, or that names another table.
@@ -120,6 +122,12 @@ impl Terms {
             found: self.id,
         })
     }
+}
+
+/// log2((N + 1) / n) in 256ths, at least 1.
+fn idf(documents: u64, count: u32) -> u32 {
+    let all = log2_256(documents.saturating_add(1));
+    (all - log2_256(count.into()).min(all)).max(1)
 }
 
 /// log2 of a number in 256ths, rounded down, by squaring its mantissa bit by bit; 0 for 0.

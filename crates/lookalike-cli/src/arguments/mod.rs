@@ -11,6 +11,6 @@ pub(crate) use input::{
     fingerprint_sources, order_field,
 };
 pub(crate) use run::RunArguments;
-pub(crate) use scheme::{SchemeArguments, WordArguments};
+pub(crate) use scheme::{SchemeArguments, WordArguments, hash_key};
 pub(crate) use similarity::{MethodArguments, SimilarityArguments, TestArguments};
 pub(crate) use values::{command_line, output_format, quoted, share, threads};

@@ -1,6 +1,6 @@
 //! Arguments of a scheme: words, features, weights.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -294,17 +294,9 @@ impl SchemeArguments {
         Ok(())
     }
 
-    fn key(&self) -> Result<Option<SipKey>, Failure> {
-        let Some(path) = &self.hash_key else {
-            return Ok(None);
-        };
-        let shown = path.display();
-        let failed = |error: &dyn std::fmt::Display| Failure::Failed(format!("{shown}: {error}"));
-        let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-        text.trim()
-            .parse()
-            .map(Some)
-            .map_err(|error| failed(&error))
+    /// The secret key of the token hash, if one is named.
+    pub(crate) fn key(&self) -> Result<Option<SipKey>, Failure> {
+        hash_key(self.hash_key.as_deref())
     }
 
     /// The table of terms, which must count the features of the scheme.
@@ -333,4 +325,18 @@ impl SchemeArguments {
             .map_err(|error| failed(error.to_string()))?;
         Ok(terms)
     }
+}
+
+/// The secret key of a token hash in this file, if one is named.
+pub(crate) fn hash_key(path: Option<&Path>) -> Result<Option<SipKey>, Failure> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let shown = path.display();
+    let failed = |error: &dyn std::fmt::Display| Failure::Failed(format!("{shown}: {error}"));
+    let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    text.trim()
+        .parse()
+        .map(Some)
+        .map_err(|error| failed(&error))
 }

@@ -32,6 +32,6 @@ pub(super) fn add(path: &Path, scheme: Option<&str>, body: &mut Value) -> Result
         .ensure_fits(&named)
         .map_err(|error| failed(error.to_string()))?;
     body["scheme"] = named.to_string().into();
-    body["terms"] = BASE64_STANDARD.encode(&bytes).into();
+    body["terms"] = BASE64_STANDARD.encode(terms.to_bytes()).into();
     Ok(())
 }

@@ -328,13 +328,31 @@ pub(crate) fn links_summary(summary: &lookalike_batch::LinksSummary, measured: &
 
 /// Prints the summary of `terms`.
 pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
-    line("input", &counted(summary.documents, "record"));
-    line(
-        "terms",
-        &format!("{} in two records or more", grouped(summary.terms)),
-    );
+    let added = |read| format!(", {} of them new", grouped(read));
+    let added = summary.read.map(added).unwrap_or_default();
+    let records = counted(summary.documents, "record");
+    line("input", &format!("{records}{added}"));
+    let is_kept = summary.drift.is_some_and(|drift| !drift.renewed);
+    let counted_in = match is_kept {
+        true => "in the table that is kept",
+        false => "in two records or more",
+    };
+    line("terms", &format!("{} {counted_in}", grouped(summary.terms)));
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
+    if let Some(drift) = &summary.drift {
+        let done = match drift.renewed {
+            true => "renewed: fingerprints made with the old ones must be made again",
+            false => "kept, and with them the scheme",
+        };
+        line(
+            "weights",
+            &format!(
+                "{:.2} bits of 64 off, tolerance {}: {done}",
+                drift.bits, drift.tolerance
+            ),
+        );
+    }
     line("table", &summary.id);
     line("scheme", &summary.scheme);
     cost(measured);

@@ -89,5 +89,6 @@ mod support;
 mod surface;
 #[cfg(feature = "parquet")]
 mod tables;
+mod terms;
 #[cfg(feature = "parquet")]
 mod typed_tables;

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use lookalike::{
-    Anchor, DocumentFields, FeatureExtractor, Scheme, Simhash, Sketch, Terms, TermsBuilder, Weight,
+    Anchor, DocumentFields, FeatureExtractor, Scheme, Simhash, Sketch, TermCounts, Terms, Weight,
 };
 use lookalike_server::{ApiKeys, ServiceLimits};
 use serde_json::json;
@@ -27,11 +27,11 @@ fn words() -> Scheme {
 
 fn table(texts: &[&str]) -> Terms {
     let mut features = FeatureExtractor::new(&words());
-    let mut builder = TermsBuilder::new(&words());
+    let mut counts = TermCounts::new(&words());
     texts
         .iter()
-        .for_each(|text| builder.add(features.feature_set(text)));
-    builder.finish()
+        .for_each(|text| counts.add(features.feature_set(text)));
+    counts.terms()
 }
 
 fn scheme_of(terms: &Terms) -> Scheme {

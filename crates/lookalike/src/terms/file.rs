@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::Terms;
+use super::{GrowingTerms, TermCounts, Terms};
 use crate::hash::siphash::SipKey;
 use crate::hash::xxh3_64;
 use crate::scheme::TermsId;
@@ -36,15 +36,23 @@ pub enum TermsFileError {
     Scheme(#[from] ParseSchemeError),
 }
 
-impl Terms {
+impl GrowingTerms {
     /// The table as bytes, little-endian: magic and version (8), length of the scheme's text (4),
     /// the text, documents (8), features (8), the features ascending (8 each), their counts (4
-    /// each), XXH3-64 of all before (8), which is the table's id.
+    /// each), XXH3-64 of all before (8), which is the table's id. Then the counts that go on: documents (8), occurrences
+    /// (8), 1 if features of one document are listed (1), 0 if the counts are those of the table (1), else 1, and then features, features and counts as above. At the end
+    /// XXH3-64 of everything before (8).
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = self.body();
-        bytes.extend(self.id.0.to_le_bytes());
-        bytes
+        let Self { terms, counts } = self;
+        let mut bytes = terms.front(counts.documents, counts.occurrences, counts.singles);
+        let own = !terms.has_counts(&counts.counts);
+        bytes.push(own.into());
+        if own {
+            let (features, numbers): (Vec<_>, Vec<_>) = counts.counts.iter().copied().unzip();
+            extend_lists(&mut bytes, &features, &numbers);
+        }
+        sealed(bytes)
     }
 
     /// The table of these bytes. `key` is the secret key of the token hash, where it has one.
@@ -52,36 +60,66 @@ impl Terms {
     /// # Errors
     /// [`TermsFileError`]; nothing is read from damaged bytes.
     pub fn from_bytes(bytes: &[u8], key: Option<SipKey>) -> Result<Self, TermsFileError> {
-        let (body, sum) = split_magic(bytes)?
-            .split_last_chunk::<8>()
-            .ok_or(TermsFileError::Length)?;
-        let all = &bytes[..bytes.len() - 8];
-        if xxh3_64(all, 0) != u64::from_le_bytes(*sum) {
-            return Err(TermsFileError::Checksum);
-        }
-        let mut reader = TermsReader(body);
-        let length = reader.number::<4>()?;
-        let text = String::from_utf8_lossy(reader.take(length)?);
-        let scheme = Scheme::parse_with_key(&text, key)?;
-        let (documents, entries) = (reader.number::<8>()?, reader.number::<8>()?);
-        let features = reader.take(entries.checked_mul(8).ok_or(TermsFileError::Length)?)?;
-        let counts = reader.take(entries * 4)?;
+        let (terms, mut reader) = parse_terms(bytes, key)?;
+        let (documents, occurrences) = (reader.number::<8>()?, reader.number::<8>()?);
+        let (singles, own) = (reader.flag()?, reader.flag()?);
+        let (features, numbers) = match own {
+            true => reader.lists()?,
+            false => (terms.features.clone(), terms.counts.clone()),
+        };
         if !reader.0.is_empty() {
             return Err(TermsFileError::Length);
         }
-        let features = features.as_chunks().0.iter().copied();
-        let counts = counts.as_chunks().0.iter().copied();
-        Ok(Self {
-            scheme,
-            documents,
-            features: features.map(u64::from_le_bytes).collect(),
-            counts: counts.map(u32::from_le_bytes).collect(),
-            id: TermsId(u64::from_le_bytes(*sum)),
-        })
+        let mut counts = TermCounts::new(&terms.scheme);
+        counts.documents = documents;
+        counts.occurrences = occurrences;
+        counts.singles = singles;
+        counts.counts = features.into_iter().zip(numbers).collect();
+        Ok(Self { terms, counts })
+    }
+}
+
+impl Terms {
+    /// The table that a scheme names, of the bytes of [`GrowingTerms::to_bytes`]. `key` is the secret key of the token hash,
+    /// where it has one.
+    ///
+    /// # Errors
+    /// [`TermsFileError`]; nothing is read from damaged bytes.
+    pub fn from_bytes(bytes: &[u8], key: Option<SipKey>) -> Result<Self, TermsFileError> {
+        Ok(parse_terms(bytes, key)?.0)
+    }
+
+    /// The bytes of a [`GrowingTerms`] with this table, behind which nothing was counted.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let occurrences = self.counts.iter().map(|&count| u64::from(count)).sum();
+        let mut bytes = self.front(self.documents, occurrences, false);
+        bytes.push(0);
+        sealed(bytes)
+    }
+
+    /// The bytes up to the counts that go on.
+    fn front(&self, documents: u64, occurrences: u64, singles: bool) -> Vec<u8> {
+        let mut bytes = self.body();
+        bytes.extend(self.id.0.to_le_bytes());
+        bytes.extend(documents.to_le_bytes());
+        bytes.extend(occurrences.to_le_bytes());
+        bytes.push(singles.into());
+        bytes
     }
 
     pub(super) fn checksum(&self) -> TermsId {
         TermsId(xxh3_64(&self.body(), 0))
+    }
+
+    /// True if these are the features and counts of the table.
+    fn has_counts(&self, counts: &[(u64, u32)]) -> bool {
+        let own = self
+            .features
+            .iter()
+            .copied()
+            .zip(self.counts.iter().copied());
+        own.eq(counts.iter().copied())
     }
 
     fn body(&self) -> Vec<u8> {
@@ -90,11 +128,55 @@ impl Terms {
         bytes.extend((scheme.len() as u32).to_le_bytes());
         bytes.extend(scheme.as_bytes());
         bytes.extend(self.documents.to_le_bytes());
-        bytes.extend((self.features.len() as u64).to_le_bytes());
-        bytes.extend(self.features.iter().flat_map(|value| value.to_le_bytes()));
-        bytes.extend(self.counts.iter().flat_map(|value| value.to_le_bytes()));
+        extend_lists(&mut bytes, &self.features, &self.counts);
         bytes
     }
+}
+
+/// The bytes with their checksum behind them.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.extend(xxh3_64(&bytes, 0).to_le_bytes());
+    bytes
+}
+
+/// Appends the number of features, the features, and the counts.
+fn extend_lists(bytes: &mut Vec<u8>, features: &[u64], counts: &[u32]) {
+    bytes.extend((features.len() as u64).to_le_bytes());
+    bytes.extend(features.iter().flat_map(|value| value.to_le_bytes()));
+    bytes.extend(counts.iter().flat_map(|value| value.to_le_bytes()));
+}
+
+/// The table at the front of a file, and what follows it. The checksum of everything is checked first.
+fn parse_terms(
+    bytes: &[u8],
+    key: Option<SipKey>,
+) -> Result<(Terms, TermsReader<'_>), TermsFileError> {
+    let (body, sum) = split_magic(bytes)?
+        .split_last_chunk::<8>()
+        .ok_or(TermsFileError::Length)?;
+    let all = &bytes[..bytes.len() - 8];
+    if xxh3_64(all, 0) != u64::from_le_bytes(*sum) {
+        return Err(TermsFileError::Checksum);
+    }
+    let mut reader = TermsReader(body);
+    let length = reader.number::<4>()?;
+    let text = String::from_utf8_lossy(reader.take(length)?);
+    let scheme = Scheme::parse_with_key(&text, key)?;
+    let documents = reader.number::<8>()?;
+    let (features, counts) = reader.lists()?;
+    let front = all.len() - reader.0.len();
+    let id = TermsId(reader.number::<8>()?);
+    if id != TermsId(xxh3_64(&bytes[..front], 0)) {
+        return Err(TermsFileError::Checksum);
+    }
+    let terms = Terms {
+        scheme,
+        documents,
+        features,
+        counts,
+        id,
+    };
+    Ok((terms, reader))
 }
 
 /// Bytes after the magic.
@@ -111,6 +193,9 @@ fn split_magic(bytes: &[u8]) -> Result<&[u8], TermsFileError> {
     Ok(rest)
 }
 
+/// Features, ascending, and their counts.
+type FeatureLists = (Box<[u64]>, Box<[u32]>);
+
 struct TermsReader<'a>(&'a [u8]);
 
 impl<'a> TermsReader<'a> {
@@ -122,6 +207,28 @@ impl<'a> TermsReader<'a> {
             .ok_or(TermsFileError::Length)?;
         self.0 = rest;
         Ok(taken)
+    }
+
+    /// Features and their counts.
+    fn lists(&mut self) -> Result<FeatureLists, TermsFileError> {
+        let entries = self.number::<8>()?;
+        let features = self.take(entries.checked_mul(8).ok_or(TermsFileError::Length)?)?;
+        let counts = self.take(entries * 4)?;
+        let features = features.as_chunks().0.iter().copied();
+        let counts = counts.as_chunks().0.iter().copied();
+        Ok((
+            features.map(u64::from_le_bytes).collect(),
+            counts.map(u32::from_le_bytes).collect(),
+        ))
+    }
+
+    /// A byte that is 0 or 1.
+    fn flag(&mut self) -> Result<bool, TermsFileError> {
+        match self.number::<1>()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(TermsFileError::Checksum),
+        }
     }
 
     fn number<const N: usize>(&mut self) -> Result<u64, TermsFileError> {

@@ -4,7 +4,7 @@
 //! Files end in sums, and nearly every change of a byte would be stopped by one; a second reading therefore gives the bytes sums that fit, as
 //! an adversary would.
 
-use lookalike::{Scheme, Terms, TermsBuilder};
+use lookalike::{GrowingTerms, Scheme, TermCounts};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// All targets.
@@ -31,9 +31,9 @@ pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
         _ => [vec![], vec![vec![1, 2, 3], vec![2, 3], vec![3]]]
             .iter()
             .map(|sets: &Vec<Vec<u64>>| {
-                let mut builder = TermsBuilder::new(&Scheme::default());
-                sets.iter().for_each(|set| builder.add(set));
-                builder.finish().to_bytes()
+                let mut counts = TermCounts::new(&Scheme::default());
+                sets.iter().for_each(|set| counts.add(set));
+                GrowingTerms::new(counts).to_bytes()
             })
             .collect(),
     }
@@ -66,8 +66,10 @@ fn scheme(bytes: &[u8]) {
 }
 
 fn terms(bytes: &[u8]) {
-    if let Ok(terms) = Terms::from_bytes(bytes, None) {
-        assert_eq!(terms.to_bytes(), bytes);
-        assert!(terms.idf(3) >= 1);
+    if let Ok(mut table) = GrowingTerms::from_bytes(bytes, None) {
+        let again = GrowingTerms::from_bytes(&table.to_bytes(), None);
+        assert_eq!(again.as_ref(), Ok(&table));
+        assert!(table.terms().idf(3) >= 1);
+        assert!((0.0..=64.0).contains(&table.follow(1.0).bits));
     }
 }

@@ -291,7 +291,7 @@ fn phrases_are_learned_from_a_collection() {
     };
     let counted = scheme.counted();
     assert_eq!(counted.shingle.to_string(), "words:1+2");
-    let mut builder = lookalike::TermsBuilder::new(&scheme);
+    let mut counts = lookalike::TermCounts::new(&scheme);
     let mut extractor = FeatureExtractor::new(&counted);
     for at in 0..60 {
         // "new york" in 4 of 60, the words hardly elsewhere; "of the" in all; "rare pair" in 2.
@@ -301,9 +301,9 @@ fn phrases_are_learned_from_a_collection() {
             5 | 6 => format!("of the rare pair {at}"),
             _ => format!("of the place {at}"),
         };
-        builder.add(extractor.feature_set(&text));
+        counts.add(extractor.feature_set(&text));
     }
-    let terms = std::sync::Arc::new(builder.finish());
+    let terms = std::sync::Arc::new(counts.terms());
     let named = Scheme {
         terms: Some(terms.id()),
         ..scheme
@@ -338,7 +338,7 @@ fn phrases_are_learned_from_a_collection() {
         features
     );
     // A table of other features is refused.
-    let other = std::sync::Arc::new(lookalike::TermsBuilder::new(&words).finish());
+    let other = std::sync::Arc::new(lookalike::TermCounts::new(&words).terms());
     assert!(FeatureExtractor::with_terms(&named, &other).is_err());
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lookalike::feature::{Anchor, DocumentFields};
 use lookalike::sketch::{OnePermutation, Simhash};
-use lookalike::{FeatureExtractor, Scheme, Sketch, Terms, TermsBuilder};
+use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts, Terms};
 use serde_json::{Value, json};
 
 use crate::vectors::{TEXTS, features, hex, path, rows, scheme_with};
@@ -31,11 +31,11 @@ fn hex64(values: &[u64]) -> Value {
 /// The table of terms that `scheme` needs, of these texts.
 fn table(scheme: &Scheme, collection: &[String]) -> Arc<Terms> {
     let mut extractor = FeatureExtractor::new(&scheme.counted());
-    let mut builder = TermsBuilder::new(scheme);
+    let mut counts = TermCounts::new(scheme);
     for text in collection {
-        builder.add(extractor.extract(text).set);
+        counts.add(extractor.extract(text).set);
     }
-    Arc::new(builder.finish())
+    Arc::new(counts.terms())
 }
 
 /// All features of a text in its order, by phrases of a collection whose table the scheme names.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lookalike::hash::{avalanche, splitmix64, xxh3_64};
 use lookalike::sketch::{IMatch, SketchValue, Sketcher, SketcherError, bucket_checksums, winnow};
 use lookalike::{
-    FeatureExtractor, Features, OnePermutation, Scheme, Sketch, Terms, TermsBuilder, resemblance,
+    FeatureExtractor, Features, OnePermutation, Scheme, Sketch, TermCounts, Terms, resemblance,
 };
 use proptest::prelude::*;
 
@@ -28,15 +28,15 @@ const KINDS: [&str; 13] = [
 /// A table in which "word0" to "word99" have two documents each, of fifty.
 fn table(scheme: &Scheme) -> Arc<Terms> {
     let mut extractor = FeatureExtractor::new(scheme);
-    let mut builder = TermsBuilder::new(scheme);
+    let mut counts = TermCounts::new(scheme);
     for document in 0..50 {
         let number = document / 2 * 4;
         let text: String = (number..number + 4)
             .map(|word| format!("word{word} "))
             .collect();
-        builder.add(extractor.feature_set(&text));
+        counts.add(extractor.feature_set(&text));
     }
-    Arc::new(builder.finish())
+    Arc::new(counts.terms())
 }
 
 fn scheme(kind: &str) -> (Scheme, Arc<Terms>) {

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 
 use lookalike::terms::{TermsFileError, TermsMismatch};
-use lookalike::{Scheme, Terms, TermsBuilder};
+use lookalike::{GrowingTerms, Scheme, Simhash, TermCounts, Terms};
 use proptest::prelude::*;
 
-fn table(documents: &[Vec<u64>]) -> Terms {
-    let mut builder = TermsBuilder::new(&Scheme::default());
+fn counts(documents: &[Vec<u64>]) -> TermCounts {
+    let mut counts = TermCounts::new(&Scheme::default());
     for set in documents {
-        builder.add(set);
+        counts.add(set);
     }
-    builder.finish()
+    counts
+}
+
+fn table(documents: &[Vec<u64>]) -> Terms {
+    counts(documents).terms()
 }
 
 fn documents() -> impl Strategy<Value = Vec<Vec<u64>>> {
@@ -40,14 +44,130 @@ proptest! {
 
     #[test]
     fn bytes_and_back_and_no_damage_passes(documents in documents(), at in any::<usize>(), flip in 1..=255u8) {
-        let terms = table(&documents);
-        let mut bytes = terms.to_bytes();
-        prop_assert_eq!(Terms::from_bytes(&bytes, None), Ok(terms));
+        // Weights of the first half; counts of all that go on behind it.
+        let (first, rest) = documents.split_at(documents.len() / 2);
+        let mut grown = GrowingTerms::new(counts(first));
+        rest.iter().for_each(|set| grown.count(set));
+        grown.follow(100.0);
+        let mut bytes = grown.to_bytes();
+        prop_assert_eq!(Terms::from_bytes(&bytes, None), Ok(table(first)));
+        prop_assert_eq!(GrowingTerms::from_bytes(&bytes, None), Ok(grown));
+        prop_assert_eq!(Terms::from_bytes(&table(first).to_bytes(), None), Ok(table(first)));
         prop_assert!(Terms::from_bytes(&bytes[..at % bytes.len()], None).is_err());
         let at = at % bytes.len();
         bytes[at] ^= flip;
         prop_assert!(Terms::from_bytes(&bytes, None).is_err(), "byte {}", at);
     }
+}
+
+proptest! {
+    /// With the features of single documents, parts make what one count of everything makes.
+    #[test]
+    fn tables_are_merged_without_loss_in_any_order(documents in documents(), cut in 0..20usize) {
+        let part = |documents: &[Vec<u64>]| GrowingTerms::new(counts(documents).with_singles());
+        let cut = cut.min(documents.len());
+        let (front, back) = documents.split_at(cut);
+        let whole = part(&documents);
+        let (mut merged, mut turned) = (part(front), part(back));
+        merged.merge(part(back).into_parts().1).unwrap();
+        turned.merge(part(front).into_parts().1).unwrap();
+        merged.follow(0.0);
+        turned.follow(0.0);
+        prop_assert_eq!(merged.to_bytes(), whole.to_bytes());
+        prop_assert_eq!(turned.to_bytes(), whole.to_bytes());
+        // Without them no count is too high, and none too low by more than one.
+        let mut lossy = GrowingTerms::new(counts(front));
+        lossy.merge(GrowingTerms::new(counts(back)).into_parts().1).unwrap();
+        lossy.follow(0.0);
+        for feature in 0..60 {
+            let (found, all) = (lossy.terms().count(feature), whole.terms().count(feature));
+            prop_assert!(found <= all && all <= found + 1, "{}: {} of {}", feature, found, all);
+        }
+    }
+
+    #[test]
+    fn decay_multiplies_every_count(documents in documents(), factor in 0.1..1.0f64) {
+        let mut decayed = counts(&documents);
+        decayed.decay(factor);
+        let (before, after) = (table(&documents), decayed.terms());
+        let scaled = |count: f64| (count * factor).round();
+        prop_assert_eq!(after.documents() as f64, scaled(documents.len() as f64));
+        for feature in 0..60 {
+            let expected = scaled(f64::from(before.count(feature))).max(1.0);
+            prop_assert_eq!(f64::from(after.count(feature)), expected);
+        }
+    }
+}
+
+/// Documents of a few common and many rare features; the rarer, the more there are of them.
+fn skewed(documents: std::ops::Range<u64>) -> Vec<Vec<u64>> {
+    use lookalike::hash::avalanche;
+    let set = |document: u64| {
+        let features = (0..60).map(|place| {
+            let draw = avalanche(document * 64 + place) as f64 / u64::MAX as f64;
+            avalanche(2.0f64.powf(draw * 16.0) as u64)
+        });
+        let distinct: std::collections::BTreeSet<u64> = features.collect();
+        distinct.into_iter().collect()
+    };
+    documents.map(set).collect()
+}
+
+/// The drift is that of fingerprints made one by one under both tables. It is not below their average, for the angle is a
+/// concave function of what differs, and few documents may have all of that.
+#[test]
+fn drift_tells_the_bits_that_fingerprints_move() {
+    let all = skewed(0..4000);
+    let distance = |old: &Terms, new: &Terms| {
+        let code = |terms: &Terms, set: &[u64]| {
+            let weighed: Vec<_> = set.iter().map(|&f| (f, terms.idf(f) as i32)).collect();
+            Simhash::weighted(&weighed).unwrap()
+        };
+        let moved = all
+            .iter()
+            .map(|set| code(old, set).distance(code(new, set)));
+        f64::from(moved.sum::<u32>()) / all.len() as f64
+    };
+    for grown in [1100, 2000, 4000] {
+        let mut table = GrowingTerms::new(counts(&all[..1000]).with_singles());
+        let old = table.terms().clone();
+        all[1000..grown].iter().for_each(|set| table.count(set));
+        let told = table.follow(0.0);
+        assert!(told.renewed);
+        let moved = distance(&old, table.terms());
+        let near = moved * 0.98..moved * 1.4 + 0.02;
+        assert!(
+            near.contains(&told.bits),
+            "{grown}: {} and {moved}",
+            told.bits
+        );
+    }
+}
+
+#[test]
+fn a_table_keeps_its_id_until_its_weights_have_moved_by_the_tolerance() {
+    let all = skewed(0..4000);
+    let mut table = GrowingTerms::new(counts(&all[..1000]));
+    let id = table.terms().id();
+    let bits = [1050, 1500, 4000].map(|end| {
+        let from = table.counts().documents() as usize;
+        all[from..end].iter().for_each(|set| table.count(set));
+        let found = table.follow(64.0);
+        assert!(!found.renewed && table.terms().id() == id);
+        found.bits
+    });
+    assert!(
+        bits.is_sorted() && bits[0] > 0.0 && bits[2] > 0.5,
+        "{bits:?}"
+    );
+    assert_eq!(
+        table.terms(),
+        &GrowingTerms::new(counts(&all[..1000])).into_parts().0
+    );
+    assert!(!table.clone().follow(bits[2] * 1.001).renewed);
+    assert!(table.follow(bits[2]).renewed && table.terms().id() != id);
+    // Nothing has moved any more.
+    assert!(table.follow(1e-6).bits < 1e-6);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lookalike::scheme::Lambda;
 use lookalike::{
-    FeatureExtractor, Scheme, Segmentation, Simhash, Terms, TermsBuilder, TokenHash, Weight,
+    FeatureExtractor, Scheme, Segmentation, Simhash, TermCounts, Terms, TokenHash, Weight,
 };
 use proptest::prelude::*;
 
@@ -28,11 +28,11 @@ fn weights(scheme: &Scheme, terms: Option<&Arc<Terms>>, text: &str) -> Vec<(u64,
 /// "b" is in each of three documents, "a" in two, "c" in one.
 fn table() -> Arc<Terms> {
     let mut extractor = FeatureExtractor::new(&words(Weight::Set));
-    let mut builder = TermsBuilder::new(&words(Weight::Set));
+    let mut counts = TermCounts::new(&words(Weight::Set));
     for text in ["a b", "b a", "c b"] {
-        builder.add(extractor.feature_set(text));
+        counts.add(extractor.feature_set(text));
     }
-    Arc::new(builder.finish())
+    Arc::new(counts.terms())
 }
 
 proptest! {

@@ -1,0 +1,225 @@
+//! Tables of terms that follow a collection, through the binary.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{Finish, Finished, Folder, Numbers, lookalike, record};
+
+/// Texts of common and rare words, 60 words each.
+fn texts(seed: u64, count: usize) -> Vec<String> {
+    let mut numbers = Numbers(seed);
+    let text = |_| {
+        let (common, rare) = (numbers.words(30, 40), numbers.words(30, 4000));
+        format!("{common} {rare}")
+    };
+    (0..count).map(text).collect()
+}
+
+fn input(folder: &Folder, name: &str, texts: &[String]) -> PathBuf {
+    let rows = texts.iter().enumerate();
+    let rows: String = rows
+        .map(|(at, text)| record(&format!("{name}{at}"), text))
+        .collect();
+    folder.add(format!("{name}.jsonl"), rows)
+}
+
+fn terms(words: &[&str], paths: &[&Path], flags: &[&str], out: &Path) -> Finished {
+    let mut command = lookalike("terms");
+    command.args(words).args(paths).args(flags).arg("-o");
+    command.arg(out).arg("--json").finish()
+}
+
+const WORDS: [&str; 2] = ["--shingle", "words:1"];
+
+fn fingerprints(input: &Path, table: &Path, out: &Path) -> Finished {
+    let mut command = lookalike("fingerprint");
+    command
+        .arg(input)
+        .args(WORDS)
+        .args(["--weight", "idf", "--terms"]);
+    command.arg(table).arg("-o").arg(out).finish()
+}
+
+#[test]
+fn a_table_that_grew_a_little_is_the_same_scheme_and_one_that_grew_much_is_not() {
+    let folder = Folder::new();
+    let all = texts(7, 2000);
+    let (first, little, much) = (&all[..1000], &all[1000..1040], &texts(8, 3000));
+    let [first, little, much] =
+        [("a", first), ("b", little), ("c", much)].map(|(name, texts)| input(&folder, name, texts));
+    let [old, grown, far] = ["old", "grown", "far"].map(|name| folder.path(name));
+    let made = terms(&[], &[&first], &WORDS, &old).json();
+    let added = terms(&["add"], &[&old, &little], &WORDS, &grown).json();
+    assert_eq!(added["id"], made["id"]);
+    assert_eq!(
+        (&added["read"], &added["documents"]),
+        (&40.into(), &1040.into())
+    );
+    assert_eq!(added["drift"]["renewed"], false);
+    assert!(added["drift"]["bits"].as_f64().unwrap() > 0.01, "{added}");
+    // Old and new fingerprints are compared, and those of the old documents are the same.
+    let [a, b] = ["a.lkfp", "b.lkfp"].map(|name| folder.path(name));
+    fingerprints(&first, &old, &a).says(&["1,000"]);
+    fingerprints(&first, &grown, &b).says(&["1,000"]);
+    assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
+    let mut join = lookalike("join");
+    let pairs = join.arg(&a).arg(&b).args(["--distance", "0"]).succeed();
+    assert!(pairs.lines().len() >= 1000);
+    // The table takes new weights when those in use are too far off, and what was made before is refused.
+    let followed = terms(&["add"], &[&grown, &much], &WORDS, &far).json();
+    assert_eq!(followed["documents"], 4040);
+    assert_eq!(followed["drift"]["renewed"], true);
+    assert_ne!(followed["id"], made["id"]);
+    fingerprints(&little, &far, &b).says(&["40"]);
+    let mut join = lookalike("join");
+    join.arg(&a).arg(&b).fail(1).says(&["scheme"]);
+    // A wider tolerance keeps them, in the place of the old file.
+    let kept = terms(
+        &["add", "--tolerance", "20"],
+        &[&grown, &much],
+        &WORDS,
+        &grown,
+    )
+    .json();
+    assert_eq!(
+        (&kept["id"], &kept["documents"]),
+        (&made["id"], &4040.into())
+    );
+    fingerprints(&first, &grown, &b).says(&["1,000"]);
+    assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
+}
+
+#[test]
+fn tables_of_parts_make_the_table_of_the_whole() {
+    let folder = Folder::new();
+    let all = texts(9, 600);
+    let flags = [WORDS[0], WORDS[1], "--singles"];
+    let whole = folder.path("whole");
+    let told = terms(&[], &[&input(&folder, "d", &all)], &flags, &whole).json();
+    let parts: Vec<PathBuf> = all
+        .chunks(200)
+        .enumerate()
+        .map(|(at, texts)| {
+            let path = folder.path(format!("part{at}"));
+            terms(
+                &[],
+                &[&input(&folder, &format!("p{at}"), texts)],
+                &flags,
+                &path,
+            )
+            .json();
+            path
+        })
+        .collect();
+    let [a, b, c] = [&parts[0], &parts[1], &parts[2]];
+    let merged = folder.path("merged");
+    for order in [[a, b, c], [c, a, b]] {
+        let done = terms(&["merge"], &order.map(PathBuf::as_path), &[], &merged).json();
+        assert_eq!(
+            (&done["id"], &done["documents"]),
+            (&told["id"], &600.into())
+        );
+        assert_eq!(
+            std::fs::read(&merged).unwrap(),
+            std::fs::read(&whole).unwrap()
+        );
+    }
+    let grown = folder.path("grown");
+    let more = folder.path("p1.jsonl");
+    let words = ["add", "--tolerance", "0"];
+    terms(
+        &words,
+        &[a, &more, &folder.path("p2.jsonl")],
+        &WORDS,
+        &grown,
+    )
+    .json();
+    assert_eq!(
+        std::fs::read(&grown).unwrap(),
+        std::fs::read(&whole).unwrap()
+    );
+    // Weights of the first table, counts of both.
+    let kept = terms(&["merge", "--tolerance", "64"], &[a, b], &[], &merged).json();
+    let first = terms(&["merge", "--tolerance", "64"], &[a, a], &[], &grown).json();
+    assert_eq!(
+        (&kept["id"], &kept["documents"]),
+        (&first["id"], &400.into())
+    );
+}
+
+#[test]
+fn old_documents_fade() {
+    let folder = Folder::new();
+    let (old, new) = (folder.path("old"), folder.path("new"));
+    terms(&[], &[&input(&folder, "d", &texts(10, 500))], &WORDS, &old).json();
+    let faded = terms(&["decay", "--factor", "0.9"], &[&old], &[], &new).json();
+    assert_eq!(faded["documents"], 450);
+    assert_eq!(faded["drift"]["renewed"], false, "{faded}");
+    let half = ["decay", "--factor", "0.5", "--tolerance", "0"];
+    let again = terms(&half, &[&new], &[], &new).json();
+    assert_eq!(
+        (&again["documents"], &again["drift"]["renewed"]),
+        (&225.into(), &true.into())
+    );
+    assert!(again["terms"].as_u64() < faded["terms"].as_u64());
+}
+
+#[test]
+fn tables_that_do_not_go_together_are_refused() {
+    let folder = Folder::new();
+    let documents = input(&folder, "d", &texts(11, 20));
+    let [words, pairs, out] = ["words", "pairs", "out"].map(|name| folder.path(name));
+    terms(&[], &[&documents], &WORDS, &words).json();
+    terms(&[], &[&documents], &["--shingle", "words:2"], &pairs).json();
+    let refused = |words: &[&str], paths: &[&Path], flags: &[&str], status: u8, says: &[&str]| {
+        let finished = terms(words, paths, flags, &out);
+        assert_eq!(finished.status, Some(status.into()), "{}", finished.err);
+        finished.says(says);
+        assert!(!out.exists());
+    };
+    let other = ["shingle (words:1 and words:2)", "counts other features"];
+    refused(&["merge"], &[&words, &pairs], &[], 1, &other);
+    refused(
+        &["add"],
+        &[&words, &documents],
+        &["--shingle", "words:2"],
+        1,
+        &other,
+    );
+    refused(&["merge"], &[&words], &[], 2, &["TABLE"]);
+    refused(
+        &["merge"],
+        &[&words, &documents],
+        &[],
+        1,
+        &["no table of terms", "d.jsonl"],
+    );
+    refused(
+        &["decay", "--factor", "1"],
+        &[&words],
+        &[],
+        2,
+        &["above 0 and below 1"],
+    );
+    refused(&["decay"], &[&words], &[], 2, &["--factor"]);
+    refused(
+        &["add", "--tolerance", "65"],
+        &[&words, &documents],
+        &WORDS,
+        2,
+        &["from 0 to 64"],
+    );
+    refused(
+        &["merge", "--memory", "1K"],
+        &[&words, &words],
+        &[],
+        1,
+        &["table of terms", "--memory"],
+    );
+    refused(
+        &["decay", "--factor", "0.5"],
+        &[&folder.path("none")],
+        &[],
+        1,
+        &["none"],
+    );
+}

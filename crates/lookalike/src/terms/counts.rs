@@ -1,0 +1,168 @@
+//! Counting the documents of features, in batches that are sorted and merged.
+
+use super::Terms;
+use crate::scheme::{Scheme, SchemeMismatch};
+
+/// Features that are collected before they are sorted and added to the counts.
+const BATCH: usize = 1 << 22;
+
+/// Counts in how many documents each feature occurs.
+///
+/// Memory: 16 bytes for each distinct feature, and twice that while a batch is merged, besides
+/// 32 MB for the batch. Time: a sort of all features and a merge a batch. The order of the
+/// documents changes nothing.
+///
+/// ```
+/// use lookalike::{Scheme, TermCounts};
+/// let mut counts = TermCounts::new(&Scheme::default());
+/// counts.add(&[1, 2, 3]);
+/// counts.add(&[2, 3, 4]);
+/// let terms = counts.terms();
+/// assert_eq!((terms.documents(), terms.len(), terms.count(2), terms.count(9)), (2, 2, 2, 1));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TermCounts {
+    pub(super) scheme: Scheme,
+    pub(super) documents: u64,
+    /// Features of all documents, each as often as documents have it.
+    pub(super) occurrences: u64,
+    /// True if features of one document are kept as well.
+    pub(super) singles: bool,
+    batch: Vec<u64>,
+    /// Features, ascending, with the number of their documents.
+    pub(super) counts: Vec<(u64, u32)>,
+}
+
+impl TermCounts {
+    /// Counts of no documents, for the features of `scheme`, whose weight and sketch do not matter.
+    #[must_use]
+    pub fn new(scheme: &Scheme) -> Self {
+        Self {
+            scheme: scheme.counted(),
+            documents: 0,
+            occurrences: 0,
+            singles: false,
+            batch: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
+
+    /// Keeps features of one document too, in files and in tables that are merged. Without them a
+    /// feature that one document of each of two tables has counts once, and with them twice.
+    #[must_use]
+    pub fn with_singles(self) -> Self {
+        Self {
+            singles: true,
+            ..self
+        }
+    }
+
+    /// Counts one document: its distinct features. One without features counts too.
+    pub fn add(&mut self, set: &[u64]) {
+        self.documents += 1;
+        self.occurrences += set.len() as u64;
+        self.batch.extend_from_slice(set);
+        if self.batch.len() >= BATCH {
+            self.merge_batch();
+        }
+    }
+
+    /// Adds the counts of other documents. Linear time. Features of one document stay kept if both
+    /// sides keep them.
+    ///
+    /// # Errors
+    /// [`SchemeMismatch`] when the other counts are of other features.
+    pub fn merge(&mut self, mut other: Self) -> Result<(), SchemeMismatch> {
+        self.scheme.ensure_same(&other.scheme)?;
+        self.merge_batch();
+        other.merge_batch();
+        self.counts = merged(&self.counts, other.counts.into_iter());
+        self.documents = self.documents.saturating_add(other.documents);
+        self.occurrences = self.occurrences.saturating_add(other.occurrences);
+        self.singles &= other.singles;
+        Ok(())
+    }
+
+    /// Multiplies all counts by `factor`, above 0 and at most 1, and rounds them to the nearest
+    /// integer; what falls to zero is dropped. Documents that are added later count in full, so old
+    /// ones fade.
+    pub fn decay(&mut self, factor: f64) {
+        let scaled = |count: u64| (count as f64 * factor).round() as u64;
+        self.merge_batch();
+        self.documents = scaled(self.documents);
+        self.occurrences = scaled(self.occurrences);
+        for entry in &mut self.counts {
+            entry.1 = scaled(entry.1.into()) as u32;
+        }
+        self.counts.retain(|entry| entry.1 > 0);
+    }
+
+    /// The scheme whose features are counted, without weight and sketch.
+    #[must_use]
+    pub fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    /// Documents that were counted.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// True if features of one document are kept.
+    #[must_use]
+    pub fn keeps_singles(&self) -> bool {
+        self.singles
+    }
+
+    /// Bytes in use for the counts.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        ((self.counts.capacity() * 16) + self.batch.capacity() * 8) as u64
+    }
+
+    /// The table of these counts.
+    #[must_use]
+    pub fn terms(&mut self) -> Terms {
+        self.merge_batch();
+        let frequent = || self.counts.iter().filter(|count| count.1 > 1);
+        let features = frequent().map(|count| count.0).collect();
+        let counts = frequent().map(|count| count.1).collect();
+        Terms::new(self.scheme, self.documents, features, counts)
+    }
+
+    /// Counts everything that was added, and forgets features of one document unless they are kept.
+    pub(super) fn settle(&mut self) {
+        self.merge_batch();
+        if !self.singles {
+            self.counts.retain(|entry| entry.1 > 1);
+        }
+    }
+
+    fn merge_batch(&mut self) {
+        self.batch.sort_unstable();
+        let new = self
+            .batch
+            .chunk_by(|a, b| a == b)
+            .map(|equal| (equal[0], u32::try_from(equal.len()).unwrap_or(u32::MAX)));
+        self.counts = merged(&self.counts, new);
+        self.batch.clear();
+    }
+}
+
+/// Two ascending lists of counts as one.
+fn merged(old: &[(u64, u32)], new: impl Iterator<Item = (u64, u32)>) -> Vec<(u64, u32)> {
+    let mut all = Vec::with_capacity(old.len());
+    let mut old = old.iter().copied().peekable();
+    for (feature, count) in new {
+        while let Some(before) = old.next_if(|entry| entry.0 < feature) {
+            all.push(before);
+        }
+        let before = old
+            .next_if(|entry| entry.0 == feature)
+            .map_or(0, |entry| entry.1);
+        all.push((feature, before.saturating_add(count)));
+    }
+    all.extend(old);
+    all
+}

@@ -1,0 +1,132 @@
+//! Tables that follow a collection: counts go on, weights stay until they have moved by a tolerance.
+
+use super::{TermCounts, Terms, idf};
+use crate::scheme::SchemeMismatch;
+
+/// Bits of the fingerprints by which drift is told.
+const BITS: f64 = 64.0;
+
+/// A table of terms and the counts that go on behind it.
+///
+/// A scheme names the table, and the table does not change with each document: the counts do. So
+/// fingerprints of a collection that grew a little are of one scheme, and comparable. When the
+/// weights of the counts are too far from those in use, [`GrowingTerms::follow`] takes them over,
+/// and the table has a new id.
+///
+/// ```
+/// use lookalike::{GrowingTerms, Scheme, TermCounts};
+/// let mut counts = TermCounts::new(&Scheme::default());
+/// (0..1000).for_each(|document| counts.add(&[document % 7, 100 + document % 50, 1000 + document]));
+/// let mut table = GrowingTerms::new(counts);
+/// let id = table.terms().id();
+/// table.count(&[1, 2, 3]);
+/// assert!(!table.follow(1.0).renewed && table.terms().id() == id);
+/// assert!(table.follow(0.0).renewed && table.terms().documents() == 1001);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrowingTerms {
+    pub(super) terms: Terms,
+    pub(super) counts: TermCounts,
+}
+
+/// What [`GrowingTerms::follow`] found and did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TermsDrift {
+    /// Bits of a 64-bit fingerprint that the weights of the counts would change: an upper estimate of the average over the
+    /// collection, under the weight `idf`.
+    pub bits: f64,
+    /// True if the table has taken the weights of the counts over, and with them a new id.
+    pub renewed: bool,
+}
+
+impl GrowingTerms {
+    /// A table of these counts.
+    #[must_use]
+    pub fn new(mut counts: TermCounts) -> Self {
+        let terms = counts.terms();
+        counts.settle();
+        Self { terms, counts }
+    }
+
+    /// The table that schemes name.
+    #[must_use]
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The counts.
+    #[must_use]
+    pub fn counts(&self) -> &TermCounts {
+        &self.counts
+    }
+
+    /// The table and the counts.
+    #[must_use]
+    pub fn into_parts(self) -> (Terms, TermCounts) {
+        (self.terms, self.counts)
+    }
+
+    /// Counts one document: its distinct features.
+    pub fn count(&mut self, set: &[u64]) {
+        self.counts.add(set);
+    }
+
+    /// Adds the counts of other documents.
+    ///
+    /// # Errors
+    /// [`SchemeMismatch`] when the other counts are of other features.
+    pub fn merge(&mut self, other: TermCounts) -> Result<(), SchemeMismatch> {
+        self.counts.merge(other)
+    }
+
+    /// Lets the documents so far count less: see [`TermCounts::decay`].
+    pub fn decay(&mut self, factor: f64) {
+        self.counts.decay(factor);
+    }
+
+    /// Takes over the weights of the counts if they are `tolerance` bits or more from those in use;
+    /// with 0 always.
+    pub fn follow(&mut self, tolerance: f64) -> TermsDrift {
+        self.counts.settle();
+        let bits = self.drift();
+        let renewed = bits >= tolerance;
+        if renewed {
+            self.terms = self.counts.terms();
+        }
+        TermsDrift { bits, renewed }
+    }
+
+    /// The drift in bits, by the angle between the two vectors of weights.
+    ///
+    /// A bit of a simhash is the side of a random plane on which the vector of weights lies. Two
+    /// vectors at an angle θ are on different sides with probability θ / π (Charikar, STOC 2002).
+    /// The vectors are those of the whole collection: each feature as often as documents have it.
+    /// Since the angle is a concave function of the difference, documents move no more than that on average.
+    fn drift(&self) -> f64 {
+        let counts = &self.counts;
+        let (mut dot, mut old_square, mut new_square) = (0.0, 0.0, 0.0);
+        let mut add = |often: u64, old: u32, new: u32| {
+            let (often, old, new) = (often as f64, f64::from(old), f64::from(new));
+            dot += often * old * new;
+            old_square += often * old * old;
+            new_square += often * new * new;
+        };
+        let mut others = counts.occurrences;
+        for &(feature, count) in &counts.counts {
+            others = others.saturating_sub(count.into());
+            let new = idf(counts.documents, count);
+            add(count.into(), self.terms.idf(feature), new);
+        }
+        let unlisted = |documents| idf(documents, 1);
+        add(
+            others,
+            unlisted(self.terms.documents()),
+            unlisted(counts.documents),
+        );
+        let norms = (old_square * new_square).sqrt();
+        if norms == 0.0 {
+            return 0.0;
+        }
+        BITS * (dot / norms).min(1.0).acos() / std::f64::consts::PI
+    }
+}
