@@ -1,6 +1,7 @@
 //! `lookalike evaluate`: which scheme to trust, with evidence from the user's own data.
 
 mod audit;
+mod given;
 mod label;
 mod labels;
 mod sample;
@@ -10,12 +11,16 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use clap::Subcommand;
+use lookalike::{FeatureExtractor, Scheme, TermCounts};
 use lookalike_batch::{
     BatchError, DocumentUse, FieldTally, JobObserver, JobStage, SkippedRow, SkippedRows,
     ensure_documents_fit,
 };
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
-use lookalike_eval::{DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate};
+use lookalike_eval::sweep::DocumentSketcher;
+use lookalike_eval::{
+    DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate, SketchedSet,
+};
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::caller;
@@ -221,22 +226,67 @@ impl<'a> EvaluationInput<'a> {
             }
         })?;
         if bytes > limit {
-            return Err(Failure::Failed(format!(
-                "the documents have {} and --memory allows {}: give a part of them, or use `evaluate audit`, which \
-                 holds a sample only",
-                crate::size::show(bytes),
-                crate::size::show(limit)
-            )));
+            return Err(too_large("documents", bytes, limit));
         }
-        DocumentSet::of(documents).map_err(|error| {
-            let remedy = match error {
-                DocumentSetError::RepeatedId { .. } => {
-                    ": give them different ids, or name another field with --id"
-                }
-                _ => "",
-            };
-            Failure::Failed(format!("{error}{remedy}"))
-        })
+        DocumentSet::of(documents).map_err(|error| unusable_documents(&error))
+    }
+
+    /// The sketches of all documents that have different texts, and no texts: the input is read once, or twice where the scheme needs a
+    /// table of terms.
+    fn sketches(&self, scheme: &Scheme) -> Result<SketchedSet, Failure> {
+        let limit = self.run.limits().memory;
+        let mut counts = None;
+        if scheme.needs_terms() {
+            let counted = scheme.counted();
+            let mut extractor = FeatureExtractor::new(&counted);
+            let mut all = TermCounts::new(&counted);
+            self.visit(|record| all.add(extractor.feature_set(&record.text)))?;
+            counts = Some(all);
+        }
+        let mut sketcher = DocumentSketcher::new(scheme, counts);
+        let (mut documents, mut bytes) = (Vec::new(), 0_u64);
+        self.visit(|record| {
+            let document = sketcher.sketch(&document(record));
+            bytes += document.bytes();
+            if bytes <= limit {
+                documents.push(document);
+            }
+        })?;
+        if bytes > limit {
+            return Err(too_large("sketches", bytes, limit));
+        }
+        SketchedSet::of(documents).map_err(|error| unusable_documents(&error))
+    }
+}
+
+fn too_large(what: &str, bytes: u64, limit: u64) -> Failure {
+    Failure::Failed(format!(
+        "the {what} have {} and --memory allows {}: give a part of them, or use `evaluate audit`, which holds a \
+         sample only",
+        crate::size::show(bytes),
+        crate::size::show(limit)
+    ))
+}
+
+/// Documents that cannot be evaluated, with the remedy.
+fn unusable_documents(error: &DocumentSetError) -> Failure {
+    let remedy = match error {
+        DocumentSetError::RepeatedId { .. } => {
+            ": give them different ids, or name another field with --id"
+        }
+        _ => "",
+    };
+    Failure::Failed(format!("{error}{remedy}"))
+}
+
+/// A line about exact copies, if there are any.
+fn told_copies(copies: u64) -> String {
+    match copies {
+        0 => String::new(),
+        _ => format!(
+            "copies      {} with the text of another, set aside\n",
+            console::counted(copies, "document")
+        ),
     }
 }
 

@@ -81,6 +81,15 @@ const READING: [&str; 13] = [
     "boilerplate",
 ];
 
+/// The rest of those.
+const READING_FILES: [&str; 5] = [
+    "delimiter",
+    "no_header",
+    "folding",
+    "pdf_limit",
+    "follow_links",
+];
+
 /// True if an option stands on the command line.
 fn is_given(read: &ArgMatches, id: &str) -> bool {
     let is_known = read.try_contains_id(id).is_ok();
@@ -194,15 +203,8 @@ fn of_copies(read: &ArgMatches) -> Result<(), Failure> {
 
 /// Refuses what says how texts are read and compared where none are.
 fn of_verification(read: &ArgMatches) -> Result<(), Failure> {
-    const MORE: [&str; 6] = [
-        "delimiter",
-        "no_header",
-        "folding",
-        "pdf_limit",
-        "follow_links",
-        "threshold",
-    ];
-    let mut ids = FEATURES.iter().chain(&READING).chain(&MORE);
+    let texts = FEATURES.iter().chain(&READING).chain(&READING_FILES);
+    let mut ids = texts.chain(&["threshold"]);
     match ids.find(|id| !is_given(read, "verify") && is_given(read, id)) {
         Some(id) => refused(id, "it is for the texts that --verify names"),
         None => Ok(()),
@@ -274,6 +276,15 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
 fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
     let fingerprints = |sketch: &Sketch| sketch.fingerprint_bits() > 0;
     let has_labels = is_given(read, "labels");
+    if matches!(value(read, "fingerprints"), Some(true)) {
+        let mut ids = FEATURES
+            .iter()
+            .chain(&READING)
+            .chain(&["sketch", "measure"]);
+        if let Some(id) = ids.find(|id| is_given(read, id)) {
+            return refused(id, "--fingerprints takes fingerprints as they are");
+        }
+    }
     match what {
         "sample" | "labels" => {
             let weighs = value(read, "sketch").is_some_and(fingerprints);

@@ -31,6 +31,10 @@ pub struct ScoreCurve {
     pub true_pairs: u64,
     /// The points at the cuts that were asked for.
     pub points: Vec<CurvePoint>,
+    /// Of sketches that count hashes: the pairs that agree in exactly so many, beside those of [`Self::points`] that agree in at
+    /// least so many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exactly: Vec<CurvePoint>,
     /// The point of the largest F1 among all possible cuts; none where nothing was found.
     pub best: Option<CurvePoint>,
     /// Mean of the precision at each true pair in the order of scores, ties taken together.
@@ -48,19 +52,7 @@ impl ScoreCurve {
         name: impl Fn(f64) -> String,
     ) -> Self {
         scores.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        let point = |cut: f64, (found, correct): (u64, u64)| {
-            let precision = ShareEstimate::of(correct, found);
-            let recall = ShareEstimate::of(correct, true_pairs);
-            CurvePoint {
-                cut,
-                parameter: name(cut),
-                found,
-                correct,
-                f1: f1(precision.value, recall.value),
-                precision,
-                recall,
-            }
-        };
+        let point = |cut: f64, counts| CurvePoint::new(cut, name(cut), counts, true_pairs);
         let (mut best, mut area, mut sums) = (None::<CurvePoint>, 0.0, (0, 0));
         let mut groups = scores.chunk_by(|a, b| a.0 == b.0).peekable();
         while let Some(equal) = groups.next() {
@@ -81,8 +73,39 @@ impl ScoreCurve {
         Self {
             true_pairs,
             points: cuts.iter().map(|&cut| point(cut, at(cut))).collect(),
+            exactly: Vec::new(),
             best,
             average_precision: area / true_pairs.max(1) as f64,
+        }
+    }
+
+    /// The curve with points for scores of exactly a cut. The cuts must be all scores that there are, descending.
+    #[must_use]
+    pub fn with_exact_points(mut self, name: impl Fn(f64) -> String) -> Self {
+        let mut above = (0, 0);
+        let exact = |point: &CurvePoint| {
+            let counts = (point.found - above.0, point.correct - above.1);
+            above = (point.found, point.correct);
+            CurvePoint::new(point.cut, name(point.cut), counts, self.true_pairs)
+        };
+        self.exactly = self.points.iter().map(exact).collect();
+        self
+    }
+}
+
+impl CurvePoint {
+    /// A point with so many pairs, and correct ones among them.
+    fn new(cut: f64, parameter: String, (found, correct): (u64, u64), true_pairs: u64) -> Self {
+        let precision = ShareEstimate::of(correct, found);
+        let recall = ShareEstimate::of(correct, true_pairs);
+        Self {
+            cut,
+            parameter,
+            found,
+            correct,
+            f1: f1(precision.value, recall.value),
+            precision,
+            recall,
         }
     }
 }
@@ -102,5 +125,32 @@ mod tests {
         let best = curve.best.unwrap();
         assert_eq!((best.cut, best.found), (0.1, 4));
         assert!((best.f1 - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn exact_counts_by_hand() {
+        let scores = vec![
+            (3.0, true),
+            (2.0, false),
+            (2.0, true),
+            (1.0, false),
+            (1.0, false),
+        ];
+        let curve = ScoreCurve::new(scores, 4, &[3.0, 2.0, 1.0], |cut| format!("agree >= {cut}"));
+        let curve = curve.with_exact_points(|cut| format!("agree = {cut}"));
+        let rows = |points: &[CurvePoint]| -> Vec<_> {
+            let row = |p: &CurvePoint| (p.parameter.clone(), p.found, p.correct, p.recall.value);
+            points.iter().map(row).collect()
+        };
+        let row = |name: &str, found, correct, recall| (name.to_owned(), found, correct, recall);
+        assert_eq!(
+            rows(&curve.exactly),
+            [
+                row("agree = 3", 1, 1, 0.25),
+                row("agree = 2", 2, 1, 0.25),
+                row("agree = 1", 2, 0, 0.0)
+            ]
+        );
+        assert_eq!(rows(&curve.points)[2], row("agree >= 1", 5, 2, 0.5));
     }
 }

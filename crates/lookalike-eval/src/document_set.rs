@@ -1,6 +1,8 @@
 //! The documents that are evaluated, in the order of their ids.
 
-use lookalike::DocumentFields;
+use hashbrown::HashSet;
+use lookalike::hash::xxh3_64;
+use lookalike::{DocumentFields, SketchValue};
 use thiserror::Error;
 
 /// One document, with all that a scheme or a rule may look at.
@@ -20,6 +22,32 @@ impl EvaluatedDocument {
     /// Returns the memory that it takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
+        let texts = self.texts().map(|text| text.len() as u64);
+        // Each text is a string of its own.
+        let own = size_of::<Self>() as u64 + 64 + self.id.len() as u64;
+        own + texts.sum::<u64>()
+    }
+
+    /// A hash of text and fields, by which exact copies are known: XXH3-64 of all texts with their lengths, under two seeds.
+    #[must_use]
+    pub fn text_hash(&self) -> u128 {
+        let half = |seed| {
+            let mix = |hash: u64, text: &String| {
+                let own = xxh3_64(text.as_bytes(), seed);
+                xxh3_64(
+                    &[hash, own, text.len() as u64]
+                        .map(u64::to_le_bytes)
+                        .concat(),
+                    seed,
+                )
+            };
+            self.texts().fold(seed, mix)
+        };
+        u128::from(half(0)) << 64 | u128::from(half(1))
+    }
+
+    /// The text, and those of the fields.
+    fn texts(&self) -> impl Iterator<Item = &String> {
         let DocumentFields {
             anchors,
             in_links,
@@ -28,11 +56,8 @@ impl EvaluatedDocument {
         let anchors = anchors
             .iter()
             .flat_map(|anchor| [&anchor.text, &anchor.before, &anchor.after]);
-        let texts = [&self.id, &self.text].into_iter().chain(anchors);
-        let texts = texts.chain(in_links).chain(out_links);
-        // Each text is a string of its own.
-        let own = size_of::<Self>() as u64 + 64;
-        own + texts.map(|text| text.len() as u64).sum::<u64>()
+        let texts = [&self.text].into_iter().chain(anchors);
+        texts.chain(in_links).chain(out_links)
     }
 }
 
@@ -80,14 +105,7 @@ impl DocumentSet {
     /// [`DocumentSetError`] for repeated ids and for fewer than two documents.
     pub fn of(mut documents: Vec<EvaluatedDocument>) -> Result<Self, DocumentSetError> {
         documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        if let Some([same, _]) = documents.array_windows().find(|[a, b]| a.id == b.id) {
-            let id = same.id.clone();
-            return Err(DocumentSetError::RepeatedId { id });
-        }
-        if documents.len() < 2 {
-            let found = documents.len();
-            return Err(DocumentSetError::TooFew { found });
-        }
+        ensure_pairs(documents.iter().map(|document| &*document.id))?;
         Ok(Self { documents })
     }
 
@@ -133,5 +151,98 @@ impl DocumentSet {
             .documents
             .binary_search_by(|document| (*document.id).cmp(id));
         found.ok().map(|position| position as u32)
+    }
+}
+
+/// Refuses ids, ascending, that repeat or are less than two.
+fn ensure_pairs<'a>(ids: impl Iterator<Item = &'a str>) -> Result<(), DocumentSetError> {
+    let (mut found, mut last) = (0, None);
+    for id in ids {
+        if last == Some(id) {
+            let id = id.to_owned();
+            return Err(DocumentSetError::RepeatedId { id });
+        }
+        (found, last) = (found + 1, Some(id));
+    }
+    match found {
+        ..2 => Err(DocumentSetError::TooFew { found }),
+        _ => Ok(()),
+    }
+}
+
+/// A document without its text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SketchedDocument {
+    /// Its id.
+    pub id: String,
+    /// [`EvaluatedDocument::text_hash`], where the text is known.
+    pub text: Option<u128>,
+    /// Its sketch; none where it has no features.
+    pub sketch: Option<SketchValue>,
+}
+
+impl SketchedDocument {
+    /// Returns the memory that it takes, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let sketch = match &self.sketch {
+            Some(SketchValue::Set(set)) => size_of_val(&**set),
+            Some(SketchValue::Signature(places)) => size_of_val(&**places),
+            Some(SketchValue::Hashes(hashes)) => size_of_val(&**hashes),
+            Some(SketchValue::Bits(..)) | None => 0,
+        };
+        // The id and the sketch are boxes of their own.
+        (size_of::<Self>() + self.id.len() + sketch + 32) as u64
+    }
+}
+
+/// Ids and sketches of documents, ascending by id: all that pairs are drawn by.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SketchedSet {
+    ids: Vec<String>,
+    sketches: Vec<Option<SketchValue>>,
+    copies: u64,
+}
+
+impl SketchedSet {
+    /// The set of these documents. Of those with one text, that of the least id stays.
+    ///
+    /// # Errors
+    /// [`DocumentSetError`] for repeated ids and for fewer than two documents or texts.
+    pub fn of(mut documents: Vec<SketchedDocument>) -> Result<Self, DocumentSetError> {
+        documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        ensure_pairs(documents.iter().map(|document| &*document.id))?;
+        let (mut texts, before) = (HashSet::new(), documents.len());
+        documents.retain(|document| document.text.is_none_or(|text| texts.insert(text)));
+        let copies = (before - documents.len()) as u64;
+        if documents.len() < 2 {
+            let found = documents.len();
+            return Err(DocumentSetError::TooFew { found });
+        }
+        let rows = documents.into_iter();
+        let (ids, sketches) = rows.map(|document| (document.id, document.sketch)).unzip();
+        Ok(Self {
+            ids,
+            sketches,
+            copies,
+        })
+    }
+
+    /// The ids, ascending.
+    #[must_use]
+    pub fn ids(&self) -> &[String] {
+        &self.ids
+    }
+
+    /// The sketches, in the same order.
+    #[must_use]
+    pub fn sketches(&self) -> &[Option<SketchValue>] {
+        &self.sketches
+    }
+
+    /// Documents that were set aside, for another one has their text.
+    #[must_use]
+    pub fn copies(&self) -> u64 {
+        self.copies
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! The evaluation uses the sketches of jobs, so that it measures what runs. The path of the data:
 //!
-//! 1. documents become a [`DocumentSet`], ordered by id ([`document_set`]);
+//! 1. documents become a [`DocumentSet`], ordered by id, or a [`SketchedSet`] without texts ([`document_set`]);
 //! 2. the truth is a [`LabelSet`] ([`label`]) or the exact resemblance ([`mod@score`]);
 //! 3. each setting scores pairs ([`mod@score`]); every cut through the scores is a [`CurvePoint`] with
 //!    precision, recall and their confidence limits ([`curve`], [`interval`]);
 //! 4. [`sweep`](sweep()) does that for many settings and recommends some; [`RecallAudit`] estimates on a sample what
 //!    one method would miss; [`cluster`] compares clusters; [`text_dedup_benchmark`] counts by published rules;
 //!    [`conjunctive_rule`] finds the two settings that agree best with labels together;
-//! 5. [`mod@stratified_sample`] draws pairs for people to judge, equally from each band of similarity, and
+//! 5. [`stratified_sample`] draws pairs for people to judge, equally from each band of similarity, and
 //!    [`stratified_labels`] weighs their labels again;
 //! 6. [`page`] shows a sweep as one self-contained page.
 //!
@@ -35,13 +35,15 @@ pub mod text_dedup_benchmark;
 pub use audit::{AuditReport, DocumentSampler, RecallAudit, SampleTooLarge};
 pub use conjunctive_rule::{ConjunctiveRule, JudgedScores, conjunctive_rules};
 pub use curve::{CurvePoint, ScoreCurve};
-pub use document_set::{DocumentSet, DocumentSetError, EvaluatedDocument};
+pub use document_set::{
+    DocumentSet, DocumentSetError, EvaluatedDocument, SketchedDocument, SketchedSet,
+};
 pub use interval::ShareEstimate;
 pub use label::{LabelError, LabelSet, PairLabel};
 pub use nested::ExpectedAccuracy;
-pub use score::{ScoredPair, SetMeasure, score, scored_pairs};
+pub use score::{ScoredPair, SetMeasure, each_scored_pair, score, scored_pairs};
 pub use stratified_labels::StratifiedLabels;
-pub use stratified_sample::{DrawnPair, PairStratum, StratifiedSample, stratified_sample};
+pub use stratified_sample::{DrawnPair, PairStratum, StratifiedSample, StratifiedSampler};
 pub use sweep::{
     AccuracyTarget, GroundTruth, Recommendation, SweepResult, SweepRow, SweepSetting, sweep,
 };

@@ -5,7 +5,7 @@ use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
 use crate::plot;
-use crate::sweep::{AccuracyTarget, SweepResult, SweepRow};
+use crate::sweep::{AccuracyTarget, SweepResult};
 
 const TEMPLATE: &str = include_str!("page/template.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -19,13 +19,6 @@ pub struct PageHead {
     pub truth: String,
     /// The target.
     pub target: AccuracyTarget,
-}
-
-#[derive(Serialize)]
-struct RowView<'a> {
-    row: &'a SweepRow,
-    /// Pairs that agree in exactly so many hashes, and the share of true ones (Vassilvitskii 2007).
-    exactly: Vec<(u64, u64, f64)>,
 }
 
 /// The page.
@@ -53,20 +46,11 @@ pub fn render(sweep: &SweepResult, head: &PageHead) -> Result<String, minijinja:
             Value::from_safe_string(plot::precision_and_recall(&row.curve, name, &labels))
         })
         .collect();
-    let rows: Vec<RowView<'_>> = sweep
-        .rows
-        .iter()
-        .map(|row| RowView {
-            row,
-            exactly: exactly(row),
-        })
-        .collect();
     environment.get_template("page")?.render(context! {
         style => Value::from_safe_string(STYLE.to_owned()),
         settings => sweep.rows.len(),
         head => Value::from(Serde(head)),
         sweep => Value::from(Serde(sweep)),
-        rows => Value::from(Serde(rows)),
         plots => plots,
         recommendations => Value::from(Serde(sweep.recommendations(head.target))),
         best => Value::from(Serde(sweep.best(head.target))),
@@ -89,26 +73,4 @@ fn axis_name(parameter: &str) -> &'static str {
 /// The number in a cut's words.
 fn number_of(parameter: &str) -> String {
     parameter.rsplit(' ').next().unwrap_or_default().to_owned()
-}
-
-/// The table of Vassilvitskii 2007, for sketches that are hashes: agreeing hashes, pairs, precision.
-#[must_use]
-pub fn exactly(row: &SweepRow) -> Vec<(u64, u64, f64)> {
-    if !row.sketch.starts_with("super-shingle") {
-        return Vec::new();
-    }
-    let mut before = (0, 0);
-    row.curve
-        .points
-        .iter()
-        .map(|point| {
-            let (found, correct) = (point.found - before.0, point.correct - before.1);
-            before = (point.found, point.correct);
-            (
-                point.cut as u64,
-                found,
-                correct as f64 / found.max(1) as f64,
-            )
-        })
-        .collect()
 }

@@ -11,7 +11,6 @@ use lookalike::hash::{avalanche, xxh3_64};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::document_set::DocumentSet;
 use crate::score::ScoredPair;
 
 /// Scores from `low` on and below `high`.
@@ -172,70 +171,85 @@ pub struct StratifiedSample {
 }
 
 /// Draws `each` pairs of every band, or all where a band has fewer: those whose ids have the
-/// smallest hashes under the seed, so that the result does not depend on any order. Pairs outside
-/// all bands do not count. Memory: the pairs drawn.
-#[must_use]
-pub fn stratified_sample(
-    collection: &DocumentSet,
-    scored: impl Iterator<Item = ScoredPair>,
-    bands: &[ScoreBand],
+/// smallest hashes under a seed, so that the result does not depend on any order. Pairs outside
+/// all bands do not count. Memory: the pairs drawn, and 8 bytes a document.
+#[derive(Debug)]
+pub struct StratifiedSampler<'a> {
+    ids: &'a [String],
+    hashes: Vec<u64>,
+    bands: &'a [ScoreBand],
     each: usize,
-    seed: u64,
-) -> StratifiedSample {
-    let hashes: Vec<u64> = (0..collection.len() as u32)
-        .map(|at| xxh3_64(collection.id(at).as_bytes(), seed))
-        .collect();
-    let mut heaps: Vec<BinaryHeap<(u64, u32, u32, u64)>> = vec![BinaryHeap::new(); bands.len()];
-    let mut counts = vec![0_u64; bands.len()];
-    for pair in scored {
+    /// Of each band the pairs drawn so far: hash, positions, bits of the score.
+    heaps: Vec<BinaryHeap<(u64, u32, u32, u64)>>,
+    counts: Vec<u64>,
+}
+
+impl<'a> StratifiedSampler<'a> {
+    /// A sampler of pairs of the documents with these ids.
+    #[must_use]
+    pub fn new(ids: &'a [String], bands: &'a [ScoreBand], each: usize, seed: u64) -> Self {
+        let hashes = ids.iter().map(|id| xxh3_64(id.as_bytes(), seed)).collect();
+        Self {
+            ids,
+            hashes,
+            bands,
+            each,
+            heaps: vec![BinaryHeap::new(); bands.len()],
+            counts: vec![0; bands.len()],
+        }
+    }
+
+    /// Looks at one pair. Logarithmic time in the pairs of a band.
+    pub fn add(&mut self, pair: ScoredPair) {
         let inside = |band: &ScoreBand| band.low <= pair.score && pair.score < band.high;
-        let Some(at) = bands.iter().position(inside) else {
-            continue;
+        let Some(at) = self.bands.iter().position(inside) else {
+            return;
         };
-        counts[at] += 1;
-        let (a, b) = (hashes[pair.a as usize], hashes[pair.b as usize]);
-        let entry = (
-            avalanche(a.rotate_left(1) ^ b),
-            pair.a,
-            pair.b,
-            pair.score.to_bits(),
-        );
-        let heap = &mut heaps[at];
-        if heap.len() < each {
+        self.counts[at] += 1;
+        let [a, b] = [pair.a, pair.b].map(|at| self.hashes[at as usize]);
+        let hash = avalanche(a.rotate_left(1) ^ b);
+        let entry = (hash, pair.a, pair.b, pair.score.to_bits());
+        let heap = &mut self.heaps[at];
+        if heap.len() < self.each {
             heap.push(entry);
         } else if heap.peek().is_some_and(|last| entry < *last) {
             heap.pop();
             heap.push(entry);
         }
     }
-    let of = counts.iter().filter(|&&count| count > 0).count() as u32;
-    let (mut number, mut all, mut drawn_bands) = (0, Vec::new(), Vec::new());
-    for ((band, heap), pairs) in bands.iter().zip(heaps).zip(counts) {
-        number += u32::from(pairs > 0);
-        let drawn = heap.len() as u64;
-        let stratum = || PairStratum {
-            number,
-            of,
-            name: band.name.clone(),
-            pairs,
-            drawn,
+
+    /// The sample.
+    #[must_use]
+    pub fn finish(self) -> StratifiedSample {
+        let of = self.counts.iter().filter(|&&count| count > 0).count() as u32;
+        let (mut number, mut all, mut drawn_bands) = (0, Vec::new(), Vec::new());
+        for ((band, heap), pairs) in self.bands.iter().zip(self.heaps).zip(self.counts) {
+            number += u32::from(pairs > 0);
+            let drawn = heap.len() as u64;
+            let stratum = || PairStratum {
+                number,
+                of,
+                name: band.name.clone(),
+                pairs,
+                drawn,
+            };
+            all.extend(heap.into_iter().map(|entry| (entry, stratum())));
+            drawn_bands.push(SampledBand {
+                band: band.clone(),
+                pairs,
+                drawn,
+            });
+        }
+        all.sort_unstable_by_key(|(entry, _)| *entry);
+        let pair = |((_, a, b, score), stratum): (_, PairStratum)| DrawnPair {
+            a: self.ids[a as usize].clone(),
+            b: self.ids[b as usize].clone(),
+            score: f64::from_bits(score),
+            stratum,
         };
-        all.extend(heap.into_iter().map(|entry| (entry, stratum())));
-        drawn_bands.push(SampledBand {
-            band: band.clone(),
-            pairs,
-            drawn,
-        });
-    }
-    all.sort_unstable_by_key(|(entry, _)| *entry);
-    let pair = |((_, a, b, score), stratum): (_, PairStratum)| DrawnPair {
-        a: collection.id(a).to_owned(),
-        b: collection.id(b).to_owned(),
-        score: f64::from_bits(score),
-        stratum,
-    };
-    StratifiedSample {
-        pairs: all.into_iter().map(pair).collect(),
-        bands: drawn_bands,
+        StratifiedSample {
+            pairs: all.into_iter().map(pair).collect(),
+            bands: drawn_bands,
+        }
     }
 }

@@ -14,7 +14,7 @@ use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts, Terms};
 use serde::Serialize;
 
 use crate::curve::{CurvePoint, ScoreCurve};
-use crate::document_set::DocumentSet;
+use crate::document_set::{DocumentSet, EvaluatedDocument, SketchedDocument};
 use crate::score::{ScoredPair, SetMeasure, score, scored_pairs};
 
 /// The true pairs.
@@ -246,19 +246,9 @@ impl<'a> DocumentTokens<'a> {
     /// The sketches under a scheme, with a table of terms of this collection where it needs one.
     pub(crate) fn sketches(&self, scheme: &Scheme) -> Vec<Option<SketchValue>> {
         let terms = scheme.needs_terms().then(|| self.terms(scheme));
-        let scheme = Scheme {
-            terms: terms.as_ref().map(|terms| terms.id()),
-            ..*scheme
-        };
-        let extractor = match &terms {
-            Some(terms) => FeatureExtractor::with_terms(&scheme, terms)
-                .expect("the table was made for the scheme"),
-            None => FeatureExtractor::new(&scheme),
-        };
-        let sketcher =
-            Sketcher::new(&scheme, terms.as_ref()).expect("the table was made for the scheme");
+        let (extractor, sketcher) = sketcher_of(scheme, terms);
         let mut sketches = Vec::with_capacity(self.hashes.len());
-        self.each(&scheme, extractor, |features| {
+        self.each(scheme, extractor, |features| {
             sketches.push(sketcher.sketch(features))
         });
         sketches
@@ -284,6 +274,14 @@ fn cuts(sketch: Sketch, most_bits: u32) -> Vec<f64> {
         | Sketch::IMatch { lexicons: hashes } => (1..=hashes).rev().map(f64::from).collect(),
         _ => (6..=20).rev().map(|step| f64::from(step) / 20.0).collect(),
     }
+}
+
+/// True if a score is a number of hashes that agree.
+fn counts_hashes(sketch: Sketch) -> bool {
+    matches!(
+        sketch,
+        Sketch::SuperShingle { .. } | Sketch::Buckets { .. } | Sketch::IMatch { .. }
+    )
 }
 
 /// A cut in the words of the sketch.
@@ -323,6 +321,57 @@ fn mean_bytes(sketches: &[Option<SketchValue>], sketch: Sketch) -> f64 {
     sum / count.max(1) as f64
 }
 
+/// Makes sketches of documents one after another, and keeps no text.
+pub struct DocumentSketcher {
+    extractor: FeatureExtractor,
+    sketcher: Sketcher,
+}
+
+impl DocumentSketcher {
+    /// A sketcher under `scheme`, with the table of terms that it needs.
+    ///
+    /// # Panics
+    /// When the scheme needs a table of terms, and `counts`, of the features of [`Scheme::counted`], are missing.
+    #[must_use]
+    pub fn new(scheme: &Scheme, counts: Option<TermCounts>) -> Self {
+        let terms = counts.map(|mut counts| Arc::new(counts.terms()));
+        let (extractor, sketcher) = sketcher_of(scheme, terms);
+        Self {
+            extractor,
+            sketcher,
+        }
+    }
+
+    /// The document without its text.
+    pub fn sketch(&mut self, document: &EvaluatedDocument) -> SketchedDocument {
+        let features = self
+            .extractor
+            .extract_with(&document.text, &document.fields);
+        SketchedDocument {
+            sketch: self.sketcher.sketch(&features),
+            text: Some(document.text_hash()),
+            id: document.id.clone(),
+        }
+    }
+}
+
+/// Extractor and sketcher of a scheme with this table of terms.
+fn sketcher_of(scheme: &Scheme, terms: Option<Arc<Terms>>) -> (FeatureExtractor, Sketcher) {
+    let scheme = Scheme {
+        terms: terms.as_ref().map(|terms| terms.id()),
+        ..*scheme
+    };
+    let extractor = match &terms {
+        Some(terms) => {
+            FeatureExtractor::with_terms(&scheme, terms).expect("the table was made for the scheme")
+        }
+        None => FeatureExtractor::new(&scheme),
+    };
+    let sketcher =
+        Sketcher::new(&scheme, terms.as_ref()).expect("the table was made for the scheme");
+    (extractor, sketcher)
+}
+
 /// Tells whether the shorter of two lengths is at least this share of the longer.
 pub(crate) fn close_lengths(least: Option<f64>, a: usize, b: usize) -> bool {
     least.is_none_or(|share| a.min(b) as f64 >= share * a.max(b) as f64)
@@ -358,9 +407,15 @@ fn judge(
     }
 }
 
-fn row(tokens: &DocumentTokens<'_>, setting: &SweepSetting, truth: &GroundTruth) -> SweepRow {
+/// One setting, measured on sketches that are there. Pairs that `allows` is false of are not found.
+#[must_use]
+pub fn measure(
+    setting: &SweepSetting,
+    sketches: &[Option<SketchValue>],
+    truth: &GroundTruth,
+    allows: impl Fn(u32, u32) -> bool,
+) -> SweepRow {
     let scheme = &setting.scheme;
-    let sketches = tokens.sketches(scheme);
     // Judged pairs show what lies far out as well; all pairs of a collection within a large
     // distance would be nearly all pairs.
     let most_bits = match truth {
@@ -372,18 +427,28 @@ fn row(tokens: &DocumentTokens<'_>, setting: &SweepSetting, truth: &GroundTruth)
         most_bits * scheme.sketch.fingerprint_bits() / 64,
     );
     let least = cuts.last().copied().unwrap_or(1.0);
-    let close = |a, b| setting.allows(tokens.collection, a, b);
-    let scores = judge(truth, &sketches, setting.measure, least, close);
+    let scores = judge(truth, sketches, setting.measure, least, allows);
     let name = |cut| setting.cut_name(cut);
+    let mut curve = ScoreCurve::new(scores, truth.true_pairs(), &cuts, name);
+    if counts_hashes(scheme.sketch) {
+        curve = curve.with_exact_points(|cut| format!("agree = {cut}"));
+    }
     SweepRow {
         features: setting.features_name(),
         weight: scheme.weight.to_string(),
         sketch: setting.sketch_name(),
         scheme: scheme.to_string(),
-        bytes: mean_bytes(&sketches, scheme.sketch),
+        bytes: mean_bytes(sketches, scheme.sketch),
         without_sketch: sketches.iter().filter(|sketch| sketch.is_none()).count() as u64,
-        curve: ScoreCurve::new(scores, truth.true_pairs(), &cuts, name),
+        curve,
     }
+}
+
+fn row(tokens: &DocumentTokens<'_>, setting: &SweepSetting, truth: &GroundTruth) -> SweepRow {
+    let sketches = tokens.sketches(&setting.scheme);
+    measure(setting, &sketches, truth, |a, b| {
+        setting.allows(tokens.collection, a, b)
+    })
 }
 
 /// Measures all settings on `threads` threads; `done` hears how many are finished, and may end the work: there is no result then.

@@ -5,19 +5,20 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use lookalike::scheme::{Sketch, Weight};
-use lookalike_batch::DocumentUse;
+use lookalike::scheme::{Scheme, Sketch, Weight};
+use lookalike_batch::{DocumentUse, SkippedRow};
 use lookalike_eval::cluster::{adjusted_rand, components};
 use lookalike_eval::label::{LabelSet, judged, stratified_labels};
 use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
-use lookalike_eval::sweep::{GroundTruth, cut_name, sketches_of};
+use lookalike_eval::sweep::{self, GroundTruth, cut_name, sketches_of};
 use lookalike_eval::text_dedup_benchmark::{TextDedupFigures, text_dedup_figures};
 use lookalike_eval::{
-    CurvePoint, DocumentSet, SetMeasure, SweepRow, SweepSetting, scored_pairs, sweep,
+    CurvePoint, DocumentSet, SetMeasure, SketchedSet, SweepRow, SweepSetting, scored_pairs,
 };
 use serde::Serialize;
 
-use super::{EvaluationInput, print, shown, unusable_labels};
+use super::given::GivenFingerprints;
+use super::{EvaluationInput, print, shown, unusable_documents, unusable_labels};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -29,8 +30,9 @@ Labels are JSON lines of one kind: {\"a\":..,\"b\":..,\"label\":NUMBER|true|fals
 null means nobody could tell: counted, not used. Clusters are compared by the adjusted Rand
 index, the rule of NEWS-COPY; CORE by text-dedup's rules.
 
-Example:
-  lookalike evaluate labels docs.jsonl --labels pairs.jsonl --sketch simhash:64")]
+Examples:
+  lookalike evaluate labels docs.jsonl --labels pairs.jsonl --sketch simhash:64
+  lookalike evaluate labels docs.lkfp --fingerprints --labels pairs.jsonl")]
 pub(crate) struct LabelFileArguments {
     #[command(flatten)]
     input: InputArguments,
@@ -38,6 +40,10 @@ pub(crate) struct LabelFileArguments {
     /// File of labels
     #[arg(long, value_name = "FILE")]
     labels: PathBuf,
+
+    /// INPUT holds fingerprints of 64 bits, as `fingerprint -o` and `index build` write them
+    #[arg(long)]
+    fingerprints: bool,
 
     /// Labelled pairs: grades from here on are near-duplicates [default: 1]
     #[arg(long, value_name = "GRADE")]
@@ -202,7 +208,7 @@ pub(crate) fn run(arguments: &LabelFileArguments) -> Result<(), Failure> {
 /// The answer, and the scheme that it is about.
 pub(super) struct LabelMeasurement {
     pub(super) answer: LabelFileResult,
-    scheme: lookalike::Scheme,
+    scheme: String,
 }
 
 impl LabelFileArguments {
@@ -212,19 +218,11 @@ impl LabelFileArguments {
         console: &Console<'_>,
         show: impl FnOnce(&LabelMeasurement) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let reading = EvaluationInput::of_scheme(
-            &self.input,
-            &self.run,
-            &self.scheme,
-            &self.boilerplate,
-            console,
-        )?;
-        let scheme = self
-            .scheme
-            .measured(self.weight, self.sketch, &reading.options)?;
-        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
-        let collection = reading.collection()?;
-        let labels = read_labels(&self.labels, &collection)?;
+        let input = LabelledInput::new(self, console)?;
+        let LabelledInput {
+            collection, scheme, ..
+        } = &input;
+        let labels = read_labels(&self.labels, collection)?;
         if self.measure != SetMeasure::Resemblance
             && !(self.sketch == Sketch::None && matches!(labels, LabelSet::Pairs(_)))
         {
@@ -239,20 +237,7 @@ impl LabelFileArguments {
             LabelSet::Pairs(pairs) => {
                 let (known, unknown) = judged(&pairs, self.positive()).map_err(failed)?;
                 let labelled = known.len() as u64;
-                let setting = SweepSetting {
-                    measure: self.measure,
-                    ..SweepSetting::from(scheme)
-                };
-                let swept = sweep(
-                    &collection,
-                    &[setting],
-                    &GroundTruth::Judged(known),
-                    1,
-                    |_| ControlFlow::Continue(()),
-                );
-                let row = swept.and_then(|swept| swept.rows.into_iter().next());
-                let row =
-                    Box::new(row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))?);
+                let row = Box::new(input.row(self.measure, GroundTruth::Judged(known))?);
                 LabelFileResult::Pairs {
                     labelled,
                     unknown,
@@ -260,9 +245,9 @@ impl LabelFileArguments {
                     bands: BandedCurve::read(&self.labels, self.positive())?,
                 }
             }
-            LabelSet::Clusters(truth) => clusters(self, &collection, &scheme, &truth),
+            LabelSet::Clusters(truth) => clusters(self, &input, &truth),
             LabelSet::Duplicates(labelled) => {
-                let found = found(self, &collection, &scheme);
+                let found = found(self, &input);
                 let documents: Vec<(BTreeSet<u32>, BTreeSet<u32>)> = labelled
                     .into_iter()
                     .map(|(at, labelled)| {
@@ -278,30 +263,111 @@ impl LabelFileArguments {
                 }
             }
         };
-        let shown = show(&LabelMeasurement { answer, scheme })?;
-        reading.end()?;
+        let shown = show(&LabelMeasurement {
+            answer,
+            scheme: input.name.clone(),
+        })?;
+        match &input.reading {
+            Some(reading) => reading.end()?,
+            None => self.input.losses.end(&input.skipped)?,
+        }
         Ok(shown)
     }
 }
 
+/// What the labels are about.
+struct LabelledInput<'a> {
+    /// The documents; of fingerprints their ids only.
+    collection: DocumentSet,
+    scheme: Scheme,
+    /// The scheme in words.
+    name: String,
+    /// The fingerprints, where these were given.
+    given: Option<SketchedSet>,
+    reading: Option<EvaluationInput<'a>>,
+    skipped: Vec<SkippedRow>,
+}
+
+impl<'a> LabelledInput<'a> {
+    fn new(arguments: &'a LabelFileArguments, console: &'a Console<'a>) -> Result<Self, Failure> {
+        if arguments.fingerprints {
+            let given = GivenFingerprints::read(&arguments.input, &arguments.run, console)?;
+            let ids = given.set.ids().iter();
+            let documents = ids.map(|id| (id.clone(), String::new())).collect();
+            return Ok(Self {
+                collection: DocumentSet::new(documents)
+                    .map_err(|error| unusable_documents(&error))?,
+                scheme: Scheme {
+                    sketch: Sketch::Simhash,
+                    ..Scheme::default()
+                },
+                name: given.scheme,
+                given: Some(given.set),
+                reading: None,
+                skipped: given.skipped,
+            });
+        }
+        let reading = EvaluationInput::of_scheme(
+            &arguments.input,
+            &arguments.run,
+            &arguments.scheme,
+            &arguments.boilerplate,
+            console,
+        )?;
+        let scheme =
+            arguments
+                .scheme
+                .measured(arguments.weight, arguments.sketch, &reading.options)?;
+        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
+        Ok(Self {
+            collection: reading.collection()?,
+            scheme,
+            name: scheme.to_string(),
+            given: None,
+            reading: Some(reading),
+            skipped: Vec::new(),
+        })
+    }
+
+    fn row(&self, measure: SetMeasure, truth: GroundTruth) -> Result<SweepRow, Failure> {
+        let setting = SweepSetting {
+            measure,
+            ..SweepSetting::from(self.scheme)
+        };
+        if let Some(given) = &self.given {
+            let as_given = || "as given".to_owned();
+            return Ok(SweepRow {
+                features: as_given(),
+                weight: as_given(),
+                scheme: self.name.clone(),
+                ..sweep::measure(&setting, given.sketches(), &truth, |_, _| true)
+            });
+        }
+        let swept = sweep::sweep(&self.collection, &[setting], &truth, 1, |_| {
+            ControlFlow::Continue(())
+        });
+        let row = swept.and_then(|swept| swept.rows.into_iter().next());
+        row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))
+    }
+}
+
 /// The cluster of each document when pairs at or above the cut are merged.
-fn found(
-    arguments: &LabelFileArguments,
-    collection: &DocumentSet,
-    scheme: &lookalike::Scheme,
-) -> Vec<u32> {
-    let sketches = sketches_of(collection, scheme);
-    let pairs = scored_pairs(&sketches, arguments.cut());
-    components(collection.len(), pairs.iter().map(|pair| (pair.a, pair.b)))
+fn found(arguments: &LabelFileArguments, input: &LabelledInput<'_>) -> Vec<u32> {
+    let of_texts = || sketches_of(&input.collection, &input.scheme);
+    let pairs = match &input.given {
+        Some(given) => scored_pairs(given.sketches(), arguments.cut()),
+        None => scored_pairs(&of_texts(), arguments.cut()),
+    };
+    let pairs = pairs.iter().map(|pair| (pair.a, pair.b));
+    components(input.collection.len(), pairs)
 }
 
 fn clusters(
     arguments: &LabelFileArguments,
-    collection: &DocumentSet,
-    scheme: &lookalike::Scheme,
+    input: &LabelledInput<'_>,
     truth: &[u32],
 ) -> LabelFileResult {
-    let found = found(arguments, collection, scheme);
+    let found = found(arguments, input);
     let pairs_of = |clusters: &[u32]| {
         let mut members = std::collections::BTreeMap::new();
         for (at, &cluster) in clusters.iter().enumerate() {
@@ -323,13 +389,13 @@ fn clusters(
     let name = |_| "in one cluster".to_owned();
     let mut curve = lookalike_eval::ScoreCurve::new(scores, true_pairs.len() as u64, &[1.0], name);
     LabelFileResult::Clusters {
-        cut: cut_name(scheme.sketch, arguments.cut()),
+        cut: cut_name(input.scheme.sketch, arguments.cut()),
         adjusted_rand_index: adjusted_rand(truth, &found),
         pairs: Box::new(curve.points.remove(0)),
     }
 }
 
-fn describe(answer: &LabelFileResult, scheme: &lookalike::Scheme) -> String {
+fn describe(answer: &LabelFileResult, scheme: &str) -> String {
     let mut text = String::new();
     match answer {
         LabelFileResult::Pairs {
@@ -353,7 +419,7 @@ fn describe(answer: &LabelFileResult, scheme: &lookalike::Scheme) -> String {
                 "\n{:24} {:>6} {:>6}  {:24} {:24} {:>6}",
                 "cut", "found", "true", "precision", "recall", "F1"
             );
-            for point in &curve.points {
+            for point in curve.points.iter().chain(&curve.exactly) {
                 let _ = writeln!(
                     text,
                     "{:24} {:>6} {:>6}  {:24} {:24} {:>6.3}",

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use lookalike::scheme::{Sketch, Weight};
-use lookalike_batch::DocumentUse;
-use lookalike_eval::scored_pairs;
+use lookalike_batch::{DocumentUse, JobObserver as _, JobStage, SkippedRow};
 use lookalike_eval::stratified_sample::{self as sampling, SampledBand, StratifiedSample};
-use lookalike_eval::sweep::sketches_of;
+use lookalike_eval::{SketchedSet, StratifiedSampler, each_scored_pair};
+use lookalike_hamming::SelfJoinLimits;
 use serde::Serialize;
 
-use super::{EvaluationInput, print};
+use super::given::GivenFingerprints;
+use super::{EvaluationInput, print, told_copies};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
@@ -21,14 +22,16 @@ use crate::output_file::write_bytes;
 Most pairs of a collection have nothing in common, so a plain sample would hold no
 near-duplicates. This one holds equally many pairs of each band, and writes beside each pair
 how many the collection has in its band. Tag them with `lookalike evaluate label`;
-`lookalike evaluate labels` then weighs the bands again.
+`lookalike evaluate labels` then weighs the bands again. Documents with the text of another
+are set aside. Only ids and sketches are held.
 
 A band with fewer pairs than --each gives all of them, and a warning says so. The sample
 follows from the documents and --draw alone, not from the order of the input.
 
 Examples:
   lookalike evaluate sample news.jsonl --each 30 -o pairs.jsonl
-  lookalike evaluate sample news.jsonl --sketch none --bands 0.3,0.5,0.7,0.9 -o pairs.jsonl")]
+  lookalike evaluate sample news.jsonl --sketch none --bands 0.3,0.5,0.7,0.9 -o pairs.jsonl
+  lookalike evaluate sample news.lkfp --fingerprints -o pairs.jsonl")]
 pub(crate) struct SampleArguments {
     #[command(flatten)]
     input: InputArguments,
@@ -36,6 +39,10 @@ pub(crate) struct SampleArguments {
     /// The file of pairs
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
+
+    /// INPUT holds fingerprints of 64 bits, as `fingerprint -o` and `index build` write them
+    #[arg(long)]
+    fingerprints: bool,
 
     /// Pairs of each band
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
@@ -73,7 +80,10 @@ pub(crate) struct SampleArguments {
 /// Output of the command.
 #[derive(Serialize)]
 struct SampleResult {
+    /// Documents that pairs were drawn from.
     documents: u64,
+    /// Documents that were set aside, for another one has their text.
+    copies: u64,
     scheme: String,
     pairs: u64,
     bands: Vec<BandRow>,
@@ -94,27 +104,24 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let bands = sampling::bands(arguments.sketch, &numbers)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let console = Console::new(arguments.run.quiet);
-    let reading = EvaluationInput::of_scheme(
-        &arguments.input,
-        &arguments.run,
-        &arguments.scheme,
-        &arguments.boilerplate,
-        &console,
-    )?;
-    let scheme = arguments
-        .scheme
-        .measured(arguments.weight, arguments.sketch, &reading.options)?;
-    reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
-    let collection = reading.collection()?;
-    let sketches = sketches_of(&collection, &scheme);
+    let sketched = arguments.sketches(&console)?;
     let least = bands.last().map_or(1.0, |band| band.low);
-    let scored = scored_pairs(&sketches, least).into_iter();
     let each = arguments.each as usize;
-    let drawn = sampling::stratified_sample(&collection, scored, &bands, each, arguments.draw);
+    let mut sampler = StratifiedSampler::new(sketched.set.ids(), &bands, each, arguments.draw);
+    console.stage(JobStage::Compare, 0);
+    let limits = arguments.run.limits();
+    let limits = SelfJoinLimits {
+        threads: limits.threads,
+        scratch_bytes: usize::try_from(limits.memory).unwrap_or(usize::MAX),
+    };
+    let sketches = sketched.set.sketches();
+    each_scored_pair(sketches, least, limits, |pair| sampler.add(pair));
+    console.clear();
+    let drawn = sampler.finish();
     if drawn.pairs.is_empty() {
         return Err(Failure::Failed(format!(
             "none of the {} documents are as alike as the bands say: name wider ones with --bands",
-            grouped(collection.len() as u64)
+            grouped(sketched.set.ids().len() as u64)
         )));
     }
     write_pairs(&drawn, &arguments.output)?;
@@ -127,8 +134,9 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
         drawn: *drawn,
     };
     let answer = SampleResult {
-        documents: collection.len() as u64,
-        scheme: scheme.to_string(),
+        documents: sketched.set.ids().len() as u64,
+        copies: sketched.set.copies(),
+        scheme: sketched.scheme.clone(),
         pairs: drawn.pairs.len() as u64,
         bands: drawn.bands.iter().map(row).collect(),
     };
@@ -137,7 +145,56 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
         (_, true) => {}
         _ => print(&describe(&answer, arguments))?,
     }
-    reading.end()
+    sketched.end(arguments)
+}
+
+/// What is sampled.
+struct SampledInput<'a> {
+    set: SketchedSet,
+    scheme: String,
+    /// The documents that it was made of, unless fingerprints were given.
+    reading: Option<EvaluationInput<'a>>,
+    skipped: Vec<SkippedRow>,
+}
+
+impl SampledInput<'_> {
+    fn end(&self, arguments: &SampleArguments) -> Result<(), Failure> {
+        match &self.reading {
+            Some(reading) => reading.end(),
+            None => arguments.input.losses.end(&self.skipped),
+        }
+    }
+}
+
+impl SampleArguments {
+    fn sketches<'a>(&'a self, console: &'a Console<'a>) -> Result<SampledInput<'a>, Failure> {
+        if self.fingerprints {
+            let given = GivenFingerprints::read(&self.input, &self.run, console)?;
+            return Ok(SampledInput {
+                set: given.set,
+                scheme: given.scheme,
+                reading: None,
+                skipped: given.skipped,
+            });
+        }
+        let reading = EvaluationInput::of_scheme(
+            &self.input,
+            &self.run,
+            &self.scheme,
+            &self.boilerplate,
+            console,
+        )?;
+        let scheme = self
+            .scheme
+            .measured(self.weight, self.sketch, &reading.options)?;
+        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
+        Ok(SampledInput {
+            set: reading.sketches(&scheme)?,
+            scheme: scheme.to_string(),
+            reading: Some(reading),
+            skipped: Vec::new(),
+        })
+    }
 }
 
 fn warn_of_small_bands(drawn: &StratifiedSample, each: u32) {
@@ -178,11 +235,12 @@ fn describe(answer: &SampleResult, arguments: &SampleArguments) -> String {
     }
     let _ = writeln!(
         text,
-        "\n{} pairs of {} documents in {}\nscheme      {}",
+        "\n{} pairs of {} documents in {}",
         grouped(answer.pairs),
         grouped(answer.documents),
         arguments.output.display(),
-        answer.scheme
     );
+    text.push_str(&told_copies(answer.copies));
+    let _ = writeln!(text, "scheme      {}", answer.scheme);
     text
 }

@@ -1,10 +1,10 @@
 //! What an evaluation reads: other fields of a record, texts without the lines of a template, standard input.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Finish, Folder, lookalike};
+use crate::support::{Finish, Folder, Numbers, lookalike, record};
 
 fn evaluate(what: &str, input: &Path, flags: &[&str]) -> Value {
     let mut command = lookalike("evaluate");
@@ -109,7 +109,7 @@ fn templates_are_taken_out_where_that_is_asked_for() {
             .collect();
         let own = own.join(" ");
         let url = format!("http://site{}.example/{id}", id % 2);
-        json!({"url": url, "text": format!("{template}{own}")}).to_string() + "\n"
+        json!({"url": url, "text": format!("{template}{own} page{id}")}).to_string() + "\n"
     };
     let input = folder.add("in.jsonl", (0..20).map(page).collect::<String>());
     let flags = ["--shingle", "words:1", "--boilerplate", "site"];
@@ -176,4 +176,169 @@ fn a_sample_that_memory_cannot_hold_is_refused() {
         .fail(1)
         .says(&["a sample of 80 documents", "--memory", "--sample"]);
     run("10").succeed();
+}
+
+/// 60 texts in families of four: one changed word each.
+fn families(folder: &Folder) -> PathBuf {
+    let mut numbers = Numbers(5);
+    let mut rows = String::new();
+    for family in 0..15 {
+        let text = numbers.words(120, 5000);
+        for member in 0..4 {
+            let changed = text.replacen(' ', &format!(" v{member} "), 1 + member);
+            rows += &record(&format!("d{family:02}-{member}"), &changed);
+        }
+    }
+    folder.add("families.jsonl", rows)
+}
+
+/// Files of fingerprints and indexes of them give the sample, and the figures, of the documents that they were made of.
+#[test]
+fn fingerprints_stand_for_their_documents() {
+    let folder = Folder::new();
+    let documents = families(&folder);
+    let [file, lines, index] = ["d.lkfp", "d.jsonl", "d.lkix"].map(|name| folder.path(name));
+    for out in [&file, &lines] {
+        let mut fingerprint = lookalike("fingerprint");
+        fingerprint.arg(&documents).arg("-o").arg(out);
+        fingerprint.arg("--quiet").succeed();
+    }
+    let mut build = lookalike("index");
+    build.arg("build").arg(&file).arg("-o").arg(&index);
+    build.arg("--quiet").succeed();
+    let [expected, sampled] = ["expected", "sampled"].map(|name| folder.path(name));
+    let flags = |out: &Path| ["--each", "7", "-o", out.to_str().unwrap()].map(str::to_owned);
+    let sample = |input: &Path, more: &[&str], out: &Path| {
+        let flags = flags(out);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        evaluate("sample", input, &[&flags, more].concat())
+    };
+    let of_documents = sample(&documents, &[], &expected);
+    let drawn = std::fs::read_to_string(&expected).unwrap();
+    assert!(of_documents["pairs"].as_u64() > Some(20), "{of_documents}");
+    let mut labels = String::new();
+    for (at, line) in drawn.lines().enumerate() {
+        let mut pair: Value = serde_json::from_str(line).unwrap();
+        pair["label"] = json!(at % 3 != 0);
+        labels += &format!("{pair}\n");
+    }
+    let labels = folder.add("labels.jsonl", labels);
+    let labels = ["--labels", labels.to_str().unwrap()];
+    let sketch = ["--sketch", "simhash:64"];
+    let figures = evaluate("labels", &documents, &[labels, sketch].concat());
+    for input in [&file, &lines, &index] {
+        let given = sample(input, &["--fingerprints"], &sampled);
+        assert_eq!(given["bands"], of_documents["bands"], "{}", input.display());
+        assert_eq!(std::fs::read_to_string(&sampled).unwrap(), drawn);
+        let given = evaluate(
+            "labels",
+            input,
+            &[&labels[..], &["--fingerprints"]].concat(),
+        );
+        assert_eq!(given["row"]["curve"], figures["row"]["curve"]);
+        assert_eq!(given["bands"], figures["bands"]);
+    }
+    let mut refused = lookalike("evaluate");
+    refused.args([
+        "sample",
+        "--fingerprints",
+        "--shingle",
+        "words:3",
+        "-o",
+        "x",
+    ]);
+    refused
+        .arg(&file)
+        .fail(2)
+        .says(&["--shingle would do nothing here", "--fingerprints"]);
+    let mut refused = lookalike("evaluate");
+    refused.args(["sample", "--fingerprints", "-o", "x"]);
+    refused.args(["--memory", "4K"]).arg(&file);
+    refused.fail(1).says(&["--memory allows"]);
+    let mut refused = lookalike("evaluate");
+    refused.args(["sample", "--fingerprints", "-o", "x"]);
+    refused.arg(&file).arg(folder.path("none.lkfp"));
+    refused.fail(1).says(&["none.lkfp"]);
+}
+
+/// Nobody is asked about documents whose texts are equal, and a family of copies is one document.
+#[test]
+fn copies_are_set_aside_before_pairs_are_drawn() {
+    let folder = Folder::new();
+    let documents = families(&folder);
+    let once = std::fs::read_to_string(&documents).unwrap();
+    let copies = once.replace("\"id\":\"d", "\"id\":\"e");
+    let both = folder.add("both.jsonl", format!("{copies}{once}"));
+    let [a, b] = ["a", "b"].map(|name| folder.path(name));
+    let sample = |input: &Path, out: &Path| {
+        let flags = ["--sketch", "none", "--bands", "0.3,0.9", "-o"];
+        evaluate(
+            "sample",
+            input,
+            &[&flags[..], &[out.to_str().unwrap()]].concat(),
+        )
+    };
+    let (plain, copied) = (sample(&documents, &a), sample(&both, &b));
+    assert_eq!(
+        (&plain["copies"], &copied["copies"]),
+        (&json!(0), &json!(60))
+    );
+    assert_eq!(
+        (&plain["bands"], &plain["documents"]),
+        (&copied["bands"], &copied["documents"])
+    );
+    assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
+}
+
+/// Of super-shingles the table of the source has both rows: at least and exactly so many.
+#[test]
+fn super_shingles_are_counted_exactly_too() {
+    let folder = Folder::new();
+    let documents = families(&folder);
+    let pair = |a: &str, b: &str, label: bool| json!({"a": a, "b": b, "label": label});
+    let labels: String = (0..14)
+        .flat_map(|family| {
+            let id = |member: usize| format!("d{family:02}-{member}");
+            let other = format!("d{:02}-0", family + 1);
+            [
+                pair(&id(0), &id(1), true),
+                pair(&id(2), &id(3), family % 2 == 0),
+                pair(&id(1), &other, false),
+            ]
+        })
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let labels = folder.add("labels.jsonl", labels);
+    let flags = [
+        "--sketch",
+        "super-shingle:6x3",
+        "--labels",
+        labels.to_str().unwrap(),
+    ];
+    let curve = evaluate("labels", &documents, &flags)["row"]["curve"].clone();
+    let rows = |name: &str| curve[name].as_array().unwrap().clone();
+    let (points, exactly) = (rows("points"), rows("exactly"));
+    assert_eq!((points.len(), exactly.len()), (6, 6));
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    let mut sums = (0, 0);
+    for (at_least, exact) in points.iter().zip(&exactly) {
+        sums = (
+            sums.0 + number(exact, "found"),
+            sums.1 + number(exact, "correct"),
+        );
+        assert_eq!(
+            sums,
+            (number(at_least, "found"), number(at_least, "correct"))
+        );
+        assert_eq!(exact["cut"], at_least["cut"]);
+    }
+    assert!(sums.0 > 20 && sums.1 < sums.0, "{sums:?}");
+    let mut command = lookalike("evaluate");
+    command.arg("labels").arg(&documents).args(flags);
+    let text = command.succeed();
+    assert!(
+        text.text().contains("agree >= 2") && text.text().contains("agree = 2"),
+        "{}",
+        text.text()
+    );
 }

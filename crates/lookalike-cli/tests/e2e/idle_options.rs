@@ -10,8 +10,10 @@ const NO_HTML: &str = "did nothing: none of the documents that were read is HTML
 fn options_for_html_say_when_there_is_none() {
     let folder = Folder::new();
     let far = "the council met on tuesday and talked about the new bridge over the river for hours";
-    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY), ("c", far)]);
-    let pages = ["a", "b"].map(|id| format!("{}\n", json!({"id": id, "html": STORY})));
+    let near = format!("{STORY} again");
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", &near), ("c", far)]);
+    let pages = [("a", STORY), ("b", &near)];
+    let pages = pages.map(|(id, text)| format!("{}\n", json!({"id": id, "html": text})));
     let pages = folder.add("pages.jsonl", pages.concat());
     let [dedup, atlas, terms, pairs] = ["dedup", "atlas", "terms", "drawn.jsonl"].map(|name| {
         let path = folder.path(name);

@@ -1,13 +1,22 @@
 //! Scored pairs of every kind of sketch against comparing each with each.
 
 use lookalike::{Scheme, Sketch};
-use lookalike_eval::{ScoredPair, scored_pairs, sweep::sketches_of};
+use lookalike_eval::{
+    DocumentSet, DocumentSetError, ScoredPair, SketchedDocument, SketchedSet, scored_pairs,
+    sweep::sketches_of,
+};
 
 use crate::families;
 
 #[test]
 fn every_kind_finds_what_comparing_each_with_each_finds() {
-    let collection = families(6, 4);
+    // Each document twice: equal sketches are pairs too.
+    let once = families(6, 4);
+    let twice = once.documents().iter().flat_map(|one| {
+        let copy = |name: &str| (format!("{}-{name}", one.id), one.text.clone());
+        [copy("a"), copy("b")]
+    });
+    let collection = DocumentSet::new(twice.collect()).unwrap();
     for (sketch, least) in [
         ("none", 0.3),
         ("none", 0.5),
@@ -46,4 +55,36 @@ fn every_kind_finds_what_comparing_each_with_each_finds() {
         );
         assert_eq!(scored_pairs(&sketches, least), expected, "{sketch} {least}");
     }
+}
+
+#[test]
+fn of_equal_texts_the_one_of_the_least_id_stays() {
+    let row = |id: &str, text| SketchedDocument {
+        id: id.to_owned(),
+        text,
+        sketch: None,
+    };
+    let rows = vec![
+        row("d", Some(1)),
+        row("a", Some(2)),
+        row("c", Some(1)),
+        row("b", Some(2)),
+        row("e", None),
+        row("f", None),
+    ];
+    let set = SketchedSet::of(rows).unwrap();
+    assert_eq!(
+        (set.ids().join(" "), set.copies()),
+        ("a c e f".to_owned(), 2)
+    );
+    let same = vec![row("a", Some(1)), row("b", Some(1))];
+    assert_eq!(
+        SketchedSet::of(same),
+        Err(DocumentSetError::TooFew { found: 1 })
+    );
+    let repeated = vec![row("a", Some(1)), row("a", Some(2))];
+    assert!(matches!(
+        SketchedSet::of(repeated),
+        Err(DocumentSetError::RepeatedId { .. })
+    ));
 }

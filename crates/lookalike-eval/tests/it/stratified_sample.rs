@@ -2,9 +2,11 @@
 
 use lookalike::{Scheme, Sketch};
 use lookalike_eval::stratified_labels::StratifiedLabels;
-use lookalike_eval::stratified_sample::{SampledBand, StratifiedSample, bands, default_bands};
+use lookalike_eval::stratified_sample::{
+    SampledBand, ScoreBand, StratifiedSample, bands, default_bands,
+};
 use lookalike_eval::sweep::sketches_of;
-use lookalike_eval::{DocumentSet, ScoredPair, scored_pairs, stratified_sample};
+use lookalike_eval::{DocumentSet, ScoredPair, StratifiedSampler, scored_pairs};
 
 use crate::families;
 
@@ -13,6 +15,20 @@ fn simhash() -> Scheme {
         sketch: Sketch::Simhash,
         ..Scheme::default()
     }
+}
+
+fn stratified_sample(
+    collection: &DocumentSet,
+    scored: impl Iterator<Item = ScoredPair>,
+    bands: &[ScoreBand],
+    each: usize,
+    seed: u64,
+) -> StratifiedSample {
+    let ids = collection.documents().iter().map(|one| one.id.clone());
+    let ids: Vec<String> = ids.collect();
+    let mut sampler = StratifiedSampler::new(&ids, bands, each, seed);
+    scored.for_each(|pair| sampler.add(pair));
+    sampler.finish()
 }
 
 fn drawn(

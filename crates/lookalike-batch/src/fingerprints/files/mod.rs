@@ -333,7 +333,10 @@ pub fn ensure_equal_schemes(
 }
 
 /// Refuses to go on when more lines could not be read than is bearable.
-pub(crate) fn check_losses<'a>(
+///
+/// # Errors
+/// [`BatchError::Losses`].
+pub fn check_losses<'a>(
     losses: LossPolicy,
     read: impl IntoIterator<Item = &'a CodesSummary> + Clone,
 ) -> Result<(), BatchError> {

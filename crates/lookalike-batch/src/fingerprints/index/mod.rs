@@ -9,7 +9,7 @@ mod gathered;
 mod mapped;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
@@ -374,6 +374,14 @@ fn content_sum(path: &Path) -> Option<u64> {
     let mut sum = HashingStream::new(std::io::sink());
     std::io::copy(&mut file, &mut sum).ok()?;
     Some(sum.digest())
+}
+
+/// True if a file begins as an index does. What cannot be opened is somebody else's error.
+pub fn is_index(path: &Path) -> bool {
+    let mut head = [0; 4];
+    let mut file = open_regular(path).ok();
+    let read = file.as_mut().map(|file| file.read_exact(&mut head));
+    matches!(read, Some(Ok(()))) && &head == b"LKIX"
 }
 
 /// Opens an index of 64-bit fingerprints, mapped or (`in_memory`) read, and checks every byte: an entry that was altered would

@@ -1,11 +1,9 @@
 //! The batch query against an F that is indexed already: Q streams by, and its tables are not needed.
 
-use std::io::{Read, Write};
-use std::path::Path;
+use std::io::Write;
 use std::sync::Mutex;
 
 use lookalike::{Fingerprint, SchemeId};
-use lookalike_corpus::open_regular;
 use lookalike_hamming::{HammingIndex, IndexFile};
 
 use super::matches::{FoundPairs, JoinMatches, PairSides};
@@ -21,14 +19,6 @@ use crate::spill::partitions::lock;
 
 /// Bytes of a chunk below which another thread brings nothing.
 const LEAST_PART: u64 = 64 << 10;
-
-/// True if a file begins as an index does. What cannot be opened is somebody else's error.
-pub(super) fn is_index(path: &Path) -> bool {
-    let mut head = [0; 4];
-    let mut file = open_regular(path).ok();
-    let read = file.as_mut().map(|file| file.read_exact(&mut head));
-    matches!(read, Some(Ok(()))) && &head == b"LKIX"
-}
 
 /// An index of F.
 struct JoinedIndex<'a> {

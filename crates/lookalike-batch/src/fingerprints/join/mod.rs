@@ -28,6 +28,7 @@ use crate::fingerprints::files::{
     CodeFiles, CodesSummary, FingerprintFile, FingerprintSource, check_losses,
     ensure_equal_schemes, sum,
 };
+use crate::fingerprints::index;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::settings::JobLimits;
@@ -106,7 +107,7 @@ impl FingerprintJoin<'_> {
             let reason = "standard input is named more than once, and can be read only once: put the others into files";
             return self.refuse(reason);
         }
-        let is_index = |source: &&FingerprintSource| indexed::is_index(source.path());
+        let is_index = |source: &&FingerprintSource| index::is_index(source.path());
         let indexes = self.f.iter().filter(is_index).count();
         match (self.q.is_empty(), indexes) {
             (_, 1..) if indexes < self.f.len() => self.refuse(
