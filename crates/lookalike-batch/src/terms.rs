@@ -62,7 +62,7 @@ pub struct TermsSummary {
     pub skipped: Vec<SkippedRow>,
 }
 
-/// How far the weights of the counts are from those in use.
+/// Distance of the weights of the counts from those in use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DriftSummary {
     /// Bits of a 64-bit fingerprint that would change, on average.

@@ -70,7 +70,7 @@ struct TermsCountArguments {
     singles: bool,
 }
 
-/// What is read, and how.
+/// Documents that are counted, and options for reading them.
 #[derive(clap::Args)]
 struct ReadingArguments {
     #[command(flatten)]
@@ -152,7 +152,7 @@ struct TermsDecayArguments {
     output: TermsOutputArguments,
 }
 
-/// Where a table made of tables goes.
+/// Output of a table made of tables.
 #[derive(clap::Args)]
 struct TermsOutputArguments {
     /// The new table's file, which may be an old one

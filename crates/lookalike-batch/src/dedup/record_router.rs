@@ -63,7 +63,7 @@ pub(super) struct RoutedLines {
 }
 
 impl RecordRouter<'_> {
-    /// Where a document goes.
+    /// Number of the way that a document goes.
     pub(super) fn way(&self, document: usize) -> usize {
         match self.outcomes[document] {
             DocumentDecision::Kept => KEPT,

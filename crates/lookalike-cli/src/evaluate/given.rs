@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// Bytes of a file that are read at once.
 const CHUNK: u64 = 4 << 20;
 
-/// What files of fingerprints, and indexes of them, hold.
+/// Content of files of fingerprints, and of indexes of them.
 pub(super) struct GivenFingerprints {
     pub(super) set: SketchedSet,
     /// Id of their scheme, where a file tells it.

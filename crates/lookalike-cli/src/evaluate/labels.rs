@@ -275,7 +275,7 @@ impl LabelFileArguments {
     }
 }
 
-/// What the labels are about.
+/// Documents or fingerprints that the labels are about.
 struct LabelledInput<'a> {
     /// The documents; of fingerprints their ids only.
     collection: DocumentSet,

@@ -148,7 +148,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     sketched.end(arguments)
 }
 
-/// What is sampled.
+/// Input of a sample.
 struct SampledInput<'a> {
     set: SketchedSet,
     scheme: String,

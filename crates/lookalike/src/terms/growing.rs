@@ -29,7 +29,7 @@ pub struct GrowingTerms {
     pub(super) counts: TermCounts,
 }
 
-/// What [`GrowingTerms::follow`] found and did.
+/// Drift of the weights that [`GrowingTerms::follow`] found, and whether it took new ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TermsDrift {
     /// Bits of a 64-bit fingerprint that the weights of the counts would change: an upper estimate of the average over the
