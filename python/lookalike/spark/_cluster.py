@@ -68,20 +68,24 @@ class Cluster:
     def _ship(self) -> str:
         """Give the package to the executors; the name of its folder there."""
         archive = _archive()
-        if self.is_connect or not self.session.version.startswith("3."):
-            self.session.addArtifacts(os.fspath(archive), archive=True)
-        else:
+        if not self.is_connect and self.session.version.startswith("3."):
             self.session.sparkContext.addArchive(os.fspath(archive))
+            return archive.name
+        from pyspark.errors import UnsupportedOperationException
+
+        try:
+            self.session.addArtifacts(os.fspath(archive), archive=True)
+        except UnsupportedOperationException:
+            # Sail takes none: there the package must be installed, and the first task finds out.
+            return os.fspath(_ROOT)
         return archive.name
 
     def _try(self, roots: list[str]) -> None:
-        from pyspark.errors import PySparkException
-
         frame = self.session.range(1, numPartitions=1)
         task = _task.in_task(roots, lookalike.__version__, "probe", ())
         try:
             rows = frame.mapInArrow(task, "version string").collect()
-        except PySparkException as error:
+        except Exception as error:  # In Spark 3.5 not all are of its own kind.
             told = str(error)
             for name, remedy in [
                 ("No module named 'pyarrow'", "install pyarrow for it on every machine, or name one that has it with PYSPARK_PYTHON"),

@@ -144,12 +144,10 @@ class WorkDir:
 
     @staticmethod
     def _timed(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        from pyspark.errors import PySparkException
-
         start = time.monotonic()
         try:
             told = work()
-        except PySparkException as error:
+        except Exception as error:  # Spark 3.5 hands out those of Java where it writes.
             bad = told_by_task(error)
             if bad is None:
                 raise
