@@ -1,5 +1,7 @@
 //! The second reading, for output: records as bytes, nothing looked at.
 
+use std::sync::Arc;
+
 use crate::chunk::ChunkReader;
 use crate::error::ReadError;
 use crate::limits::max_document_bytes;
@@ -75,9 +77,10 @@ pub struct RawChunks<'a> {
     max_bytes: usize,
 }
 
-/// A run of records, or of parts of long ones, as bytes.
+/// A run of records, or of parts of long ones, as bytes. Cheap to clone.
+#[derive(Clone)]
 pub struct RawChunk {
-    chunk: RecordChunk,
+    chunk: Arc<RecordChunk>,
     max_bytes: usize,
 }
 
@@ -87,7 +90,10 @@ impl Iterator for RawChunks<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let max_bytes = self.max_bytes;
         let chunk = self.chunks.next()?;
-        Some(chunk.map(|chunk| RawChunk { chunk, max_bytes }))
+        Some(chunk.map(|chunk| RawChunk {
+            chunk: Arc::new(chunk),
+            max_bytes,
+        }))
     }
 }
 
@@ -95,6 +101,12 @@ impl RawChunk {
     /// Bytes that it holds.
     pub fn held_bytes(&self) -> usize {
         self.chunk.held()
+    }
+
+    /// True if a record in it is a part of one that is too long to be held whole.
+    pub fn has_long_part(&self) -> bool {
+        let mut pieces = self.chunk.pieces.iter();
+        pieces.any(|piece| matches!(piece.span, PieceContent::Long(_)))
     }
 
     /// Visits its records in their order; see [`raw_records`].

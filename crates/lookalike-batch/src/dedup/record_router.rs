@@ -37,12 +37,8 @@ pub(super) struct RecordRouter<'a> {
 /// Records of one chunk, in their order.
 pub(super) enum RoutedRecords {
     Lines(RoutedLines),
-    /// A part of a record that is too long to be held.
-    LongPart {
-        document: usize,
-        bytes: Vec<u8>,
-        is_last: bool,
-    },
+    /// A chunk with a part of a record that is too long to be held, and so to be copied.
+    Long(RawChunk),
     /// A source that is a file of its own, or a table.
     File {
         source: u32,
@@ -71,7 +67,8 @@ impl RecordRouter<'_> {
         }
     }
 
-    fn route(
+    /// Adds a record, which is whole or a file, to those before it.
+    pub(super) fn route(
         &self,
         record: &RawRecord<'_>,
         routed: &mut Vec<RoutedRecords>,
@@ -84,14 +81,6 @@ impl RecordRouter<'_> {
         let Some(document) = self.numbers.of(source, record.number) else {
             return Ok(());
         };
-        if record.part != RecordPart::Whole {
-            routed.push(RoutedRecords::LongPart {
-                document,
-                bytes: record.bytes.to_vec(),
-                is_last: record.part == RecordPart::Last,
-            });
-            return Ok(());
-        }
         if !matches!(routed.last(), Some(RoutedRecords::Lines(_))) {
             routed.push(RoutedRecords::Lines(RoutedLines::default()));
         }
@@ -136,6 +125,9 @@ impl ChunkWorker<RawChunk> for RouteWorker<'_> {
     type Output = Vec<RoutedRecords>;
 
     fn run(&mut self, chunk: &RawChunk) -> Result<Self::Output, BatchError> {
+        if chunk.has_long_part() {
+            return Ok(vec![RoutedRecords::Long(chunk.clone())]);
+        }
         let mut routed = Vec::new();
         chunk.visit(&mut |record: RawRecord<'_>| self.0.route(&record, &mut routed))?;
         Ok(routed)

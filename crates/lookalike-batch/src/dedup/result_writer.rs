@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
-    AtomicFile, Compression, FileTree, Inputs, OutputFormat, ReadError, STATE_FOLDER as STATE,
-    Source, TableRow, raw_chunks,
+    AtomicFile, Compression, FileTree, Inputs, OutputFormat, RawChunk, RawRecord, ReadError,
+    RecordPart, STATE_FOLDER as STATE, Source, TableRow, raw_chunks,
 };
 use serde::Serialize;
 
@@ -150,8 +150,7 @@ impl ResultWriter<'_> {
         let workers = (0..limits.threads).map(|_| RouteWorker(&router)).collect();
         let memory = DocumentMemory::of_chunks(limits.memory / CHUNKS_SHARE);
         run_in_order(chunks, memory, workers, |routed| {
-            let mut routed = routed.into_iter();
-            routed.try_for_each(|records| self.take(records, &mut intake))
+            self.take_all(routed, &mut intake)
         })?;
         let copied = self.verdicts.head.copied;
         let written = WrittenBytes {
@@ -164,6 +163,54 @@ impl ResultWriter<'_> {
         Ok(written)
     }
 
+    fn take_all(
+        &self,
+        routed: Vec<RoutedRecords>,
+        intake: &mut RecordIntake<'_>,
+    ) -> Result<(), BatchError> {
+        let mut routed = routed.into_iter();
+        routed.try_for_each(|records| self.take(records, intake))
+    }
+
+    /// Writes the records of a chunk with a part of a long one.
+    fn take_long(&self, chunk: &RawChunk, intake: &mut RecordIntake<'_>) -> Result<(), BatchError> {
+        let router = intake.router;
+        let mut routed = Vec::new();
+        chunk.visit(&mut |record: RawRecord<'_>| {
+            if matches!(record.part, RecordPart::Whole | RecordPart::File) {
+                return router.route(&record, &mut routed);
+            }
+            self.take_all(std::mem::take(&mut routed), intake)?;
+            let Some(document) = router.numbers.of(record.source, record.number) else {
+                return Ok(());
+            };
+            self.take_part(document, record.bytes, intake)?;
+            match record.part {
+                RecordPart::Last => self.take_part(document, b"\n", intake),
+                _ => Ok(()),
+            }
+        })?;
+        self.take_all(routed, intake)
+    }
+
+    /// Writes a part of a long record.
+    fn take_part(
+        &self,
+        document: usize,
+        bytes: &[u8],
+        intake: &mut RecordIntake<'_>,
+    ) -> Result<(), BatchError> {
+        let router = intake.router;
+        let way = router.way(document);
+        let file = &mut intake.files[way];
+        file.bytes += bytes.len() as u64;
+        let done = match &router.arrangers[way] {
+            Some(arranger) => arranger.add_long(router.places[document], bytes),
+            None => file.write(bytes),
+        };
+        done.map_err(BatchError::result(&router.paths[way]))
+    }
+
     /// Writes what a thread made of some records, unless that is on its way into an order.
     fn take(
         &self,
@@ -173,23 +220,7 @@ impl ResultWriter<'_> {
         let router = intake.router;
         match records {
             RoutedRecords::File { source } => self.take_file(source, intake),
-            RoutedRecords::LongPart {
-                document,
-                mut bytes,
-                is_last,
-            } => {
-                let way = router.way(document);
-                if is_last {
-                    bytes.push(b'\n');
-                }
-                let file = &mut intake.files[way];
-                file.bytes += bytes.len() as u64;
-                let done = match &router.arrangers[way] {
-                    Some(arranger) => arranger.add_long(router.places[document], &bytes),
-                    None => file.write(&bytes),
-                };
-                done.map_err(BatchError::result(&router.paths[way]))
-            }
+            RoutedRecords::Long(chunk) => self.take_long(&chunk, intake),
             RoutedRecords::Lines(lines) => {
                 for (document, line) in lines.shown {
                     intake.examples.meet_line(document, &line);
