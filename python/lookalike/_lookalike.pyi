@@ -202,7 +202,7 @@ class DedupKernel:
         """Count the features of a sample of documents, as ``pack`` takes them; their number."""
     def frequencies(self) -> bytes:
         """Counts of the features of all that this object counted."""
-    def group(self, batches: object, buckets: int, group_limit: int | None = 32) -> tuple[Table, int, int, int]:
+    def group(self, batches: object, buckets: int, group_limit: int | None = 32) -> tuple[Table, int, int, int, int]:
         """Packed documents of whole buckets to ``bucket int32, edges large_binary``, edges by buckets of their own; and numbers of documents,
         of different texts, and of ids that stand more than once. Groups of more than ``group_limit`` members have a chain of edges."""
     def members(self, batches: object) -> Table:

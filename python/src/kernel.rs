@@ -260,7 +260,7 @@ impl PyDedupKernel {
         batches: &Bound<'_, PyAny>,
         buckets: u32,
         group_limit: Option<usize>,
-    ) -> PyResult<(ArrowTable, u64, u64, u64)> {
+    ) -> PyResult<(ArrowTable, u64, u64, u64, u64)> {
         let tables = tables(batches)?;
         run(batches.py(), |_| {
             let mut parts = Vec::new();
@@ -277,7 +277,13 @@ impl PyDedupKernel {
             let rows = rows.map(|(columns, row)| [0, 1, 2].map(|at| columns[at].get(row)));
             let found = self.kernel.group(rows, buckets.max(1), group_limit)?;
             let edges = bucket_table("edges", &found.edges)?;
-            Ok((edges, found.documents, found.texts, found.repeated))
+            Ok((
+                edges,
+                found.edge_count,
+                found.documents,
+                found.texts,
+                found.repeated,
+            ))
         })
     }
 

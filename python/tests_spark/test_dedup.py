@@ -175,7 +175,7 @@ def test_a_family_of_any_size_has_linearly_many_edges(frame_of, command_lines):
     result = lks.dedup(frame_of(rows, partitions=3), id="id")
     assert found_lines(result) == command_lines(rows)
     assert result.counts["removed"] > 0.9 * count
-    edges = next(cost["edge_bytes"] // 32 for cost in result.costs if cost["stage"] == "groups")
+    edges = next(cost["edge_count"] for cost in result.costs if cost["stage"] == "groups")
     # Each document has 21 keys.
     assert edges < 30 * count
 

@@ -45,6 +45,8 @@ _ROWS_OF_A_TASK = 4_000_000
 _TEXTS_OF_A_TASK = 20_000
 #: Rows that every machine may get whole, instead of a shuffle of all texts: some 50 MB.
 _ROWS_FOR_ALL = 500_000
+#: Documents whose features are counted, about, and the tasks that do it: a sample is enough.
+_COUNTED, _COUNTING_TASKS = 40_000, 2
 #: Keys of a document of a method that has no levels, about.
 _KEYS_OF_A_DOCUMENT = 25
 
@@ -229,16 +231,27 @@ class _Stages:
         )
 
     def _sample(self) -> Stage:
-        """Counts of features of some documents, and how many documents and tasks there are."""
+        """Counts of features of some documents, and how many documents there are."""
         from pyspark.sql import functions as F
 
+        documents = 0
+
         def make() -> DataFrame:
-            return self.cluster.run(self.job.documents, "sample", self.job.words, schema=schema)
+            nonlocal documents
+            # Of many formats the rows are counted without a look at them.
+            documents = self.job.documents.count()
+            chosen = self.job.documents.where(F.col("id").isNotNull())
+            if not self.job.kernel.needs_levels:
+                chosen = chosen.where(F.lit(False))
+            elif documents > _COUNTED:
+                # By their ids, so that every part of the data has its share, and here: a task of Python that leaves rows unread costs a process.
+                number = F.xxhash64("id").bitwiseAND(F.lit((1 << 30) - 1))
+                chosen = chosen.where(number < F.lit((_COUNTED << 30) // documents))
+            return self.cluster.run(chosen.repartition(_COUNTING_TASKS, "id"), "sample", self.job.words, schema=schema)
 
         def measure(rows: DataFrame) -> dict[str, Any]:
-            found = aggregates(tasks=F.count(F.lit(1)), sampled=F.sum("documents"), features=F.sum("features"))(rows)
-            # Of many formats the rows are counted without a look at them.
-            return {"documents": self.job.documents.count(), **found}
+            found = aggregates(sampled=F.coalesce(F.sum("documents"), F.lit(0)), features=F.sum("features"))(rows)
+            return {"documents": documents, **found}
 
         schema = "frequencies binary, documents long, features long"
         return self.work.stage("sample", schema, make, measure)
@@ -287,16 +300,16 @@ class _Stages:
             return self.cluster.run(whole, "group", self.job.words, buckets, self.job.group_limit, schema=schema)
 
         def measure(rows: DataFrame) -> dict[str, Any]:
-            names = ["new", "missing", "checksum", "documents", "texts", "repeated", "edge_bytes"]
+            names = ["new", "missing", "checksum", "documents", "texts", "repeated", "edge_count"]
             found = aggregates(**{name: F.coalesce(F.sum(name), F.lit(0)) for name in names})(rows)
             self._ensure_ids(found)
             return {"buckets": buckets, **found}
 
         schema = (
-            "bucket int, classes binary, edges binary, edge_bytes long, new long, missing long, checksum long, documents long, texts long, "
+            "bucket int, classes binary, edges binary, edge_count long, new long, missing long, checksum long, documents long, texts long, "
             "repeated long"
         )
-        return self.work.stage("groups", schema, make, measure)
+        return self.work.stage("groups", schema, make, measure, is_packed=True)
 
     def _ensure_ids(self, groups: dict[str, Any]) -> None:
         """Refuses ids that do not tell documents apart."""
@@ -321,8 +334,7 @@ class _Stages:
         from pyspark.sql import functions as F
 
         def make() -> DataFrame:
-            # An edge has 32 bytes.
-            count = self._partitions(groups["edge_bytes"] // 32, _ROWS_OF_A_TASK)
+            count = self._partitions(groups["edge_count"], _ROWS_OF_A_TASK)
             packed = groups.rows.where(F.col("edges").isNotNull()).select("bucket", "edges")
             return self.cluster.run(packed.repartition(count, "bucket"), "promising", self.job.words, schema="x long, y long")
 

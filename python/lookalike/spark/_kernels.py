@@ -44,8 +44,8 @@ __all__ = [
 #: Rows of a batch that goes back to Spark, at most.
 _BATCH = 100_000
 
-#: Tasks that count features, at most, and the bytes and documents that each counts, about: a sample is enough.
-_COUNTING_TASKS, _COUNTED_BYTES, _COUNTED = 32, 16 << 20, 20_000
+#: Bytes that a task counts features in, about.
+_COUNTED_BYTES = 256 << 20
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -76,26 +76,17 @@ _SAMPLED = pa.schema([("frequencies", pa.binary()), ("documents", pa.int64()), (
 
 
 def sample(batches: Batches, words: list[str]) -> Batches:
-    """A row for each partition, with counts of the features of its first documents."""
+    """Counts of the features of the documents of a partition. What is too much is read and not counted."""
     kernel = _lookalike.DedupKernel(words)
     documents = features = size = 0
-    if kernel.needs_levels and _partition() < _COUNTING_TASKS:
-        for batch in batches:
-            batch = batch.filter(pc.is_valid(batch.column("id")))
+    for batch in batches:
+        if size < _COUNTED_BYTES:
             features += kernel.count(batch)
             documents += batch.num_rows
             size += batch.nbytes
-            if documents >= _COUNTED or size >= _COUNTED_BYTES:
-                break
-    counts = kernel.frequencies() if documents else None
-    yield pa.record_batch({"frequencies": [counts], "documents": [documents], "features": [features]}, schema=_SAMPLED)
-
-
-def _partition() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
+    if documents:
+        counts = kernel.frequencies()
+        yield pa.record_batch({"frequencies": [counts], "documents": [documents], "features": [features]}, schema=_SAMPLED)
 
 
 _PACKED = pa.schema(
@@ -134,7 +125,7 @@ _GROUPED = pa.schema(
         ("bucket", pa.int32()),
         ("classes", pa.binary()),
         ("edges", pa.binary()),
-        ("edge_bytes", pa.int64()),
+        ("edge_count", pa.int64()),
         ("new", pa.int64()),
         ("missing", pa.int64()),
         ("checksum", pa.int64()),
@@ -151,11 +142,10 @@ def group(batches: Batches, words: list[str], buckets: int, group_limit: int | N
     if not whole:
         return
     table = pa.Table.from_batches(whole)
-    edges, documents, texts, repeated = _lookalike.DedupKernel(words).group(whole, buckets, group_limit)
+    edges, edge_count, documents, texts, repeated = _lookalike.DedupKernel(words).group(whole, buckets, group_limit)
     yield from _out_packed(table.select(["bucket", "classes"]).filter(pc.is_valid(table["classes"])), _GROUPED)
-    edges = pa.table(edges)
-    yield from _out_packed(edges.append_column("edge_bytes", pc.binary_length(edges["edges"]).cast(pa.int64())), _GROUPED)
-    counts = {"documents": documents, "texts": texts, "repeated": repeated}
+    yield from _out_packed(edges, _GROUPED)
+    counts = {"edge_count": edge_count, "documents": documents, "texts": texts, "repeated": repeated}
     for name in ("new", "missing", "checksum"):
         counts[name] = pc.sum(table[name]).as_py() or 0
     yield from _out_packed({"bucket": [0], **{name: [count] for name, count in counts.items()}}, _GROUPED)

@@ -122,12 +122,22 @@ class WorkDir:
         return self._stage(name, None, measure)
 
     def stage(
-        self, name: str, schema: str, make: Callable[[], DataFrame], measure: Callable[[DataFrame], dict[str, Any]] | None = None
+        self,
+        name: str,
+        schema: str,
+        make: Callable[[], DataFrame],
+        measure: Callable[[DataFrame], dict[str, Any]] | None = None,
+        *,
+        is_packed: bool = False,
     ) -> Stage:
-        """A stage with the rows that ``make`` gives. What ``measure`` finds in them is kept with the marker."""
+        """A stage with the rows that ``make`` gives. What ``measure`` finds in them is kept with the marker. Packed rows are written as they are."""
 
         def write() -> dict[str, Any]:
-            make().write.mode("overwrite").parquet(self.folder(name))
+            writer = make().write.mode("overwrite")
+            if is_packed:
+                # Long rows of hashes: nothing makes them fewer, and no two are equal.
+                writer = writer.option("compression", "uncompressed").option("parquet.enable.dictionary", "false")
+            writer.parquet(self.folder(name))
             return {} if measure is None else measure(self.read(name, schema))
 
         return self._stage(name, schema, write)

@@ -135,6 +135,8 @@ pub struct GroupedDocuments {
     pub repeated: u64,
     /// Number of classes.
     pub texts: u64,
+    /// Number of edges, as far as they could be added up here.
+    pub edge_count: u64,
     /// Edges, packed, by their buckets.
     pub edges: Vec<(u32, Vec<u8>)>,
 }
@@ -181,11 +183,17 @@ impl DedupKernel {
                 false => keys.push(key.class),
             })?;
         }
-        let mut edges = PackedBuckets::new(buckets);
-        let visit = |edge: WorkEdge| append_edge(&edge, edges.of(place_of_edge(&edge)));
+        let mut found = Vec::new();
+        let visit = |edge: WorkEdge| found.push(edge);
         match with_fingerprint {
             true => self.fingerprint_edges(with_fingerprints, visit),
             false => self.work_edges(keys, group_limit, visit),
+        }
+        // Those of keys that came here together are one row from here on.
+        add_up(&mut found);
+        let mut edges = PackedBuckets::new(buckets);
+        for edge in &found {
+            append_edge(edge, edges.of(place_of_edge(edge)));
         }
         hashes.sort_unstable();
         hashes.dedup();
@@ -195,6 +203,7 @@ impl DedupKernel {
             documents: ids.len() as u64,
             repeated: again.count() as u64,
             texts: hashes.len() as u64,
+            edge_count: found.len() as u64,
             edges: edges.into_rows(),
         })
     }
@@ -212,14 +221,9 @@ impl DedupKernel {
         for part in parts {
             each_edge(part, |edge| edges.push(edge))?;
         }
-        edges.sort_unstable();
-        let nodes = |edge: &WorkEdge| (edge.x, edge.y, edge.size_x, edge.size_y);
-        for same in edges.chunk_by(|a, b| nodes(a) == nodes(b)) {
-            let shared = same.iter().map(|edge| edge.shared).sum();
-            let edge = WorkEdge { shared, ..same[0] };
-            if self.is_promising(&edge) {
-                visit(edge);
-            }
+        add_up(&mut edges);
+        for edge in edges.into_iter().filter(|edge| self.is_promising(edge)) {
+            visit(edge);
         }
         Ok(())
     }
@@ -254,6 +258,19 @@ impl DedupKernel {
         }
         Ok(())
     }
+}
+
+/// Sorts edges, and makes one of those between the same classes of the same sizes: its count is their sum.
+fn add_up(edges: &mut Vec<WorkEdge>) {
+    edges.sort_unstable();
+    edges.dedup_by(|edge, first| {
+        let nodes = |edge: &WorkEdge| (edge.x, edge.y, edge.size_x, edge.size_y);
+        let is_same = nodes(edge) == nodes(first);
+        if is_same {
+            first.shared = first.shared.saturating_add(edge.shared);
+        }
+        is_same
+    });
 }
 
 /// True if a place in the order of survivors is that of a document that is only compared with.
