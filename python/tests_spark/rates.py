@@ -34,9 +34,9 @@ def write(path: Path, count: int, words: int) -> None:
             lines.write(json.dumps({"id": f"d{at:09}", "text": " ".join(text)}) + "\n")
 
 
-def cpu_of_session() -> float:
-    """CPU seconds of all processes of this session of the system, with those that they waited for."""
-    session, ticks = os.getsid(0), 0
+def cpu_of_session(session: int | None = None) -> float:
+    """CPU seconds of all processes of a session of the system, by default this one, with those that they waited for."""
+    session, ticks = session or os.getsid(0), 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
             fields = (process / "stat").read_text().rpartition(")")[2].split()
