@@ -10,7 +10,7 @@
 //! component  node i64 | component i64
 //! ```
 //!
-//! Of a key its low bits are enough: two that agree in them connect classes for nothing, which costs time and changes no decision. Among
+//! Of a key its low bits are enough: two that agree in them make a pair of unrelated texts a candidate, which is verified like any other. Among
 //! 10^11 keys one in 2,000 meets another.
 
 use crate::kernel::error::KernelError;
