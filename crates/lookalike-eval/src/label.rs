@@ -157,7 +157,7 @@ impl LabelSet {
     }
 }
 
-/// The bands of labels whose pairs were drawn by [`crate::stratified_sample()`], grades from `positive` on being
+/// The bands of labels whose pairs were drawn by [`crate::stratified_sample`], grades from `positive` on being
 /// true; none when no line names a band.
 ///
 /// # Errors
