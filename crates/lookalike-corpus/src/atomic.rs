@@ -96,10 +96,11 @@ impl AtomicFile {
     /// # Errors
     /// When the directory cannot be written to.
     pub fn create(path: &Path, compression: Compression) -> io::Result<AtomicFile> {
-        AtomicFile::create_on(path, compression, 1)
+        AtomicFile::create_on(path, compression, 1, 0)
     }
 
-    /// As [`AtomicFile::create`]; so many threads compress, beside the caller's.
+    /// As [`AtomicFile::create`]; so many threads compress, beside the caller's, or as many of them as `memory` bytes are enough for. The
+    /// file is the same for any number.
     ///
     /// # Errors
     /// See [`AtomicFile::create`].
@@ -107,6 +108,7 @@ impl AtomicFile {
         path: &Path,
         compression: Compression,
         threads: usize,
+        memory: u64,
     ) -> io::Result<AtomicFile> {
         let (file, temporary) = temporary_beside(path)?.into_parts();
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
@@ -121,7 +123,10 @@ impl AtomicFile {
         };
         let encoder = match format {
             None => FileEncoder::Plain(file),
-            Some(format) => FileEncoder::Frames(FrameWriter::new(file, format, threads)),
+            Some(format) => {
+                let threads = format.threads_within(memory).min(threads);
+                FileEncoder::Frames(FrameWriter::new(file, format, threads))
+            }
         };
         Ok(AtomicFile {
             encoder,

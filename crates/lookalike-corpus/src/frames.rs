@@ -1,6 +1,6 @@
 //! Compressed files of independent frames, made on several threads.
 //!
-//! What is written is cut after equal numbers of bytes, and each piece becomes a gzip member or a zstd frame of its own. Every reader of
+//! Output is cut after equal numbers of bytes, and each piece becomes a gzip member or a zstd frame of its own. Every reader of
 //! these formats takes a file of several for one stream. Where the cuts are does not depend on threads, and so no byte of the file does.
 
 use std::collections::VecDeque;
@@ -28,6 +28,12 @@ impl FrameFormat {
         }
     }
 
+    /// The most threads that compress within so many bytes of memory: each has a frame, what it becomes, and tables of about as much, and
+    /// one frame waits for it.
+    pub(crate) fn threads_within(self, memory: u64) -> usize {
+        usize::try_from(memory / (4 * self.frame_bytes() as u64)).unwrap_or(usize::MAX)
+    }
+
     fn compress(self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip => {
@@ -45,7 +51,7 @@ type Compressed = mpsc::Receiver<io::Result<Vec<u8>>>;
 /// Bytes to compress, and who waits for them.
 type Task = (Vec<u8>, mpsc::Sender<io::Result<Vec<u8>>>);
 
-/// Compresses what is written. Memory: for each thread two frames, and what they become; begun with the second frame.
+/// Compresses what is written. Memory: see [`FrameFormat::threads_within`]; threads begin with the second frame.
 pub(crate) struct FrameWriter<W> {
     out: W,
     format: FrameFormat,
@@ -176,6 +182,14 @@ mod tests {
             .collect();
         lines.truncate(bytes);
         lines
+    }
+
+    #[test]
+    fn threads_that_compress_fit_the_memory() {
+        let within = |memory: u64| FORMATS.map(|format| format.threads_within(memory));
+        assert_eq!(within(3 << 20), [0, 0]);
+        assert_eq!(within(64 << 20), [16, 4]);
+        assert_eq!(within(1 << 30), [256, 64]);
     }
 
     fn written(bytes: &[u8], format: FrameFormat, threads: usize, step: usize) -> Vec<u8> {

@@ -37,6 +37,8 @@ const CLUSTER: &str = r#"{"cluster":1,"survivor":"","members":[{"id":"","similar
 
 /// The part of the memory that chunks on their way to the results have.
 const CHUNKS_SHARE: u64 = 16;
+/// The part of the memory in which each of the two files of records is compressed.
+const COMPRESSION_SHARE: u64 = 16;
 
 /// Writing everything that follows from the decisions.
 pub(super) struct ResultWriter<'a> {
@@ -371,7 +373,9 @@ impl ResultWriter<'_> {
         let path = self.place.path(&name);
         let file = match self.options.format {
             OutputFormat::JsonLines => {
-                AtomicFile::create_on(&path, compression, self.job.limits.threads)
+                let limits = &self.job.limits;
+                let memory = limits.memory / COMPRESSION_SHARE;
+                AtomicFile::create_on(&path, compression, limits.threads, memory)
             }
             OutputFormat::Parquet => AtomicFile::lines(&path, OutputFormat::Parquet, ""),
         };
