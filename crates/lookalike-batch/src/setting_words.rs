@@ -36,7 +36,8 @@ pub enum ParseSettingError {
 }
 
 impl ParseSettingError {
-    pub(crate) fn unknown(setting: &'static str, text: &str, words: &[&str]) -> Self {
+    /// No value of that name; `note` explains the words that there are.
+    pub(crate) fn unknown(setting: &'static str, text: &str, words: &[&str], note: &str) -> Self {
         let values = match words {
             [most @ .., last] if !most.is_empty() => format!("{} or {last}", most.join(", ")),
             words => words.concat(),
@@ -44,7 +45,7 @@ impl ParseSettingError {
         Self::Unknown {
             setting,
             text: text.to_owned(),
-            values,
+            values: values + note,
         }
     }
 
@@ -61,9 +62,9 @@ impl ParseSettingError {
     }
 }
 
-/// Prints and parses the values of a setting by their words.
+/// Prints and parses the values of a setting by their words. A note may explain them to whoever used another.
 macro_rules! setting_words {
-    ($kind:ident, $setting:literal, $($variant:ident = $word:literal),+ $(,)?) => {
+    ($kind:ident, $setting:literal, $($variant:ident = $word:literal),+ $(; $note:literal)?) => {
         impl std::fmt::Display for $kind {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(match self { $(Self::$variant => $word),+ })
@@ -76,7 +77,7 @@ macro_rules! setting_words {
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 match text {
                     $($word => Ok(Self::$variant),)+
-                    _ => Err(Self::Err::unknown($setting, text, &[$($word),+])),
+                    _ => Err(Self::Err::unknown($setting, text, &[$($word),+], concat!($("; ", $note)?))),
                 }
             }
         }

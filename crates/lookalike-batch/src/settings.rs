@@ -151,7 +151,9 @@ impl FromStr for Method {
 
     fn from_str(name: &str) -> Result<Self, ParseSettingError> {
         let found = Self::ALL.into_iter().find(|method| method.name() == name);
-        found.ok_or_else(|| ParseSettingError::unknown("method", name, &Self::ALL.map(Self::name)))
+        found.ok_or_else(|| {
+            ParseSettingError::unknown("method", name, &Self::ALL.map(Self::name), "")
+        })
     }
 }
 
@@ -212,7 +214,7 @@ const KEEP_RULES: [&str; 7] = [
     "max:FIELD",
     "min:FIELD",
     "newest:FIELD",
-    "latest:FIELD; a comma that belongs to the name of a field is written \\,",
+    "latest:FIELD",
 ];
 
 impl FromStr for KeepRule {
@@ -232,7 +234,12 @@ impl FromStr for KeepRule {
             None if text == "longest" => Ok(Self::Longest),
             None if text == "shortest" => Ok(Self::Shortest),
             None if text == "first" => Ok(Self::First),
-            _ => Err(ParseSettingError::unknown("rule", text, &KEEP_RULES)),
+            _ => Err(ParseSettingError::unknown(
+                "rule",
+                text,
+                &KEEP_RULES,
+                "; a comma that belongs to the name of a field is written \\,",
+            )),
         }
     }
 }

@@ -344,11 +344,7 @@ impl TermsOutputArguments {
 }
 
 fn failed(path: &Path, error: TermsError) -> Failure {
-    let remedy = match error {
-        TermsError::Features(_) => ": tables of the same features go together",
-        _ => "",
-    };
-    Failure::Failed(format!("{}: {error}{remedy}", path.display()))
+    Failure::Failed(format!("{}: {error}", path.display()))
 }
 
 fn read(path: &Path, key: Option<SipKey>, memory: u64) -> Result<GrowingTerms, Failure> {

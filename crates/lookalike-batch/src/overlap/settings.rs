@@ -89,7 +89,7 @@ impl FromStr for ServerName {
                 .map_err(ParseSettingError::part),
             _ => {
                 let words = ["url", "field:NAME", "path:N"];
-                Err(ParseSettingError::unknown("server name", text, &words))
+                Err(ParseSettingError::unknown("server name", text, &words, ""))
             }
         }
     }

@@ -40,9 +40,12 @@ pub(super) fn share(part: u64, whole: u64) -> String {
 }
 
 pub(crate) fn cost(measured: &MeasuredCost) {
-    let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
-    let cpu: f64 = measured.stages.iter().map(|stage| stage.2).sum();
-    line("time", &format!("{wall:.2} s ({cpu:.2} s of processor)"));
+    // A command that only puts files together has no stages.
+    if !measured.stages.is_empty() {
+        let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
+        let cpu: f64 = measured.stages.iter().map(|stage| stage.2).sum();
+        line("time", &format!("{wall:.2} s ({cpu:.2} s of processor)"));
+    }
     if measured.peak_memory > 0 {
         line("memory", &format!("{} at most", show(measured.peak_memory)));
     }

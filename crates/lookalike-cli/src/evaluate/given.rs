@@ -131,7 +131,7 @@ impl GivenFingerprints {
             set: SketchedSet::of(documents).map_err(|error| unusable_documents(&error))?,
             scheme: scheme.map_or_else(
                 || "that of the fingerprints".to_owned(),
-                |(_, id)| format!("of the id {id}"),
+                |(_, id)| format!("with the id {id}"),
             ),
             skipped: summaries
                 .into_iter()

@@ -88,11 +88,10 @@ pub enum FingerprintKeep {
 
 setting_words!(
     FingerprintKeep,
-    "rule of fingerprints",
+    "rule",
     First = "first",
     Last = "last",
-    Id = "id"
-);
+    Id = "id"; "fingerprints tell neither lengths nor fields, which `lookalike dedup` reads");
 
 /// The job: what is clustered, and by which rule.
 pub struct FingerprintClustering<'a> {
