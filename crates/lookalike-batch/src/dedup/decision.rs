@@ -1,7 +1,8 @@
 //! Decision on every document, and the clusters that follow from it.
 
 use crate::dedup::class_decision::ClassDecision;
-use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
+use crate::dedup::documents::{DocumentTable, TextClasses};
+use crate::dedup::ranking::DocumentRanking;
 use crate::parallel::{column, concatenated, in_ranges};
 use crate::parallel_sort::sort_unequal_by;
 use crate::settings::PairScope;

@@ -2,24 +2,17 @@
 //!
 //! A *class* is all documents with equal text (equal BLAKE3 hash, 128 bits kept); of pages also with equal visible text, of
 //! which the text is a part. Work is done once a class. The
-//! scan numbers documents in input order and classes as they turn up; [`DocumentRanking`] then puts both into orders that
+//! scan numbers documents in input order and classes as they turn up; [`super::ranking`] then puts both into orders that
 //! depend only on ids and contents, and from there on the input's order is forgotten.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
 
 use lookalike_corpus::OrderNumber;
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::class_id::{ClassId, put};
 use crate::dedup::pages::PageColumns;
-use crate::error::BatchError;
 use crate::kernel::survivor_order::ordered_bits;
-use crate::parallel::{column, in_ranges, inverse};
-use crate::parallel_sort::sort_unequal_by;
-use crate::settings::{KeepRule, KeepRules, RepeatedIds};
 use crate::spill::feature_sets::SetPlace;
 
 /// Columns of the document table, by position in the input.
@@ -77,7 +70,7 @@ impl DocumentTable {
     }
 
     /// The bytes of an id; their order is the order of ids.
-    fn raw_id(&self, document: usize) -> &[u8] {
+    pub(super) fn raw_id(&self, document: usize) -> &[u8] {
         self.raw_id_at((self.id_starts[document], self.id_lengths[document]))
     }
 
@@ -130,7 +123,7 @@ impl DocumentTable {
     }
 
     /// Puts small numbers in the same order in the place of integers that no double holds.
-    fn rank_large_integers(&mut self) {
+    pub(super) fn rank_large_integers(&mut self) {
         let rests = std::mem::take(&mut self.value_rests);
         if rests.is_empty() {
             return;
@@ -154,7 +147,7 @@ impl DocumentTable {
     }
 
     /// Makes numbers in the same order of the texts of the field that decides.
-    fn rank_value_texts(&mut self) {
+    pub(super) fn rank_value_texts(&mut self) {
         let texts = std::mem::take(&mut self.value_texts);
         if texts.ends.is_empty() {
             return;
@@ -206,7 +199,7 @@ impl DocumentTable {
         *self = stored;
     }
 
-    fn rename(&mut self, document: usize, id: &str) {
+    pub(super) fn rename(&mut self, document: usize, id: &str) {
         let place = (self.id_starts[document], self.id_lengths[document]);
         self.given.entry(document as u32).or_insert(place);
         self.id_starts[document] = self.id_bytes.len() as u64;
@@ -406,304 +399,13 @@ impl TextClasses {
     }
 }
 
-/// The orders in which everything after the scan happens.
-pub(crate) struct DocumentRanking {
-    /// Documents by id.
-    pub(crate) by_id: Vec<u32>,
-    /// Position of each document in `by_id`.
-    pub(crate) id_ranks: Vec<u32>,
-    /// Classes from the most to the least wanted.
-    pub(crate) classes: Vec<u32>,
-    /// Most wanted document of each class, by class position.
-    pub(crate) best: Vec<u32>,
-    /// Number of classes at the front that hold a document given with `--against`.
-    pub(crate) fixed: usize,
-}
-
-impl DocumentRanking {
-    /// Ranks documents by id and classes by `keep`, on so many threads. Returns also how many ids were repeated and had to be numbered.
-    ///
-    /// O(n log n) comparisons; one pass when the input is in the order of its ids.
-    pub(crate) fn new(
-        documents: &mut DocumentTable,
-        classes: &TextClasses,
-        keep: &KeepRules,
-        repeated: RepeatedIds,
-        threads: usize,
-    ) -> Result<(Self, u64), BatchError> {
-        documents.rank_value_texts();
-        documents.rank_large_integers();
-        let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
-        documents.record_hashes = Vec::new();
-        let id_ranks = inverse(&by_id, threads);
-        let wanted = SurvivorOrder {
-            documents,
-            id_ranks: &id_ranks,
-            keep,
-        };
-        let best = wanted.best_documents(classes.len(), threads);
-        let mut order = column(classes.len(), threads, |class| {
-            (wanted.first_key(best[class] as usize), class as u32)
-        });
-        sort_unequal_by(&mut order, threads, |(key, class), (other_key, other)| {
-            let ties = || {
-                wanted.compare(
-                    best[*class as usize] as usize,
-                    best[*other as usize] as usize,
-                )
-            };
-            key.cmp(other_key).then_with(ties)
-        });
-        let fixed = order.partition_point(|&((is_new, _), _)| !is_new);
-        let classes = column(order.len(), threads, |rank| order[rank].1);
-        Ok((
-            Self {
-                by_id,
-                id_ranks,
-                classes,
-                best,
-                fixed,
-            },
-            renamed,
-        ))
-    }
-}
-
-/// Compares documents by how much they are wanted: given with `--against` first, then by the rules, then by id.
-struct SurvivorOrder<'a> {
-    documents: &'a DocumentTable,
-    id_ranks: &'a [u32],
-    keep: &'a KeepRules,
-}
-
-impl SurvivorOrder<'_> {
-    /// An ascending key of what is looked at first.
-    fn first_key(&self, document: usize) -> (bool, u64) {
-        let rule = &self.keep.rules()[0];
-        let is_new = document >= self.documents.against;
-        (is_new, self.key(rule, document))
-    }
-
-    /// The most wanted document of each class.
-    fn best_documents(&self, classes: usize, threads: usize) -> Vec<u32> {
-        const NONE: u32 = u32::MAX;
-        let best: Vec<AtomicU32> = (0..classes).map(|_| AtomicU32::new(NONE)).collect();
-        // A total order has one least document, whichever thread comes first.
-        in_ranges(self.documents.len(), threads, |range| {
-            for document in range {
-                let Some(class) = self.documents.classes[document] else {
-                    continue;
-                };
-                let best = &best[class.position()];
-                let mut known = best.load(AtomicOrdering::Relaxed);
-                while known == NONE || self.compare(document, known as usize) == Ordering::Less {
-                    let relaxed = AtomicOrdering::Relaxed;
-                    match best.compare_exchange_weak(known, document as u32, relaxed, relaxed) {
-                        Ok(_) => break,
-                        Err(other) => known = other,
-                    }
-                }
-            }
-        });
-        best.into_iter().map(AtomicU32::into_inner).collect()
-    }
-
-    fn compare(&self, a: usize, b: usize) -> Ordering {
-        let rules = &self.keep.rules()[1..];
-        let compare = |rule| self.key(rule, a).cmp(&self.key(rule, b));
-        let first = self.first_key(a).cmp(&self.first_key(b));
-        let order = rules
-            .iter()
-            .fold(first, |order, rule| order.then_with(|| compare(rule)));
-        order.then_with(|| self.id_ranks[a].cmp(&self.id_ranks[b]))
-    }
-
-    /// An ascending key of how much a document is wanted by one rule.
-    fn key(&self, rule: &KeepRule, document: usize) -> u64 {
-        let documents = self.documents;
-        let value = || ordered_bits(documents.values[document]);
-        match rule {
-            KeepRule::Longest => u64::MAX - documents.lengths[document],
-            KeepRule::Shortest => documents.lengths[document],
-            KeepRule::First => document as u64,
-            _ if documents.values[document].is_nan() => u64::MAX,
-            KeepRule::Min(_) => value(),
-            KeepRule::Max(_) | KeepRule::Newest(_) | KeepRule::Latest(_) => u64::MAX - value(),
-        }
-    }
-}
-
-/// Documents by (given with `--against`, id); repeated ids are made different first.
-fn sort_ids(
-    documents: &mut DocumentTable,
-    classes: &TextClasses,
-    repeated: RepeatedIds,
-    threads: usize,
-) -> Result<(Vec<u32>, u64), BatchError> {
-    let mut renamed = 0;
-    loop {
-        let order = sorted_by_id(documents, classes, threads);
-        let repeats = repeats(documents, &order, threads);
-        if repeats.is_empty() {
-            return Ok((order, renamed));
-        }
-        // What of a collection is at hand depends on the new documents: it must not decide whether they are refused.
-        let read = |&(document, _): &(u32, u32)| document as usize >= documents.stored;
-        if repeated == RepeatedIds::Refuse
-            && let Some((first, _)) = repeats.iter().copied().find(read)
-        {
-            return Err(BatchError::RepeatedId {
-                id: documents.id(first as usize).to_owned(),
-                count: repeats.iter().copied().filter(read).count(),
-            });
-        }
-        renamed += repeats.iter().copied().filter(read).count() as u64;
-        for (document, number) in repeats {
-            let id = format!("{}#{number}", documents.id(document as usize));
-            documents.rename(document as usize, &id);
-        }
-    }
-}
-
-fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize) -> Vec<u32> {
-    let is_new = |document: u32| document as usize >= documents.against;
-    let content = |document: u32| {
-        let class = documents.classes[document as usize];
-        let text = class.map(|class| classes.hashes[class.position()]);
-        (text, documents.record_hashes[document as usize])
-    };
-    let in_order = |a: u32, b: u32| {
-        is_new(a) == is_new(b) && documents.raw_id(a as usize) < documents.raw_id(b as usize)
-            || !is_new(a) && is_new(b)
-    };
-    let count = documents.len();
-    let is_sorted = |range: Range<usize>| {
-        let mut others = range.start.max(1)..range.end;
-        others.all(|document| in_order(document as u32 - 1, document as u32))
-    };
-    if in_ranges(count, threads, is_sorted)
-        .into_iter()
-        .all(|is_sorted| is_sorted)
-    {
-        return column(count, threads, |document| document as u32);
-    }
-    let common = common_prefix(documents, threads);
-    let mut keyed = column(count, threads, |document| {
-        let key = leading_bytes(&documents.raw_id(document)[common..]);
-        (key, document as u32)
-    });
-    sort_unequal_by(&mut keyed, threads, |&(key_a, a), &(key_b, b)| {
-        let ids = || {
-            documents
-                .raw_id(a as usize)
-                .cmp(documents.raw_id(b as usize))
-        };
-        let rest = || {
-            ids()
-                .then_with(|| content(a).cmp(&content(b)))
-                .then(a.cmp(&b))
-        };
-        match is_new(a).cmp(&is_new(b)).then(key_a.cmp(&key_b)) {
-            Ordering::Equal => rest(),
-            different => different,
-        }
-    });
-    column(count, threads, |place| keyed[place].1)
-}
-
-/// Bytes with which all ids begin: made ids and URLs share long beginnings, which would make the keys of the sort equal.
-fn common_prefix(documents: &DocumentTable, threads: usize) -> usize {
-    let first = documents.raw_id(0);
-    let common = |range: Range<usize>| {
-        range.fold(first.len(), |common, document| {
-            let id = documents.raw_id(document);
-            let same = first[..common]
-                .iter()
-                .zip(id)
-                .take_while(|(a, b)| a == b)
-                .count();
-            same.min(common)
-        })
-    };
-    let common = in_ranges(documents.len(), threads, common);
-    common.into_iter().min().unwrap_or(0)
-}
-
-/// First eight bytes of an id as a number in the order of the bytes.
-fn leading_bytes(id: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let length = id.len().min(8);
-    bytes[..length].copy_from_slice(&id[..length]);
-    u64::from_be_bytes(bytes)
-}
-
-/// Documents whose id equals that of their predecessor, with 2 for the second of a kind, 3 for the third.
-fn repeats(documents: &DocumentTable, order: &[u32], threads: usize) -> Vec<(u32, u32)> {
-    let repeats_last = |place: &usize| {
-        let [last, own] = [order[place - 1] as usize, order[*place] as usize];
-        let same_side = (last >= documents.against) == (own >= documents.against);
-        same_side && documents.raw_id(last) == documents.raw_id(own)
-    };
-    let places = in_ranges(order.len(), threads, |range| -> Vec<usize> {
-        (range.start.max(1)..range.end)
-            .filter(repeats_last)
-            .collect()
-    });
-    let (mut found, mut number, mut last) = (Vec::new(), 1, 0);
-    for place in places.into_iter().flatten() {
-        number = match place == last + 1 {
-            true => number + 1,
-            false => 2,
-        };
-        last = place;
-        found.push((order[place], number));
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::parallel::FEW;
 
     proptest! {
-        #[test]
-        fn documents_are_sorted_by_id_then_content_then_place(
-            rows in prop::collection::vec(("(http://a/)?[ab\\x00é]{0,10}", 0..4_usize, 0..3_u64), 0..40),
-            against in 0..10_usize,
-        ) {
-            let table_rows: Vec<(&str, usize, u64)> = rows.iter().map(|(id, class, _)| (id.as_str(), *class, 1)).collect();
-            let (mut documents, classes) = table(&table_rows);
-            documents.record_hashes = rows.iter().map(|row| row.2).collect();
-            documents.against = against.min(rows.len());
-            let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
-            expected.sort_by_key(|&document| {
-                let (id, class, hash) = &rows[document as usize];
-                let is_new = document as usize >= documents.against;
-                (is_new, id.as_bytes(), classes.hashes[*class], *hash, document)
-            });
-            prop_assert_eq!(sorted_by_id(&documents, &classes, 1), expected);
-        }
-
-        #[test]
-        fn repeated_ids_become_different_and_others_stay(
-            ids_given in prop::collection::vec("[ab](#[23]){0,2}", 0..30),
-        ) {
-            let rows: Vec<(&str, usize, u64)> = ids_given.iter().map(|id| (id.as_str(), 0, 1)).collect();
-            let (mut documents, classes) = table(&rows);
-            let (order, renamed) = sort_ids(&mut documents, &classes, RepeatedIds::Number, 1).unwrap();
-            let names = ids(&documents, &order);
-            prop_assert!(names.is_sorted_by(|a, b| a < b), "{:?}", names);
-            let distinct: std::collections::BTreeSet<&String> = ids_given.iter().collect();
-            prop_assert_eq!(renamed == 0, distinct.len() == ids_given.len());
-            for (document, given) in ids_given.iter().enumerate() {
-                prop_assert_eq!(documents.given_id(document as u32), given);
-                prop_assert!(documents.id(document).starts_with(given.as_str()));
-            }
-        }
-
         #[test]
         fn texts_have_as_rank_how_many_different_ones_come_before(
             texts in prop::collection::vec("[ab]{0,3}", 0..30),
@@ -721,190 +423,5 @@ mod tests {
             let expected: Vec<u32> = texts.iter().map(|text| distinct.iter().filter(|other| **other < text).count() as u32).collect();
             prop_assert_eq!(all.ranks(), expected);
         }
-    }
-
-    fn table(rows: &[(&str, usize, u64)]) -> (DocumentTable, TextClasses) {
-        let (mut documents, mut classes) = (DocumentTable::default(), TextClasses::default());
-        for &(id, class, length) in rows {
-            documents.push_id(id);
-            documents.classes.push(ClassId::new(class));
-            documents.lengths.push(length);
-            documents.record_hashes.push(0);
-            while classes.hashes.len() <= class {
-                classes.hashes.push(classes.hashes.len() as u128 * 77 % 13);
-            }
-        }
-        (documents, classes)
-    }
-
-    fn ids(documents: &DocumentTable, order: &[u32]) -> Vec<String> {
-        order
-            .iter()
-            .map(|&d| documents.id(d as usize).to_owned())
-            .collect()
-    }
-
-    #[test]
-    fn ranks_do_not_depend_on_the_order_of_the_input() {
-        let mut rows = vec![
-            ("b", 0, 5),
-            ("longer-id-2", 1, 9),
-            ("longer-id-1", 2, 9),
-            ("a", 0, 5),
-            ("c", 3, 1),
-        ];
-        let mut seen = Vec::new();
-        for _ in 0..rows.len() {
-            rows.rotate_left(1);
-            let (mut documents, classes) = table(&rows);
-            let (ranking, renamed) = DocumentRanking::new(
-                &mut documents,
-                &classes,
-                &KeepRules::default(),
-                RepeatedIds::Number,
-                1,
-            )
-            .unwrap();
-            assert_eq!(renamed, 0);
-            let best: Vec<u32> = ranking
-                .classes
-                .iter()
-                .map(|&c| ranking.best[c as usize])
-                .collect();
-            seen.push((ids(&documents, &ranking.by_id), ids(&documents, &best)));
-        }
-        assert_eq!(seen[0].0, ["a", "b", "c", "longer-id-1", "longer-id-2"]);
-        assert_eq!(seen[0].1, ["longer-id-1", "longer-id-2", "a", "c"]);
-        assert!(seen.iter().all(|s| *s == seen[0]));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20))]
-
-        #[test]
-        fn any_number_of_threads_ranks_like_one(
-            count in FEW..2 * FEW,
-            classes in 1..2 * FEW,
-            different_ids in prop_oneof![Just(100), Just(1_000_000)],
-            against in 0..FEW,
-            is_sorted in any::<bool>(),
-            threads in 2..9_usize,
-        ) {
-            let classes = classes.min(count);
-            let rows: Vec<(String, usize, u64)> = (0..count).map(|at| {
-                let mixed = (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
-                let id = match is_sorted {
-                    true => format!("page-{at:08}"),
-                    false => format!("page-{}", mixed % different_ids),
-                };
-                (id, if at < classes { at } else { mixed as usize % classes }, mixed % 50)
-            }).collect();
-            let rows: Vec<(&str, usize, u64)> = rows.iter().map(|(id, class, length)| (id.as_str(), *class, *length)).collect();
-            let ranked = |threads| {
-                let (mut documents, classes) = table(&rows);
-                documents.against = against;
-                let keep = KeepRules::default();
-                let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number, threads);
-                let (ranking, renamed) = ranked.unwrap();
-                let names = ids(&documents, &ranking.by_id);
-                (ranking.by_id, ranking.id_ranks, ranking.classes, ranking.best, ranking.fixed, renamed, names)
-            };
-            prop_assert_eq!(ranked(threads), ranked(1));
-        }
-    }
-
-    #[test]
-    fn repeated_ids_are_numbered_even_when_the_number_is_taken() {
-        let (mut documents, classes) =
-            table(&[("x", 0, 1), ("x#2", 1, 1), ("x", 2, 1), ("x", 3, 1)]);
-        let (ranking, renamed) = DocumentRanking::new(
-            &mut documents,
-            &classes,
-            &KeepRules::default(),
-            RepeatedIds::Number,
-            1,
-        )
-        .unwrap();
-        let names = ids(&documents, &ranking.by_id);
-        assert!(renamed >= 2);
-        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
-    }
-
-    #[test]
-    fn repeated_ids_can_be_refused() {
-        let (mut documents, classes) = table(&[("x", 0, 1), ("y", 1, 1), ("x", 2, 1)]);
-        let error = DocumentRanking::new(
-            &mut documents,
-            &classes,
-            &KeepRules::default(),
-            RepeatedIds::Refuse,
-            1,
-        )
-        .err()
-        .unwrap();
-        assert!(error.to_string().contains("\"x\""), "{error}");
-    }
-
-    #[test]
-    fn the_field_decides_and_missing_values_come_last() {
-        for (keep, expected) in [
-            (KeepRule::Max("f".into()), ["b", "a", "c"]),
-            (KeepRule::Min("f".into()), ["a", "b", "c"]),
-        ] {
-            let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]);
-            documents.values = vec![-1.0, 4.0, f64::NAN];
-            let (ranking, _) = DocumentRanking::new(
-                &mut documents,
-                &classes,
-                &keep.into(),
-                RepeatedIds::Number,
-                1,
-            )
-            .unwrap();
-            let best: Vec<u32> = ranking
-                .classes
-                .iter()
-                .map(|&c| ranking.best[c as usize])
-                .collect();
-            assert_eq!(ids(&documents, &best), expected);
-        }
-    }
-
-    #[test]
-    fn integers_that_no_double_holds_keep_their_order() {
-        let (mut documents, classes) = table(&[
-            ("a", 0, 1),
-            ("b", 1, 1),
-            ("c", 2, 1),
-            ("d", 3, 1),
-            ("e", 4, 1),
-        ]);
-        let number = |nearest, rest| OrderNumber { nearest, rest };
-        let border = 9_007_199_254_740_992.0;
-        for value in [
-            number(f64::NAN, 0),
-            number(border, 0),
-            number(border, 1),
-            number(-border, -1),
-            number(border, 1),
-        ] {
-            documents.push_value(value);
-        }
-        let keep = KeepRule::Max("f".into()).into();
-        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number, 1);
-        assert_eq!(ranked.unwrap().0.classes, [2, 4, 1, 3, 0]);
-    }
-
-    #[test]
-    fn texts_rank_by_their_bytes_and_ties_go_to_the_next_rule() {
-        let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 9), ("c", 2, 5), ("d", 3, 7)]);
-        documents.values = vec![0.0, 0.0, f64::NAN, 0.0];
-        for text in ["v2", "v10", "v10"] {
-            documents.value_texts.push(text);
-        }
-        let keep = "latest:version,shortest".parse().unwrap();
-        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number, 1);
-        let best: Vec<u32> = ranked.unwrap().0.classes;
-        assert_eq!(best, [0, 3, 1, 2]);
     }
 }

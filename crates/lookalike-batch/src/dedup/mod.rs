@@ -1,6 +1,6 @@
 //! Deduplication and lists of pairs: one reading, candidates by shared keys, verification, survivors, results.
 //!
-//! `scan` fills `documents` and `spill`; `candidate_groups` proposes, `verify` decides, `survivors` or `pairs` collects; `run` is the whole way, `result_writer` its last step.
+//! `scan` fills `documents` and `spill`; `ranking` orders them; `candidate_groups` proposes, `verify` decides, `survivors` or `pairs` collects; `run` is the whole way, `result_writer` its last step.
 
 pub(crate) mod candidate_groups;
 pub(crate) mod checkpoint;
@@ -23,6 +23,7 @@ pub(crate) mod pages;
 pub(crate) mod pair_test;
 pub(crate) mod pairs;
 pub(crate) mod paragraphs;
+pub(crate) mod ranking;
 pub(crate) mod record_cursor;
 pub(crate) mod record_router;
 pub(crate) mod report_examples;

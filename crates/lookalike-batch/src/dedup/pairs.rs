@@ -11,7 +11,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
-use crate::dedup::documents::{DocumentRanking, DocumentTable};
+use crate::dedup::documents::DocumentTable;
+use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
 use crate::settings::PairScope;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};

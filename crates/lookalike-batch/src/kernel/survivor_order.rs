@@ -84,7 +84,8 @@ mod tests {
 
     use super::*;
     use crate::dedup::class_id::ClassId;
-    use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
+    use crate::dedup::documents::{DocumentTable, TextClasses};
+    use crate::dedup::ranking::DocumentRanking;
     use crate::settings::RepeatedIds;
 
     /// A document of its own class, as the job over files has it.

@@ -5,7 +5,8 @@ use lookalike_corpus::host;
 use super::read::{DocumentSites, ReadOut};
 use super::settings::OverlapUnit;
 use super::units::{ExactSets, ServerTable, UnitPlacement};
-use crate::dedup::documents::{DocumentRanking, DocumentTable};
+use crate::dedup::documents::DocumentTable;
+use crate::dedup::ranking::DocumentRanking;
 use crate::error::BatchError;
 use crate::settings::{KeepRule, RepeatedIds};
 

@@ -5,7 +5,8 @@
 use std::num::NonZeroU32;
 
 use super::read::DocumentSites;
-use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
+use crate::dedup::documents::{DocumentTable, TextClasses};
+use crate::dedup::ranking::DocumentRanking;
 
 /// Documents of equal text: the one with the smallest id stands for all (Shivakumar and Garcia-Molina 1998, section 2).
 ///
