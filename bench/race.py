@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Race lookalike against the peers: the same file, one thread, turn by turn, medians.
+"""Race lookalike against the peers: the same file, as many threads, turn by turn, medians.
 
     bench/race.py setup                                  install the peers, build everything
     bench/race.py dedup --records FILE [--pairs FILE]    JSON Lines to kept set
@@ -31,10 +31,8 @@ PYTHON = HERE / ".venv" / "bin" / "python"
 # Of older libraries than the others: see README.md.
 TEXT_DEDUP = HERE / ".venv-text-dedup" / "bin" / "python"
 OURS = ROOT / "target" / "release" / "lookalike"
-SINGLE = {
-    name: "1"
-    for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-}
+# How the libraries beneath are told the number of threads.
+THREADS = ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclasses.dataclass
@@ -60,13 +58,13 @@ class Run:
 def peer(script, *options):
     """The command of a Python peer."""
     return [PYTHON, HERE / "peers" / script, "{input}", "-o", "{output}", "--threshold",
-            "{threshold}", *options]
+            "{threshold}", "--threads", "{threads}", *options]
 
 
 def ours(*options):
     """The command of our binary."""
-    return [OURS, "dedup", "{input}", "-o", "{output}", "--threads", "1", "--threshold",
-            "{threshold}", "--shingle", "words:5", "--quiet", *options]
+    return [OURS, "dedup", "{input}", "-o", "{output}", "--threads", "{threads}",
+            "--threshold", "{threshold}", "--shingle", "words:5", "--quiet", *options]
 
 
 ENGINES = {
@@ -109,12 +107,14 @@ ENGINES = {
 }
 
 
-def run_process(command):
-    """Run a command with one thread and return its Run; a failure ends the race."""
+def run_process(command, threads=1):
+    """Run a command with that many threads and return its Run; a failure ends the race."""
     with tempfile.TemporaryFile() as printed:
         started = time.perf_counter()
         process = subprocess.Popen(
-            [str(part) for part in command], stdout=printed, env=os.environ | SINGLE
+            [str(part) for part in command],
+            stdout=printed,
+            env=os.environ | dict.fromkeys(THREADS, str(threads)),
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - started
@@ -164,22 +164,29 @@ def race(names, inputs, options, folder):
                 input=inputs[name],
                 output=output,
                 threshold=options.threshold,
+                threads=options.threads,
             )
-            runs[name].append(run_process(command))
+            runs[name].append(run_process(command, options.threads))
             print(f"{name}: {runs[name][-1].cpu:.2f} s", file=sys.stderr)
     return runs
 
 
-def start_cost(names, folder, threshold):
-    """CPU seconds of the sampled engines on an empty file: these are not multiplied."""
+def start_costs(names, folder, options):
+    """The Run of each sampled engine on an empty file: these seconds are not multiplied."""
     empty = folder / "empty.jsonl"
     empty.touch()
-    costs = dict.fromkeys(names, 0.0)
+    costs = dict.fromkeys(names, Run(0.0, 0.0, 0, ""))
     for name in names:
         if ENGINES[name].sampled:
             output = folder / "empty"
-            command = fill(ENGINES[name].command, input=empty, output=output, threshold=threshold)
-            costs[name] = run_process(command).cpu
+            command = fill(
+                ENGINES[name].command,
+                input=empty,
+                output=output,
+                threshold=options.threshold,
+                threads=options.threads,
+            )
+            costs[name] = run_process(command, options.threads)
     return costs
 
 
@@ -207,8 +214,8 @@ def figures(name, runs, records, start, options, folder):
         "records": lines,
         "all_records": total,
         "bytes": path.stat().st_size * factor,
-        "cpu": scaled(statistics.median(run.cpu for run in runs), start, factor),
-        "wall": scaled(statistics.median(run.wall for run in runs), start, factor),
+        "cpu": scaled(statistics.median(run.cpu for run in runs), start.cpu, factor),
+        "wall": scaled(statistics.median(run.wall for run in runs), start.wall, factor),
         "shingling": factor * statistics.median(shingling(run.printed) for run in runs),
         "rss": max(run.rss for run in runs),
         "kept": len(score.kept_ids(kept)),
@@ -291,12 +298,12 @@ def dedup(options):
         records = {n: (sample, taken, total) if ENGINES[n].sampled else whole for n in names}
         inputs = {name: records[name][0] for name in names}
         runs = race(names, inputs, options, folder)
-        starts = start_cost(names, folder, options.threshold)
+        starts = start_costs(names, folder, options)
         results = [figures(n, runs[n], records[n], starts[n], options, folder) for n in names]
     print(f"{machine()}\n{versions()}\n")
     megabytes = options.records.stat().st_size / 1e6
     print(f"{options.records.name}: {total:,} records, {megabytes:.1f} MB, "
-          f"threshold {options.threshold}, medians of {options.runs}\n")
+          f"threshold {options.threshold}, threads {options.threads}, medians of {options.runs}\n")
     print(dedup_table(results))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
@@ -343,6 +350,7 @@ def parse():
         if function is dedup:
             command.add_argument("--pairs", type=pathlib.Path, help="pairs to measure recall by")
             command.add_argument("--threshold", type=float, default=0.8)
+            command.add_argument("--threads", type=int, default=1, help="of engines that have them")
             command.add_argument("--engines", default=",".join(ENGINES))
             command.add_argument("--sample", type=int, default=50_000, help="for slow engines")
             command.add_argument("--scratch", type=pathlib.Path, help="folder for outputs")

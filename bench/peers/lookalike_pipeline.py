@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package end to end: JSON Lines to kept.jsonl, one thread, the rows as a list of dicts in memory.
+"""The Python package end to end: JSON Lines to kept.jsonl, the rows as a list of dicts in memory.
 
 Every pair at or above the threshold is found and verified, as by the command.
 """
@@ -19,7 +19,9 @@ def main():
     with measure.stage("parse"):
         rows = [json.loads(line) for line in lines]
     with measure.stage("dedup"):
-        result = lk.dedup(rows, id="id", threshold=options.threshold, threads=1, progress=False)
+        result = lk.dedup(
+            rows, id="id", threshold=options.threshold, threads=options.threads, progress=False
+        )
     with measure.stage("write"):
         kept = result.mask.to_pylist()
         pipeline.write_kept(options.output, lines, kept)

@@ -29,6 +29,7 @@ def arguments(description):
     parser.add_argument("--threshold", type=float, default=0.8)
     parser.add_argument("--functions", type=int, default=128, help="size of a signature")
     parser.add_argument("--limit", type=int, help="only the first so many records")
+    parser.add_argument("--threads", type=int, default=1, help="of engines that have them")
     return parser
 
 

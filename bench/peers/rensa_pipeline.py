@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rensa end to end: JSON Lines to kept.jsonl, one thread.
+"""rensa end to end: JSON Lines to kept.jsonl; RAYON_NUM_THREADS says how many threads rensa has.
 
 --mode clusters  RMinHash.from_token_sets, RMinHashLSH.insert_many and query_all, the estimate of
                  each candidate pair checked, clusters by union-find
@@ -9,10 +9,6 @@
 
 The position-sampling `rho` sketches are left out: they miss copies whose text is shifted.
 """
-
-import os
-
-os.environ["RAYON_NUM_THREADS"] = "1"
 
 import array
 
