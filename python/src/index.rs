@@ -250,15 +250,9 @@ impl PyIndex {
             return Ok(());
         }
         let default = Scheme::default();
-        let known = [
-            default,
-            Scheme {
-                sketch: other.sketch,
-                ..default
-            },
-        ]
-        .into_iter()
-        .find(|known| known.id().0 == own);
+        let known = [default, default.sketch(other.sketch)]
+            .into_iter()
+            .find(|known| known.id().0 == own);
         Err(match known {
             Some(known) => SchemeMismatch {
                 left: Box::new(known),
@@ -367,10 +361,7 @@ struct IndexInput<'a> {
 impl IndexInput<'_> {
     fn write<W: Write>(&self, out: W, cancellation: &Cancellation) -> Result<W, CallError> {
         let failed = |error: &dyn std::fmt::Display| CallError::Failed(error.to_string());
-        let limits = BuildLimits {
-            threads: self.threads,
-            ..BuildLimits::default()
-        };
+        let limits = BuildLimits::default().threads(self.threads);
         let mut ids = Some(IdTexts {
             texts: &self.ids.texts,
             ends: &self.ids.ends,

@@ -91,11 +91,9 @@ fn joined(
     threads: usize,
     cancellation: &Cancellation,
 ) -> Result<Vec<RowPair>, CallError> {
-    let limits = BatchLimits {
-        stream_codes: a.codes.len() as u64,
-        threads,
-        ..BatchLimits::default()
-    };
+    let limits = BatchLimits::default()
+        .stream_codes(a.codes.len() as u64)
+        .threads(threads);
     let queries = BatchJoin::new(&b.codes, distance, limits).map_err(CallError::value)?;
     let rows = RowsByCode::of(b);
     let starts: Vec<usize> = (0..a.codes.len()).step_by(CHUNK).collect();
@@ -122,10 +120,7 @@ fn joined(
 fn self_joined(column: &CodeColumn, distance: u32, threads: usize) -> Vec<RowPair> {
     let rows = RowsByCode::of(column);
     let pairs = Mutex::new(equal_pairs(&rows));
-    let limits = SelfJoinLimits {
-        threads,
-        ..SelfJoinLimits::default()
-    };
+    let limits = SelfJoinLimits::default().threads(threads);
     self_join(&column.codes, distance, limits, || {
         |first, second, distance| {
             let of_codes = rows.rows(first).flat_map(|a| {

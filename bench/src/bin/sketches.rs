@@ -78,10 +78,7 @@ impl Course {
 
     /// An extractor for the words and shingles of the race.
     fn extractor(&self) -> Result<FeatureExtractor, Box<dyn Error>> {
-        let scheme = Scheme {
-            shingle: format!("words:{}", self.width).parse()?,
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().shingle(format!("words:{}", self.width).parse()?);
         Ok(FeatureExtractor::new(&scheme))
     }
 

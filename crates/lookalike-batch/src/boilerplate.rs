@@ -247,10 +247,7 @@ impl BoilerplateLearner<'_> {
 
     fn read(&self, sink: &KeySink) -> Result<SiteTable, BatchError> {
         let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
-        let options = InputOptions {
-            boilerplate: None,
-            ..self.options.clone()
-        };
+        let options = self.options.clone().boilerplate(None);
         let reader = || LineReader {
             learning: self,
             parser: Parser::new(self.inputs, &options).with_visible(),

@@ -36,6 +36,7 @@ pub enum IfExists {
 
 /// Options for writing results.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct OutputOptions {
     /// Format of the results.
     pub format: OutputFormat,
@@ -47,6 +48,16 @@ pub struct OutputOptions {
     pub folder: IfExists,
     /// The command, for the report.
     pub command: String,
+}
+
+lookalike::setters! {
+    OutputOptions {
+        format: OutputFormat,
+        compression: Option<Compression>,
+        transfer: Transfer,
+        folder: IfExists,
+        command: String,
+    }
 }
 
 /// Progress of a job in a folder.

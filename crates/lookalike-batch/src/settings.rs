@@ -404,11 +404,19 @@ setting_words!(RepeatedIds, "choice", Number = "number", Refuse = "refuse");
 
 /// Limits on the resources of a job. Never changes a result.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct JobLimits {
     /// Worker threads, at least 1.
     pub threads: usize,
     /// Bytes of resident memory for the whole process.
     pub memory: u64,
+}
+
+lookalike::setters! {
+    JobLimits {
+        threads: usize,
+        memory: u64,
+    }
 }
 
 impl Default for JobLimits {
@@ -423,6 +431,7 @@ impl Default for JobLimits {
 
 /// Settings that decide the result of a job.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct JobSettings {
     /// Steps from texts to features and sketches.
     pub scheme: Scheme,
@@ -460,6 +469,27 @@ pub struct JobSettings {
     pub losses: LossPolicy,
 }
 
+lookalike::setters! {
+    JobSettings {
+        scheme: Scheme,
+        method: Method,
+        threshold: f64,
+        distance: u32,
+        distance_for: DistanceFor,
+        agree: Option<u32>,
+        terms: Option<Arc<Terms>>,
+        recall: f64,
+        scope: PairScope,
+        lengths: Option<f64>,
+        tests: Vec<PairTest>,
+        keep: KeepRules,
+        order: RecordOrder,
+        pairs: PairList,
+        repeated_ids: RepeatedIds,
+        losses: LossPolicy,
+    }
+}
+
 impl Default for JobSettings {
     fn default() -> Self {
         Self {
@@ -489,14 +519,11 @@ impl JobSettings {
     /// ```
     /// use lookalike_batch::{JobSettings, Method};
     ///
-    /// let settings = JobSettings { threshold: 0.7, ..JobSettings::of_method(Method::MinHash) };
+    /// let settings = JobSettings::of_method(Method::MinHash).threshold(0.7);
     /// assert!(settings.check().is_ok());
     /// ```
     pub fn of_method(method: Method) -> Self {
-        let scheme = Scheme {
-            sketch: method.default_sketch(),
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().sketch(method.default_sketch());
         Self {
             scheme,
             method,
@@ -505,7 +532,7 @@ impl JobSettings {
     }
 
     /// Super-shingles, checksums or selected shingles that candidates share.
-    pub fn agree(&self) -> u32 {
+    pub fn least_agreement(&self) -> u32 {
         self.agree.unwrap_or(self.method.default_agree())
     }
 
@@ -646,7 +673,7 @@ impl JobSettings {
             self.method,
             self.threshold,
             self.distance,
-            self.agree(),
+            self.least_agreement(),
             self.recall,
             self.scope,
             self.lengths,

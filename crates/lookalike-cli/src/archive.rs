@@ -127,10 +127,9 @@ struct ArchiveReadingArguments {
 
 impl ArchiveReadingArguments {
     fn limits(&self) -> JobLimits {
-        JobLimits {
-            threads: self.threads.unwrap_or_else(machine::default_threads),
-            memory: self.memory.unwrap_or_else(machine::default_memory),
-        }
+        JobLimits::default()
+            .threads(self.threads.unwrap_or_else(machine::default_threads))
+            .memory(self.memory.unwrap_or_else(machine::default_memory))
     }
 }
 
@@ -144,10 +143,10 @@ pub(crate) fn run(arguments: &ArchiveArguments) -> Result<(), Failure> {
 
 impl ArchiveBuildArguments {
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
-        Ok(JobSettings {
-            losses: self.input.losses.policy(),
-            ..self.similarity.settings(read)?
-        })
+        Ok(self
+            .similarity
+            .settings(read)?
+            .losses(self.input.losses.policy()))
     }
 
     fn run(&self) -> Result<(), Failure> {

@@ -168,10 +168,7 @@ impl ClusterArguments {
     }
 
     fn texts(&self, spool: &Path) -> Result<VerifiedTexts, Failure> {
-        let options = InputOptions {
-            fields: self.scheme.fields,
-            ..self.input.options(None)
-        };
+        let options = self.input.options(None).fields(self.scheme.fields);
         let output = OutputFolder {
             path: &self.output,
             results: &CLUSTER_RESULTS,

@@ -94,11 +94,11 @@ pub(crate) fn run(arguments: &CollectionArguments) -> Result<(), Failure> {
 
 impl CollectArguments {
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
-        Ok(JobSettings {
-            keep: self.keep.clone(),
-            losses: self.input.losses.policy(),
-            ..self.similarity.settings(read)?
-        })
+        Ok(self
+            .similarity
+            .settings(read)?
+            .keep(self.keep.clone())
+            .losses(self.input.losses.policy()))
     }
 
     /// Reads the documents and adds them. A new collection is built, or an old one extended, never the other.

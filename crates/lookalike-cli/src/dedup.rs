@@ -146,14 +146,14 @@ fn compression(text: &str) -> Result<Compression, String> {
 
 impl DedupArguments {
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
-        Ok(JobSettings {
-            keep: self.keep.clone(),
-            order: self.order.unwrap_or_default(),
-            pairs: self.pairs,
-            repeated_ids: self.repeated_ids,
-            losses: self.input.losses.policy(),
-            ..self.similarity.settings(read)?
-        })
+        Ok(self
+            .similarity
+            .settings(read)?
+            .keep(self.keep.clone())
+            .order(self.order.unwrap_or_default())
+            .pairs(self.pairs)
+            .repeated_ids(self.repeated_ids)
+            .losses(self.input.losses.policy()))
     }
 
     fn folder(&self) -> IfExists {
@@ -442,16 +442,15 @@ impl DedupArguments {
     }
 
     fn output_options(&self, sources: &[Source]) -> Result<OutputOptions, Failure> {
-        Ok(OutputOptions {
-            format: self.format(sources)?,
-            compression: self.compress,
-            transfer: match self.link {
+        Ok(OutputOptions::default()
+            .format(self.format(sources)?)
+            .compression(self.compress)
+            .transfer(match self.link {
                 true => Transfer::Link,
                 false => Transfer::Copy,
-            },
-            folder: self.folder(),
-            command: command_line(),
-        })
+            })
+            .folder(self.folder())
+            .command(command_line()))
     }
 
     /// Says which options had nothing to act on.

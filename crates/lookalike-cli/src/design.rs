@@ -157,13 +157,12 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
         .map(|name| design_of_name(name, bits, radius))
         .transpose()?;
     let (constants, origin) = constants(arguments)?;
-    let limits = PlanLimits {
-        tables: arguments.tables,
-        memory_bytes: Some(arguments.memory.unwrap_or_else(machine::memory)),
-        min_prefix_bits: arguments.min_prefix,
-        kind: arguments.kind,
-        goal: arguments.prefer,
-    };
+    let limits = PlanLimits::default()
+        .tables(arguments.tables)
+        .memory_bytes(Some(arguments.memory.unwrap_or_else(machine::memory)))
+        .min_prefix_bits(arguments.min_prefix)
+        .kind(arguments.kind)
+        .goal(arguments.prefer);
     let count = arguments.fingerprints;
     let designs = match named {
         Some(design) => plan_of(count, vec![design], &limits, &constants),
@@ -309,13 +308,12 @@ fn nested_blocks(arguments: &DesignArguments) -> Option<lookalike_hamming::Nesti
 
 /// The remedy where no design keeps to the limits.
 fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String {
-    let other_limits = PlanLimits {
-        tables: arguments.tables,
-        min_prefix_bits: arguments.min_prefix,
-        kind: arguments.kind,
-        goal: PlanGoal::Memory,
-        memory_bytes: None,
-    };
+    let other_limits = PlanLimits::default()
+        .tables(arguments.tables)
+        .min_prefix_bits(arguments.min_prefix)
+        .kind(arguments.kind)
+        .goal(PlanGoal::Memory)
+        .memory_bytes(None);
     let all = designs.iter().map(|costed| costed.design.clone());
     let mut all: Vec<Design> = all.collect();
     all.dedup();

@@ -119,10 +119,7 @@ impl<'a> EvaluationInput<'a> {
         boilerplate: &BoilerplateArguments,
         console: &'a Console<'a>,
     ) -> Result<Self, Failure> {
-        let options = InputOptions {
-            fields: scheme.fields,
-            ..input.options(None)
-        };
+        let options = input.options(None).fields(scheme.fields);
         let mut reading = Self::new(input, run, options, console)?;
         reading.learn(boilerplate)?;
         Ok(reading)

@@ -128,12 +128,10 @@ impl ExplainedPair {
 impl ExplainArguments {
     fn documents(&self) -> Result<[ExplainedPair; 2], Failure> {
         let spool = self.run.spool(std::env::temp_dir())?;
-        let mut options = InputOptions {
-            html: self.html.extraction(),
-            fields: self.scheme.fields,
-            category: self.method.category(),
-            ..InputOptions::default()
-        };
+        let mut options = InputOptions::default()
+            .html(self.html.extraction())
+            .fields(self.scheme.fields)
+            .category(self.method.category());
         self.convert.apply(&mut options);
         if self.inputs.is_empty() {
             let file = |path| file(path, &options, spool.path());
@@ -383,10 +381,7 @@ impl ExplainArguments {
     fn settings(&self) -> Result<JobSettings, Failure> {
         let method = &self.method;
         method.check()?;
-        let read = InputOptions {
-            html: self.html.extraction(),
-            ..InputOptions::default()
-        };
+        let read = InputOptions::default().html(self.html.extraction());
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), &read)?;
         let settings = method.settings(scheme, terms, &self.tests);
         settings.check()?;

@@ -80,10 +80,10 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     if arguments.import {
         return import(arguments);
     }
-    let mut options = InputOptions {
-        fields: arguments.scheme.fields,
-        ..arguments.input.options(None)
-    };
+    let mut options = arguments
+        .input
+        .options(None)
+        .fields(arguments.scheme.fields);
     let boilerplate = &arguments.boilerplate;
     let scheme = |options: &InputOptions| {
         arguments

@@ -86,17 +86,15 @@ pub(crate) struct LinksArguments {
 
 impl LinksArguments {
     fn options(&self, format: Option<Format>) -> InputOptions {
-        InputOptions {
-            format,
-            id_field: self.id.clone(),
-            max_document_bytes: self.max_document,
+        InputOptions::default()
+            .format(format)
+            .id_field(self.id.clone())
+            .max_document_bytes(self.max_document)
             // Texts are not looked at: the quickest way to them.
-            html: Extraction {
+            .html(Extraction {
                 mode: HtmlMode::Visible,
                 ..Extraction::default()
-            },
-            ..InputOptions::default()
-        }
+            })
     }
 
     fn invert(&self, console: &Console<'_>) -> Result<LinksSummary, Failure> {
@@ -114,10 +112,7 @@ impl LinksArguments {
         let spool = self.run.spool(std::env::temp_dir())?;
         let options = self.options(self.format);
         let inputs = Inputs::discover(&self.inputs, &options, spool.path())?;
-        let from_options = InputOptions {
-            id_field: None,
-            ..self.options(self.from_format)
-        };
+        let from_options = self.options(self.from_format).id_field(None);
         let from = match self.from.is_empty() {
             true => None,
             false => Some(Inputs::discover(&self.from, &from_options, spool.path())?),

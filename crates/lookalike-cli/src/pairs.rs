@@ -113,15 +113,14 @@ impl PairsArguments {
 
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
         let settings = self.similarity.settings(read)?;
-        Ok(JobSettings {
-            scope: match self.unit {
-                PairUnit::Documents => settings.scope,
-                PairUnit::Paragraphs => PairScope::Across,
-            },
-            repeated_ids: self.repeated_ids,
-            losses: self.input.losses.policy(),
-            ..settings
-        })
+        let scope = match self.unit {
+            PairUnit::Documents => settings.scope,
+            PairUnit::Paragraphs => PairScope::Across,
+        };
+        Ok(settings
+            .scope(scope)
+            .repeated_ids(self.repeated_ids)
+            .losses(self.input.losses.policy()))
     }
 }
 

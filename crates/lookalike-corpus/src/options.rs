@@ -17,6 +17,7 @@ use crate::remote::StoreSettings;
 
 /// Options of reading. Built by the caller, the same for discovery, reading and parsing.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InputOptions {
     /// Overrides the format that name and content suggest, for every source.
     pub format: Option<Format>,
@@ -62,6 +63,31 @@ pub struct InputOptions {
     pub max_batch_bytes: u64,
     /// Size that a [`crate::RecordChunk`] aims at, in bytes.
     pub chunk_bytes: usize,
+}
+
+lookalike::setters! {
+    InputOptions {
+        format: Option<Format>,
+        delimiter: Option<u8>,
+        no_header: bool,
+        id_field: Option<FieldPath>,
+        text_field: Option<FieldPath>,
+        order_field: Option<OrderField>,
+        category: Option<Category>,
+        fields: FieldWeights,
+        html: Extraction,
+        converters: Vec<Converter>,
+        convert_limit: Duration,
+        pdf_limit: Option<Duration>,
+        follow_links: bool,
+        store: StoreSettings,
+        boilerplate: Option<Arc<BoilerplateLines>>,
+        max_document_bytes: u64,
+        read_long: bool,
+        max_decoded_ratio: u64,
+        max_batch_bytes: u64,
+        chunk_bytes: usize,
+    }
 }
 
 impl Default for InputOptions {

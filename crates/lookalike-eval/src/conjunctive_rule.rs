@@ -5,7 +5,7 @@
 //! do them (`--and`). Tests and cuts that are chosen on the labels they are judged by flatter: what to expect elsewhere
 //! says [`JudgedScores::expectations`].
 
-use lookalike::{Scheme, Sketch};
+use lookalike::Sketch;
 use serde::Serialize;
 
 use crate::decimal::shortest_between;
@@ -110,9 +110,11 @@ impl JudgedScores {
 
     /// Groups of settings that a job can test together: of one scheme but for features and sketch, the second a measure of sets.
     pub(crate) fn combinations(&self) -> Vec<(usize, usize)> {
-        let base = |setting: &SweepSetting| Scheme {
-            shingle: lookalike::Shingle::default(),
-            ..setting.scheme.features_only()
+        let base = |setting: &SweepSetting| {
+            setting
+                .scheme
+                .features_only()
+                .shingle(lookalike::Shingle::default())
         };
         let is_set = |at: usize| self.all[at].setting.scheme.sketch == Sketch::None;
         let mut pairs = Vec::new();

@@ -192,10 +192,9 @@ pub(crate) struct DocumentTokens<'a> {
 
 impl<'a> DocumentTokens<'a> {
     pub(crate) fn new(collection: &'a DocumentSet, scheme: &Scheme) -> Self {
-        let words = Scheme {
-            shingle: lookalike::Shingle::words(1).unwrap_or_default(),
-            ..scheme.features_only()
-        };
+        let words = scheme
+            .features_only()
+            .shingle(lookalike::Shingle::words(1).unwrap_or_default());
         let mut extractor = FeatureExtractor::new(&words);
         let hashes = collection
             .texts()
@@ -209,10 +208,7 @@ impl<'a> DocumentTokens<'a> {
 
     /// Tells whether these words are those of the scheme.
     pub(crate) fn fit(&self, scheme: &Scheme) -> bool {
-        let own = Scheme {
-            shingle: scheme.shingle,
-            ..self.words
-        };
+        let own = self.words.shingle(scheme.shingle);
         own == scheme.features_only()
     }
 
@@ -357,10 +353,7 @@ impl DocumentSketcher {
 
 /// Extractor and sketcher of a scheme with this table of terms.
 fn sketcher_of(scheme: &Scheme, terms: Option<Arc<Terms>>) -> (FeatureExtractor, Sketcher) {
-    let scheme = Scheme {
-        terms: terms.as_ref().map(|terms| terms.id()),
-        ..*scheme
-    };
+    let scheme = scheme.terms(terms.as_ref().map(|terms| terms.id()));
     let extractor = match &terms {
         Some(terms) => {
             FeatureExtractor::with_terms(&scheme, terms).expect("the table was made for the scheme")

@@ -197,10 +197,9 @@ fn row(
     let costs = DesignCosts::of(design, layout, count, constants);
     let tables = design.tables().len();
     let left = memory as f64 - costs.bytes_per_fingerprint * count as f64;
-    let limits = BuildLimits {
-        scratch_bytes: left.max(256e6) as usize,
-        threads: 1,
-    };
+    let limits = BuildLimits::default()
+        .scratch_bytes(left.max(256e6) as usize)
+        .threads(1);
     let started = Instant::now();
     let before = seconds(started);
     let index = TableIndex::build_from(&Random(count), design, layout, limits)?;

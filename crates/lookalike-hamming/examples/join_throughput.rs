@@ -73,10 +73,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .take(count / 16),
         )
         .collect();
-    let limits = SelfJoinLimits {
-        threads,
-        scratch_bytes: usize::MAX,
-    };
+    let limits = SelfJoinLimits::default()
+        .threads(threads)
+        .scratch_bytes(usize::MAX);
     for _ in 0..2 {
         measure("self-join", count, || {
             let pairs = AtomicU64::new(0);
@@ -91,10 +90,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queries: Vec<u64> = words(1 << 20).take(queries).collect();
     let mut join = None;
     measure("queries", queries.len(), || {
-        let limits = BatchLimits {
-            threads,
-            ..BatchLimits::default()
-        };
+        let limits = BatchLimits::default().threads(threads);
         join = BatchJoin::new(&queries, radius, limits).ok();
         join.as_ref().map_or(0, |join| join.bytes() as u64)
     });

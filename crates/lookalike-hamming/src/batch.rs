@@ -29,6 +29,7 @@ pub struct BatchJoin<C: Code> {
 
 /// Memory and threads that a batch join may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BatchLimits {
     /// Memory of tables and filters; those of a million queries cannot use more than 2^30 and some.
     /// Tables that are larger with any design are built all the same: see
@@ -47,6 +48,29 @@ impl Default for BatchLimits {
             stream_codes: u64::MAX,
             threads: 1,
         }
+    }
+}
+
+impl BatchLimits {
+    /// Sets the memory of tables and filters.
+    #[must_use]
+    pub fn memory_bytes(mut self, memory_bytes: u64) -> Self {
+        self.memory_bytes = memory_bytes;
+        self
+    }
+
+    /// Sets about how many codes will stream by.
+    #[must_use]
+    pub fn stream_codes(mut self, stream_codes: u64) -> Self {
+        self.stream_codes = stream_codes;
+        self
+    }
+
+    /// Sets the threads that take the queries in.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
     }
 }
 

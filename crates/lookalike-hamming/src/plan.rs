@@ -10,6 +10,7 @@ use super::layout::Layout;
 
 /// Limits of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct PlanLimits {
     /// At most so many tables.
     pub tables: Option<u32>,
@@ -21,6 +22,43 @@ pub struct PlanLimits {
     pub kind: Option<FamilyKind>,
     /// The quantity by which one of the designs within the limits is the best.
     pub goal: PlanGoal,
+}
+
+impl PlanLimits {
+    /// Sets the most tables.
+    #[must_use]
+    pub fn tables(mut self, tables: Option<u32>) -> Self {
+        self.tables = tables;
+        self
+    }
+
+    /// Sets the most bytes of tables.
+    #[must_use]
+    pub fn memory_bytes(mut self, memory_bytes: Option<u64>) -> Self {
+        self.memory_bytes = memory_bytes;
+        self
+    }
+
+    /// Sets the fewest bits of a key.
+    #[must_use]
+    pub fn min_prefix_bits(mut self, min_prefix_bits: Option<u32>) -> Self {
+        self.min_prefix_bits = min_prefix_bits;
+        self
+    }
+
+    /// Admits designs of one kind only.
+    #[must_use]
+    pub fn kind(mut self, kind: Option<FamilyKind>) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets what the best design is best at.
+    #[must_use]
+    pub fn goal(mut self, goal: PlanGoal) -> Self {
+        self.goal = goal;
+        self
+    }
 }
 
 /// The best of several designs.

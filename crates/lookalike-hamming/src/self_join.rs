@@ -25,6 +25,7 @@ mod error_tolerant;
 
 /// Memory and threads that a self-join may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SelfJoinLimits {
     /// Threads, at least one.
     pub threads: usize,
@@ -38,6 +39,22 @@ impl Default for SelfJoinLimits {
             threads: 1,
             scratch_bytes: usize::MAX,
         }
+    }
+}
+
+impl SelfJoinLimits {
+    /// Sets the threads, at least one.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Sets the memory beside the codes.
+    #[must_use]
+    pub fn scratch_bytes(mut self, scratch_bytes: usize) -> Self {
+        self.scratch_bytes = scratch_bytes;
+        self
     }
 }
 

@@ -68,96 +68,21 @@ impl Default for ServiceLimits {
     }
 }
 
-impl ServiceLimits {
-    /// Sets [`Self::body_bytes`].
-    #[must_use]
-    pub fn body_bytes(mut self, body_bytes: usize) -> Self {
-        self.body_bytes = body_bytes;
-        self
-    }
-
-    /// Sets [`Self::batch`].
-    #[must_use]
-    pub fn batch(mut self, batch: usize) -> Self {
-        self.batch = batch;
-        self
-    }
-
-    /// Sets [`Self::connections`].
-    #[must_use]
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = connections;
-        self
-    }
-
-    /// Sets [`Self::address_connections`].
-    #[must_use]
-    pub fn address_connections(mut self, address_connections: usize) -> Self {
-        self.address_connections = address_connections;
-        self
-    }
-
-    /// Sets [`Self::header_timeout`].
-    #[must_use]
-    pub fn header_timeout(mut self, header_timeout: Duration) -> Self {
-        self.header_timeout = header_timeout;
-        self
-    }
-
-    /// Sets [`Self::body_timeout`].
-    #[must_use]
-    pub fn body_timeout(mut self, body_timeout: Duration) -> Self {
-        self.body_timeout = body_timeout;
-        self
-    }
-
-    /// Sets [`Self::body_rate`].
-    #[must_use]
-    pub fn body_rate(mut self, body_rate: usize) -> Self {
-        self.body_rate = body_rate;
-        self
-    }
-
-    /// Sets [`Self::queue_timeout`].
-    #[must_use]
-    pub fn queue_timeout(mut self, queue_timeout: Duration) -> Self {
-        self.queue_timeout = queue_timeout;
-        self
-    }
-
-    /// Sets [`Self::drain`].
-    #[must_use]
-    pub fn drain(mut self, drain: Duration) -> Self {
-        self.drain = drain;
-        self
-    }
-
-    /// Sets [`Self::request_memory`].
-    #[must_use]
-    pub fn request_memory(mut self, request_memory: usize) -> Self {
-        self.request_memory = request_memory;
-        self
-    }
-
-    /// Sets [`Self::queue`].
-    #[must_use]
-    pub fn queue(mut self, queue: usize) -> Self {
-        self.queue = queue;
-        self
-    }
-
-    /// Sets [`Self::workers`].
-    #[must_use]
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
-        self
-    }
-
-    /// Sets [`Self::collections`].
-    #[must_use]
-    pub fn collections(mut self, collections: usize) -> Self {
-        self.collections = collections;
-        self
+lookalike::setters! {
+    ServiceLimits {
+        body_bytes: usize,
+        batch: usize,
+        connections: usize,
+        address_connections: usize,
+        header_timeout: Duration,
+        body_timeout: Duration,
+        body_rate: usize,
+        queue_timeout: Duration,
+        drain: Duration,
+        request_memory: usize,
+        queue: usize,
+        workers: usize,
+        collections: usize,
     }
 }
 

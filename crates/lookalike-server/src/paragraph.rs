@@ -32,11 +32,9 @@ pub(crate) struct ParagraphHasher {
 
 impl ParagraphHasher {
     pub(crate) fn new(scheme: &Scheme) -> Self {
-        let words = Scheme {
-            shingle: "words:1".parse().expect("a kind of shingle"),
-            sketch: Sketch::Simhash,
-            ..*scheme
-        };
+        let words = scheme
+            .shingle("words:1".parse().expect("a kind of shingle"))
+            .sketch(Sketch::Simhash);
         Self {
             words: FeatureExtractor::new(&words),
             bytes: Vec::new(),

@@ -8,10 +8,7 @@ use crate::problem::ProblemDetails;
 
 /// The default scheme of collections: that of `lookalike fingerprint`.
 pub fn default_scheme() -> Scheme {
-    Scheme {
-        sketch: Sketch::Simhash,
-        ..Scheme::default()
-    }
+    Scheme::default().sketch(Sketch::Simhash)
 }
 
 /// A scheme under which the service cannot make fingerprints.

@@ -13,10 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(arguments.next().ok_or("name a file")?)?;
     let seconds = arguments.next().map_or(Ok(3), |seconds| seconds.parse())?;
     for segmentation in [Segmentation::Unicode, Segmentation::Languages] {
-        let scheme = Scheme {
-            segmentation,
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().segmentation(segmentation);
         let mut segmenter = Segmenter::new(&scheme);
         // Dictionaries are read at first use.
         let loading = Instant::now();

@@ -31,10 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         shingles = ["words:1", "words:4", "chars:5"].map(str::to_owned).into();
     }
     for shingle in shingles {
-        let scheme = Scheme {
-            shingle: shingle.parse()?,
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().shingle(shingle.parse()?);
         stages(&scheme, &text, &documents);
     }
     Ok(())

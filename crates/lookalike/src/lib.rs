@@ -14,7 +14,7 @@
 //! ```
 //! use lookalike::{FeatureExtractor, MinHash, Scheme, Simhash, resemblance};
 //!
-//! let scheme = Scheme { shingle: "words:3".parse()?, ..Scheme::default() };
+//! let scheme = Scheme::default().shingle("words:3".parse()?);
 //! let mut extractor = FeatureExtractor::new(&scheme);
 //! let a = extractor.feature_set("Once upon a midnight dreary, while I pondered").to_vec();
 //! let b = extractor.feature_set("Once upon a time, while I pondered").to_vec();
@@ -62,6 +62,7 @@ pub mod language;
 mod paragraph;
 pub mod resemblance;
 pub mod scheme;
+mod setters;
 pub mod sketch;
 pub mod terms;
 pub mod text;

@@ -54,6 +54,7 @@ pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 /// assert_eq!(text.parse(), Ok(Scheme::default()));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct Scheme {
     /// The text of an HTML page that counts.
     pub html: Extraction,
@@ -89,6 +90,28 @@ pub struct Scheme {
     pub terms: Option<TermsId>,
     /// The sketch that is made of the features.
     pub sketch: Sketch,
+}
+
+crate::setters! {
+    Scheme {
+        html: Extraction,
+        boilerplate: Boilerplate,
+        mask: Mask,
+        normalization: Normalization,
+        folding: Folding,
+        case: Case,
+        segmentation: Segmentation,
+        stop: StopWords,
+        stem: Stemming,
+        shingle: Shingle,
+        hash: TokenHash,
+        seed: u64,
+        weight: Weight,
+        nouns: Nouns,
+        fields: FieldWeights,
+        terms: Option<TermsId>,
+        sketch: Sketch,
+    }
 }
 
 /// XXH3-64 (seed 0) of a scheme's canonical text: a short name for it to store with data.

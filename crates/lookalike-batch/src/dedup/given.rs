@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = ["against", "documents"];
 /// let none: [Result<Vec<GivenDocument>, Infallible>; 0] = [];
 ///
 /// let folder = tempfile::tempdir()?;
-/// let settings = JobSettings { threshold: 0.9, ..JobSettings::default() };
+/// let settings = JobSettings::default().threshold(0.9);
 /// let job = DocumentDedup::new(folder.path()).settings(settings);
 /// let decided = job.decide(none, [Ok::<_, Infallible>(batch)])?;
 ///
@@ -367,7 +367,7 @@ mod tests {
             let settings = JobSettings { scope, threshold, keep: keep.parse().unwrap(), ..JobSettings::of_method(method) };
             let field = settings.keep.field_rule().map(|_| "max:score".parse().unwrap());
             let category = (scope != PairScope::Everything).then(|| "group".parse().unwrap());
-            let options = InputOptions { order_field: field, category, ..InputOptions::default() };
+            let options = InputOptions::default().order_field(field).category(category);
             let expected = of_files(&settings, &options, [old, new]);
 
             let batches = |rows: &[Row]| -> Vec<Result<Vec<GivenDocument<'static>>, Infallible>> {

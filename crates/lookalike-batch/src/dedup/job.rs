@@ -64,7 +64,7 @@ const CHECKPOINT_BYTES: u64 = 128 << 20;
 /// "#)?;
 ///
 /// let inputs = Inputs::discover(&[file.into()], &InputOptions::default(), folder.path())?;
-/// let settings = JobSettings { threshold: 0.9, ..JobSettings::default() };
+/// let settings = JobSettings::default().threshold(0.9);
 /// let job = DedupJob::new(&inputs, folder.path()).settings(settings);
 /// let summary = job.dedup(&folder.path().join("out"), &OutputOptions::default())?;
 /// assert_eq!(summary.decisions.kept, 2);
@@ -300,10 +300,7 @@ impl DedupJob<'_> {
         text_bytes: u64,
         read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
     ) -> Result<(ScannedCollection, KeySink), BatchError> {
-        let options = InputOptions {
-            read_long: true,
-            ..self.options.clone()
-        };
+        let options = self.options.clone().read_long(true);
         let is_ordered = self.settings.method == Method::AllPairs;
         let frequency = budget.frequency(if is_ordered { text_bytes } else { 0 });
         let plan = ScanPlan {

@@ -30,14 +30,11 @@ pub struct PairTest {
 impl PairTest {
     /// The scheme of its features, beside that of the job.
     pub(crate) fn scheme(&self, job: &Scheme) -> Scheme {
-        Scheme {
-            shingle: self.shingle,
-            weight: Weight::Set,
-            sketch: Sketch::None,
-            nouns: Nouns::NONE,
-            terms: None,
-            ..*job
-        }
+        job.shingle(self.shingle)
+            .weight(Weight::Set)
+            .sketch(Sketch::None)
+            .nouns(Nouns::NONE)
+            .terms(None)
     }
 
     /// Extracts its features.

@@ -254,12 +254,10 @@ impl ParagraphSplit<'_> {
 impl ParagraphRecords {
     /// Options with which the records are read: paragraphs of one document are of one category.
     pub fn options(&self) -> InputOptions {
-        InputOptions {
-            format: Some(Format::Jsonl),
-            category: Some(Category::Field(FieldPath::name("document"))),
-            max_document_bytes: self.longest,
-            ..InputOptions::default()
-        }
+        InputOptions::default()
+            .format(Some(Format::Jsonl))
+            .category(Some(Category::Field(FieldPath::name("document"))))
+            .max_document_bytes(self.longest)
     }
 
     pub(crate) fn names(&self) -> &DocumentNames {
@@ -377,10 +375,7 @@ mod tests {
     }
 
     fn scheme() -> lookalike::Scheme {
-        lookalike::Scheme {
-            shingle: "words:1".parse().expect("a shingle"),
-            ..lookalike::Scheme::default()
-        }
+        lookalike::Scheme::default().shingle("words:1".parse().expect("a shingle"))
     }
 
     /// Every two paragraphs of different documents that resemble each other.

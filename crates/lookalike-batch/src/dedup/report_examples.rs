@@ -172,10 +172,7 @@ impl ReportExamples {
             }
         }
         if !documents.is_empty() {
-            let options = InputOptions {
-                format: Some(Format::Jsonl),
-                ..options.clone()
-            };
+            let options = options.clone().format(Some(Format::Jsonl));
             let inputs = Inputs::discover(&[lines.into_os_string()], &options, folder)?;
             let found = documents.into_iter().zip(extract(&inputs, &options));
             texts.extend(found.filter_map(|(document, text)| Some((document, text?))));

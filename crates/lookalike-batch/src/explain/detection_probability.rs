@@ -61,7 +61,7 @@ impl JobSettings {
             }
             (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
                 let agreeing = resemblance.powi(i32::from(rows));
-                Some(at_least(self.agree(), groups.into(), agreeing))
+                Some(at_least(self.least_agreement(), groups.into(), agreeing))
             }
             _ => None,
         })

@@ -82,11 +82,10 @@ pub(super) fn places(
         Sketch::MinHash { .. } | Sketch::OnePermutation { .. } | Sketch::BBit { .. } => {
             settings.scheme
         }
-        _ => Scheme {
-            sketch: Sketch::MinHash { functions: 128 },
-            terms: None,
-            ..settings.scheme
-        },
+        _ => settings
+            .scheme
+            .sketch(Sketch::MinHash { functions: 128 })
+            .terms(None),
     };
     let Some((SketchValue::Signature(a), SketchValue::Signature(b))) =
         sketches(a, b, &scheme, settings)?
@@ -175,7 +174,7 @@ pub(super) fn finding(
     let keys = shared_keys(a, b, settings)?;
     let distance = fingerprints(a, b, settings).map(|both| (both.distance, both.bits));
     let within = distance.is_some_and(|(distance, _)| distance <= settings.distance);
-    let agree = settings.agree();
+    let agree = settings.least_agreement();
     let apart = || match distance {
         Some((distance, bits)) => format!(
             "{distance} of {bits} bits differ, {} may",
@@ -257,7 +256,7 @@ fn chance(
         }
         (Method::Henzinger, Sketch::SuperShingle { groups, rows }) => {
             let agreeing = resemblance.powi(rows.into());
-            let chance = at_least(settings.agree(), groups.into(), agreeing);
+            let chance = at_least(settings.least_agreement(), groups.into(), agreeing);
             match by_distance {
                 true => {
                     let (near, words) = apart();
@@ -269,14 +268,18 @@ fn chance(
         }
         (Method::ModP, Sketch::ModP { modulus }) => {
             let shared = lookalike::resemblance::intersection_size(a.set, b.set);
-            let chance = at_least(settings.agree(), shared as u32, 1.0 / f64::from(modulus));
+            let chance = at_least(
+                settings.least_agreement(),
+                shared as u32,
+                1.0 / f64::from(modulus),
+            );
             (Some(chance), format!("with {shared} shared features"))
         }
         (Method::Buckets, Sketch::Buckets { buckets }) => {
             let shared = lookalike::resemblance::intersection_size(a.set, b.set);
             let different = a.set.len() + b.set.len() - 2 * shared;
             let clean = (1.0 - 1.0 / f64::from(buckets)).powf(different as f64);
-            let chance = at_least(settings.agree(), buckets.into(), clean);
+            let chance = at_least(settings.least_agreement(), buckets.into(), clean);
             (
                 Some(chance),
                 format!("with {different} different features, buckets taken as independent"),

@@ -23,15 +23,17 @@ impl CandidateRule {
         match settings.method {
             Method::AllPairs | Method::Copies => Self::Prefix,
             Method::Simhash => Self::Distance(settings.distance),
-            Method::Henzinger => {
-                Self::SharedWithin(settings.agree(), settings.distance, settings.distance_for)
-            }
+            Method::Henzinger => Self::SharedWithin(
+                settings.least_agreement(),
+                settings.distance,
+                settings.distance_for,
+            ),
             Method::MinHash | Method::Oph | Method::BBit => Self::Shared(1),
             Method::SuperShingle
             | Method::ModP
             | Method::Winnow
             | Method::IMatch
-            | Method::Buckets => Self::Shared(settings.agree()),
+            | Method::Buckets => Self::Shared(settings.least_agreement()),
         }
     }
 

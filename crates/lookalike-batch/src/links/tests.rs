@@ -33,10 +33,7 @@ fn invert(pages: &[LinkingPage], limits: &JobLimits, most: usize) -> (Vec<Value>
     });
     let file = folder.path().join("in.jsonl");
     std::fs::write(&file, lines.collect::<String>()).unwrap();
-    let options = InputOptions {
-        chunk_bytes: 300,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().chunk_bytes(300);
     let inputs = Inputs::discover(&[OsString::from(&file)], &options, folder.path()).unwrap();
     let job = LinkInversion {
         pages: LinkSource {

@@ -124,17 +124,15 @@ pub(crate) fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failur
 impl InputArguments {
     /// Options for reading sources, with the field that ranks survivors.
     pub(crate) fn options(&self, order_field: Option<OrderField>) -> InputOptions {
-        let mut options = InputOptions {
-            format: self.format,
-            delimiter: self.delimiter,
-            no_header: self.no_header,
-            id_field: self.id.clone(),
-            text_field: self.text.clone(),
-            order_field,
-            html: self.html.extraction(),
-            max_document_bytes: self.max_document,
-            ..InputOptions::default()
-        };
+        let mut options = InputOptions::default()
+            .format(self.format)
+            .delimiter(self.delimiter)
+            .no_header(self.no_header)
+            .id_field(self.id.clone())
+            .text_field(self.text.clone())
+            .order_field(order_field)
+            .html(self.html.extraction())
+            .max_document_bytes(self.max_document);
         self.convert.apply(&mut options);
         options
     }

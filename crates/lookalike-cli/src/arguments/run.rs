@@ -54,9 +54,8 @@ impl RunArguments {
     }
 
     pub(crate) fn limits(&self) -> JobLimits {
-        JobLimits {
-            threads: self.threads.unwrap_or_else(machine::default_threads),
-            memory: self.memory.unwrap_or_else(machine::default_memory),
-        }
+        JobLimits::default()
+            .threads(self.threads.unwrap_or_else(machine::default_threads))
+            .memory(self.memory.unwrap_or_else(machine::default_memory))
     }
 }

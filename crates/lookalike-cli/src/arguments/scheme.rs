@@ -69,14 +69,12 @@ pub(crate) struct WordArguments {
 impl WordArguments {
     /// A scheme with these words and characters, and defaults for everything else.
     pub(crate) fn scheme(&self) -> Scheme {
-        Scheme {
-            normalization: self.normalize,
-            case: self.case,
-            segmentation: self.segment,
-            mask: self.mask,
-            folding: self.folding,
-            ..Scheme::default()
-        }
+        Scheme::default()
+            .normalization(self.normalize)
+            .case(self.case)
+            .segmentation(self.segment)
+            .mask(self.mask)
+            .folding(self.folding)
     }
 }
 
@@ -187,10 +185,7 @@ impl SchemeArguments {
             return Ok((scheme, None));
         }
         let terms = Arc::new(self.table(&scheme, key)?);
-        let scheme = Scheme {
-            terms: Some(terms.id()),
-            ..scheme
-        };
+        let scheme = scheme.terms(Some(terms.id()));
         Ok((scheme, Some(terms)))
     }
 
@@ -226,24 +221,25 @@ impl SchemeArguments {
             )));
         }
         self.check_words(weight)?;
-        Ok(Scheme {
-            shingle: self.shingle,
-            weight,
-            hash,
-            seed: self.seed,
-            sketch,
-            html: read.html,
-            fields: self.fields,
-            stop: self.stop,
-            stem: self.stem,
-            nouns: self.nouns,
-            boilerplate: read
-                .boilerplate
-                .as_ref()
-                .map_or(Boilerplate::Kept, |lines| lines.scheme()),
-            terms: None,
-            ..self.words.scheme()
-        })
+        Ok(self
+            .words
+            .scheme()
+            .shingle(self.shingle)
+            .weight(weight)
+            .hash(hash)
+            .seed(self.seed)
+            .sketch(sketch)
+            .html(read.html)
+            .fields(self.fields)
+            .stop(self.stop)
+            .stem(self.stem)
+            .nouns(self.nouns)
+            .boilerplate(
+                read.boilerplate
+                    .as_ref()
+                    .map_or(Boilerplate::Kept, |lines| lines.scheme()),
+            )
+            .terms(None))
     }
 
     /// The scheme of an evaluation, which makes the table of terms that it needs from its own
@@ -316,10 +312,7 @@ impl SchemeArguments {
         let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
         let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
         let terms = Terms::from_bytes(&bytes, key).map_err(|error| failed(error.to_string()))?;
-        let named = Scheme {
-            terms: Some(terms.id()),
-            ..*scheme
-        };
+        let named = scheme.terms(Some(terms.id()));
         terms
             .ensure_fits(&named)
             .map_err(|error| failed(error.to_string()))?;

@@ -146,18 +146,16 @@ impl MethodArguments {
         terms: Option<Arc<Terms>>,
         tests: &TestArguments,
     ) -> JobSettings {
-        JobSettings {
-            scheme,
-            terms,
-            agree: self.agree,
-            method: self.method,
-            threshold: self.threshold,
-            distance: self.distance,
-            distance_for: self.distance_for,
-            recall: self.recall,
-            tests: tests.tests.clone(),
-            ..JobSettings::default()
-        }
+        JobSettings::default()
+            .scheme(scheme)
+            .terms(terms)
+            .agree(self.agree)
+            .method(self.method)
+            .threshold(self.threshold)
+            .distance(self.distance)
+            .distance_for(self.distance_for)
+            .recall(self.recall)
+            .tests(tests.tests.clone())
     }
 
     /// Field that the method needs of each record besides its text.
@@ -266,21 +264,18 @@ impl SimilarityArguments {
 
     /// Options for reading documents that are compared, of those of the inputs.
     pub(crate) fn options(&self, input: InputOptions) -> InputOptions {
-        InputOptions {
-            category: self.scope.category(&self.method),
-            fields: self.scheme.fields,
-            ..input
-        }
+        input
+            .category(self.scope.category(&self.method))
+            .fields(self.scheme.fields)
     }
 
     /// The settings of a job that reads with these options, everything else at its default.
     pub(crate) fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
         let method = &self.method;
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
-        Ok(JobSettings {
-            scope: self.scope.scope(),
-            lengths: self.scope.lengths,
-            ..method.settings(scheme, terms, &self.tests)
-        })
+        Ok(method
+            .settings(scheme, terms, &self.tests)
+            .scope(self.scope.scope())
+            .lengths(self.scope.lengths))
     }
 }

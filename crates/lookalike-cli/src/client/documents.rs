@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write, stdout};
 use lookalike::scheme::FieldWeights;
 use lookalike::{DocumentFields, Scheme};
 use lookalike_batch::{FieldTally, SkippedRows};
-use lookalike_corpus::{Category, InputOptions, Parser, TextState};
+use lookalike_corpus::{Category, Parser, TextState};
 use serde_json::{Value, json};
 
 use super::exported;
@@ -279,11 +279,11 @@ impl<'a> DocumentOperation<'a> {
     /// Sends all documents.
     fn send(&self, client: &ServiceClient, arguments: &SentDocuments) -> Result<(), Failure> {
         let asked = AskedFields::of(client, &arguments.collection)?;
-        let options = InputOptions {
-            category: asked.category.filter(|_| self.name != "paragraphs"),
-            fields: asked.fields,
-            ..arguments.input.options(None)
-        };
+        let options = arguments
+            .input
+            .options(None)
+            .category(asked.category.filter(|_| self.name != "paragraphs"))
+            .fields(asked.fields);
         let spool = tempfile::tempdir()?;
         let inputs = arguments
             .input
@@ -360,11 +360,10 @@ impl<'a> DocumentOperation<'a> {
         batch.send()?;
         batch.out.flush()?;
         // What the collection looks at was not asked for here.
-        let given = InputOptions {
-            category: None,
-            fields: FieldWeights::default(),
-            ..options.clone()
-        };
+        let given = options
+            .clone()
+            .category(None)
+            .fields(FieldWeights::default());
         fields.check(&inputs, &given)?;
         if let (Some(category), 1..) = (&options.category, without_category) {
             let count = console::grouped(without_category);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use lookalike::{Scheme, Sketch, Terms, Weight};
+use lookalike::{Sketch, Terms, Weight};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -18,16 +18,9 @@ pub(super) fn add(path: &Path, scheme: Option<&str>, body: &mut Value) -> Result
         Some(text) => text
             .parse()
             .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?,
-        None => Scheme {
-            sketch: Sketch::Simhash,
-            weight: Weight::Idf,
-            ..*terms.scheme()
-        },
+        None => terms.scheme().sketch(Sketch::Simhash).weight(Weight::Idf),
     };
-    let named = Scheme {
-        terms: scheme.terms.or(Some(terms.id())),
-        ..scheme
-    };
+    let named = scheme.terms(scheme.terms.or(Some(terms.id())));
     terms
         .ensure_fits(&named)
         .map_err(|error| failed(error.to_string()))?;

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use lookalike::{Banding, FeatureExtractor, Sketch, Sketcher};
 use lookalike_batch::{DistanceFor, DocumentUse, Method};
-use lookalike_corpus::InputOptions;
 use lookalike_eval::audit::ProposalRule;
 use lookalike_eval::{
     AuditReport, DocumentSampler, EvaluatedDocument, RecallAudit, SampleTooLarge,
@@ -122,11 +121,11 @@ impl AuditArguments {
         }
         let sketch = method.sketch();
         let rule = rule(method, sketch)?;
-        let options = InputOptions {
-            fields: self.scheme.fields,
-            category: method.category(),
-            ..self.input.options(None)
-        };
+        let options = self
+            .input
+            .options(None)
+            .fields(self.scheme.fields)
+            .category(method.category());
         let mut reading = EvaluationInput::new(&self.input, &self.run, options, console)?;
         reading.learn(&self.boilerplate)?;
         let (scheme, terms) = self

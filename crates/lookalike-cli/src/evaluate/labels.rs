@@ -297,10 +297,7 @@ impl<'a> LabelledInput<'a> {
             return Ok(Self {
                 collection: DocumentSet::new(documents)
                     .map_err(|error| unusable_documents(&error))?,
-                scheme: Scheme {
-                    sketch: Sketch::Simhash,
-                    ..Scheme::default()
-                },
+                scheme: Scheme::default().sketch(Sketch::Simhash),
                 name: given.scheme,
                 given: Some(given.set),
                 reading: None,

@@ -110,10 +110,9 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let mut sampler = StratifiedSampler::new(sketched.set.ids(), &bands, each, arguments.draw);
     console.stage(JobStage::Compare, 0);
     let limits = arguments.run.limits();
-    let limits = SelfJoinLimits {
-        threads: limits.threads,
-        scratch_bytes: usize::try_from(limits.memory).unwrap_or(usize::MAX),
-    };
+    let limits = SelfJoinLimits::default()
+        .threads(limits.threads)
+        .scratch_bytes(usize::try_from(limits.memory).unwrap_or(usize::MAX));
     let sketches = sketched.set.sketches();
     each_scored_pair(sketches, least, limits, |pair| sampler.add(pair));
     console.clear();

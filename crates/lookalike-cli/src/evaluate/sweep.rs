@@ -170,7 +170,7 @@ impl SweepArguments {
     fn masked_settings(&self, base: &Scheme) -> Vec<SweepSetting> {
         let masks = each_once(base.mask, &self.masks).into_iter();
         masks
-            .flat_map(|mask| self.settings(&Scheme { mask, ..*base }))
+            .flat_map(|mask| self.settings(&base.mask(mask)))
             .collect()
     }
 
@@ -189,12 +189,8 @@ impl SweepArguments {
                 let wanted = weights(sketch)
                     .iter()
                     .filter(|&&weight| fits(shingle, weight));
-                let schemes = wanted.map(|&weight| Scheme {
-                    shingle,
-                    weight,
-                    sketch,
-                    ..*base
-                });
+                let schemes =
+                    wanted.map(|&weight| base.shingle(shingle).weight(weight).sketch(sketch));
                 let measures = match sketch {
                     Sketch::None => &self.measures[..],
                     _ => &[SetMeasure::Resemblance],
@@ -335,10 +331,7 @@ impl SweepMeasurement {
         };
         add_scores(collection, &settings);
         for html in arguments.other_extractions(base, &reading.options)? {
-            let options = InputOptions {
-                html,
-                ..reading.options.clone()
-            };
+            let options = reading.options.clone().html(html);
             let other = reading.collection_under(&options)?;
             let ids = |of: &DocumentSet| -> Vec<String> {
                 of.documents().iter().map(|one| one.id.clone()).collect()
@@ -356,7 +349,7 @@ impl SweepMeasurement {
             if other.texts().eq(collection.texts()) {
                 continue;
             }
-            let more = arguments.masked_settings(&Scheme { html, ..*base });
+            let more = arguments.masked_settings(&base.html(html));
             swept.rows.extend(measure(&other, &more)?.rows);
             add_scores(&other, &more);
             settings.extend(more);
@@ -449,7 +442,7 @@ impl SweepArguments {
             .scheme
             .measured(Weight::Set, Sketch::None, &reading.options)?;
         for shingle in each_once(base.shingle, &self.shingles) {
-            let scheme = Scheme { shingle, ..base };
+            let scheme = base.shingle(shingle);
             reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
         }
         let collection = reading.collection()?;

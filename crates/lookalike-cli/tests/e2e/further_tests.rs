@@ -45,10 +45,7 @@ fn pairs(input: &Path, flags: &[&str]) -> IdPairs {
 
 /// Pairs whose sets reach the least value of a measure, by definition.
 fn defined(texts: &[(String, String)], measure: SetMeasure, shingle: &str, least: f64) -> IdPairs {
-    let scheme = Scheme {
-        shingle: shingle.parse().unwrap(),
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default().shingle(shingle.parse().unwrap());
     let set = |text: &str| FeatureExtractor::new(&scheme).feature_set(text).to_vec();
     let sets: Vec<Vec<u64>> = texts.iter().map(|(_, text)| set(text)).collect();
     let mut found = IdPairs::new();

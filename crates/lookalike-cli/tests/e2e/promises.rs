@@ -163,10 +163,7 @@ fn on_the_pages_that_come_with_the_repository() {
 
 /// Ids and texts of the files below a folder.
 fn read_pages(folder: &Path) -> Vec<(String, String)> {
-    let options = InputOptions {
-        html: HtmlMode::Visible.into(),
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().html(HtmlMode::Visible.into());
     let spool = Folder::new();
     let inputs = Inputs::discover(&[folder.into()], &options, &spool.path("")).unwrap();
     let (mut parser, mut read) = (Parser::new(&inputs, &options), Vec::new());

@@ -49,10 +49,7 @@ pub(super) struct ExtractorAnswers {
 
 impl Default for ExtractorAnswers {
     fn default() -> ExtractorAnswers {
-        let scheme = Scheme {
-            shingle: Shingle::words(WORDS).expect("a width of shingles"),
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().shingle(Shingle::words(WORDS).expect("a width of shingles"));
         ExtractorAnswers {
             features: FeatureExtractor::new(&scheme),
             texts: Vec::new(),

@@ -112,12 +112,10 @@ fn decode(bytes: &[u8]) {
 /// A file in small chunks and in large ones: both parsed, the first also as raw records.
 fn read(path: &Path, format: Option<Format>, bytes: &[u8]) {
     fs::write(path, bytes).expect("a file of our own");
-    let options = InputOptions {
-        format,
-        max_document_bytes: 1 << 16,
-        chunk_bytes: 1 << 10,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default()
+        .format(format)
+        .max_document_bytes(1 << 16)
+        .chunk_bytes(1 << 10);
     let folder = path.parent().expect("in a folder");
     let Ok(inputs) = Inputs::discover(&[path.into()], &options, folder) else {
         return;
@@ -130,10 +128,7 @@ fn read(path: &Path, format: Option<Format>, bytes: &[u8]) {
     })
     .expect("nothing but damage");
     assert_eq!(raw, small.records, "both readings number alike");
-    let large = InputOptions {
-        chunk_bytes: 1 << 20,
-        ..options
-    };
+    let large = options.chunk_bytes(1 << 20);
     assert_eq!(parse(&inputs, &large), small, "chunks change nothing");
 }
 

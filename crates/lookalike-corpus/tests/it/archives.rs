@@ -222,10 +222,7 @@ fn a_length_that_is_none_costs_one_record() {
 
 #[test]
 fn a_page_that_is_too_long_keeps_its_fields() {
-    let options = InputOptions {
-        max_document_bytes: 30,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().max_document_bytes(30);
     let long = format!(
         "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Target-URI: http://a.example/long\r\n\
          Content-Type: text/plain\r\nContent-Length: 200000\r\n\r\n{}\r\n\r\n",
@@ -328,10 +325,7 @@ fn pdf_in_an_archive_is_read_where_it_stands() {
         response(5, "text/html", b"<p>a page behind them"),
     ];
     let corpus = Corpus::with("a.warc.gz", &parts.concat());
-    let options = InputOptions {
-        chunk_bytes: 1,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().chunk_bytes(1);
     let inputs = corpus.inputs("a.warc.gz", &options);
     let reading = read(&inputs, &options);
     let texts = reading.texts();
@@ -360,10 +354,7 @@ fn pdf_in_an_archive_is_read_where_it_stands() {
     let alone = Corpus::with("a.pdf", &story);
     let alone = read(&alone.inputs("a.pdf", &options), &options);
     assert_eq!(alone.texts()[0], texts[0]);
-    let short = InputOptions {
-        max_document_bytes: 200,
-        ..InputOptions::default()
-    };
+    let short = InputOptions::default().max_document_bytes(200);
     let reading = read(&corpus.inputs("a.warc.gz", &short), &short);
     let first = reading.records[0].as_ref().unwrap();
     assert_eq!((first.state, first.text.as_str()), (TextState::TooLong, ""));
@@ -398,10 +389,7 @@ fn a_wat_is_counted_and_read_when_asked_for() {
     let options = InputOptions::default();
     let reading = read(&corpus.inputs("a.warc.wat", &options), &options);
     assert_eq!((reading.records.len(), counted(&reading)), (0, 4));
-    let options = InputOptions {
-        format: Some("wat".parse().unwrap()),
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().format(Some("wat".parse().unwrap()));
     let reading = read(&corpus.inputs("a.warc.wat", &options), &options);
     assert_eq!(reading.texts(), ["The ferry\n\ntide table"]);
     assert_eq!(counted(&reading), 2);

@@ -121,11 +121,9 @@ fn other_columns_are_fields_and_nested_ones_are_reached() {
             Arc::new(TimestampMicrosecondArray::from(vec![1_000_000])),
         ),
     ]);
-    let options = InputOptions {
-        text_field: Some("page.body".parse().unwrap()),
-        order_field: Some("newest:when".parse().unwrap()),
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default()
+        .text_field(Some("page.body".parse().unwrap()))
+        .order_field(Some("newest:when".parse().unwrap()));
     for (name, write) in KINDS {
         let corpus = written(name, write, &all);
         let reading = read_with(&corpus, name, &options);
@@ -171,10 +169,7 @@ fn no_rows_and_nothing_but_nulls() {
 
 #[test]
 fn a_text_that_is_too_long_keeps_its_row() {
-    let options = InputOptions {
-        max_document_bytes: 100,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().max_document_bytes(100);
     let long = "x".repeat(101);
     let texts = StringArray::from(vec![long.as_str(), "short"]);
     for (name, write) in KINDS {
@@ -427,10 +422,7 @@ fn a_batch_over_the_limit_is_refused_with_a_remedy() {
     let (file, _) = packed_zeros(CompressionType::ZSTD, 3 << 20);
     let corpus = Corpus::with("t.arrow", &file);
     let read_up_to = |max_batch_bytes| {
-        let options = InputOptions {
-            max_batch_bytes,
-            ..InputOptions::default()
-        };
+        let options = InputOptions::default().max_batch_bytes(max_batch_bytes);
         read(&corpus.inputs("t.arrow", &options), &options)
     };
     assert_eq!(read_up_to(4 << 20).records.len(), 1);

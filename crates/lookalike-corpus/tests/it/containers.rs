@@ -99,10 +99,7 @@ fn bombs_are_refused_in_bounded_memory() {
     let corpus = Corpus::new();
     for (name, packed) in [("a.txt.gz", gzip(&zeros)), ("a.txt.zst", zstd(&zeros))] {
         corpus.add(name, &packed);
-        let tight = InputOptions {
-            max_decoded_ratio: 100,
-            ..options.clone()
-        };
+        let tight = options.clone().max_decoded_ratio(100);
         let inputs = corpus.inputs(name, &tight);
         let reading = read(&inputs, &tight);
         assert_eq!(
@@ -125,11 +122,9 @@ fn bombs_are_refused_in_bounded_memory() {
 
 #[test]
 fn a_stream_of_nothing_but_one_line_is_not_held() {
-    let options = InputOptions {
-        max_document_bytes: 1 << 20,
-        chunk_bytes: 1 << 16,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default()
+        .max_document_bytes(1 << 20)
+        .chunk_bytes(1 << 16);
     let packed = zstd(&vec![b'0'; 100 << 20]);
     let corpus = Corpus::with("a.jsonl.zst", &packed);
     let inputs = corpus.inputs("a.jsonl.zst", &options);
@@ -144,10 +139,7 @@ fn a_stream_of_nothing_but_one_line_is_not_held() {
 
 #[test]
 fn a_document_over_the_limit_has_no_text() {
-    let options = InputOptions {
-        max_document_bytes: 10,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().max_document_bytes(10);
     let corpus = Corpus::with("a.txt", b"0123456789");
     corpus.add("b.txt", b"0123456789a");
     corpus.add("c.txt.gz", &gzip(b"0123456789a"));
@@ -227,10 +219,7 @@ fn damage_is_met_at_the_same_record_wherever_chunks_are_cut() {
         packed[middle] ^= 0x55;
         let corpus = Corpus::with(name, &packed);
         let counts = [1 << 8, 1 << 14, 1 << 17, 1 << 22].map(|chunk_bytes| {
-            let options = InputOptions {
-                chunk_bytes,
-                ..InputOptions::default()
-            };
+            let options = InputOptions::default().chunk_bytes(chunk_bytes);
             read(&corpus.inputs(name, &options), &options).records.len()
         });
         assert!(counts[0] > 0, "{name}");
@@ -296,10 +285,7 @@ fn a_file_of_records_that_changes_once_it_was_read_stops_the_reading_for_output(
 /// The records before the change are read, and it is told how many there were.
 #[test]
 fn a_file_that_changed_while_it_was_read_stopped_the_reading() {
-    let options = InputOptions {
-        chunk_bytes: 100,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().chunk_bytes(100);
     let lines = LINE.repeat(40_000);
     let elements = b",{\"text\":\"b\"}\n".repeat(40_000);
     let array = [b"[", LINE, &elements, b"]"].concat();
@@ -375,10 +361,7 @@ fn after_an_error_the_reader_is_at_its_end() {
 
 #[test]
 fn progress_adds_up_to_the_bytes_on_disk() {
-    let options = InputOptions {
-        chunk_bytes: 100,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().chunk_bytes(100);
     let lines = "{\"text\":\"some words to be packed\"}\n".repeat(500);
     let corpus = Corpus::with("a.jsonl", lines.as_bytes());
     corpus.add("b.jsonl.gz", &gzip(lines.as_bytes()));

@@ -227,10 +227,7 @@ mod unix {
         assert_eq!(inputs.sources.len(), 5);
         let outside_kinds = [SkipKind::Outside; 2];
         assert_eq!(kinds(&inputs), [&within[..], &outside_kinds].concat());
-        let options = InputOptions {
-            follow_links: true,
-            ..InputOptions::default()
-        };
+        let options = InputOptions::default().follow_links(true);
         let inputs = corpus.inputs("", &options);
         assert_eq!(names(&corpus, &inputs).last().unwrap(), "d/far.txt");
         assert_eq!(inputs.sources.len(), 6);

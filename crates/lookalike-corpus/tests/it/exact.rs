@@ -67,7 +67,7 @@ proptest! {
             false => ("a.jsonl", bytes.clone()),
         };
         corpus.add(name, &stored);
-        let options = InputOptions { chunk_bytes, max_document_bytes, ..InputOptions::default() };
+        let options = InputOptions::default().chunk_bytes(chunk_bytes).max_document_bytes(max_document_bytes);
         let inputs = corpus.inputs(name, &options);
         let (whole, records) = put_together(&inputs, &options).swap_remove(0);
         prop_assert_eq!(&whole, &bytes);

@@ -42,11 +42,9 @@ fn some_html() -> impl Strategy<Value = String> {
 }
 
 fn options(chunk_bytes: usize, max_document_bytes: u64) -> InputOptions {
-    InputOptions {
-        chunk_bytes,
-        max_document_bytes,
-        ..InputOptions::default()
-    }
+    InputOptions::default()
+        .chunk_bytes(chunk_bytes)
+        .max_document_bytes(max_document_bytes)
 }
 
 fn read_in(bytes: &[u8], options: &InputOptions) -> Reading {

@@ -72,10 +72,7 @@ fn what_cannot_be_read_says_why() {
 
 #[test]
 fn a_text_that_is_too_long_is_counted() {
-    let options = InputOptions {
-        max_document_bytes: 100,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().max_document_bytes(100);
     // The file is longer than that, so it is never looked into.
     let reading = read_bytes(&fixture("story.pdf"), &options);
     assert_eq!(
@@ -91,10 +88,7 @@ fn a_text_that_is_too_long_is_counted() {
         .as_bytes(),
     );
     let bytes = pages(&content, 1000);
-    let options = InputOptions {
-        max_document_bytes: 200_000,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().max_document_bytes(200_000);
     assert!(bytes.len() < 200_000);
     let reading = read_bytes(&bytes, &options);
     assert_eq!(

@@ -130,31 +130,23 @@ fn the_last_of_duplicate_names_wins() {
 
 #[test]
 fn fields_are_found_by_path() {
-    let options = InputOptions {
-        id_field: Some("meta.key".parse().unwrap()),
-        text_field: Some("meta.body.en".parse().unwrap()),
-        order_field: Some("newest:meta".parse().unwrap()),
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default()
+        .id_field(Some("meta.key".parse().unwrap()))
+        .text_field(Some("meta.body.en".parse().unwrap()))
+        .order_field(Some("newest:meta".parse().unwrap()));
     let line = br#"{"x":{"body":{"en":"no"}},"meta":{"key":"k","body":{"de":"nein","en":"yes \"\u00e9\""}},"text":"no"}"#;
     let reading = parse(line, &options);
     assert_eq!(
         (reading.ids()[0], reading.texts()[0]),
         ("k", "yes \"\u{e9}\"")
     );
-    let dotted = InputOptions {
-        text_field: Some(r"dc\.title".parse().unwrap()),
-        ..InputOptions::default()
-    };
+    let dotted = InputOptions::default().text_field(Some(r"dc\.title".parse().unwrap()));
     assert_eq!(
         parse(br#"{"dc.title":"t","dc":{"title":"no"}}"#, &dotted).texts(),
         ["t"]
     );
     // A later value of the outer name replaces all that was below it.
-    let nested = InputOptions {
-        text_field: Some("a.b".parse().unwrap()),
-        ..InputOptions::default()
-    };
+    let nested = InputOptions::default().text_field(Some("a.b".parse().unwrap()));
     let replaced = parse(br#"{"a":{"b":"x"},"a":7}"#, &nested);
     assert_eq!(
         replaced.records[0].as_ref().unwrap().state,
@@ -169,10 +161,7 @@ fn html_is_extracted_when_there_is_no_text() {
         parse(lines, &InputOptions::default()).texts(),
         ["a\n\nb", "<p>", "c"]
     );
-    let by_name = InputOptions {
-        text_field: Some("page.html".parse().unwrap()),
-        ..InputOptions::default()
-    };
+    let by_name = InputOptions::default().text_field(Some("page.html".parse().unwrap()));
     assert_eq!(
         parse(br#"{"page":{"html":"<i>x</i>"}}"#, &by_name).texts(),
         ["x"]
@@ -181,10 +170,7 @@ fn html_is_extracted_when_there_is_no_text() {
 
 #[test]
 fn ranks_come_with_the_record() {
-    let options = InputOptions {
-        order_field: Some("newest:id".parse().unwrap()),
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().order_field(Some("newest:id".parse().unwrap()));
     let lines = b"{\"id\":5,\"text\":\"\"}\n{\"id\":\"1970-01-01T00:01:00Z\",\"text\":\"\"}\n{\"text\":\"\"}\n";
     let reading = parse(lines, &options);
     let ranks: Vec<_> = reading
@@ -274,11 +260,9 @@ fn great_depth_and_great_numbers_do_no_harm() {
 fn an_over_long_line_is_one_record_without_text() {
     let long = format!("{{\"text\":\"{}\"}}", "x".repeat(5000));
     let all = format!("{{\"text\":\"a\"}}\n{long}\r\n{{\"text\":\"b\"}}\n{long}");
-    let options = InputOptions {
-        max_document_bytes: 1000,
-        chunk_bytes: 64,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default()
+        .max_document_bytes(1000)
+        .chunk_bytes(64);
     let corpus = Corpus::with("a.jsonl", all.as_bytes());
     let inputs = corpus.inputs("a.jsonl", &options);
     let reading = read(&inputs, &options);

@@ -40,11 +40,11 @@ fn quotes_line_feeds_and_a_byte_order_mark() {
 #[test]
 fn columns_by_name_and_by_number() {
     let table = b"key,body,2\nk1,one,no\nk2,two,no\n";
-    let options = |id: &str, text: &str| InputOptions {
-        id_field: Some(id.parse().unwrap()),
-        text_field: Some(text.parse().unwrap()),
-        order_field: Some("max:1".parse().unwrap()),
-        ..InputOptions::default()
+    let options = |id: &str, text: &str| {
+        InputOptions::default()
+            .id_field(Some(id.parse().unwrap()))
+            .text_field(Some(text.parse().unwrap()))
+            .order_field(Some("max:1".parse().unwrap()))
     };
     let reading = read_with("a.csv", table, &options("key", "body"));
     assert_eq!(
@@ -74,10 +74,7 @@ fn a_row_with_other_fields_is_bad_and_harms_no_other() {
 
 #[test]
 fn a_row_that_is_too_long_is_passed_over() {
-    let options = InputOptions {
-        max_document_bytes: 100,
-        ..InputOptions::default()
-    };
+    let options = InputOptions::default().max_document_bytes(100);
     let table = format!("id,text\n1,\"{}\"\n2,short\n", "x,\n".repeat(500_000));
     let reading = read_with("a.csv", table.as_bytes(), &options);
     let states: Vec<TextState> = reading.records.iter().flatten().map(|s| s.state).collect();

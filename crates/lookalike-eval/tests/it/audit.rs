@@ -10,11 +10,9 @@ use lookalike_eval::{
 use crate::families;
 
 fn scheme() -> Scheme {
-    Scheme {
-        shingle: "words:2".parse().unwrap(),
-        sketch: Sketch::Simhash,
-        ..Scheme::default()
-    }
+    Scheme::default()
+        .shingle("words:2".parse().unwrap())
+        .sketch(Sketch::Simhash)
 }
 
 fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {

@@ -8,10 +8,7 @@ use lookalike_eval::{
 };
 
 fn setting(shingle: &str, measure: SetMeasure) -> SweepSetting {
-    let scheme = Scheme {
-        shingle: shingle.parse().unwrap(),
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default().shingle(shingle.parse().unwrap());
     SweepSetting {
         measure,
         ..SweepSetting::from(scheme)

@@ -35,10 +35,7 @@ fn the_published_scores_to_the_last_digit() {
     let (Some(documents), Some(pairs)) = (rows("processed.jsonl"), rows("pairs.jsonl")) else {
         return;
     };
-    let scheme = Scheme {
-        shingle: "words:8".parse().unwrap(),
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default().shingle("words:8".parse().unwrap());
     let mut extractor = FeatureExtractor::new(&scheme);
     let mut sets = BTreeMap::new();
     for row in &documents {

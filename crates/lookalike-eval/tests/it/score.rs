@@ -32,11 +32,9 @@ fn every_kind_finds_what_comparing_each_with_each_finds() {
         ("buckets:8", 1.0),
         ("i-match:4", 1.0),
     ] {
-        let scheme = Scheme {
-            shingle: "words:2".parse().unwrap(),
-            sketch: sketch.parse::<Sketch>().unwrap(),
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default()
+            .shingle("words:2".parse().unwrap())
+            .sketch(sketch.parse::<Sketch>().unwrap());
         let sketches = sketches_of(&collection, &scheme);
         let mut expected = Vec::new();
         for a in 0..collection.len() as u32 {

@@ -11,10 +11,7 @@ use lookalike_eval::{DocumentSet, ScoredPair, StratifiedSampler, scored_pairs};
 use crate::families;
 
 fn simhash() -> Scheme {
-    Scheme {
-        sketch: Sketch::Simhash,
-        ..Scheme::default()
-    }
+    Scheme::default().sketch(Sketch::Simhash)
 }
 
 fn stratified_sample(

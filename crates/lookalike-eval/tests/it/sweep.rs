@@ -12,12 +12,12 @@ fn settings() -> Vec<Scheme> {
     let mut all = Vec::new();
     for sketch in ["none", "simhash:64", "super-shingle:6x4", "minhash:64"] {
         for weight in [Weight::Set, Weight::Idf] {
-            all.push(Scheme {
-                shingle: "words:2".parse().unwrap(),
-                sketch: sketch.parse::<Sketch>().unwrap(),
-                weight,
-                ..Scheme::default()
-            });
+            all.push(
+                Scheme::default()
+                    .shingle("words:2".parse().unwrap())
+                    .sketch(sketch.parse::<Sketch>().unwrap())
+                    .weight(weight),
+            );
         }
     }
     all

@@ -10,6 +10,7 @@ use super::super::table_key::TableKey;
 
 /// Memory and threads that a build may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BuildLimits {
     /// Memory for sorting, beside the tables. With less than eight bytes a 64-bit code the source is
     /// read several times for each table.
@@ -24,6 +25,22 @@ impl Default for BuildLimits {
             scratch_bytes: usize::MAX,
             threads: 1,
         }
+    }
+}
+
+impl BuildLimits {
+    /// Sets the memory for sorting, beside the tables.
+    #[must_use]
+    pub fn scratch_bytes(mut self, scratch_bytes: usize) -> Self {
+        self.scratch_bytes = scratch_bytes;
+        self
+    }
+
+    /// Sets how many tables are built at the same time, at least one.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
     }
 }
 

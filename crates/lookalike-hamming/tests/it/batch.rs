@@ -8,11 +8,9 @@ use lookalike_hamming::{
 use std::collections::BTreeSet;
 
 fn joined<C: Code + Ord>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
-    let limits = BatchLimits {
-        memory_bytes: 1 << 24,
-        threads: 1 + queries.len() % 2,
-        ..BatchLimits::default()
-    };
+    let limits = BatchLimits::default()
+        .memory_bytes(1 << 24)
+        .threads(1 + queries.len() % 2);
     let join = BatchJoin::new(queries, radius, limits).unwrap();
     let mut pairs = Vec::new();
     let mut scratch = JoinScratch::default();

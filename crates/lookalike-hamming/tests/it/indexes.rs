@@ -142,10 +142,7 @@ fn larger_tables_have_several_parts_and_slices() {
         let scan = LinearScan::new(&codes);
         for layout in Layout::ALL {
             let whole = TableIndex::build(&codes, &design, layout).unwrap();
-            let limits = BuildLimits {
-                scratch_bytes: 150_000,
-                threads: 2,
-            };
+            let limits = BuildLimits::default().scratch_bytes(150_000).threads(2);
             let sliced = TableIndex::build_from(codes.as_slice(), &design, layout, limits).unwrap();
             assert_eq!(whole.bytes(), sliced.bytes());
             for &query in codes.iter().step_by(20_011) {

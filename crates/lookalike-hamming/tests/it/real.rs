@@ -12,10 +12,7 @@ use std::path::Path;
 fn fingerprints(shingle: &str) -> Vec<u64> {
     let articles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/articles.jsonl");
     let text = fs::read_to_string(articles).unwrap();
-    let scheme = Scheme {
-        shingle: shingle.parse().unwrap(),
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default().shingle(shingle.parse().unwrap());
     let mut extractor = FeatureExtractor::new(&scheme);
     let mut fingerprints = Vec::new();
     for sentence in text.split(". ") {

@@ -74,10 +74,9 @@ fn large_skewed_collections_are_joined_in_levels_whatever_the_limits() {
         let expected = all_pairs(&codes, 3);
         assert!(joined(&codes, 3) == expected, "{shape:?}");
         for (threads, scratch_bytes) in [(2, usize::MAX), (2, 20_000), (3, 0), (1, 9_000)] {
-            let limits = SelfJoinLimits {
-                threads,
-                scratch_bytes,
-            };
+            let limits = SelfJoinLimits::default()
+                .threads(threads)
+                .scratch_bytes(scratch_bytes);
             assert!(
                 joined_within(&codes, 3, limits) == expected,
                 "{shape:?} {limits:?}"

@@ -193,10 +193,7 @@ fn the_order_of_the_input_and_the_scratch_memory_leave_no_trace() {
         assert!(written(&codes, None, &two_tables(), layout) == forward);
         let mut writer =
             IndexFileWriter::new(Vec::new(), Some(SCHEME), &two_tables(), layout).unwrap();
-        let limits = BuildLimits {
-            scratch_bytes: 50_000,
-            threads: 1,
-        };
+        let limits = BuildLimits::default().scratch_bytes(50_000).threads(1);
         while writer.next_table(codes.as_slice(), None, limits).unwrap() {}
         assert!(writer.finish().unwrap() == forward);
     }
@@ -394,10 +391,9 @@ fn a_file_does_not_depend_on_threads_or_memory() {
     let codes: Vec<u64> = (0..1 << 19).map(|_| next() & !3).collect();
     for layout in Layout::ALL {
         let written = |threads, scratch_bytes| {
-            let limits = BuildLimits {
-                scratch_bytes,
-                threads,
-            };
+            let limits = BuildLimits::default()
+                .scratch_bytes(scratch_bytes)
+                .threads(threads);
             let mut writer =
                 IndexFileWriter::new(Vec::new(), Some(SCHEME), &two_tables(), layout).unwrap();
             while writer.next_table(codes.as_slice(), None, limits).unwrap() {}

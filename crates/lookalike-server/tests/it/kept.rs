@@ -94,10 +94,7 @@ async fn a_neighbour_is_verified_by_its_text_and_shown_with_what_differs() {
 async fn a_text_that_was_crafted_to_collide_is_near_and_fails_its_verification() {
     use lookalike::{FeatureExtractor, Scheme, Simhash, Sketch};
     let service = keeping(json!({"texts": true})).await;
-    let mut features = FeatureExtractor::new(&Scheme {
-        sketch: Sketch::Simhash,
-        ..Scheme::default()
-    });
+    let mut features = FeatureExtractor::new(&Scheme::default().sketch(Sketch::Simhash));
     let mut code = |text: &str| Simhash::of(&features.extract(text)).unwrap();
     let victim = "the ferry left the harbour";
     let wanted = code(victim);

@@ -18,11 +18,9 @@ const TEXTS: [&str; 4] = [
 ];
 
 fn words() -> Scheme {
-    Scheme {
-        shingle: "words:1".parse().unwrap(),
-        sketch: Sketch::None,
-        ..Scheme::default()
-    }
+    Scheme::default()
+        .shingle("words:1".parse().unwrap())
+        .sketch(Sketch::None)
 }
 
 fn table(texts: &[&str]) -> Terms {
@@ -35,12 +33,10 @@ fn table(texts: &[&str]) -> Terms {
 }
 
 fn scheme_of(terms: &Terms) -> Scheme {
-    Scheme {
-        sketch: Sketch::Simhash,
-        weight: Weight::TfIdf,
-        terms: Some(terms.id()),
-        ..words()
-    }
+    words()
+        .sketch(Sketch::Simhash)
+        .weight(Weight::TfIdf)
+        .terms(Some(terms.id()))
 }
 
 fn encoded(terms: &Terms) -> String {
@@ -96,18 +92,9 @@ async fn texts_are_weighted_by_the_table_of_the_collection_after_a_restart_too()
 async fn a_table_that_is_missing_wrong_or_of_no_use_is_refused_with_the_way_to_do_it() {
     let (terms, other) = (table(&TEXTS), table(&TEXTS[..2]));
     let scheme = scheme_of(&terms);
-    let unnamed = Scheme {
-        terms: None,
-        ..scheme
-    };
-    let plain = Scheme {
-        sketch: Sketch::Simhash,
-        ..words()
-    };
-    let fewer = Scheme {
-        shingle: "words:2".parse().unwrap(),
-        ..scheme
-    };
+    let unnamed = scheme.terms(None);
+    let plain = words().sketch(Sketch::Simhash);
+    let fewer = scheme.shingle("words:2".parse().unwrap());
     let mut damaged = terms.to_bytes();
     damaged[40] ^= 1;
     let service = Service::new();
@@ -160,11 +147,9 @@ async fn a_table_that_is_missing_wrong_or_of_no_use_is_refused_with_the_way_to_d
 
 #[tokio::test]
 async fn anchors_and_links_are_read_where_the_scheme_looks_at_them() {
-    let scheme = Scheme {
-        sketch: Sketch::Simhash,
-        fields: "anchors:3~5,in-links:1,out-links:2".parse().unwrap(),
-        ..words()
-    };
+    let scheme = words()
+        .sketch(Sketch::Simhash)
+        .fields("anchors:3~5,in-links:1,out-links:2".parse().unwrap());
     let service = Service::new();
     service
         .create("pages", json!({"scheme": scheme.to_string()}))

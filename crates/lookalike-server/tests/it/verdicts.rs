@@ -458,7 +458,7 @@ async fn a_batch_with_one_wrong_item_changes_nothing() {
 #[tokio::test]
 async fn collections_are_made_listed_and_removed() {
     let service = Service::new();
-    let settings = json!({"radius": 6, "ttl_seconds": 3600, "scheme": Scheme { sketch: Sketch::Simhash, shingle: "words:3".parse().unwrap(), ..Scheme::default() }.to_string()});
+    let settings = json!({"radius": 6, "ttl_seconds": 3600, "scheme": Scheme::default().sketch(Sketch::Simhash).shingle("words:3".parse().unwrap()).to_string()});
     let made = service.create("a-1_b", settings.clone()).await.is(201);
     assert_eq!(
         (&made["radius"], &made["ttl_seconds"], &made["documents"]),

@@ -233,10 +233,9 @@ fn write_index(
     let path = out.path().to_owned();
     let path = path.as_path();
     let (checksum, cancelled) = (out.checksum(), out.cancelled());
-    let limits = BuildLimits {
-        scratch_bytes: options.scratch,
-        threads: 1,
-    };
+    let limits = BuildLimits::default()
+        .scratch_bytes(options.scratch)
+        .threads(1);
     let failed = |error: BuildError| match error {
         BuildError::Write(source) | BuildError::Read(source) => {
             StoreError::io(path, "building the tables of a run")(source)

@@ -92,10 +92,7 @@ fn settings_are_kept_and_others_are_refused() {
         store.collection("none"),
         Err(StoreError::NoCollection(_))
     ));
-    let other = Scheme {
-        shingle: "words:3".parse().expect("a shingle"),
-        ..Scheme::default()
-    };
+    let other = Scheme::default().shingle("words:3".parse().expect("a shingle"));
     let told = pages
         .ensure_scheme(&StoredScheme::from(&other))
         .expect_err("another scheme")

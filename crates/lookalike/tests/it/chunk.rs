@@ -284,10 +284,7 @@ fn words_are_those_of_the_segmenter() {
     let schemes = [
         Scheme::default(),
         #[cfg(feature = "languages")]
-        Scheme {
-            segmentation: lookalike::scheme::Segmentation::Languages,
-            ..Scheme::default()
-        },
+        Scheme::default().segmentation(lookalike::scheme::Segmentation::Languages),
     ];
     for scheme in schemes {
         for text in [&chinese, &mixed] {

@@ -93,7 +93,7 @@ proptest! {
     #[test]
     fn features_are_those_of_the_definition(scheme in any_plain_scheme(), text in any_text()) {
         // Masks have a test of their own.
-        let scheme = Scheme { mask: Mask::default(), ..scheme };
+        let scheme = scheme.mask(Mask::default());
         let mut extractor = FeatureExtractor::new(&scheme);
         let expected = defined(&scheme, &text);
         prop_assert_eq!(extractor.features(&text), &expected);
@@ -101,7 +101,7 @@ proptest! {
         let read = extractor.extract(&text);
         prop_assert_eq!(read.in_order, &expected);
         prop_assert_eq!(read.set, set(expected.clone()));
-        let words = Scheme { shingle: "words:1".parse().unwrap(), ..scheme };
+        let words = scheme.shingle("words:1".parse().unwrap());
         let tokens = FeatureExtractor::new(&words).features(&text).to_vec();
         if let Some(read) = extractor.extract_tokens(&tokens) {
             prop_assert_eq!(read.in_order, &expected);
@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn white_space_around_and_between_changes_nothing(text in "[a-z ]{0,80}", extra in " {0,3}") {
         for shingle in ["words:3", "chars:4"] {
-            let scheme = Scheme { shingle: shingle.parse().unwrap(), ..Scheme::default() };
+            let scheme = Scheme::default().shingle(shingle.parse().unwrap());
             let mut extractor = FeatureExtractor::new(&scheme);
             let expected = extractor.features(&text).to_vec();
             let spread = format!("{extra}{}\r\n{extra}", text.replace(' ', " \t\n"));
@@ -141,11 +141,9 @@ fn long_texts_have_the_features_of_the_definition() {
     ] {
         for segmentation in [Segmentation::Unicode, Segmentation::WordChars] {
             let shingle = shingle.parse().unwrap();
-            let scheme = Scheme {
-                shingle,
-                segmentation,
-                ..Scheme::default()
-            };
+            let scheme = Scheme::default()
+                .shingle(shingle)
+                .segmentation(segmentation);
             let mut extractor = FeatureExtractor::new(&scheme);
             for text in &texts {
                 assert!(
@@ -161,10 +159,7 @@ fn long_texts_have_the_features_of_the_definition() {
 #[test]
 fn short_texts_have_a_feature_of_their_own_kind() {
     let features = |shingle: &str, text: &str| {
-        let scheme = Scheme {
-            shingle: shingle.parse().unwrap(),
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().shingle(shingle.parse().unwrap());
         FeatureExtractor::new(&scheme).features(text).to_vec()
     };
     for text in ["", " ", "\r\n\t", "!?", "\u{3000}"] {
@@ -198,10 +193,7 @@ fn names_spell_their_features() {
         "",
     ];
     for shingle in ["words:1", "words:3", "words:2+3", "chars:4", "stops:2"] {
-        let scheme = Scheme {
-            shingle: shingle.parse().unwrap(),
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().shingle(shingle.parse().unwrap());
         let mut extractor = FeatureExtractor::new(&scheme);
         for text in texts {
             let features = extractor.features(text).to_vec();
@@ -210,10 +202,9 @@ fn names_spell_their_features() {
                 let name = spelling.name(place);
                 let words = name.split(' ').count();
                 let alone = match shingle {
-                    "words:2+3" if words > 1 => Scheme {
-                        shingle: format!("words:{words}").parse().unwrap(),
-                        ..scheme
-                    },
+                    "words:2+3" if words > 1 => {
+                        scheme.shingle(format!("words:{words}").parse().unwrap())
+                    }
                     _ => scheme,
                 };
                 if shingle == "chars:4" {
@@ -231,11 +222,9 @@ fn names_spell_their_features() {
 
 #[test]
 fn the_cosine_by_hand() {
-    let scheme = Scheme {
-        shingle: "words:1".parse().unwrap(),
-        weight: lookalike::Weight::Tf,
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default()
+        .shingle("words:1".parse().unwrap())
+        .weight(lookalike::Weight::Tf);
     let (mut a, mut b) = (
         FeatureExtractor::new(&scheme),
         FeatureExtractor::new(&scheme),
@@ -256,21 +245,16 @@ fn stop_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
     let stops: Vec<&str> = STOPS.split(' ').collect();
     let mut words = defined_words(scheme, text);
     words.retain(|word| stops.contains(&&**word));
-    let plain = Scheme {
-        segmentation: Segmentation::Unicode,
-        mask: Mask::default(),
-        ..*scheme
-    };
+    let plain = scheme
+        .segmentation(Segmentation::Unicode)
+        .mask(Mask::default());
     word_features(&plain, &words.join(" "), width)
 }
 
 #[test]
 fn stops_leave_the_skeleton() {
     let of = |text: &str| {
-        let scheme = Scheme {
-            shingle: "stops:3".parse().unwrap(),
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().shingle("stops:3".parse().unwrap());
         FeatureExtractor::new(&scheme).features(text).to_vec()
     };
     let a = of("The ferry was in the harbour of Wendle, and it had to wait.");
@@ -285,10 +269,7 @@ fn stops_leave_the_skeleton() {
 
 #[test]
 fn phrases_are_learned_from_a_collection() {
-    let scheme = Scheme {
-        shingle: "phrases:3".parse().unwrap(),
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default().shingle("phrases:3".parse().unwrap());
     let counted = scheme.counted();
     assert_eq!(counted.shingle.to_string(), "words:1+2");
     let mut counts = lookalike::TermCounts::new(&scheme);
@@ -304,10 +285,7 @@ fn phrases_are_learned_from_a_collection() {
         counts.add(extractor.feature_set(&text));
     }
     let terms = std::sync::Arc::new(counts.terms());
-    let named = Scheme {
-        terms: Some(terms.id()),
-        ..scheme
-    };
+    let named = scheme.terms(Some(terms.id()));
     let mut extractor = FeatureExtractor::with_terms(&named, &terms).unwrap();
     let text = "New York of the rare pair, new";
     let features = extractor.features(text).to_vec();
@@ -319,19 +297,13 @@ fn phrases_are_learned_from_a_collection() {
     };
     assert_eq!(names, ["new york", "of", "the", "rare", "pair", "new"]);
     let one = |text: &str, shingle: &str| {
-        let scheme = Scheme {
-            shingle: shingle.parse().unwrap(),
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().shingle(shingle.parse().unwrap());
         FeatureExtractor::new(&scheme).features(text)[0]
     };
     assert_eq!(features[0], one("new york", "words:2"));
     assert_eq!(features[5], one("new", "words:1"));
     // From words that are hashed already the same comes out.
-    let words = Scheme {
-        shingle: "words:1".parse().unwrap(),
-        ..Scheme::default()
-    };
+    let words = Scheme::default().shingle("words:1".parse().unwrap());
     let tokens = FeatureExtractor::new(&words).features(text).to_vec();
     assert_eq!(
         extractor.extract_tokens(&tokens).unwrap().in_order,
@@ -346,10 +318,10 @@ fn phrases_are_learned_from_a_collection() {
 #[test]
 fn fields_weigh_what_they_should() {
     use lookalike::{Anchor, DocumentFields};
-    let scheme = |fields: &str| Scheme {
-        shingle: "words:1".parse().unwrap(),
-        fields: fields.parse().unwrap(),
-        ..Scheme::default()
+    let scheme = |fields: &str| {
+        Scheme::default()
+            .shingle("words:1".parse().unwrap())
+            .fields(fields.parse().unwrap())
     };
     let golden = 0x9E37_79B9_7F4A_7C15_u64;
     let word = |word: &str| xxh3_64(word.as_bytes(), 0);
@@ -419,14 +391,8 @@ fn fields_weigh_what_they_should() {
     assert_eq!(plain, [word("harbour")]);
     // A text without fields weighs alike under both units: the fingerprint is that of the text.
     for weight in ["set", "tf", "log-tf"] {
-        let base = Scheme {
-            weight: weight.parse().unwrap(),
-            ..scheme("none")
-        };
-        let wide = Scheme {
-            fields: both.fields,
-            ..base
-        };
+        let base = scheme("none").weight(weight.parse().unwrap());
+        let wide = base.fields(both.fields);
         let text = "one two two three three three four";
         let (mut a, mut b) = (FeatureExtractor::new(&base), FeatureExtractor::new(&wide));
         let nothing = DocumentFields::default();

@@ -17,18 +17,13 @@ fn words(scheme: &Scheme, text: &str) -> Vec<String> {
 }
 
 fn by_dictionary() -> Scheme {
-    Scheme {
-        segmentation: Segmentation::Languages,
-        ..Scheme::default()
-    }
+    Scheme::default().segmentation(Segmentation::Languages)
 }
 
 fn with_filter(stop: &str, stem: &str) -> Scheme {
-    Scheme {
-        stop: stop.parse().unwrap(),
-        stem: stem.parse().unwrap(),
-        ..Scheme::default()
-    }
+    Scheme::default()
+        .stop(stop.parse().unwrap())
+        .stem(stem.parse().unwrap())
 }
 
 #[test]
@@ -47,15 +42,13 @@ fn schemes_name_the_data_of_this_build() {
         let package = format!("name = \"{name}\"\nversion = \"{version}\"\n");
         assert!(lock.contains(&package), "{name}: {help}");
     }
-    let scheme = Scheme {
-        segmentation: Segmentation::Languages,
-        weight: Weight::TfLengthNoun(Lambda::BY_LENGTH),
-        shingle: Shingle::words(1).unwrap(),
-        stop: "de,en".parse().unwrap(),
-        stem: "auto".parse().unwrap(),
-        nouns: Nouns::TAGGED,
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default()
+        .segmentation(Segmentation::Languages)
+        .weight(Weight::TfLengthNoun(Lambda::BY_LENGTH))
+        .shingle(Shingle::words(1).unwrap())
+        .stop("de,en".parse().unwrap())
+        .stem("auto".parse().unwrap())
+        .nouns(Nouns::TAGGED);
     let text = "lookalike/1 html=main/1 boilerplate=kept mask=none normalize=nfc fold=none case=lower \
                 segment=languages/jieba-0.11.0/icu-2.4.0 stop=de,en/stop-words-0.10.1 \
                 stem=auto/whatlang-0.18.0/frostem-2.20261016.1 shingle=words:1 hash=xxh3-64 seed=0 \
@@ -138,10 +131,7 @@ fn stop_words_are_left_out_and_stems_are_made() {
         "in is German too"
     );
     // Shingles are made of what is left.
-    let scheme = Scheme {
-        shingle: Shingle::words(2).unwrap(),
-        ..with_filter("en", "en")
-    };
+    let scheme = with_filter("en", "en").shingle(Shingle::words(2).unwrap());
     let mut extractor = FeatureExtractor::new(&scheme);
     let features = extractor.features(text).to_vec();
     assert_eq!(
@@ -170,12 +160,10 @@ fn lists_and_stems_follow_the_language_of_the_text() {
 }
 
 fn with_nouns(lambda: Lambda) -> Scheme {
-    Scheme {
-        weight: Weight::TfLengthNoun(lambda),
-        shingle: Shingle::words(1).unwrap(),
-        nouns: Nouns::TAGGED,
-        ..Scheme::default()
-    }
+    Scheme::default()
+        .weight(Weight::TfLengthNoun(lambda))
+        .shingle(Shingle::words(1).unwrap())
+        .nouns(Nouns::TAGGED)
 }
 
 fn weights_of_words(scheme: &Scheme, text: &str) -> BTreeMap<String, i32> {
@@ -195,10 +183,7 @@ fn an_english_line_does_not_make_chinese_words_nouns() {
     let chinese = "\u{6211}\u{4eec}\u{6765}\u{5230}\u{5317}\u{4eac}\u{3002}";
     let english =
         "The engineers quickly repaired every bridge that the rivers had destroyed during spring.";
-    let scheme = Scheme {
-        segmentation: Segmentation::Languages,
-        ..with_nouns(Lambda::new(1).unwrap())
-    };
+    let scheme = with_nouns(Lambda::new(1).unwrap()).segmentation(Segmentation::Languages);
     let [alone, behind, before] = [
         chinese.to_owned(),
         format!("{english}\n{chinese}"),
@@ -227,14 +212,8 @@ fn words_of_other_scripts_are_no_nouns() {
         "\u{434}\u{43e}\u{43c} \u{441}\u{43e}\u{43d}",
         "42 17",
     ] {
-        let scheme = Scheme {
-            segmentation: Segmentation::Languages,
-            ..scheme
-        };
-        let plain = Scheme {
-            nouns: Nouns::NONE,
-            ..scheme
-        };
+        let scheme = scheme.segmentation(Segmentation::Languages);
+        let plain = scheme.nouns(Nouns::NONE);
         assert_eq!(
             weights_of_words(&scheme, text),
             weights_of_words(&plain, text),
@@ -298,7 +277,7 @@ proptest! {
         lambda in prop::sample::select(vec![1, 3, 255]),
         segmentation in prop::sample::select(vec![Segmentation::Unicode, Segmentation::Languages]),
     ) {
-        let scheme = Scheme { segmentation, ..with_nouns(Lambda::new(lambda).unwrap()) };
+        let scheme = with_nouns(Lambda::new(lambda).unwrap()).segmentation(segmentation);
         // Weights are relative to the largest score, which these words keep.
         lines.insert(0, "most ".repeat(300));
         let before = weights_of_words(&scheme, &lines.join("\n"));
@@ -317,10 +296,7 @@ proptest! {
         run in english_line(),
         at in any::<prop::sample::Index>(),
     ) {
-        let scheme = Scheme {
-            segmentation: Segmentation::Languages,
-            ..with_nouns(Lambda::new(2).unwrap())
-        };
+        let scheme = with_nouns(Lambda::new(2).unwrap()).segmentation(Segmentation::Languages);
         let mut parts = [vec!["most ".repeat(300)], parts].concat();
         let before = weights_of_words(&scheme, &parts.join(" "));
         parts.insert(at.index(parts.len() + 1), run.clone());
@@ -339,11 +315,7 @@ proptest! {
         segmentation in prop::sample::select(vec![Segmentation::Unicode, Segmentation::WordChars, Segmentation::Languages]),
         mask in prop::sample::select(vec!["none", "numbers", "dates"]),
     ) {
-        let scheme = Scheme {
-            segmentation,
-            mask: mask.parse().unwrap(),
-            ..with_nouns(Lambda::BY_LENGTH)
-        };
+        let scheme = with_nouns(Lambda::BY_LENGTH).segmentation(segmentation).mask(mask.parse().unwrap());
         let mut extractor = FeatureExtractor::new(&scheme);
         let features = extractor.extract(&text);
         let weighed: Vec<u64> = features.weights.iter().map(|weight| weight.0).collect();
@@ -355,10 +327,7 @@ proptest! {
 fn nouns_weigh_more() {
     let text = "The old engineers quickly repaired every bridge that the rivers had destroyed during spring";
     let weight_of = |nouns, word: &str| {
-        let scheme = Scheme {
-            nouns,
-            ..with_nouns(Lambda::BY_LENGTH)
-        };
+        let scheme = with_nouns(Lambda::BY_LENGTH).nouns(nouns);
         weights_of_words(&scheme, text)[word]
     };
     assert_eq!(
@@ -391,7 +360,7 @@ proptest! {
     fn words_are_parts_of_the_text_in_order(
         text in "[a-z0-9 ,.\u{4e00}-\u{4e40}\u{3040}-\u{30ff}\u{e01}-\u{e5b}\u{e81}-\u{edf}\u{1000}-\u{1050}\u{1780}-\u{17e9}\u{fe0f}]{0,80}"
     ) {
-        let scheme = Scheme { normalization: "none".parse().unwrap(), ..by_dictionary() };
+        let scheme = by_dictionary().normalization("none".parse().unwrap());
         let mut rest = text.as_str();
         for word in words(&scheme, &text) {
             let at = rest.find(&word);
@@ -414,7 +383,7 @@ proptest! {
     fn stems_are_words_again(text in "\\PC{0,60}") {
         for language in Language::all() {
             let Ok(stem) = language.code().parse::<Stemming>() else { continue };
-            let scheme = Scheme { stem, ..Scheme::default() };
+            let scheme = Scheme::default().stem(stem);
             let stems = words(&scheme, &text);
             prop_assert_eq!(stems.len(), words(&Scheme::default(), &text).len());
             prop_assert!(stems.iter().all(|stem| !stem.is_empty()));

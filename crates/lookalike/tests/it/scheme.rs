@@ -109,39 +109,38 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
                 sketch,
                 (html, (mask, folding), fields, (stop, stem, nouns), (boilerplate, terms)),
             )| {
-                Scheme {
-                    normalization,
-                    case,
-                    segmentation,
-                    shingle,
-                    weight,
-                    hash,
-                    seed,
-                    sketch,
-                    html,
-                    mask,
-                    folding,
-                    fields,
-                    stop,
-                    stem,
-                    nouns,
-                    boilerplate,
-                    terms,
-                }
+                Scheme::default()
+                    .normalization(normalization)
+                    .case(case)
+                    .segmentation(segmentation)
+                    .shingle(shingle)
+                    .weight(weight)
+                    .hash(hash)
+                    .seed(seed)
+                    .sketch(sketch)
+                    .html(html)
+                    .mask(mask)
+                    .folding(folding)
+                    .fields(fields)
+                    .stop(stop)
+                    .stem(stem)
+                    .nouns(nouns)
+                    .boilerplate(boilerplate)
+                    .terms(terms)
             },
         )
 }
 
 /// Schemes that know nothing of single languages.
 pub(crate) fn any_plain_scheme() -> impl Strategy<Value = Scheme> {
-    any_scheme().prop_map(|scheme| Scheme {
-        segmentation: match scheme.segmentation {
-            Segmentation::WordChars => Segmentation::WordChars,
-            _ => Segmentation::Unicode,
-        },
-        stop: StopWords::NONE,
-        stem: Stemming::NONE,
-        ..scheme
+    any_scheme().prop_map(|scheme| {
+        scheme
+            .segmentation(match scheme.segmentation {
+                Segmentation::WordChars => Segmentation::WordChars,
+                _ => Segmentation::Unicode,
+            })
+            .stop(StopWords::NONE)
+            .stem(Stemming::NONE)
     })
 }
 
@@ -290,11 +289,9 @@ fn errors_say_what_to_do() {
 
 #[test]
 fn a_mismatch_names_the_fields() {
-    let other = Scheme {
-        shingle: "chars:9".parse().unwrap(),
-        seed: 7,
-        ..Scheme::default()
-    };
+    let other = Scheme::default()
+        .shingle("chars:9".parse().unwrap())
+        .seed(7);
     let mismatch = Scheme::default().ensure_same(&other).unwrap_err();
     assert_eq!(
         mismatch.differences(),
@@ -305,10 +302,7 @@ fn a_mismatch_names_the_fields() {
             .to_string()
             .contains("make both sides with one scheme")
     );
-    let html = Scheme {
-        html: "fast/1+links".parse().unwrap(),
-        ..Scheme::default()
-    };
+    let html = Scheme::default().html("fast/1+links".parse().unwrap());
     let mismatch = html.ensure_same(&Scheme::default()).unwrap_err();
     assert_eq!(mismatch.differences(), "html (fast/1+links and main/1)");
 }
@@ -317,10 +311,7 @@ fn a_mismatch_names_the_fields() {
 fn a_secret_key_is_named_and_not_shown() {
     let key: SipKey = "00112233445566778899aabbccddeeff".parse().unwrap();
     let other: SipKey = "10112233445566778899aabbccddeeff".parse().unwrap();
-    let scheme = Scheme {
-        hash: TokenHash::SipHash(key),
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default().hash(TokenHash::SipHash(key));
     let text = scheme.to_string();
     assert!(!text.contains("00112233") && !format!("{scheme:?}").contains("7766554433221100"));
     assert_eq!(Scheme::parse_with_key(&text, Some(key)), Ok(scheme));
@@ -332,10 +323,7 @@ fn a_secret_key_is_named_and_not_shown() {
 
 #[test]
 fn a_table_of_terms_is_named_by_its_id() {
-    let scheme = Scheme {
-        terms: Some(TermsId(0xAB)),
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default().terms(Some(TermsId(0xAB)));
     let text = scheme.to_string();
     assert!(text.contains(" terms=00000000000000ab "), "{text}");
     assert_eq!(text.parse(), Ok(scheme));

@@ -188,10 +188,7 @@ fn write_scheme_vectors() {
     let collection: Vec<String> = COLLECTION.iter().map(|text| (*text).to_owned()).collect();
     for least in [2, 3] {
         let scheme = scheme_with(&format!("segment=word-chars shingle=phrases:{least}"));
-        let scheme = Scheme {
-            terms: Some(table(&scheme, &collection).id()),
-            ..scheme
-        };
+        let scheme = scheme.terms(Some(table(&scheme, &collection).id()));
         made.extend(collection.iter().map(|text| {
             let features = phrases(&scheme, &collection, text);
             json!({"scheme": scheme.to_string(), "collection": collection, "text": text, "features": features})

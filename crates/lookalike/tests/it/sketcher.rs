@@ -40,20 +40,12 @@ fn table(scheme: &Scheme) -> Arc<Terms> {
 }
 
 fn scheme(kind: &str) -> (Scheme, Arc<Terms>) {
-    let plain = Scheme {
-        shingle: "words:1".parse().unwrap(),
-        sketch: kind.parse().unwrap(),
-        ..Scheme::default()
-    };
+    let plain = Scheme::default()
+        .shingle("words:1".parse().unwrap())
+        .sketch(kind.parse().unwrap());
     let terms = table(&plain);
     let needed = plain.sketch.needs_terms().then(|| terms.id());
-    (
-        Scheme {
-            terms: needed,
-            ..plain
-        },
-        terms,
-    )
+    (plain.terms(needed), terms)
 }
 
 fn sketch(kind: &str, text: &str) -> Option<SketchValue> {
@@ -124,10 +116,7 @@ fn what_needs_a_table_is_refused_without_it() {
     let (scheme, terms) = scheme("i-match:3");
     let refused = Sketcher::new(&scheme, None).unwrap_err();
     assert!(refused.to_string().contains("lookalike terms"), "{refused}");
-    let other = Scheme {
-        terms: None,
-        ..scheme
-    };
+    let other = scheme.terms(None);
     let refused = Sketcher::new(&other, Some(&terms)).unwrap_err();
     assert!(matches!(refused, SketcherError::Terms(_)), "{refused}");
 }
@@ -177,11 +166,7 @@ fn places_agree_as_often_as_sets_resemble() {
             1.0 / 16.0,
         ),
     ] {
-        let scheme = Scheme {
-            sketch,
-            seed: 3,
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().sketch(sketch).seed(3);
         let sketcher = Sketcher::new(&scheme, None).unwrap();
         for j in [0.2, 0.5, 0.8] {
             let (mut sum, pairs) = (0.0, 200);
@@ -225,10 +210,7 @@ fn one_permutation_is_as_exact_as_functions_on_long_texts() {
 #[test]
 fn simhash_distance_follows_the_angle() {
     let mut state = 23;
-    let scheme = Scheme {
-        sketch: Sketch::Simhash128,
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default().sketch(Sketch::Simhash128);
     let sketcher = Sketcher::new(&scheme, None).unwrap();
     for j in [0.1, 0.5, 0.9] {
         let (mut equal, mut angle, pairs) = (0.0, 0.0, 100);

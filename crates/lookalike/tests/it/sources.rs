@@ -5,10 +5,7 @@ use lookalike::{
 };
 
 fn set(shingle: &str, text: &str) -> Vec<u64> {
-    let scheme = Scheme {
-        shingle: shingle.parse().unwrap(),
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default().shingle(shingle.parse().unwrap());
     FeatureExtractor::new(&scheme).feature_set(text).to_vec()
 }
 
@@ -74,10 +71,7 @@ fn m1_by_hand() {
 #[test]
 fn h1_tokens_and_super_tokens() {
     let fingerprint = |shingle: &str, text: &str| {
-        let scheme = Scheme {
-            shingle: shingle.parse().unwrap(),
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().shingle(shingle.parse().unwrap());
         Simhash::fingerprint(FeatureExtractor::new(&scheme).features(text)).unwrap()
     };
     let one = fingerprint("words:1", "a rose is a rose is a rose");

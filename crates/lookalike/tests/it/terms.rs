@@ -182,15 +182,9 @@ fn other_files_and_later_versions_are_named() {
 #[test]
 fn a_table_of_other_features_or_another_collection_is_refused() {
     let terms = table(&[vec![1, 2], vec![2]]);
-    let fitting = Scheme {
-        terms: Some(terms.id()),
-        ..Scheme::default()
-    };
+    let fitting = Scheme::default().terms(Some(terms.id()));
     assert_eq!(terms.ensure_fits(&fitting), Ok(()));
-    let words = Scheme {
-        shingle: "words:1".parse().unwrap(),
-        ..fitting
-    };
+    let words = fitting.shingle("words:1".parse().unwrap());
     let refused = terms.ensure_fits(&words).unwrap_err();
     assert!(
         refused

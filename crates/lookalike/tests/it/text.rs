@@ -176,14 +176,14 @@ proptest! {
 
     #[test]
     fn words_are_those_of_the_definition(scheme in any_plain_scheme(), text in any_text()) {
-        let scheme = Scheme { mask: Mask::default(), ..scheme };
+        let scheme = scheme.mask(Mask::default());
         prop_assert_eq!(words(&scheme, &text), defined_words(&scheme, &text));
     }
 
     #[test]
     fn masked_numbers_are_those_of_the_definition(scheme in any_plain_scheme(), text in any_text()) {
-        let plain = Scheme { mask: Mask::default(), ..scheme };
-        let masked = Scheme { mask: Mask { numbers: true, dates: false }, ..scheme };
+        let plain = scheme.mask(Mask::default());
+        let masked = scheme.mask(Mask { numbers: true, dates: false });
         prop_assert_eq!(words(&masked, &text), words(&plain, &without_numbers(&seen(&plain, &text))));
     }
 
@@ -192,14 +192,14 @@ proptest! {
         chars in prop::collection::vec(prop::sample::select(COMMON.chars().collect::<Vec<_>>()), 0..60)
     ) {
         let text = format!("\u{e9}{}", String::from_iter(chars));
-        let scheme = Scheme { case: Case::Keep, ..Scheme::default() };
+        let scheme = Scheme::default().case(Case::Keep);
         let expected: Vec<&str> = text.unicode_words().collect();
         prop_assert_eq!(words(&scheme, &text), expected);
     }
 
     #[test]
     fn ascii_words_are_those_of_the_unicode_crate(text in "[ -~]{0,300}") {
-        let scheme = Scheme { case: Case::Keep, ..Scheme::default() };
+        let scheme = Scheme::default().case(Case::Keep);
         let expected: Vec<&str> = text.unicode_words().collect();
         prop_assert_eq!(words(&scheme, &text), expected);
     }
@@ -231,10 +231,7 @@ fn long_texts_and_long_pieces_are_cut_alike() {
     let mut texts = vec![long_word, no_space, mixed, chinese];
     texts.extend((8180..8200).map(edge));
     for segmentation in [Segmentation::Unicode, Segmentation::WordChars] {
-        let scheme = Scheme {
-            segmentation,
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().segmentation(segmentation);
         for text in &texts {
             assert!(
                 words(&scheme, text) == defined_words(&scheme, text),
@@ -261,11 +258,9 @@ fn the_levels_of_instructions_agree_on_any_text() {
 
 #[test]
 fn word_chars_are_what_python_calls_word_characters() {
-    let scheme = Scheme {
-        segmentation: Segmentation::WordChars,
-        normalization: Normalization::None,
-        ..Scheme::default()
-    };
+    let scheme = Scheme::default()
+        .segmentation(Segmentation::WordChars)
+        .normalization(Normalization::None);
     // A combining mark separates: Python's \w holds letters, numbers and the underscore only.
     assert_eq!(
         words(&scheme, "e\u{301}a it's 3.14 _ a_b \u{661}\u{b2}"),
@@ -281,14 +276,8 @@ fn invisible_characters_change_no_word() {
         each.collect()
     };
     for mask in ["none", "numbers", "numbers,dates"] {
-        let scheme = Scheme {
-            mask: mask.parse().unwrap(),
-            ..Scheme::default()
-        };
-        let chars = Scheme {
-            shingle: "chars:5".parse().unwrap(),
-            ..scheme
-        };
+        let scheme = Scheme::default().mask(mask.parse().unwrap());
+        let chars = scheme.shingle("chars:5".parse().unwrap());
         let features = |scheme, text: &str| {
             let mut extractor = lookalike::FeatureExtractor::new(scheme);
             extractor.features(text).to_vec()
@@ -306,19 +295,13 @@ fn invisible_characters_change_no_word() {
             );
         }
     }
-    let plain = Scheme {
-        normalization: Normalization::None,
-        ..Scheme::default()
-    };
+    let plain = Scheme::default().normalization(Normalization::None);
     assert_eq!(words(&plain, "co\u{ad}op"), ["co\u{ad}op"]);
 }
 
 #[test]
 fn a_piece_of_invisible_characters_alone_is_none() {
-    let chars = Scheme {
-        shingle: "chars:64".parse().unwrap(),
-        ..Scheme::default()
-    };
+    let chars = Scheme::default().shingle("chars:64".parse().unwrap());
     let mut extractor = lookalike::FeatureExtractor::new(&chars);
     let apart = extractor.features("a \u{ad} \u{200b}\u{200d} b").to_vec();
     assert_eq!(apart, extractor.features("a b"));
@@ -350,10 +333,7 @@ fn variants_fold_where_they_are_asked_for() {
         ),
     ] {
         let plain = Scheme::default();
-        let folds = Scheme {
-            folding: folding.parse().unwrap(),
-            ..plain
-        };
+        let folds = plain.folding(folding.parse().unwrap());
         assert_eq!(words(&folds, text), words(&plain, alike), "{folding}");
         assert_ne!(words(&plain, text), words(&plain, alike), "{folding}");
     }
@@ -361,10 +341,7 @@ fn variants_fold_where_they_are_asked_for() {
 
 #[test]
 fn letters_that_are_no_variants_stay() {
-    let all = Scheme {
-        folding: "accents,punctuation,arabic,width".parse().unwrap(),
-        ..Scheme::default()
-    };
+    let all = Scheme::default().folding("accents,punctuation,arabic,width".parse().unwrap());
     // Hindi vowel signs, Arabic alef with hamza, a German sharp s, Danish o with a stroke.
     for text in [
         "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",

@@ -9,12 +9,10 @@ use lookalike::{
 use proptest::prelude::*;
 
 fn words(weight: Weight) -> Scheme {
-    Scheme {
-        shingle: "words:1".parse().unwrap(),
-        segmentation: Segmentation::WordChars,
-        weight,
-        ..Scheme::default()
-    }
+    Scheme::default()
+        .shingle("words:1".parse().unwrap())
+        .segmentation(Segmentation::WordChars)
+        .weight(weight)
 }
 
 fn weights(scheme: &Scheme, terms: Option<&Arc<Terms>>, text: &str) -> Vec<(u64, i32)> {
@@ -40,7 +38,7 @@ proptest! {
     fn weights_follow_their_formulas(text in "([abcd] ){0,40}") {
         let terms = table();
         for weight in [Weight::LogTf, Weight::Idf, Weight::TfIdf, Weight::LogTfIdf] {
-            let scheme = Scheme { terms: Some(terms.id()), ..words(weight) };
+            let scheme = words(weight).terms(Some(terms.id()));
             let features = FeatureExtractor::new(&scheme).features(&text).to_vec();
             for (feature, found) in weights(&scheme, Some(&terms), &text) {
                 let often = features.iter().filter(|&&f| f == feature).count() as f64;
@@ -119,10 +117,7 @@ fn lambda_is_a_parameter_of_the_scheme() {
 #[test]
 fn token_hashes_and_their_keys_make_different_features() {
     let with = |hash| {
-        let scheme = Scheme {
-            hash,
-            ..Scheme::default()
-        };
+        let scheme = Scheme::default().hash(hash);
         FeatureExtractor::new(&scheme)
             .feature_set("one two three four five six seven")
             .to_vec()

@@ -93,11 +93,9 @@ fn cases() -> impl Strategy<Value = Case> {
                     pairs: PairList::All,
                     ..JobSettings::of_method(method)
                 },
-                options: InputOptions {
-                    order_field,
-                    category,
-                    ..InputOptions::default()
-                },
+                options: InputOptions::default()
+                    .order_field(order_field)
+                    .category(category),
                 limits: JobLimits {
                     threads,
                     ..JobLimits::default()
@@ -317,11 +315,9 @@ fn many_case(method: Method) -> Case {
             pairs: PairList::All,
             ..JobSettings::of_method(method)
         },
-        options: InputOptions {
-            order_field: Some("latest:group".parse().unwrap()),
-            category: Some("group".parse().unwrap()),
-            ..InputOptions::default()
-        },
+        options: InputOptions::default()
+            .order_field(Some("latest:group".parse().unwrap()))
+            .category(Some("group".parse().unwrap())),
         limits: JobLimits::default(),
     }
 }
@@ -538,10 +534,7 @@ fn every_setting_that_differs_is_named_with_both_values() {
     );
     let said = with(&|settings| settings.tests.clear());
     assert!(said.contains("further tests"), "{said}");
-    let longer = InputOptions {
-        max_document_bytes: 5,
-        ..options.clone()
-    };
+    let longer = options.clone().max_document_bytes(5);
     assert!(refused(settings.clone(), longer).contains("longest document"));
     // What changes no key and no fact may differ.
     let other = JobSettings {

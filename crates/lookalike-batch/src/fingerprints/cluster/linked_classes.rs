@@ -120,10 +120,9 @@ impl FingerprintClustering<'_> {
         let sorted = SortedFingerprints::new(all);
         let temporary = BatchError::temporary(self.folder);
         let edges = EdgeSpool::new(self.folder, shares.pairs).map_err(&temporary)?;
-        let limits = SelfJoinLimits {
-            threads: self.limits.threads,
-            scratch_bytes: usize::try_from(shares.join).unwrap_or(usize::MAX),
-        };
+        let limits = SelfJoinLimits::default()
+            .threads(self.limits.threads)
+            .scratch_bytes(usize::try_from(shares.join).unwrap_or(usize::MAX));
         self_join(sorted.keys(), self.radius(), limits, || {
             let (sorted, marks) = (&sorted, &marks);
             let mut writer = edges.writer();

@@ -235,10 +235,9 @@ impl IndexBuild<'_> {
         let mut writer = self.begin(folder, gathering, costed)?;
         let (all, resumed) = (costed.design.tables().len(), writer.tables_written());
         self.observer.stage(JobStage::Tables, all as u64);
-        let limits = BuildLimits {
-            scratch_bytes: scratch as usize,
-            threads: self.limits.threads,
-        };
+        let limits = BuildLimits::default()
+            .scratch_bytes(scratch as usize)
+            .threads(self.limits.threads);
         let mut ids: Option<LoadedIds> = None;
         if resumed == 0 && gathering.id_bytes.is_some() {
             ids = Some(gathered.load_ids().map_err(BatchError::result(folder))?);

@@ -173,11 +173,10 @@ impl FingerprintJoin<'_> {
         shares: &MemoryPlan,
         f: &CodeFiles,
     ) -> Result<BatchJoin<u64>, BatchError> {
-        let limits = BatchLimits {
-            memory_bytes: shares.tables,
-            stream_codes: f.expected().unwrap_or(UNKNOWN),
-            threads: self.limits.threads,
-        };
+        let limits = BatchLimits::default()
+            .memory_bytes(shares.tables)
+            .stream_codes(f.expected().unwrap_or(UNKNOWN))
+            .threads(self.limits.threads);
         Ok(BatchJoin::new(queries.codes(), self.distance, limits)?)
     }
 

@@ -58,10 +58,9 @@ impl FingerprintJoin<'_> {
             failed: &failed,
         };
         push_equal(&all, handover());
-        let limits = SelfJoinLimits {
-            threads: self.limits.threads,
-            scratch_bytes: usize::try_from(shares.tables).unwrap_or(usize::MAX),
-        };
+        let limits = SelfJoinLimits::default()
+            .threads(self.limits.threads)
+            .scratch_bytes(usize::try_from(shares.tables).unwrap_or(usize::MAX));
         self_join(all.codes(), self.distance, limits, || {
             let (all, mut mine) = (&all, handover());
             move |a: u64, b: u64, distance| {

@@ -1,0 +1,20 @@
+//! Builder methods of settings.
+
+/// Makes a method of each field's name that takes the struct and gives it back with that field set: fields can then be added to a
+/// `#[non_exhaustive]` struct without breaking who builds it. For the crates of this workspace.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setters {
+    ($kind:ident { $($field:ident: $type:ty),+ $(,)? }) => {
+        impl $kind {
+            $(
+                #[doc = concat!("Sets the field `", stringify!($field), "`.")]
+                #[must_use]
+                pub fn $field(mut self, $field: $type) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
