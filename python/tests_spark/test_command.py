@@ -53,6 +53,16 @@ def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
     assert caught.value.code == 2
 
 
+def test_a_file_that_spark_cannot_read_is_an_error_without_a_stack(spark, tmp_path, capsys):
+    broken = tmp_path / "rows.parquet"
+    broken.write_bytes(b"PAR1 and no more")
+    assert main([str(broken), "-o", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: ")
+    assert "Traceback" not in told
+    assert "\n\tat " not in told
+
+
 def test_archives_give_the_records_that_the_engine_reads_in_one_process(spark, tmp_path):
     folder = CORPORA / "warc-samples"
     if not folder.is_dir():

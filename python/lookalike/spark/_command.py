@@ -140,10 +140,22 @@ def main(arguments: list[str] | None = None) -> int:
         )
         _write(session, result, asked.output.rstrip("/"), asked.overwrite)
     except (LookalikeError, OSError, PySparkException, TypeError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_without_stack(str(error))}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        # Spark 3.5 hands out some errors of Java as they are.
+        of_java = getattr(error, "java_exception", None)
+        if of_java is None:
+            raise
+        print(f"error: {_without_stack(of_java.toString())}", file=sys.stderr)
         return 1
     print(repr(result), file=sys.stderr)
     return 0
+
+
+def _without_stack(told: str) -> str:
+    """The text of an error, without the frames of Java behind it."""
+    return told.split("JVM stacktrace:")[0].split("\n\tat ")[0].rstrip()
 
 
 def _write(session: SparkSession, result: SparkDedupResult, folder: str, overwrite: bool) -> None:
