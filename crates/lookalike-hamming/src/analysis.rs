@@ -137,6 +137,7 @@ impl<C: Code> Analysis<C> {
         // a pair of neighbours that differ there first.
         let gap = |position: i32| {
             let cells = 2_f64.powi(bits - position - 1);
+            // Not 1 - exp, which cancels where cells are hardly ever filled.
             let in_half = -f64::exp_m1(-count / cells / 2.0);
             cells * in_half * in_half
         };

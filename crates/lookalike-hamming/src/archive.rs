@@ -169,9 +169,12 @@ impl<W: Write> ArchiveWriter<W> {
         let fits = used + length + below <= 8 * self.block_bytes as u32;
         if self.in_block > 0 && self.in_block < u16::MAX && fits {
             self.put(huffman.into(), length);
+            // The differing bit itself is left out: fingerprints ascend, so it is a one (Manku et al. 2007,
+            // section 3.2).
             self.put(code & ((1_u128 << below) - 1) as u64, below);
         } else {
             self.end_block()?;
+            // The first of a block is whole, so that a block is decoded without the one before.
             self.block.extend_from_slice(&[0; BLOCK_HEADER - 8]);
             self.block.extend_from_slice(&code.to_le_bytes());
         }
@@ -222,6 +225,7 @@ impl<W: Write> ArchiveWriter<W> {
     /// Those of the output.
     pub fn finish(mut self) -> Result<W, FileError> {
         self.end_block()?;
+        // Where a block has its check and its count: who reads a stream sees a block of none, and stops.
         self.out.write_all(&[0; 6])?;
         let mut tail: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
         tail.extend_from_slice(&self.count.to_le_bytes());

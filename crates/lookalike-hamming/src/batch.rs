@@ -123,6 +123,7 @@ impl<C: Code> BatchJoin<C> {
             let shape = FilterShape::cheapest(distinct, budget, bits / 2, left, BLOCK, stream)?;
             Some((half, budget, shape))
         });
+        // Both filters or none: a query may be near in either half, so one filter alone would lose pairs.
         let shapes: Vec<_> = shapes.collect::<Option<_>>().unwrap_or_default();
         let made = |(half, budget, shape)| QueryFilter::new(queries, &balance, half, budget, shape);
         let filters = if limits.threads > 1 {
@@ -191,6 +192,7 @@ impl<C: Code> BatchJoin<C> {
             for filter in &self.filters {
                 filter.pass(block, buckets, passed);
             }
+            // Codes come out of the filters by stretch. Those that both let through are searched once.
             passed.sort_unstable();
             passed.dedup();
             for group in passed.chunks(GROUP) {

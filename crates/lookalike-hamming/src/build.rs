@@ -186,6 +186,7 @@ pub(super) fn permuted<C: Code>(
     addressing: &BuildAddressing<C::Word>,
     each: &mut impl FnMut(C::Word),
 ) {
+    // One call of a kernel for so many: a dispatch for each code would cost more than its two PEXT.
     const BLOCK: usize = 256;
     let (mut words, mut permuted) = ([C::Word::ZERO; BLOCK], [C::Word::ZERO; BLOCK]);
     for codes in codes.chunks(BLOCK) {
@@ -237,6 +238,7 @@ fn gather<C: Code>(
     let mut fits = true;
     source.replay(&mut |codes| {
         permuted(codes, addressing, &mut |permuted| {
+            // Parts before the slice become large numbers: one comparison tells on both sides.
             let part = parts.of(permuted, addressing).wrapping_sub(slice.start);
             if part < slice.len() {
                 fits &= scatter.push(part, permuted, out);
@@ -322,6 +324,7 @@ impl<W: Word> PartRuns<W> {
                 for (run, parts) in sorted {
                     scope.spawn(move || run.sort(parts, addressing, below));
                 }
+                // This thread hands on the round before, in order, while the others sort.
                 self.ready.iter_mut().for_each(|run| run.hand_on(sink));
             });
             std::mem::swap(&mut self.ready, &mut self.busy);
@@ -355,6 +358,7 @@ impl<W: Word> PartSorter<W> {
         }
         sort_nearly_sorted(&mut self.sorted);
         let distinct = keep_distinct(&mut self.sorted);
+        // Nothing was dropped, so the ends still hold.
         if distinct == codes.len() {
             let mut start = 0;
             for slot in &mut self.sizes {
@@ -415,6 +419,7 @@ fn sort_nearly_sorted<W: Word>(codes: &mut [W]) {
     for from in 1..codes.len() {
         let code = codes[from];
         let mut to = from;
+        // Stops at the start of the bucket at the latest: its number stands above the other bits of each code.
         while to > 0 && codes[to - 1] > code {
             codes[to] = codes[to - 1];
             to -= 1;
@@ -431,6 +436,7 @@ fn keep_distinct<W: Word>(codes: &mut [W]) -> usize {
     let mut kept = 1;
     for at in 1..codes.len() {
         let code = codes[at];
+        // Written before it is known to be another: no branch depends on it.
         codes[kept] = code;
         kept += usize::from(code != last);
         last = code;

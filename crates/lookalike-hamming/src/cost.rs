@@ -194,6 +194,7 @@ impl DesignCosts {
             self.query_ns = constants.query_ns + scanned;
             return;
         }
+        // Such designs are searched by the shorter loop (`index::single_probe`).
         let single_probes = self.probes <= tables && tables <= MOST_TABLES as f64;
         let (table_ns, probe_ns) = match layout {
             Layout::Packed if single_probes => (constants.single_probe_ns, 0.0),
@@ -285,6 +286,7 @@ impl QueryReads {
 /// Lines of so many bytes that begin anywhere. Those after the second are asked for by the processor by itself: a third.
 fn lines_of_run(bytes: f64) -> f64 {
     let line = LINE_BYTES as f64;
+    // A run of b bytes at a random place touches 1 + (b - 1) / 64 lines on average.
     let few = (bytes - 1.0).clamp(0.0, 2.0 * line);
     1.0 + few / line + (bytes - 1.0 - few).max(0.0) / (3.0 * line)
 }

@@ -38,6 +38,7 @@ impl BitBalance {
     pub fn bias(&self, bit: u32) -> f64 {
         let bias = (self.ones[bit as usize] - 0.5).abs();
         // What chance alone does to a fair bit is no bias.
+        // The share of ones of a fair bit has a standard deviation of 0.5 / sqrt(n): these are four.
         let noise = 2.0 / (self.sampled.max(1) as f64).sqrt();
         if bias < noise { 0.0 } else { bias }
     }
@@ -66,6 +67,7 @@ impl BitBalance {
         let best_first = self.best_first(super::family::low_mask(count));
         let log = count.ilog2();
         for (rank, bit) in (0_u32..).zip(best_first) {
+            // Widths are powers of two, so that reversed ranks are a permutation.
             order[(rank.reverse_bits() >> (32 - log)) as usize] = bit;
         }
         order
@@ -84,6 +86,7 @@ impl BitBalance {
             .rev()
             .filter(|bit| mask >> bit & 1 == 1)
             .collect();
+        // A stable sort: unbiased bits stay next to each other, and a shift takes their address.
         bits.sort_by(|&a, &b| self.bias(a).total_cmp(&self.bias(b)));
         bits
     }

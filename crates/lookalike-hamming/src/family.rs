@@ -251,6 +251,7 @@ pub(super) fn choose(n: u32, k: u32) -> u64 {
     if k > n {
         return 0;
     }
+    // After each step the product is n choose i + 1, so that every division is exact.
     let product = (0..k.min(n - k)).try_fold(1_u128, |product, i| {
         Some(product.checked_mul(u128::from(n - i))? / u128::from(i + 1))
     });
@@ -332,6 +333,7 @@ fn shares(groups: &[BlockGroup], bits: u32) -> Option<Vec<u128>> {
     let weight = |group: &BlockGroup| f64::from(group.blocks) / f64::from(group.chosen);
     let total: f64 = groups.iter().map(weight).sum();
     let mut upto = 0.0;
+    // Ends are rounded, not sizes: so all bits are dealt.
     let ends = groups.iter().map(|group| {
         upto += weight(group);
         (f64::from(bits) * upto / total).round() as u32

@@ -314,9 +314,11 @@ impl<R: Read> FingerprintReader<R> {
         self.bytes.clear();
         self.read(8)?;
         let count = number(&self.bytes);
+        // Bounded before there is memory for it: its check comes with the last of the chunk.
         if count > LARGEST_CHUNK {
             return Err(damaged("the chunk has an impossible size"));
         }
+        // The end has one number more, that of all fingerprints.
         let numbers = if count == 0 {
             1
         } else {
@@ -324,6 +326,7 @@ impl<R: Read> FingerprintReader<R> {
         };
         self.read(8 * numbers as usize)?;
         let texts = if count > 0 && self.has_texts() {
+            // Where the last text ends is the length of all.
             let length = number(&self.bytes[self.bytes.len() - 8..]);
             if length > LARGEST_TEXTS {
                 return Err(damaged("the ids of the chunk have an impossible size"));
@@ -363,6 +366,7 @@ impl<R: Read> FingerprintReader<R> {
         };
         let mut start = 0;
         let whole = ends.iter().all(|&end| {
+            // No place beyond the end is a boundary.
             let fits = start <= end && texts.is_char_boundary(end as usize);
             start = end;
             fits

@@ -10,12 +10,15 @@ pub(super) fn code_lengths(counts: &[u64]) -> Vec<u8> {
         .filter(|&symbol| counts[symbol] > 0)
         .map(|symbol| (counts[symbol], vec![symbol]))
         .collect();
+    // Equal counts by symbol: the same counts give the same code everywhere.
     coins.sort();
     let mut lengths = vec![0; counts.len()];
     if let [(_, only)] = coins.as_slice() {
         lengths[only[0]] = 1;
     }
     let mut packages = coins.clone();
+    // Package-merge (Larmore, Hirschberg 1990): a coin for each symbol and length. A code is as long as its
+    // symbol is often in the 2 n - 2 cheapest coins and packages.
     for _ in 1..LONGEST {
         let pairs = packages.chunks_exact(2);
         let paired = pairs.map(|two| {
@@ -59,6 +62,7 @@ fn canonical(lengths: &[u8]) -> Vec<(u32, u32)> {
 fn is_prefix_code(lengths: &[u8]) -> bool {
     let used = lengths.iter().filter(|&&length| length > 0);
     let space = |&length: &u8| 1_u64 << (LONGEST - u32::from(length).min(LONGEST));
+    // Kraft's inequality, in units of the longest code.
     lengths.iter().all(|&length| u32::from(length) <= LONGEST)
         && used.map(space).sum::<u64>() <= 1 << LONGEST
 }
@@ -97,6 +101,7 @@ impl HuffmanDecoder {
         let mut table = vec![(0, 0); 1 << LONGEST];
         for (symbol, (code, length)) in canonical(lengths).into_iter().enumerate() {
             if length > 0 {
+                // Whatever follows a code leads to it: one look-up decodes a symbol.
                 let first = (code << (LONGEST - length)) as usize;
                 table[first..first + (1 << (LONGEST - length))].fill((symbol as u8, length as u8));
             }

@@ -68,6 +68,7 @@ impl IdLists {
         for (i, &id) in sorted.iter().enumerate() {
             packed.set(i, id);
         }
+        // Each rank has an id at least: as many ids as ranks means one each.
         let starts = (ranks != ids.len()).then(|| {
             let mut packed = PackedInts::zeros(ranks + 1, ids.len() as u64);
             for (i, &start) in starts.iter().enumerate() {

@@ -111,6 +111,7 @@ impl<C: Code> TableIndex<C> {
         let mut index = Self::build(codes, design, layout)?;
         if let Some(table) = index.tables.first_mut() {
             table.count_ranks();
+            // Never absent: the table was built from these codes.
             let rank = |i: usize| table.find(codes[i].word()).unwrap_or(0);
             index.ids = Some(IdLists::new(ids, index.len, rank));
         }
@@ -189,6 +190,7 @@ impl<C: Code> TableIndex<C> {
         let of = |table: &ProbeTable<C::Word>| {
             let (mut squares, mut largest) = (0.0, 0);
             for load in table.loads() {
+                // Each code of a bucket meets all of them: the mean over codes is the sum of squares over n.
                 squares += (load as f64).powi(2);
                 largest = largest.max(load);
             }
@@ -211,6 +213,7 @@ impl<C: Code> TableIndex<C> {
         };
         let addressing = &table.addressing;
         let highest = !C::Word::joined(0, !C::Word::ZERO, 0).low(addressing.rest_bits);
+        // Buckets in order are codes in order only if they are numbered by the leading bits.
         if addressing.address == highest {
             return self.for_each(visit);
         }
@@ -244,6 +247,7 @@ impl<C: Code> TableIndex<C> {
             effort: Effort::default(),
         };
         let tables = self.tables.len();
+        // All tables of one query before the next query: what is found for it has to come together.
         let tasks =
             (0..queries.len()).flat_map(|query| (0..tables).map(move |table| (query, table)));
         search.run(tasks);
@@ -270,6 +274,7 @@ impl<C: Code> TableIndex<C> {
             let tables = &self.tables;
             candidates += match self.layout {
                 Layout::CacheLineBuckets => {
+                    // On the stack: a search allocates nothing.
                     let mut views = [BucketTable::default(); MOST_TABLES];
                     let tables = gathered(
                         &mut views,
@@ -277,6 +282,7 @@ impl<C: Code> TableIndex<C> {
                     );
                     search_tables(tables, words, radius, found)
                 }
+                // Dense tables do not get here: they need another stage (`ProbeTable::has_single_probe`).
                 Layout::Packed | Layout::Dense => {
                     let mut views = [PackedTable::default(); MOST_TABLES];
                     let tables = gathered(

@@ -116,6 +116,7 @@ impl TableGeometry {
     /// Objective: memory, plus a penalty for false-positive comparisons.
     fn cost(&self, layout: Layout) -> f64 {
         let entries = match layout {
+            // An entry more to compare weighs as much as a sixteenth of a byte for each fingerprint.
             Layout::Packed | Layout::Dense => self.load / 16.0,
             Layout::CacheLineBuckets => {
                 // An overflow costs a second access to memory.
@@ -130,11 +131,13 @@ impl TableGeometry {
 /// For buckets with a Poisson number of entries of this mean: the expected entries beyond
 /// `capacity`, and the share of buckets that have any.
 pub(super) fn overflow(mean: f64, capacity: usize) -> (f64, f64) {
+    // So far above the capacity all buckets overflow, and the exponential below would vanish.
     if mean > 4.0 * capacity as f64 + 40.0 {
         return (mean - capacity as f64, 1.0);
     }
     let (mut term, mut below, mut held) = ((-mean).exp(), 0.0, 0.0);
     for count in 0..=capacity {
+        // Poisson probabilities, each from the one before.
         below += term;
         held += term * count as f64;
         term *= mean / (count + 1) as f64;

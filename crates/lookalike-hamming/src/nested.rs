@@ -74,6 +74,7 @@ impl NestingSearch {
         if matches!(taken, NestingStep::Prune | NestingStep::Accept) {
             return taken;
         }
+        // With `radius` blocks or fewer, errors may be in every block, and no key is left.
         let least = self.levels.last().copied().unwrap_or(self.radius + 1);
         for blocks in least..=self.bits {
             let (Some(left), Some(of)) = (

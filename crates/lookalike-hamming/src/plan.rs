@@ -153,6 +153,7 @@ pub fn plan_of(
         for layout in Layout::ALL {
             let is_scan = design.family() == &Family::Scan;
             let mut costed = CostedDesign::of(design.clone(), layout, fingerprints, constants);
+            // A scan has one bucket, which is the same in all layouts but for its padding.
             if costed.costs.probes > MOST_PROBES || (is_scan && layout != Layout::Packed) {
                 continue;
             }
@@ -196,6 +197,7 @@ pub fn designs(bits: u32, radius: u32, most_tables: u32) -> Vec<Design> {
         .into_iter()
         .filter_map(|family| Design::new(family, bits, radius).ok())
         .collect();
+    // Whatever may beat a design comes before it: fewer tables, then longer keys.
     all.sort_by_key(|design| {
         let (shortest, longest) = design.prefix_range();
         let length = std::cmp::Reverse((shortest, longest));
@@ -307,6 +309,7 @@ fn nestings(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
                 .iter()
                 .map(|&r| choose(r, radius))
                 .fold(1, u64::saturating_mul);
+            // More blocks only take more tables.
             if radius == 0 || tables > u64::from(most_tables) {
                 break;
             }

@@ -34,6 +34,7 @@ impl<W: Word> ScatterBuffers<W> {
             kernel::claim_huge_pages(out);
         }
         out.resize(total, W::ZERO);
+        // Places count from a line of memory, so that a full buffer is written to a whole line.
         let beyond = out.as_ptr().addr() % 64 / size_of::<W>() % LINE;
         let mut starts = vec![beyond];
         let mut end = beyond;
@@ -75,6 +76,8 @@ impl<W: Word> ScatterBuffers<W> {
             return false;
         }
         let line = end.saturating_sub(1) / LINE * LINE;
+        // The first line of a bucket may begin with the last items of the bucket before, which writes them
+        // itself.
         let start = line.max(self.starts[bucket]);
         if end - start == LINE {
             W::stream_line(out, start - self.beyond, items);

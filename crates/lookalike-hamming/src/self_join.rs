@@ -93,6 +93,7 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
         .map(|_| JoinWorker::new(radius, visitor()))
         .collect();
     let all = C::Word::from_u128(low_mask(C::Word::BITS));
+    // Bits in which all codes agree tell none apart: keys are made of the others.
     let varying = varying_bits(codes.iter().map(|code| code.word())) & all;
     let masks = codes
         .len()
@@ -165,6 +166,7 @@ impl<C: Code> JoinPass<'_, C> {
             .map(|at| self.codes.chunks(share).nth(at).unwrap_or_default())
             .collect();
         each(workers, |at, worker| {
+            // Each thread counts and scatters its own share into its own list: no two write to the same memory.
             self.count(shares[at], &mut worker.counts)
         });
         for slice in self.slices(workers, scratch_bytes / size_of::<C::Word>()) {
@@ -212,6 +214,7 @@ impl<C: Code> JoinPass<'_, C> {
         let out = &mut worker.words;
         let mut scatter = ScatterBuffers::new(counts, out);
         let words = share.iter().map(|code| code.word());
+        // Mostly all codes fit one slice, and none has to be tested.
         if slice.len() == self.digit.buckets() {
             self.digit.each(words, |bucket, word| {
                 scatter.push(bucket, word, out);
@@ -244,6 +247,7 @@ impl<C: Code> JoinPass<'_, C> {
         each(&mut joiners, |_, joiner| {
             let mut segments = Vec::new();
             loop {
+                // Relaxed: the words were published when the threads that scattered them were joined.
                 let first = next.fetch_add(STRIDE, Ordering::Relaxed);
                 if first >= buckets {
                     return;

@@ -60,6 +60,7 @@ impl<T: Pod> TableSection<T> {
         match self {
             Self::Owned(items) => items,
             Self::Shared { bytes, range } => {
+                // Does not panic: `shared` tried the same cast.
                 bytemuck::cast_slice(&(**bytes).as_ref()[range.clone()])
             }
         }

@@ -189,6 +189,7 @@ fn interpolated(len: usize, target: u128, bits: u32, mut read: impl FnMut(usize)
         let entries = (high - low) as f64;
         let span = bracket.above.saturating_sub(bracket.below).max(1) as f64;
         let share = (target.saturating_sub(bracket.below) as f64 / span).clamp(0.0, 1.0);
+        // How many of the entries lie below the target is binomial: this is its standard deviation.
         let mut stride = (entries * share * (1.0 - share)).sqrt() as usize + 1;
         let mut at = (low + (share * entries) as usize).min(high - 1);
         let goes_up = bracket.narrow(at, read(at), target);
@@ -241,6 +242,7 @@ impl<C: Code> HammingIndex for SortedTables<C> {
                 let (addressing, bits) = (&table.addressing, table.addressing.rest_bits);
                 let word = addressing.restored(permuted.above(bits), permuted.low(bits));
                 let apart = word ^ query.word();
+                // A code that agrees with the query in the key of an earlier table has been visited there.
                 let earlier = &self.tables[..at];
                 let seen = earlier
                     .iter()

@@ -156,6 +156,7 @@ impl<C: Code> IndexFile<C> {
         // What leads a search to its entries.
         let leading = match directory.layout {
             Layout::Packed => 0..1,
+            // The counts and places in a line are bounded when they are read.
             Layout::CacheLineBuckets => 0..0,
             Layout::Dense => 0..2,
         };
@@ -308,6 +309,7 @@ impl StoredDirectory {
     fn check(&self, whole: &[u8], range: &Range<usize>) -> Result<(), FileError> {
         for page in range.start / PAGE..range.end.div_ceil(PAGE) {
             let bytes = &whole[page * PAGE..(page + 1) * PAGE];
+            // The seed is the number of the page: a right page in the wrong place fails, too.
             if self.pages.get(page) != Some(&xxh3_64_with_seed(bytes, page as u64)) {
                 let offset = (page * PAGE) as u64;
                 let what = "these 65536 bytes do not match their check";

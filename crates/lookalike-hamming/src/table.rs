@@ -53,6 +53,8 @@ const PADDING: usize = 8;
 fn each_unit(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl FnMut(usize)) {
     let mut last = usize::MAX;
     for at in buckets {
+        // Masks ascend, so the buckets of a unit, a power of two, follow each other: one request for all of
+        // them.
         if at / unit != last {
             last = at / unit;
             each(at);
@@ -62,6 +64,7 @@ fn each_unit(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl F
 
 /// Appends entries of `width` bytes.
 fn append<W: Word>(entries: &mut Vec<u8>, rests: &[W], width: usize) {
+    // Each entry is written as a whole word and then cut, hence the padding.
     entries.reserve(rests.len() * width + PADDING);
     rests.iter().for_each(|rest| rest.append(width, entries));
 }
@@ -324,6 +327,7 @@ impl<W: Word> ProbeTable<W> {
         let bucket = self.bucket(self.addressing.bucket(word) as usize);
         let rest = word.extract(self.addressing.rest);
         let mut found = None;
+        // Codes are distinct: one entry at most is equal.
         bucket.scan(rest, 0, &mut |at, _| found = Some(at));
         found
     }

@@ -23,6 +23,7 @@ impl ArchiveHeader {
                 magic: "LKAR",
             });
         }
+        // Before the check: the header of another version may have another length.
         let version = number(&bytes[4..8]) as u32;
         if version != VERSION {
             return Err(FileError::Version {
@@ -74,6 +75,7 @@ impl ArchiveHeader {
                     bits.peek() >> (64 - symbol)
                 };
                 bits.at += symbol as usize;
+                // The bit at the position flips, the bits above it stay.
                 code = (code >> symbol ^ 1) << symbol | below;
             }
             out.push(code);
@@ -90,6 +92,7 @@ struct BitReader<'a> {
 impl BitReader<'_> {
     /// The next 64 bits; zeros beyond the end.
     fn peek(&self) -> u64 {
+        // 64 bits that begin within a byte reach into a ninth.
         let from = self.bytes.get(self.at / 8..).unwrap_or_default();
         let (high, next) = match from.first_chunk::<9>() {
             Some(nine) => {
@@ -134,6 +137,7 @@ impl<'a> Archive<'a> {
         let [count_at, blocks_at, check_at] =
             [24, 16, 8].map(|before| bytes.len().saturating_sub(before));
         let blocks = number(&bytes[blocks_at..check_at]);
+        // Nothing is checked yet: the number may be any, and must not overflow.
         let tail = blocks.checked_mul(8).and_then(|keys| {
             let keys_at = (count_at as u64).checked_sub(keys)?;
             let blocks_end = HEADER as u64 + blocks.checked_mul(header.block_bytes as u64)?;
@@ -282,6 +286,7 @@ impl<R: Read> FingerprintArchiveReader<R> {
         let offset = HEADER as u64 + self.blocks * self.block.len() as u64;
         let (start, rest) = self.block.split_at_mut(6);
         read_or_cut(&mut self.input, start, offset)?;
+        // A block has one fingerprint at least, so zero is the end.
         if start[4..] == [0; 2] {
             return match start {
                 [0, 0, 0, 0, ..] => Ok(false),

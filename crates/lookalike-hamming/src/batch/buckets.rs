@@ -53,6 +53,7 @@ impl QueryBuckets {
     ) {
         let (lines, counts) = (self.lines.as_mut_slice(), self.counts.as_mut_slice());
         for (bucket, item) in items {
+            // The capacity is a multiple of a line: a bucket can be full only when its line is.
             let count = counts[bucket];
             let line = &mut lines[bucket];
             line.0[count as usize % LINE] = item;
@@ -81,8 +82,10 @@ impl QueryBuckets {
 impl WholeLines {
     fn prepare(&mut self, buckets: usize, capacity: usize) {
         self.capacity = capacity;
+        // A line more, so that the first bucket can begin at a cache line.
         let wanted = buckets * capacity + LINE;
         if self.items.len() < wanted {
+            // The old list goes first: there may be no room for both.
             self.items = Vec::new();
             // Fresh pages are zero already: nothing is written twice.
             self.items = vec![0; wanted];

@@ -52,6 +52,8 @@ const BYTE_NS: f64 = 0.125;
 pub(super) fn half_budgets(bits: u32, radius: u32) -> Vec<(u128, u32)> {
     let low = low_mask(bits / 2);
     let high = low_mask(bits) & !low;
+    // By the pigeonhole principle: with t errors tolerated in one half and u in the other, a pair that both
+    // halves miss has t + 1 + u + 1 = radius + 1 errors or more.
     match radius.checked_sub(1) {
         None => vec![(high, 0)],
         Some(errors) => vec![(high, errors - errors / 2), (low, errors / 2)],
@@ -72,6 +74,7 @@ impl FilterShape {
         let most = (filter_bytes / 2 / 8).checked_ilog2()?;
         let all = (6..=half_bits.min(32)).flat_map(|address_bits| {
             let spread = (0..=most).map(move |word_bits| (FilterKind::BlockedBloom, word_bits));
+            // A word has the bits of 64 addresses.
             let each = std::iter::once((FilterKind::Bitmap, address_bits - 6));
             spread.chain(each).map(move |(kind, word_bits)| Self {
                 kind,
@@ -208,6 +211,7 @@ impl<W: Word> QueryFilter<W> {
                 .zip(&lot[..codes.len()])
                 .map(|(at, &address)| {
                     let (bucket, item) = kernel::filter_item::<BLOOM>(address, bits, digit_bits);
+                    // A position within a block of 2^24 codes fits the payload.
                     (bucket, item | at as u64)
                 });
             buckets.extend(items, &mut look_up);
@@ -242,6 +246,7 @@ impl<W: Word> QueryFilter<W> {
         );
         let shift = mask.trailing_zeros();
         let out = out.iter_mut().zip(codes);
+        // Bits that stand together need no PEXT: a shift and a mask take them.
         if bits < 64 && mask >> shift == low_mask(bits) {
             let low = low_mask(bits) as u64;
             return out.for_each(|(out, code)| *out = code.word().above(shift) & low);

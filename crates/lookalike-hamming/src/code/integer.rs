@@ -92,6 +92,7 @@ macro_rules! integer {
 
             #[inline]
             fn joined(address: u64, rest: Self, rest_bits: u32) -> Self {
+                // Without an address, the rest has the whole width, by which nothing can be shifted.
                 (address as Self).checked_shl(rest_bits).unwrap_or(0) | rest
             }
 
@@ -112,6 +113,7 @@ macro_rules! integer {
 
             #[inline]
             fn write_wide(self, width: usize, out: &mut [u8]) {
+                // One store of fixed size, wherever the word fits: a copy of any size is a call.
                 match out.first_chunk_mut() {
                     Some(whole) => *whole = self.to_le_bytes(),
                     None => self.write(&mut out[..width]),
@@ -167,6 +169,7 @@ integer!(u128, extract_wide, deposit_wide, {});
 fn extract_wide(word: u128, mask: u128) -> u128 {
     let low = bits::extract(word as u64, mask as u64);
     let high = bits::extract((word >> 64) as u64, (mask >> 64) as u64);
+    // PEXT takes 64 bits: what the high half gives stands above what the low half gave.
     u128::from(low) | shifted(high, (mask as u64).count_ones())
 }
 

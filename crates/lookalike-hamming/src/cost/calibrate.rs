@@ -20,6 +20,7 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> CostCo
     let line_ns = line_ns.collect();
     let scanned_code_ns = scan(clock);
     let (shorter, longer) = (probe(clock, 64), probe(clock, 128));
+    // The difference is free of what a probe costs by itself; noise may make it negative, or too large.
     let entry_ns = ((longer - shorter) / 64.0).clamp(0.0, shorter / 64.0);
     let fitted = CostConstants {
         query_ns: 0.0,
@@ -239,6 +240,7 @@ fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
     let bits = (bytes / 64).max(2).ilog2();
     let mut lines = vec![[0_u64; 8]; 1 << bits];
     kernel::ask_huge_pages(&mut lines);
+    // Pages that were never written are all the same page of zeros, which the cache holds.
     lines.iter_mut().for_each(|line| line[0] = 1);
     kernel::gather_huge_pages(&lines);
     let flips: Vec<usize> = std::iter::once(0)

@@ -72,6 +72,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
             let room = SAMPLE.saturating_sub(sample.len());
             sample.extend(codes.iter().step_by(step).take(room));
         })?;
+        // Ranks have 32 bits, and so has the end behind the last one.
         if count >= u32::MAX as usize {
             return Err(BuildError::TooMany(count as u64));
         }
@@ -97,6 +98,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         };
         let threads = self.limits.threads.clamp(1, keys.len());
         let limits = self.limits;
+        // The first by itself, with all threads: the others need the number of distinct codes that it finds.
         let mut tables = vec![self.first_table(first, limits)?];
         let distinct = tables[0].len() as u64;
         // Each table by itself in a thread.

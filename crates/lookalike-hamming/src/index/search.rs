@@ -121,6 +121,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
                 self.advance(&mut line, APART);
             }
         }
+        // Nothing follows that could hide the latency of the last tasks: each stage is made at once.
         self.advance(&mut line, 0);
         self.effort.probes = line.probes(line.made);
     }
@@ -157,6 +158,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
             );
             line.tasks[line.located % RING].at = at;
             line.located += 1;
+            // Before more are located, whose ranges would overwrite those that wait to be compared.
             while line.is_due(line.compared, line.located, APART) {
                 self.compare(line);
             }

@@ -36,11 +36,13 @@ impl<W: Integer, T: SingleProbeTable<W>> Kernel<W> for SingleProbeSearch<'_, '_,
             tables: self.tables,
             queries: self.queries,
             radius: self.radius,
+            // At least one, since there are `MOST_TABLES` = 20 tables at most.
             per_wave: WAVE / self.tables.len(),
             buckets: [[0; WAVE]; 3],
             places: [[T::Place::default(); WAVE]; 2],
         };
         let mut compared = 0;
+        // Two rounds more, in which the last waves pass the later stages.
         for wave in 0..self.queries.len().div_ceil(pipeline.per_wave) + 2 {
             pipeline.prefetch(vector, wave);
             if let Some(before) = wave.checked_sub(1) {
@@ -125,6 +127,8 @@ impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
                             let place = run.place;
                             ScanRun { place, entries }.run(vector)
                         }
+                        // An overflow that has 64 bytes up to its end is taken for a line as well: its entries
+                        // stand at the start, and two vectors hold them all.
                         Some(line) => ScanLine::new(line, entries).run(vector),
                         // Few, which begin anywhere in their line: a vector would reach into the next.
                         None => ScanPacked {

@@ -28,10 +28,15 @@ pub(in super::super) fn filter_item<const BLOOM: bool>(
 ) -> (usize, u64) {
     if BLOOM {
         let hash = address.wrapping_mul(ODD);
+        // Two shifts: where all words are one stretch a digit has no bits, and one shift by 64 would overflow.
         let digit = hash >> 1 >> (63 - digit_bits);
+        // The digit is shifted out, so that word and bits come from bits of the hash that the stretch does not
+        // fix.
         (digit as usize, hash << digit_bits & !PAYLOAD)
     } else {
         let digit = address >> (address_bits - digit_bits);
+        // An address has 32 bits at most (`FilterShape`): none is lost. Those of the digit stay on top, and
+        // whoever takes the number of a word masks them off.
         (digit as usize, address << PAYLOAD_BITS)
     }
 }
@@ -45,6 +50,7 @@ fn word_of<const BLOOM: bool>(item: u64) -> usize {
 #[inline(always)]
 const fn word_shift<const BLOOM: bool>() -> u32 {
     if BLOOM {
+        // Below the number of the word stand the numbers of its three bits, six bits each.
         PAYLOAD_BITS + 18
     } else {
         PAYLOAD_BITS + 6
@@ -83,6 +89,8 @@ pub(super) fn select_one_by_one<const BLOOM: bool>(
         let word = words[word_of::<BLOOM>(item) & last];
         let at = |number: u32| word >> (item >> (PAYLOAD_BITS + 6 * number) & 63);
         let found = if BLOOM { at(0) & at(1) & at(2) } else { at(0) };
+        // Written whether it is kept or not: a branch on a mark, which is as good as random, would be
+        // mispredicted.
         room[kept] = (item & PAYLOAD) as u32;
         kept += (found & 1) as usize;
     }

@@ -29,6 +29,7 @@ impl Avx2 {
             let low = _mm256_shuffle_epi8(table, _mm256_and_si256(x, nibbles));
             let high = _mm256_and_si256(_mm256_srli_epi16::<4>(x), nibbles);
             let sums = _mm256_add_epi8(low, _mm256_shuffle_epi8(table, high));
+            // The sum of absolute differences from zero adds the eight counts of each lane.
             _mm256_sad_epu8(sums, _mm256_setzero_si256())
         }
     }
@@ -79,6 +80,8 @@ impl Vector<u64> for Avx2 {
 
     #[inline(always)]
     fn packed_lanes(width: usize, left: usize) -> usize {
+        // Four entries of fewer than four bytes are shorter than one load of 16; none of a word has more than
+        // eight.
         if (4..=8).contains(&width) && left >= LANES {
             LANES
         } else {
@@ -91,6 +94,8 @@ impl Vector<u64> for Avx2 {
         let (group, order) = (&bytes[..LANES * width], &SPREADS[width - 4]);
         // SAFETY: a group is 4 * width >= 16 bytes, of which the first and the last 16 are read; an order is 32 bytes.
         unsafe {
+            // VPSHUFB moves bytes within halves of 16 only: the first half gets the bytes of the first two
+            // entries, the second those of the last two.
             let first = _mm_loadu_si128(group.as_ptr().cast());
             let last = _mm_loadu_si128(group.as_ptr().add(LANES * width - 16).cast());
             let order = _mm256_loadu_si256(order.as_ptr().cast());
@@ -103,6 +108,7 @@ impl Vector<u64> for Avx2 {
         // SAFETY: the instructions are there.
         let beyond = unsafe {
             let apart = self.ones(_mm256_xor_si256(lanes, needles));
+            // AVX2 compares lanes for greater only, so the mask is that of the lanes beyond the radius.
             let limit = _mm256_set1_epi64x(radius.into());
             _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(apart, limit)))
         };
@@ -123,6 +129,8 @@ impl Vector<u64> for Avx2 {
 
     #[inline(always)]
     fn select(self, word: u64, n: u32) -> u32 {
+        // PDEP moves a single one to the n-th set bit, TZCNT tells where that is, and 64 when there is none
+        // (Pandey, Bender, Johnson, "A fast x86 implementation of select", 2017).
         self.deposit(1 << n, word).trailing_zeros()
     }
 }

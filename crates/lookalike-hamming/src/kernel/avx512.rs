@@ -32,11 +32,15 @@ impl Spread {
         while lane < 4 {
             let mut i = 0;
             while i < 4 {
+                // Lanes beyond the last entry of a line wrap around: they hold garbage, which the number of
+                // entries masks off.
                 spread.dwords[4 * lane + i] = (at[lane] / 4 + i) as u32 & 15;
                 i += 1;
             }
             let mut byte = 0;
             while byte < width {
+                // For all widths, `at % 4 + 2 * width` is at most 16: the four dwords of a lane hold both its
+                // entries.
                 let from = at[lane] % 4 + byte;
                 spread.bytes[16 * lane + byte] = from as u8;
                 spread.bytes[16 * lane + 8 + byte] = (from + width) as u8;
@@ -53,6 +57,8 @@ impl Spread {
         let mut lane = 0;
         while lane < 4 {
             let first = 2 * width * lane;
+            // Lanes 0 and 1 end at byte 4 * width <= 32, lanes 2 and 3 begin at 4 * width >= 8 * width - 32:
+            // the entries of each lie in one of the two loads.
             let in_low_half = first + 2 * width <= 32;
             at[lane] = if in_low_half {
                 first
@@ -122,6 +128,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
             let low = _mm512_shuffle_epi8(table, _mm512_and_si512(x, nibbles));
             let high = _mm512_and_si512(_mm512_srli_epi16::<4>(x), nibbles);
             let sums = _mm512_add_epi8(low, _mm512_shuffle_epi8(table, high));
+            // Adds the eight counts of each lane.
             _mm512_sad_epu8(sums, _mm512_setzero_si512())
         }
     }
@@ -169,6 +176,8 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
 
     #[inline(always)]
     fn load_packed(self, bytes: &[u8], width: usize, _: usize) -> __m512i {
+        // Two loads that overlap: one of 64 bytes would read beyond the group, and beyond the last page of a
+        // table.
         let group = &bytes[..LANES * width];
         // SAFETY: a group is 8 * width >= 32 bytes, of which the first and the last 32 are read.
         let loaded = unsafe {
@@ -198,6 +207,7 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
 
     #[inline(always)]
     fn near_words(self, words: &[u64], needles: __m512i, radius: u32) -> u64 {
+        // The mask goes into the comparison: lanes that are not loaded are zero, which may be near the needle.
         let kept = low_ones(words.len()) as u8;
         // SAFETY: the instructions are there.
         unsafe {
@@ -231,6 +241,7 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
+        // An entry of more than 57 bits may reach into a ninth byte, which a gather of eight does not bring.
         let gathered = (1..=WORD_BITS).contains(&table.entry_bits) && table.entries.len() >= 8;
         if !POPCNT || !gathered {
             return table.probe_one_by_one(probes, needle, hit);
@@ -285,6 +296,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         let mut compared = 0;
         let groups = xor_masks.chunks(PROBES).zip(probes.ranges.chunks(PROBES));
         for (xor_masks, ranges) in groups {
+            // Eight more than can be listed, since the last eight are read whole.
             let mut ranks = [0_u32; PROBES * GATHERED + 8];
             let mut owners = [0_u8; PROBES * GATHERED + 8];
             let mut listed = 0;
@@ -300,6 +312,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 ranks[listed..listed + GATHERED].copy_from_slice(&four);
                 owners[listed..listed + GATHERED].copy_from_slice(&[at as u8; GATHERED]);
                 listed += range.count.min(GATHERED as u32) as usize;
+                // With one entry on average, 4 buckets in 1000 have more than four: this branch is predicted
+                // well.
                 if range.count > GATHERED as u32 {
                     let rest = EntryRange {
                         first: first + GATHERED as u32,
@@ -310,6 +324,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
             }
             for start in (0..listed).step_by(8) {
                 let eight = ranks[start..].first_chunk().unwrap_or(&[0; 8]);
+                // With the whole radius, which is the same for all eight. What a mask costs is left to the few
+                // that pass.
                 let (mut near, entries) = self.near_entries(table, eight, needle, radius);
                 near &= low_ones(listed - start) as u8;
                 while near != 0 {
@@ -342,6 +358,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         // SAFETY: the list is 32 bytes; rank <= last, so that the first byte of an entry is no more than eight bytes before the end.
         let entries = unsafe {
             let ranks = _mm512_cvtepu32_epi64(_mm256_loadu_si256(ranks.as_ptr().cast()));
+            // Lanes without an entry, and ranks from a damaged directory, may be anything: this keeps the
+            // gather inside.
             let ranks = _mm512_min_epu64(ranks, _mm512_set1_epi64(last as i64));
             let places = _mm512_mul_epu32(ranks, _mm512_set1_epi64(bits as i64));
             let shifts = _mm512_and_si512(places, _mm512_set1_epi64(7));
@@ -387,6 +405,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 let bits = self.pattern::<BLOOM>(items);
                 let set = _mm512_cmpeq_epi64_mask(_mm512_and_si512(found, bits), bits);
                 let own = _mm512_and_si512(items, _mm512_set1_epi64((1 << PAYLOAD_BITS) - 1));
+                // What is kept moves to the front, and eight are stored all the same: the next store overwrites
+                // the rest.
                 let own = _mm512_cvtepi64_epi32(_mm512_maskz_compress_epi64(set, own));
                 _mm256_storeu_si256(room.as_mut_ptr().add(kept).cast(), own);
                 kept += set.count_ones() as usize;
@@ -447,6 +467,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         base: usize,
     ) {
         // All windows first: which word is near cannot be foretold, so a branch for each would be mispredicted.
+        // Eight words with a mask of sixteen bits each fill it.
         let mut near = 0_u128;
         for (at, &x) in words.iter().enumerate() {
             let from = (search.window)(base + at);

@@ -53,6 +53,7 @@ impl Dense<'_> {
     #[inline(always)]
     pub(super) fn range_with(&self, bucket: usize, select: impl Fn(u64, u32) -> u32) -> EntryRange {
         let group = bucket / GROUP;
+        // Before the group stand a zero for each entry and a one for each bucket.
         let base = self.count(group) + group * GROUP;
         let nth = (bucket % GROUP) as u32;
         let Some(bytes) = self.unary.get(base / 8..).and_then(<[u8]>::first_chunk) else {
@@ -69,6 +70,9 @@ impl Dense<'_> {
         if end >= 64 {
             return self.walk(base, bucket, select);
         }
+        // Entries are the zeros since the one before: that one stands in the same word, or is the last of the
+        // first word, or ends the group before. A first word without any counts as 64 leading zeros, which is
+        // right, too.
         let earlier = word & low_ones(end as usize);
         let count = if earlier != 0 {
             end + earlier.leading_zeros() - 64
@@ -77,6 +81,7 @@ impl Dense<'_> {
         } else {
             end
         };
+        // Zeros before the first bit of the bucket: its position less one for each bucket before.
         let first = base + (before + end - count) as usize - bucket;
         EntryRange {
             first: first as u32,
@@ -129,6 +134,7 @@ impl Dense<'_> {
         if let Some(found) = self.entries.get(bit / 8..).and_then(<[u8]>::first_chunk) {
             bytes = *found;
         }
+        // Entries of 128 bits that begin within a byte reach over 17.
         let [low, middle, high] = [0, 8, 16].map(|at| {
             let eight = bytes[at..].first_chunk().copied().unwrap_or_default();
             u128::from(u64::from_le_bytes(eight))
@@ -236,6 +242,7 @@ impl BitWriter {
         out: &mut Vec<u8>,
     ) {
         let low = |word: &W| word.low(64).to_u128() as u64;
+        // With up to seven bits held, longer words would not fit the 64 bits of the loop below.
         if bits > SHORT_BITS {
             let high = bits.saturating_sub(64);
             for word in words {
@@ -252,6 +259,7 @@ impl BitWriter {
         let mut held = (self.held >> (8 * whole)) as u64;
         let mut count = self.bits % 8;
         let start = out.len();
+        // Sixteen more: each store is of eight bytes, however few are whole.
         out.resize(start + (words.len() * bits as usize).div_ceil(8) + 16, 0);
         let room = &mut out[start..];
         let mut at = 0;
@@ -262,6 +270,7 @@ impl BitWriter {
             room[at..at + 8].copy_from_slice(&held.to_le_bytes());
             let bytes = count / 8;
             at += bytes as usize;
+            // Two shifts: one of eight bytes would be too far.
             held = held >> (4 * bytes) >> (4 * bytes);
             count %= 8;
         }

@@ -42,6 +42,7 @@ pub(in super::super) fn prefetch_overflow(overflow: &[u8], place: usize) {
 pub(in super::super) fn stream_line(out: &mut [u64], at: usize, line: &[u64; 8]) {
     let to = &mut out[at..at + 8];
     #[cfg(target_arch = "x86_64")]
+    // Stores past the caches that fill only part of a line each cost a transfer to memory of their own.
     if to.as_ptr().addr().is_multiple_of(64) {
         return x86::stream_line(to, line);
     }
@@ -64,6 +65,8 @@ mod x86 {
 
     #[inline(always)]
     pub(super) fn prefetch<T>(items: &[T], index: usize) {
+        // Wrapping: an address beyond the list must not be undefined behaviour; asking for it is merely in
+        // vain.
         let address = items.as_ptr().wrapping_add(index);
         // SAFETY: a prefetch never faults, whatever the address; SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
@@ -72,6 +75,7 @@ mod x86 {
     #[inline]
     pub(super) fn stream_line(to: &mut [u64], line: &[u64; 8]) {
         assert!(to.len() == 8 && to.as_ptr().addr().is_multiple_of(16));
+        // Four stores fill one write-combining buffer, which goes to memory as one line.
         for at in 0..4 {
             // SAFETY: both have eight words, of which two are moved at a time, and the target is aligned
             // to 16 bytes; SSE2 is part of x86-64.
@@ -83,6 +87,8 @@ mod x86 {
     }
 
     pub(super) fn end_streaming() {
+        // Stores past the caches are weakly ordered: without a fence, another thread that was started or joined
+        // after them may still see what was there before.
         // SAFETY: a fence has no preconditions; SSE is part of x86-64.
         unsafe { _mm_sfence() };
     }

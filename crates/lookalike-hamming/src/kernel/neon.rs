@@ -24,6 +24,7 @@ impl Neon {
     /// One bit of each byte that is all ones, the first byte lowest.
     #[inline(always)]
     fn bits(self, bytes: uint8x16_t) -> u64 {
+        // NEON has no MOVMSK: each byte keeps a bit of its own, and the sum over eight bytes is their mask.
         // SAFETY: a value of this type is the proof that the instructions are there.
         unsafe {
             let places = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
@@ -53,6 +54,7 @@ impl Vector<u64> for Neon {
     #[inline(always)]
     fn load(self, words: &[u64]) -> Self::Lanes {
         let mut room = [0; LANES];
+        // NEON has no masked load: fewer words are copied to where sixteen may be read.
         let whole = words.first_chunk().unwrap_or_else(|| {
             room[..words.len()].copy_from_slice(words);
             &room
@@ -87,10 +89,12 @@ impl Vector<u64> for Neon {
             for (at, count) in counts.iter_mut().enumerate() {
                 *count = vcntq_u8(vreinterpretq_u8_u64(veorq_u64(lanes[at], needles[at])));
             }
+            // A word has 64 ones at most, so no sum leaves its byte.
             let [a, b, c, d, e, f, g, h] = counts;
             let (ab, cd) = (vpaddq_u8(a, b), vpaddq_u8(c, d));
             let (ef, gh) = (vpaddq_u8(e, f), vpaddq_u8(g, h));
             let counts = vpaddq_u8(vpaddq_u8(ab, cd), vpaddq_u8(ef, gh));
+            // Any radius from 64 on lets every word pass.
             self.bits(vcleq_u8(counts, vdupq_n_u8(radius.min(64) as u8)))
         }
     }

@@ -68,6 +68,8 @@ mod linux {
 
     pub(super) fn claim(start: *mut c_void, bytes: usize) {
         ask(start, bytes);
+        // The first touch of a huge page maps it as one, if the system has one free; else it leaves a small
+        // page there, which MADV_COLLAPSE needs to begin with.
         for page in whole_pages(start.addr(), bytes).step_by(HUGE_PAGE) {
             let byte = start.with_addr(page).cast::<MaybeUninit<u8>>();
             // SAFETY: the byte lies within an allocation that the caller alone has access to, and is written back as it was,
@@ -98,6 +100,7 @@ mod linux {
                     return;
                 }
             }
+            // A round without any success made no room for another.
             if left.is_empty() || left.len() == before {
                 return;
             }
@@ -106,6 +109,7 @@ mod linux {
 
     /// The addresses of the huge pages that lie inside so many bytes from an address on.
     fn whole_pages(start: usize, bytes: usize) -> Range<usize> {
+        // Those at the edges hold other allocations as well.
         let first = start.next_multiple_of(HUGE_PAGE);
         let end = (start + bytes) & !(HUGE_PAGE - 1);
         first..end.max(first)

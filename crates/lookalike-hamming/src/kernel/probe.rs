@@ -66,6 +66,7 @@ impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
                     radius: left,
                 },
             };
+            // The first run stands outside the loop: nearly all buckets end with it.
             for at in each_hit(run.run(vector)) {
                 hit(bucket, W::read_at(entries, place + at * width, width));
             }
@@ -124,6 +125,7 @@ impl<W: Integer> Kernel<W> for ProbeBuckets<'_, '_, W> {
         let mut compared = 0;
         for (bucket, left) in self.probes.probes() {
             let line = &self.lines[bucket as usize];
+            // A tail above the capacity tells where the overflow is; the line is full then.
             let count = line.tail().min(self.capacity);
             compared += u64::from(count);
             let scan = ScanLine {

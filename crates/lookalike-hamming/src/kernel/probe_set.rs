@@ -16,6 +16,8 @@ impl ProbeSet<'_> {
     #[inline(always)]
     pub(super) fn probes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.xor_masks.iter().filter_map(|&mask| {
+            // A query may come with less than the radius of the table: masks that use up more have nothing to
+            // find.
             let left = self.radius.checked_sub(mask.count_ones())?;
             Some((self.bucket ^ mask, left))
         })

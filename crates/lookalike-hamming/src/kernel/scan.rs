@@ -140,6 +140,8 @@ impl<W: Integer> Kernel<W> for ScanRun<'_, W> {
             radius,
         } = self.entries;
         let lanes = V::LANES;
+        // Whole vectors, one at least: entries behind the bucket are compared as well, and masked off at the
+        // end.
         let whole = count.max(1).next_multiple_of(lanes) * width;
         let bytes = match bytes.get(self.place..self.place + whole) {
             Some(bytes) if V::WIDE && V::packed_lanes(width, lanes) == lanes => bytes,

@@ -16,6 +16,7 @@ pub(in super::super) fn select_members<const BLOOM: bool>(
 ) {
     assert!(words.len().is_power_of_two());
     let before = out.len();
+    // Kernels write something for every item, so the room is as long, whatever is kept.
     out.resize(before + items.len(), 0);
     let room = &mut out[before..];
     let kept = run(SelectMembers::<BLOOM> { words, items, room });

@@ -42,6 +42,7 @@ impl<W: Word> BucketDigit<W> {
         let wanted = (codes / 8).max(2).ilog2().max(1);
         let most = wanted.min(DIGIT_BITS).min(key.ones());
         let least = most.saturating_sub(SHORTER).max(1);
+        // From the most bits down: those that stand together are taken by a shift, not by PEXT.
         let all = (least..=most).rev().map(|bits| Self::of_bits(key, bits));
         let together = all.into_iter().find(|digit| digit.shift.is_some());
         together.unwrap_or_else(|| Self::of_bits(key, most))
@@ -113,6 +114,7 @@ impl<W: Word> DigitGroups<W> {
         }
         let mut start = 0;
         for slot in next.iter_mut() {
+            // Counts become starts, and the scatter below moves each start to the end of its bucket.
             start += std::mem::replace(slot, start);
         }
         self.words.resize(start as usize, W::ZERO);
@@ -229,6 +231,8 @@ impl<W: Word, V> BucketJoiner<W, V> {
                 radius: self.radius,
                 pairs: &mut close,
             });
+            // Equal codes show up as pairs at distance zero; only then is anything sorted. No pair of this run
+            // has been visited yet, so that it can be done again.
             if close.iter().any(|(a, b)| a == b) {
                 close.clear();
                 self.close = close;
@@ -238,6 +242,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
             for &end in ends {
                 let end = end as usize;
                 if end - start > FEW {
+                    // A heavy group may get back here, and uses the same list.
                     self.close = std::mem::take(&mut close);
                     self.heavy(&groups.words[start..end], free);
                     close = std::mem::take(&mut self.close);
@@ -292,6 +297,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
                     self.bucket(&[words], key, free & !key);
                     self.covered.push(key);
                 }
+                // Pairs are covered by the keys of this level inside this group only.
                 self.covered.truncate(done);
                 self.key = outer;
             }
@@ -374,9 +380,11 @@ pub(super) fn cheapest_masks(magnitude: u32, bits: u32, radius: u32) -> Option<V
     if 1 << magnitude.min(20) <= SMALL || bits <= radius {
         return None;
     }
+    // The middle of the counts with this magnitude, for all of which the design is kept.
     let count = 1.5 * 2_f64.powi(magnitude as i32);
     let cost = |family: &Family| {
         let prefix = f64::from(bits) * family.prefix_share(radius);
+        // More bits than the logarithm of the count would only scatter single codes.
         let scatters = (prefix.min(f64::from(magnitude)) / f64::from(DIGIT_BITS)).ceil();
         let compared = count / prefix.exp2() / 2.0 + SMALL as f64 / 8.0;
         count * family.table_count(radius) as f64 * (scatters * MOVE + compared * COMPARE)

@@ -75,6 +75,7 @@ impl<W: Word> TolerantTable<W> {
     #[inline(always)]
     fn numbered<C: Code<Word = W>>(&self, codes: &[C], mut each: impl FnMut(u64)) {
         match self.rotation {
+            // One rotation brings bits that stand together to the top; others take two PEXT and a shift.
             Some(by) => codes
                 .iter()
                 .for_each(|code| each(code.word().above(0).rotate_left(by))),
@@ -127,6 +128,7 @@ impl<W: Word> TolerantTables<W> {
         let width = W::BITS / groups;
         let order = balance.order();
         let tables = (0..groups).map(|group| {
+            // For an even radius the sum leaves no error to the first group.
             let budget = u32::from(group > 0 || radius % 2 == 1);
             let end = if group + 1 == groups {
                 W::BITS
@@ -157,6 +159,8 @@ impl<W: Word> TolerantTables<W> {
             let mut numbers: Vec<u64> = numbers.collect();
             numbers.sort_unstable();
             let groups = numbers.chunk_by(|a, b| a == b);
+            // The share of pairs that meet in a bucket, times the number of codes: the others in the bucket of
+            // a code.
             let met: f64 = groups.map(|group| (group.len() as f64).powi(2)).sum();
             let met = (met - sample.len() as f64) / 2.0;
             met / pairs * (codes.len() as f64) <= MOST_LOAD
@@ -175,6 +179,8 @@ impl<W: Word> TolerantTables<W> {
         let mut sorted = SortedParts::default();
         for (at, table) in self.tables.iter().enumerate() {
             let address_bits = table.addressing.address_bits;
+            // Sixteen bits at most number the buckets of a part, since they are kept as `u16`: any beyond
+            // number parts.
             let top = magnitude.saturating_sub(PART_BITS).min(TOP_BITS);
             let pass = TolerantPass {
                 codes,
@@ -276,6 +282,8 @@ impl<C: Code> TolerantPass<'_, C> {
         each(visitors, |_, visitor| {
             let mut finder = PartFinder::default();
             loop {
+                // A thread that panicked leaves the iterator whole, and its panic is passed on when it is
+                // joined.
                 let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((number, (mut room, segments))) = next else {
                     return;
@@ -303,6 +311,7 @@ impl<C: Code> TolerantPass<'_, C> {
                 }
                 let part = sorted.part(number);
                 finder.number_buckets(part);
+                // The bit by which two numbers differ is one of the errors: the rest of the codes has one less.
                 for bit in 0..self.below {
                     finder.within(part, bit, self.radius - 1);
                     let this = NumberedPart { number, part };
@@ -311,6 +320,7 @@ impl<C: Code> TolerantPass<'_, C> {
                 }
                 let above = (0..usize::BITS).map(|bit| 1 << bit);
                 for flip in above.take_while(|&flip| flip < self.parts()) {
+                    // Of two parts, the one without the bit compares them.
                     if number & flip == 0 {
                         let other = NumberedPart {
                             number: number ^ flip,
@@ -378,6 +388,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
 
     /// Two codes, by their places in their parts.
     fn pair(&mut self, a: u32, b: u32) {
+        // Windows reach beyond the last code of a part.
         if b as usize >= self.b.part.len() {
             return;
         }
@@ -388,6 +399,8 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
         }
         let bucket = usize::from(self.buckets[a as usize]);
         let partner = bucket ^ self.flip;
+        // Windows have sixteen codes, however few the bucket has: those behind it belong to other pairs of
+        // buckets.
         if !self.b.part.range(partner).contains(&(b as usize)) {
             return;
         }
@@ -420,6 +433,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
         let differs = number(self.a.number, bucket) ^ number(self.b.number, partner);
         let mut joiner = BucketJoiner::new(pass.radius, |a: C, b: C, _| {
             let apart = (a.word() ^ b.word()).extract(address).above(0);
+            // Pairs inside one of the two buckets are found without a flip.
             if apart == differs {
                 visit(pass, a.word(), b.word(), visitor);
             }

@@ -92,6 +92,7 @@ impl StoredDirectory {
                 what: "the end of the file is missing or does not match its check",
             });
         }
+        // Believed only now: whatever stands at the end of a file that is cut off is no offset.
         if offset > length {
             return Err(FileError::Cut { offset: length });
         }
@@ -140,6 +141,7 @@ impl StoredDirectory {
             _ => Some(read_places(numbers, offset)?),
         };
         let pages = numbers.next()?;
+        // Taken from what is there: a number that is too large reserves no memory.
         let pages: Vec<u64> = numbers.by_ref().take(pages as usize).collect();
         let whole = pages.len() as u64 * PAGE as u64 == offset && numbers.next().is_none();
         whole.then_some(Self {
@@ -179,6 +181,8 @@ fn read_table(numbers: &mut impl Iterator<Item = u64>, limit: u64) -> Option<Sto
     };
     let (mask, address) = (mask()?, mask()?);
     let budget = u32::try_from(numbers.next()?).ok()?;
+    // Probes flip bits of the key only: with an address beyond it they would miss codes. Bucket numbers have 32
+    // bits.
     let small = address.count_ones() <= 32 && address & !mask == 0;
     Some(StoredTable {
         key: TableKey { mask, budget },

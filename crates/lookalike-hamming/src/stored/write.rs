@@ -90,6 +90,7 @@ impl<W: Write> IndexFileWriter<W> {
             let offset = written.len() as u64;
             return Err(FileError::Cut { offset });
         };
+        // All of it: a power cut may have lost pages that were written before others that are there.
         directory.check(written, &(0..kept))?;
         let family = directory.family.clone();
         let design = Design::new(family, directory.bits, directory.radius);
@@ -172,6 +173,7 @@ impl<W: Write> IndexFileWriter<W> {
         if let Some(ids) = ids {
             self.write_ids(source, &table, ids)?;
         }
+        // Whole pages, each with its check: an interrupted build goes on from here.
         self.out.pad(PAGE).map_err(BuildError::Write)?;
         Ok(true)
     }

@@ -108,6 +108,7 @@ pub(super) fn scan_run<W: Word>(
     before: usize,
     visit: &mut impl FnMut(usize, W),
 ) {
+    // As many at a time as a mask has bits.
     for start in (0..count).step_by(64) {
         let here = (count - start).min(64);
         let hits = W::run(ScanPacked {

@@ -57,6 +57,7 @@ impl BucketStore {
         let held = rests.len().min(capacity);
         let mut line = CacheLine([0; 64]);
         for (i, rest) in rests[..held].iter().enumerate() {
+            // Ascending: the next entry, and the tail at last, overwrite what a wide write leaves behind.
             rest.write_wide(width, &mut line.0[i * width..]);
         }
         let tail = if held == rests.len() {
@@ -67,6 +68,7 @@ impl BucketStore {
             overflow.resize(unit * OVERFLOW_UNIT, 0);
             overflow.extend_from_slice(&(rests.len() as u32).to_le_bytes());
             append(overflow, &rests[held..], width);
+            // Larger than any count of a line, so that one comparison tells counts and places apart.
             (capacity + 1 + unit) as u32
         };
         line.0[LINE_ENTRY_BYTES..].copy_from_slice(&tail.to_le_bytes());
@@ -230,6 +232,7 @@ impl<W: Word> BucketVisitor<W> for OverflowVisitor<'_, W> {
     fn overflow(&mut self, bucket: u32, radius: u32) -> u64 {
         let width = self.lines.width;
         let (entries, count) = self.lines.range(bucket as usize);
+        // A damaged file may say that a bucket with overflow has fewer entries than a line.
         let more = count.saturating_sub(bucket_capacity(width));
         let visit = &mut |_, rest| (self.hit)(bucket, rest);
         scan_run(entries, more, width, self.needle, radius, 0, visit);

@@ -37,6 +37,7 @@ impl DenseStore {
 
     /// Makes room for so many entries in so many buckets.
     pub(super) fn reserve(&mut self, entries: usize, buckets: usize) {
+        // Sixteen more, since the writer stores whole words and keeps part of the last.
         let bytes = |bits: usize| bits.div_ceil(8) + 16 + DENSE_PADDING;
         let counts = self.counts.growing();
         counts.reserve_exact(buckets.div_ceil(DENSE_GROUP) + 1);
@@ -62,6 +63,7 @@ impl DenseStore {
             }
             growing.buckets += 1;
             growing.entries += size;
+            // The writer takes 64 bits at a time: the last zeros of a bucket, 63 at most, and its one.
             let mut zeros = size;
             while zeros > 63 {
                 growing.unary.push(0, 63, unary);
@@ -72,6 +74,7 @@ impl DenseStore {
     }
 
     pub(super) fn finish(&mut self) {
+        // The number of all entries stands behind the last group: it is the length of the table.
         let all = self.growing.entries.to_le_bytes();
         self.counts.growing().push(all);
         self.growing.unary.finish(self.unary.growing());
@@ -128,6 +131,7 @@ impl DenseStore {
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize>) {
         let counts = self.counts.items();
+        // A cache line holds the counts of sixteen groups.
         each_unit(buckets, DENSE_GROUP * LINE_STARTS, |at| {
             kernel::prefetch(counts, at / DENSE_GROUP);
         });

@@ -34,6 +34,7 @@ impl PackedStore {
         let starts = self.starts.growing();
         starts.reserve_exact(buckets + 1);
         kernel::ask_huge_pages(starts);
+        // The first bucket begins at zero; each bucket then adds its end, which is the start of the next.
         starts.push([0; 4]);
         let bytes = self.entries.growing();
         bytes.reserve_exact(entries * self.width + PADDING);
@@ -90,6 +91,7 @@ impl PackedStore {
         let starts = self.starts.items();
         let rank = |at: usize| u32::from_le_bytes(starts[at]) as usize;
         let first = rank(bucket);
+        // The starts of a damaged file may descend.
         (first, rank(bucket + 1).saturating_sub(first))
     }
 

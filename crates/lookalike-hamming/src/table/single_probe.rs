@@ -66,6 +66,7 @@ impl<'a, W> BucketTable<'a, W> {
 
     /// The entries of a bucket that its line does not hold, and how many these are.
     fn overflow_entries(&self, tail: u32) -> (&'a [u8], usize) {
+        // Checked, since the tail of a damaged line may lead anywhere.
         let list = self.overflow.get(self.overflow_place(tail)..);
         let (count, entries) = list
             .and_then(<[u8]>::split_first_chunk)
@@ -98,6 +99,7 @@ impl<W: Integer> SingleProbeTable<W> for BucketTable<'_, W> {
 
     #[inline(always)]
     fn locate(&self, bucket: u32) {
+        // Asked for whether there is overflow or not: a branch on it would be mispredicted now and then.
         let tail = self.lines[bucket as usize].tail();
         prefetch_overflow(self.overflow, self.overflow_place(tail));
     }

@@ -46,6 +46,7 @@ impl CpuLevel {
     /// The level in use.
     #[inline]
     pub(crate) fn current() -> Self {
+        // Relaxed: no other memory depends on it, and threads that detect at the same time store the same.
         match CURRENT.load(Ordering::Relaxed) {
             1 => Self::PORTABLE,
             2 => Self(CpuKind::Neon),
@@ -76,6 +77,7 @@ impl CpuLevel {
         #[cfg(target_arch = "x86_64")]
         {
             use std::is_x86_feature_detected as has;
+            // Each is asked for: a virtual machine may hide any of them from its guest.
             let bits = has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
             if bits && has!("avx2") {
                 levels.push(Self(CpuKind::Avx2));

@@ -132,6 +132,8 @@ impl PartBuffers<'_> {
         let bucket = |word: u64| (word >> shape.rest_bits) as usize & last;
         let side = ((1_u64 << (shape.rest_bits - 32)) - 1) as u16;
         self.starts.fill(0);
+        // One place on: once the scatter has moved each start to the end of its bucket, which is the start of
+        // the next, the list is complete.
         let next = &mut self.starts[1..];
         for segment in segments {
             segment.iter().for_each(|&word| next[bucket(word)] += 1);
@@ -183,6 +185,8 @@ impl PartBuffers<'_> {
             start = end;
             self.starts[bucket] = kept as u32;
         }
+        // Old codes stay behind the last one. Windows reach them, and `PairVerifier::pair` refuses their
+        // places.
         self.list_larger();
     }
 }
@@ -244,6 +248,7 @@ pub(super) fn sort_part(
         let alike = b < part.len() && part.rest(a) == part.rest(b);
         alike && finder.buckets[a] == finder.buckets[b]
     };
+    // Most parts have no equal codes: all buckets are sorted only if the comparison shows some.
     if finder.found.iter().any(equal) {
         room.drop_equal(2);
         let part = room.part();
@@ -261,6 +266,7 @@ impl PartFinder {
         kernel::run(NearWindows {
             xs: &lows[..part.len()],
             ys: lows,
+            // Each code with the sixteen behind it, so that a pair comes up once.
             window: |at| at + 1,
             radius,
             first: 0,
@@ -268,11 +274,13 @@ impl PartFinder {
         });
         for &bucket in part.larger {
             let range = part.range(bucket as usize);
+            // What `HEAVY` says, for a bucket compared with itself.
             if range.len() > 2 * HEAVY {
                 self.heavy.push(bucket);
                 continue;
             }
             for beyond in (1 + WINDOW..range.len()).step_by(WINDOW) {
+                // Codes whose window would begin behind the bucket are left out.
                 let (first, xs) = (range.start, range.start..range.end - beyond);
                 let window = move |at| first + at + beyond;
                 kernel::run(NearWindows {
@@ -315,9 +323,12 @@ impl PartFinder {
         self.heavy.clear();
         let (flip, buckets) = (1_usize << bit, part.starts.len() - 1);
         // Those without the bit look at their partners, the others at nothing.
+        // Behind the part: whatever is near there is refused by its place.
         let nowhere = part.len() as u32;
         let mut windows = std::mem::take(&mut self.windows);
         windows.clear();
+        // The partner of a bucket without the bit is `flip` buckets on, so the windows are the starts, moved by
+        // as many.
         windows.extend_from_slice(&part.starts[flip.min(buckets)..buckets]);
         windows.resize(buckets, nowhere);
         if bit < NEAR {
@@ -333,6 +344,8 @@ impl PartFinder {
         }
         self.windows = windows;
         for &larger in part.larger {
+            // A large bucket on this side has had all its codes compared; one on the other side only its first
+            // sixteen.
             let bucket = larger as usize ^ flip;
             if bucket & flip == 0 {
                 self.beyond(part, bucket, part, bucket ^ flip, radius);
@@ -363,6 +376,7 @@ impl PartFinder {
         radius: u32,
     ) {
         let (xs, buckets) = (&part.lows[run.clone()], &self.buckets[run.clone()]);
+        // Windows are a power of two: the mask spares a check of bounds for each code.
         let last = windows.len() - 1;
         let window = move |at: usize| windows[buckets[at] as usize & last] as usize;
         let found = &mut self.found;
