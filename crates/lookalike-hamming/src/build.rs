@@ -160,6 +160,7 @@ pub(super) fn buckets<C: Code>(
     sink: EntrySink<'_, C::Word>,
 ) -> Result<(), BuildError> {
     let parts = count_parts(source, count, addressing)?;
+    // The source was counted when it was looked at, and memory is reserved by that.
     if parts.counts.iter().sum::<usize>() != count {
         return Err(BuildError::Changed);
     }
@@ -209,6 +210,7 @@ fn count_parts<C: Code>(
     addressing: &BuildAddressing<C::Word>,
 ) -> Result<PartDivision, BuildError> {
     // A part of 2^15 codes fits the second-level cache, with room for what it is sorted into.
+    // 2^13 parts at most: their lines, on the way to memory, take 512 KiB.
     let wanted = count.max(1).ilog2().saturating_sub(15).min(13);
     let bits = wanted.min(addressing.address_bits);
     let mut parts = PartDivision {
@@ -294,6 +296,7 @@ impl<W: Word> PartRun<W> {
 
 impl<W: Word> PartRuns<W> {
     fn new(threads: usize) -> Self {
+        // One for each thread but this, which hands on.
         let runs = || (1..threads.max(2)).map(|_| PartRun::default()).collect();
         let (ready, busy) = (runs(), runs());
         let alone = threads <= 1;
@@ -351,6 +354,7 @@ impl<W: Word> PartSorter<W> {
         let mut start = 0;
         for &end in &self.sizes {
             let bucket = &mut self.sorted[start..end as usize];
+            // What comes next is insertion, which is quadratic.
             if bucket.len() > FEW {
                 bucket.sort_unstable();
             }

@@ -166,6 +166,8 @@ impl DesignCosts {
                 .map(|(_, geometry)| geometry);
             let geometry = known.unwrap_or_else(choose);
             last = Some((prefix, geometry));
+            // Reads are summed over all tables before they are priced: a line costs the more, the larger all
+            // that is read.
             costs.add(key, geometry, layout);
             reads.add(key, geometry, layout);
         }
@@ -189,6 +191,7 @@ impl DesignCosts {
     fn price(&mut self, layout: Layout, reads: &QueryReads, constants: &CostConstants) {
         let tables = self.address_bits.len() as f64;
         self.build_ns_per_fingerprint = tables * constants.build_entry_ns;
+        // Nothing is looked up: this is a scan.
         if self.address_bits.iter().all(|&bits| bits == 0) {
             let scanned = constants.scanned_code_ns * self.candidates_per_query;
             self.query_ns = constants.query_ns + scanned;

@@ -193,6 +193,7 @@ fn seen_by_some(classes: &[(Vec<bool>, u32)], errors: u32, left: &mut [i64]) -> 
         0
     };
     (least..=errors.min(*size)).all(|here| {
+        // Charged and given back: one list serves the whole recursion.
         charge(here.into(), left);
         let seen = seen_by_some(rest, errors - here, left);
         charge(-i64::from(here), left);

@@ -174,6 +174,8 @@ impl Family {
         match self {
             Self::Scan => 0.0,
             Self::Groups(groups) => {
+                // `shares` makes all keys equally long: a group gets bits in proportion to blocks / chosen, and
+                // a key chosen / blocks of them.
                 let part = |group: &BlockGroup| f64::from(group.blocks) / f64::from(group.chosen);
                 1.0 / groups.iter().map(part).sum::<f64>()
             }
@@ -185,6 +187,7 @@ impl Family {
             }
             Self::Biplane => 5.0 / 11.0,
             Self::Affine => 0.5,
+            // Of 2^(k+1) - 1 points a hyperplane leaves out 2^k.
             Self::Projective => radius.exp2() / (2.0 * radius.exp2() - 1.0),
         }
     }
@@ -312,6 +315,7 @@ fn unions(blocks: &[u128], chosen: u32) -> Vec<u128> {
 fn grouped(groups: &[BlockGroup], bits: u32, radius: u32) -> Option<Vec<TableKey>> {
     let well_formed = |group: &BlockGroup| (1..=group.blocks).contains(&group.chosen);
     let errors: u32 = groups.iter().map(|group| group.errors + 1).sum();
+    // A smaller sum would lose pairs, a larger one look for more than is asked.
     if errors != radius + 1 || !groups.iter().all(well_formed) {
         return None;
     }

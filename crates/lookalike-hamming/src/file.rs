@@ -108,6 +108,7 @@ impl<W: Write> FingerprintWriter<W> {
         header.extend_from_slice(&MAGIC);
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&scheme.to_le_bytes());
+        // Eight bytes: the kind, and the zeros behind it.
         header.extend_from_slice(&(id_kind as u64).to_le_bytes());
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
         out.write_all(&header)?;
@@ -155,6 +156,7 @@ impl<W: Write> FingerprintWriter<W> {
 
     fn add(&mut self, fingerprint: u64) -> Result<(), FileError> {
         self.fingerprints.push(fingerprint);
+        // Long ids end a chunk sooner: whoever reads it holds it in memory.
         if self.fingerprints.len() == CHUNK || self.texts.len() >= CHUNK_TEXTS {
             self.end_chunk()
         } else {
@@ -188,6 +190,7 @@ impl<W: Write> FingerprintWriter<W> {
         if !self.fingerprints.is_empty() {
             self.end_chunk()?;
         }
+        // A chunk of none, and the number of all: a file that lost whole chunks does not pass.
         let mut end = [0_u64, self.count].map(u64::to_le_bytes).concat();
         let check = xxh3_64_with_seed(&end, self.chunks);
         end.extend_from_slice(&check.to_le_bytes());

@@ -153,7 +153,7 @@ pub fn plan_of(
         for layout in Layout::ALL {
             let is_scan = design.family() == &Family::Scan;
             let mut costed = CostedDesign::of(design.clone(), layout, fingerprints, constants);
-            // A scan has one bucket, which is the same in all layouts but for its padding.
+            // A scan reads its one bucket whole, at the same price in every layout.
             if costed.costs.probes > MOST_PROBES || (is_scan && layout != Layout::Packed) {
                 continue;
             }
@@ -301,6 +301,7 @@ fn nestings(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     let mut found = Vec::new();
     let mut open = vec![Vec::new()];
     while let Some(levels) = open.pop() {
+        // Ascending, since the order of levels changes neither the number of tables nor the length of keys.
         let least = levels.last().copied().unwrap_or(radius + 1);
         for blocks in least..=bits.min(32) {
             let mut levels: Vec<u32> = levels.clone();

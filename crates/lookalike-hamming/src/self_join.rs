@@ -99,6 +99,7 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
         .len()
         .checked_ilog2()
         .and_then(|magnitude| cheapest_masks(magnitude, varying.ones(), radius));
+    // Few codes, or few bits that differ: all pairs are compared.
     let Some(masks) = masks else {
         let words: Vec<_> = codes.iter().map(|code| code.word()).collect();
         let joiner = &mut workers[0].joiner;
@@ -116,6 +117,7 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
             .iter_mut()
             .for_each(|worker| worker.joiner.begin(key));
         pass.run(&mut workers, limits.scratch_bytes);
+        // Each worker learns every key: any of them may meet a pair that an earlier one covers.
         workers.iter_mut().for_each(|worker| worker.joiner.end(key));
     }
 }
@@ -192,6 +194,7 @@ impl<C: Code> JoinPass<'_, C> {
         let (mut start, mut held) = (0, 0);
         for bucket in 0..self.digit.buckets() {
             let count: usize = workers.iter().map(|worker| worker.counts[bucket]).sum();
+            // A bucket that exceeds the memory by itself is a slice all the same.
             if bucket > start && held + count > most {
                 slices.push(start..bucket);
                 (start, held) = (bucket, 0);

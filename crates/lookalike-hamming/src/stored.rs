@@ -150,6 +150,7 @@ impl<C: Code> IndexFile<C> {
             offset: directory.offset,
             what: "the tables do not fit what the directory says of them",
         };
+        // Scheme and width stand in both, each under a check: files put together from two do not agree.
         if directory.bits != found || head(directory.scheme, found) != whole[..HEAD] {
             return Err(inconsistent);
         }
@@ -175,6 +176,7 @@ impl<C: Code> IndexFile<C> {
                 &stored.sections,
             );
             table.filter(|table| {
+                // The entries of lines are not counted: that would read them all.
                 layout == Layout::CacheLineBuckets || table.len() as u64 == directory.distinct
             })
         });
@@ -300,6 +302,7 @@ impl<C: Code> IndexFile<C> {
     pub fn verify(&self) -> Result<(), FileError> {
         let whole = (*self.bytes).as_ref();
         self.directory
+            // What follows has a check of its own, which was made when the file was opened.
             .check(whole, &(0..self.directory.offset as usize))
     }
 }

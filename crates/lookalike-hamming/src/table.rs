@@ -98,6 +98,7 @@ impl<W: Word> ProbeTable<W> {
         Self {
             addressing,
             budget: key.budget,
+            // Over the bits of bucket numbers, which stand together wherever they come from.
             xor_masks: xor_masks(addressing.address_bits, key.budget),
             store,
         }

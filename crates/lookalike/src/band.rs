@@ -45,6 +45,8 @@ impl Banding {
                 bands: functions / rows,
                 rows,
             })
+            // Recall falls as rows grow, so the first that reaches it has the most rows: it proposes the fewest
+            // pairs.
             .find(|banding| banding.recall(threshold) >= recall)
     }
 

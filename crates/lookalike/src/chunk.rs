@@ -215,6 +215,7 @@ impl Chunker {
                 | Chunking::Words(run)
                 | Chunking::Characters(run) => {
                     let later = &self.chunkings[at + 1..];
+                    // Whoever uses the parts last may overwrite them.
                     let is_last = !later.iter().any(|c| c.part() == chunking.part());
                     let part = chunking.part().expect("runs are made of parts");
                     runs(&mut self.parts[part as usize], run, is_last, set);
@@ -223,6 +224,7 @@ impl Chunker {
             set.iter_mut()
                 .for_each(|chunk| *chunk = self.bits.cut(*chunk));
             match set.len() {
+                // Longer sets are sorted in place: a second buffer would double the memory of a long text.
                 0..=SCRATCH_CHUNKS => sort_dedup(set, &mut self.scratch),
                 _ => {
                     set.sort_unstable();
@@ -292,6 +294,7 @@ impl Chunker {
         let lines = &mut self.parts[ChunkPart::Line as usize];
         self.paragraphs.clear();
         let text = text.as_bytes();
+        // The last line may lack its end.
         let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
         let mut start = 0;
         for end in ends {
@@ -299,6 +302,7 @@ impl Chunker {
             start = end + 1;
             if !line.is_empty() {
                 lines.push(xxh3_64(line));
+            // Several blank lines in a row end one paragraph.
             } else if self.paragraphs.last().copied().unwrap_or(0) < lines.len() {
                 self.paragraphs.push(lines.len());
             }
@@ -330,6 +334,7 @@ fn paragraphs(lines: &[u64], ends: &[usize], set: &mut Vec<u64>) {
 fn runs(parts: &mut Vec<u64>, run: RunChunking, is_last: bool, set: &mut Vec<u64>) {
     let length = usize::from(run.length);
     let step = if run.sliding { 1 } else { length };
+    // Without sliding, the last run may be shorter; a text that is shorter than a run is one.
     let count = match run.sliding && parts.len() > length {
         true => parts.len() - length + 1,
         false => parts.len().div_ceil(length),
@@ -353,7 +358,9 @@ fn runs(parts: &mut Vec<u64>, run: RunChunking, is_last: bool, set: &mut Vec<u64
 /// One fingerprint of several: their number and each in order.
 #[inline]
 fn fold(parts: &[u64]) -> u64 {
+    // The number of parts comes first, so that a run is no prefix of a longer one.
     let start = (parts.len() as u64).wrapping_mul(GOLDEN);
+    // The rotation tells the order: parts that change places give another fingerprint.
     let step = |hash: u64, part: &u64| (hash.rotate_left(29) ^ part).wrapping_mul(GOLDEN);
     avalanche(parts.iter().fold(start, step))
 }

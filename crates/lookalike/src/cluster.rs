@@ -55,6 +55,7 @@ pub fn survivors(priority: &[usize], pairs: &[(usize, usize, f64)]) -> Vec<Decis
         let neighbours = similar.get(&document).map_or(&[][..], Vec::as_slice);
         let kept = neighbours
             .iter()
+            // Others have the largest rank: those that were removed, and those whose turn comes later.
             .filter(|(other, _)| rank.get(*other).is_some_and(|&r| r < place));
         let best = kept.max_by(|a, b| a.1.total_cmp(&b.1).then(rank[b.0].cmp(&rank[a.0])));
         match best {
@@ -116,10 +117,12 @@ impl StarClusters {
             "pairs come in order"
         );
         self.latest = later;
+        // Decided by now: all pairs of `earlier` as the later document have come before.
         if self.survivors[earlier as usize] != earlier {
             return;
         }
         let at = later as usize;
+        // A document counts as its own survivor until its first pair.
         let is_first = self.survivors[at] == later;
         if is_first || (distance, earlier) < (self.distances[at], self.survivors[at]) {
             (self.survivors[at], self.distances[at]) = (earlier, distance);
@@ -164,6 +167,7 @@ impl Components {
     pub fn first(&mut self, mut document: u32) -> u32 {
         while self.parents[document as usize] != document {
             let parent = self.parents[document as usize];
+            // Path halving (Tarjan, van Leeuwen 1984): each look-up shortens the way for the next.
             self.parents[document as usize] = self.parents[parent as usize];
             document = parent;
         }
@@ -173,6 +177,8 @@ impl Components {
     /// Makes one component of those of two documents; false if they are one already.
     pub fn join(&mut self, a: u32, b: u32) -> bool {
         let (a, b) = (self.first(a), self.first(b));
+        // The smaller root stays a root, so that a component is called by its first member in whatever order
+        // pairs come.
         self.parents[a.max(b) as usize] = a.min(b);
         a != b
     }

@@ -201,6 +201,7 @@ impl FeatureExtractor {
     fn gather(&mut self) -> Features<'_> {
         self.set.clear();
         self.set.extend_from_slice(&self.features);
+        // Sets and frequencies need no list of weights; those of Yu, Hu and Zhang are there already.
         if !matches!(
             self.weight,
             Weight::Set | Weight::Tf | Weight::TfLengthNoun(_)
@@ -255,8 +256,10 @@ impl FeatureExtractor {
         } = self;
         match self.shingle {
             Shingle::Stops(width) => {
+                // By hash, since tokens that come from elsewhere have no words (`extract_tokens`).
                 tokens.retain(|token| stops.binary_search(token).is_ok());
                 add_windows(features, tokens, width.get());
+                // A text that is shorter than a shingle has one feature, that of all its words.
                 if features.is_empty() && !tokens.is_empty() {
                     shingle::extend(features, tokens, tokens.len());
                 }
@@ -287,6 +290,7 @@ impl FeatureExtractor {
             seed,
             ..
         } = self;
+        // A window of one is its token: hashes go where features belong.
         if width == 1 {
             return segmenter.batches(text, |batch| {
                 hash.extend(features, batch.bytes(), batch.bounds(), *seed);
@@ -296,6 +300,7 @@ impl FeatureExtractor {
         segmenter.batches(text, |batch| {
             hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
             shingle::extend(features, tokens, width);
+            // The last w - 1 tokens begin windows that end in the next batch.
             let seen = tokens.len().saturating_sub(width - 1);
             tokens.drain(..seen);
         });
@@ -318,6 +323,7 @@ impl FeatureExtractor {
         segmenter.batches(text, |batch| {
             hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
         });
+        // After all tokens are there: the features of one size stand before those of the next.
         for width in widths.iter() {
             add_windows(features, tokens, width);
         }
@@ -343,6 +349,7 @@ impl FeatureExtractor {
         chars.clear();
         segmenter.characters(text, chars, |chars| {
             hash_windows(chars, width);
+            // The last n - 1 characters begin windows that end in the next batch.
             chars.keep_last(width - 1);
         });
         hash_windows(chars, width);
@@ -377,6 +384,7 @@ impl TokenHash {
 
     /// Appends the hash of each word of `bytes`; `bounds` holds start and end of each.
     fn extend(self, out: &mut Vec<u64>, bytes: &[u8], bounds: &[u32], seed: u64) {
+        // The vector kernel is for XXH3 alone.
         if self == Self::Xxh3 {
             return token_hash::extend(out, bytes, bounds, seed);
         }

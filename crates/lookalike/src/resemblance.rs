@@ -21,6 +21,7 @@ pub fn intersection_size(a: &[u64], b: &[u64]) -> usize {
 /// The same if it is at least `needed`; `None` as soon as it cannot be.
 #[must_use]
 pub fn intersection_at_least(a: &[u64], b: &[u64], needed: usize) -> Option<usize> {
+    // Told by the sizes alone, before any feature is read.
     if needed > a.len().min(b.len()) {
         return None;
     }
@@ -57,6 +58,7 @@ pub fn resemblance_of(shared: usize, len_a: usize, len_b: usize) -> f64 {
 /// `resemblance_of(shared, len_a, len_b) >= threshold`; more than either size when none does.
 #[must_use]
 pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
+    // o / (a + b - o) = t, solved for o.
     let guess = threshold / (1.0 + threshold) * (len_a + len_b) as f64;
     least(guess, len_a.min(len_b), |shared| {
         resemblance_of(shared, len_a, len_b) >= threshold
@@ -72,6 +74,7 @@ pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
 pub fn prefix_len(len: usize, threshold: f64) -> usize {
     let shares = |shared: usize| len > 0 && shared as f64 / len as f64 >= threshold;
     let shared_least = least(threshold * len as f64, len, shares);
+    // Whoever shares o of `len` features has at least one outside of any o - 1: one in the first len - o + 1.
     (len + 1 - shared_least).min(len)
 }
 

@@ -142,6 +142,7 @@ impl SchemeMismatch {
     #[must_use]
     pub fn differences(&self) -> String {
         let (left, right) = (self.left.to_string(), self.right.to_string());
+        // Every scheme writes all fields in one order.
         let fields = left.split(' ').zip(right.split(' '));
         let differing = fields.filter_map(|(left, right)| {
             let ((name, left), (_, right)) = (left.split_once('=')?, right.split_once('=')?);
@@ -243,6 +244,7 @@ impl Scheme {
             ..self.features_only()
         };
         match (self.shingle, Widths::new(&[ONE, TWO])) {
+            // Phrases are told by the counts of two words and of their pair.
             (Shingle::Phrases(_), Some(sizes)) => Self {
                 shingle: Shingle::WordSizes(sizes),
                 ..own

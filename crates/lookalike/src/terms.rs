@@ -140,6 +140,7 @@ pub(crate) fn log2_256(number: u64) -> u32 {
     let mut log = whole;
     for _ in 0..8 {
         let square = u128::from(mantissa) * u128::from(mantissa);
+        // log2 x^2 = 2 log2 x: a square of 2 or more has the next bit of the logarithm, and is halved.
         let carry = (square >> 127) as u32;
         mantissa = (square >> (63 + carry)) as u64;
         log = log << 1 | carry;

@@ -135,9 +135,11 @@ impl Segmenter {
 
     /// Shows `full` the words of `text` in batches of some thousand.
     pub(crate) fn batches(&mut self, text: &str, mut full: impl FnMut(&WordBatch)) {
+        // Lent as well: batches borrow the segmenter.
         let Some(mut filter) = self.filter.take() else {
             return self.plain_batches(text, full);
         };
+        // Before any word is cut: the language of the text chooses lists and stemmer.
         filter.begin(&self.seen(text));
         self.plain_batches(text, |batch| full(filter.apply(batch)));
         self.filter = Some(filter);
@@ -175,6 +177,7 @@ impl Segmenter {
             segmenter.batch.clear();
             while !rest.is_empty() {
                 rest = segmenter.chunk(rest, &mut full);
+                // Not every few words: whoever takes them calls kernels for a batch.
                 segmenter.flush(CHUNK / 2, &mut full);
             }
             segmenter.flush(1, &mut full);
@@ -203,6 +206,7 @@ impl Segmenter {
         if self.mask == Mask::default() {
             return go_on(self, text);
         }
+        // The buffer is lent: whoever reads it has the segmenter to himself.
         let mut masked = std::mem::take(&mut self.masked);
         mask(&self.seen(text), self.mask, &mut masked);
         go_on(self, &masked);
@@ -243,6 +247,7 @@ impl Segmenter {
         let len = if whole {
             scan.len
         } else {
+            // A piece with a byte beyond ASCII is normalised as a whole: its words are cut again.
             piece_start(text, scan.len)
         };
         self.batch.commit(scan, len, rules.join);
@@ -254,6 +259,7 @@ impl Segmenter {
         let mut done = 0;
         while done < text.len() {
             let piece = first_piece(&text[done..]);
+            // The kernel goes on from here.
             if piece.is_ascii() && !piece.is_empty() {
                 break;
             }
@@ -281,6 +287,7 @@ fn chunk_len(text: &[u8]) -> usize {
     if text.len() <= CHUNK {
         return text.len();
     }
+    // White space of ASCII is no part of a longer character: the cut is between two.
     match text[..CHUNK].iter().rposition(is_space) {
         Some(at) => at + 1,
         None => text[CHUNK..]

@@ -71,6 +71,7 @@ impl FilterShape {
         block: usize,
         stream: u64,
     ) -> Option<Self> {
+        // Two filters share the memory, in words of eight bytes.
         let most = (filter_bytes / 2 / 8).checked_ilog2()?;
         let all = (6..=half_bits.min(32)).flat_map(|address_bits| {
             let spread = (0..=most).map(move |word_bits| (FilterKind::BlockedBloom, word_bits));
@@ -128,6 +129,8 @@ impl<W: Word> QueryFilter<W> {
         shape: FilterShape,
     ) -> Self {
         let mut words = vec![0_u64; shape.words()];
+        // Before the first mark: each falls anywhere, and with small pages would miss the page tables' cache as
+        // well.
         kernel::claim_huge_pages(&mut words);
         let mut filter = Self {
             addressing: BuildAddressing::new(balance.best(half, shape.address_bits)),

@@ -190,6 +190,7 @@ fn search(
     let codes: Vec<u64> = (1..=codes).map(random).collect();
     let index = TableIndex::build(&codes, design, layout).ok()?;
     // Every second query finds something, which takes its time as well.
+    // One error in each half of the code, which all these designs have to tolerate.
     let near = |i: usize| codes[i * (codes.len() / (TIMINGS * QUERIES))] ^ 1 << 5 ^ 1 << 40;
     let far = |i: usize| random(1 << 40 | i as u64);
     let queries = 0..TIMINGS * QUERIES;

@@ -68,6 +68,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         let (mut count, mut sample) = (0_usize, Vec::<C>::new());
         source.replay(&mut |codes| {
             count += codes.len();
+            // How many codes will come is not known yet: the sample is of the first chunks.
             let step = (codes.len() / SAMPLE).max(1);
             let room = SAMPLE.saturating_sub(sample.len());
             sample.extend(codes.iter().step_by(step).take(room));

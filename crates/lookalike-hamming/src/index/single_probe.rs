@@ -38,6 +38,8 @@ impl<W: Integer, T: SingleProbeTable<W>> Kernel<W> for SingleProbeSearch<'_, '_,
             radius: self.radius,
             // At least one, since there are `MOST_TABLES` = 20 tables at most.
             per_wave: WAVE / self.tables.len(),
+            // Numbered in the first stage and read up to the third: three waves have some. Places are those of
+            // two.
             buckets: [[0; WAVE]; 3],
             places: [[T::Place::default(); WAVE]; 2],
         };

@@ -323,10 +323,12 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 }
             }
             for start in (0..listed).step_by(8) {
+                // Always there: the list has eight more than can be listed.
                 let eight = ranks[start..].first_chunk().unwrap_or(&[0; 8]);
                 // With the whole radius, which is the same for all eight. What a mask costs is left to the few
                 // that pass.
                 let (mut near, entries) = self.near_entries(table, eight, needle, radius);
+                // Behind the list stand ranks of entries that no bucket has.
                 near &= low_ones(listed - start) as u8;
                 while near != 0 {
                     let lane = near.trailing_zeros() as usize;
@@ -362,6 +364,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
             // gather inside.
             let ranks = _mm512_min_epu64(ranks, _mm512_set1_epi64(last as i64));
             let places = _mm512_mul_epu32(ranks, _mm512_set1_epi64(bits as i64));
+            // An entry begins at any bit: the gather takes the byte of its first bit, the shift the rest.
             let shifts = _mm512_and_si512(places, _mm512_set1_epi64(7));
             let bytes = _mm512_srli_epi64::<3>(places);
             let found = _mm512_i64gather_epi64::<1>(bytes, table.entries.as_ptr().cast());
@@ -444,6 +447,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
             let near = unsafe {
                 // More than any count of ones.
                 let mut least = _mm512_set1_epi32(33);
+                // Eight windows for one branch: hits are rare, so it is hardly ever taken.
                 for (at, &x) in words.iter().enumerate() {
                     let from = (search.window)(base + at);
                     let apart = self.bits_apart(x, &search.ys[from..from + WINDOW]);

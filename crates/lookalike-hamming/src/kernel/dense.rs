@@ -59,6 +59,7 @@ impl Dense<'_> {
         let Some(bytes) = self.unary.get(base / 8..).and_then(<[u8]>::first_chunk) else {
             return self.walk(base, bucket, select);
         };
+        // Three words of eight bytes hold 128 bits from any bit on: one read, wherever the group begins.
         let (low, high) = two_words(bytes, base % 8);
         let below = low.count_ones();
         let (word, nth, before) = if nth < below {
@@ -98,6 +99,7 @@ impl Dense<'_> {
         while left > 0 {
             let word = word(self.unary, bit) & kept;
             let ones = word.count_ones();
+            // Ends behind the last one of the bucket before: the first bit of this one.
             if ones >= left {
                 bit += select(word, left - 1) as usize + 1;
                 break;
@@ -160,6 +162,7 @@ impl Dense<'_> {
     pub(in super::super) fn place(&self, range: EntryRange) -> (usize, usize) {
         let start = range.first as usize * self.entry_bits;
         let last = start + range.count.saturating_sub(1) as usize * self.entry_bits;
+        // `word` reads eight bytes from the one on in which an entry begins.
         (start / 8, last / 8 + 7)
     }
 }
@@ -283,6 +286,7 @@ impl BitWriter {
     pub(in super::super) fn push(&mut self, value: u64, bits: u32, out: &mut Vec<u8>) {
         self.held |= u128::from(value) << self.bits;
         self.bits += bits;
+        // Up to 63 bits are held and up to 64 come: 128 are enough.
         if self.bits >= 64 {
             out.extend_from_slice(&(self.held as u64).to_le_bytes());
             self.held >>= 64;

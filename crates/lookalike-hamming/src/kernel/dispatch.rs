@@ -53,6 +53,8 @@ pub(in super::super) fn run_one_by_one<W: Integer, K: Kernel<W>>(kernel: K) -> K
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+// The features are those that `CpuLevel::available` asks for: one more, and code would run where it is not
+// known to.
 fn by_avx2<K: Kernel<u64>>(kernel: K) -> K::Output {
     // SAFETY: this function is compiled for these instructions, so that its caller knows of them.
     kernel.run(unsafe { Avx2::new() })

@@ -93,6 +93,7 @@ impl Vector<u64> for Neon {
             let [a, b, c, d, e, f, g, h] = counts;
             let (ab, cd) = (vpaddq_u8(a, b), vpaddq_u8(c, d));
             let (ef, gh) = (vpaddq_u8(e, f), vpaddq_u8(g, h));
+            // Pairwise additions keep the order: the count of word i ends in byte i.
             let counts = vpaddq_u8(vpaddq_u8(ab, cd), vpaddq_u8(ef, gh));
             // Any radius from 64 on lets every word pass.
             self.bits(vcleq_u8(counts, vdupq_n_u8(radius.min(64) as u8)))

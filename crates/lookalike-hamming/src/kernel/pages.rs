@@ -72,6 +72,7 @@ mod linux {
         // page there, which MADV_COLLAPSE needs to begin with.
         for page in whole_pages(start.addr(), bytes).step_by(HUGE_PAGE) {
             let byte = start.with_addr(page).cast::<MaybeUninit<u8>>();
+            // Volatile, or the compiler would leave out a write of what was just read.
             // SAFETY: the byte lies within an allocation that the caller alone has access to, and is written back as it was,
             // whether it was ever written or not.
             unsafe { byte.write_volatile(byte.read_volatile()) };
@@ -96,6 +97,7 @@ mod linux {
                 in_a_row += 1;
                 left.push(page);
                 let unknown = io::Error::last_os_error().raw_os_error() == Some(EINVAL);
+                // Where no page can be moved, each refusal still costs a search for a free one.
                 if unknown || in_a_row == REFUSALS {
                     return;
                 }

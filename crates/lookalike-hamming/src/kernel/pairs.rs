@@ -34,6 +34,7 @@ impl<W: Integer> Kernel<W> for ClosePairs<'_, W> {
                 continue;
             }
             for (i, &needle) in group.iter().enumerate() {
+                // Rows of the upper triangle: each pair once.
                 let later = &group[i + 1..];
                 if !V::PARTS {
                     for &word in later {

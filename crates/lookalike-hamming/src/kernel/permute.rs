@@ -21,6 +21,7 @@ impl<W: Integer> Kernel<W> for Permute<'_, W> {
     fn run<V: Vector<W>>(self, vector: V) {
         let rest_bits = W::BITS - self.address.ones();
         for (&word, out) in self.words.iter().zip(self.out) {
+            // A bucket number has 64 bits at most, whatever the width of the word.
             let bucket = vector.extract(word, self.address).above(0);
             *out = W::joined(bucket, vector.extract(word, !self.address), rest_bits);
         }

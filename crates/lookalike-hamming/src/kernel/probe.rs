@@ -70,6 +70,7 @@ impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
             for at in each_hit(run.run(vector)) {
                 hit(bucket, W::read_at(entries, place + at * width, width));
             }
+            // As many at a time as a mask has bits.
             for before in (RUN..count).step_by(RUN) {
                 run.place = place + before * width;
                 run.entries.count = (count - before).min(RUN);
@@ -136,6 +137,8 @@ impl<W: Integer> Kernel<W> for ProbeBuckets<'_, '_, W> {
                 radius: left,
             };
             for at in each_hit(scan.run(vector)) {
+                // Read again from the line, which is in the first-level cache by now: masks need no room for
+                // words.
                 visitor.hit(bucket, W::read_at(&line.0, at * width, width));
             }
             if line.tail() > self.capacity {
@@ -162,6 +165,8 @@ impl Kernel<u64> for LocateDense<'_> {
     fn run<V: Vector<u64>>(self, vector: V) {
         for (&mask, out) in self.xor_masks.iter().zip(self.out) {
             let bucket = (self.bucket ^ mask) as usize;
+            // With the select of the vector, which is two instructions in line: without it, each probe would be
+            // a call.
             *out = self
                 .table
                 .range_with(bucket, |word, n| vector.select(word, n));

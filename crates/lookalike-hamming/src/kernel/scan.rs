@@ -84,6 +84,7 @@ impl<W: Integer> Kernel<W> for ScanPacked<'_, W> {
         let needles = vector.splat(needle);
         let (mut hits, mut at) = (0, 0);
         loop {
+            // The same but for the end: all whole vectors first, then what is no whole one.
             let lanes = V::packed_lanes(width, count - at);
             if lanes == 0 {
                 break;
@@ -163,6 +164,7 @@ impl<W: Integer> Kernel<W> for ScanRun<'_, W> {
         let beyond = vector.load_packed(&bytes[second..], width, lanes);
         let mut hits =
             vector.near(entries, needles, radius) | vector.near(beyond, needles, radius) << lanes;
+        // Few buckets get here: the branch is predicted.
         let mut at = 2 * lanes;
         while at < count {
             let entries = vector.load_packed(&bytes[at * width..], width, lanes);

@@ -44,6 +44,7 @@ pub trait Vector<W: Integer>: Copy {
     /// The same of at most [`Vector::LANES`] words.
     #[inline(always)]
     fn near_words(self, words: &[W], needles: Self::Lanes, radius: u32) -> u64 {
+        // Lanes that were not loaded may hold anything.
         self.near(self.load(words), needles, radius) & low_ones(words.len())
     }
 

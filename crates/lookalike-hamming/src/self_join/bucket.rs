@@ -199,6 +199,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
             let digit = BucketDigit::leading(rest, count);
             groups.scatter(segments, &digit);
             let left = rest & !digit.mask;
+            // Codes of a group may still differ in these bits: `judge` drops such pairs.
             if left.ones() <= UNCUT {
                 self.groups(&mut groups, free);
             } else {
@@ -308,6 +309,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
     /// The keys of the cheapest exact design for so many codes over the bits of `free`; `None` when
     /// it is cheaper to compare all pairs.
     fn keys(&mut self, codes: usize, free: W) -> Option<Vec<W>> {
+        // By magnitude, and remembered: a join meets many groups of one size.
         let (bits, magnitude) = (free.ones(), codes.checked_ilog2()?);
         let best = || cheapest_masks(magnitude, bits, self.radius);
         let masks = self
@@ -346,6 +348,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
         let apart = a ^ b;
         let here = apart & self.key == W::ZERO;
         if here && self.covered.iter().all(|&key| apart & key != W::ZERO) {
+            // As `self_join` promises, a < b.
             let (a, b) = (a.min(b), a.max(b));
             (self.visit)(C::from_word(a), C::from_word(b), apart.ones());
         }
@@ -377,6 +380,7 @@ const MOVE: f64 = 5.0;
 /// `None` when comparing all pairs is no slower.
 pub(super) fn cheapest_masks(magnitude: u32, bits: u32, radius: u32) -> Option<Vec<u128>> {
     const MOST_TABLES: u32 = 40;
+    // With no more bits than errors, no key is left in which a close pair must agree.
     if 1 << magnitude.min(20) <= SMALL || bits <= radius {
         return None;
     }

@@ -113,6 +113,7 @@ impl<W: Write> IndexFileWriter<W> {
 
     /// State that [`IndexFileWriter::resume`] needs to go on after the tables written so far.
     pub fn progress(&self) -> Vec<u8> {
+        // The directory of a file that ended here: it is read like that of a whole one.
         let directory = self.directory_so_far();
         let mut bytes = directory.offset.to_le_bytes().to_vec();
         bytes.extend(directory.to_bytes());
@@ -163,6 +164,7 @@ impl<W: Write> IndexFileWriter<W> {
             self.directory.documents = builder.count() as u64;
             self.directory.distinct = table.len() as u64;
         } else if table.len() as u64 != self.directory.distinct {
+            // All tables have the same codes, unless the source has others by now.
             return Err(BuildError::Changed);
         }
         let ids = ids.filter(|_| at == 0);
@@ -206,6 +208,7 @@ impl<W: Write> IndexFileWriter<W> {
         table: &ProbeTable<C::Word>,
         ids: IdTexts<'_>,
     ) -> Result<(), BuildError> {
+        // Rank and position have 32 bits each, since a build takes fewer than 2^32 codes.
         let mut order: Vec<(u32, u32)> = Vec::with_capacity(ids.ends.len());
         let mut missing = false;
         source.replay(&mut |codes| {
@@ -241,6 +244,7 @@ impl<W: Write> IndexFileWriter<W> {
     ) -> io::Result<[Range<usize>; 3]> {
         let mut first = 0;
         let firsts = (0..=ranks as u32).map(|rank| {
+            // Ranks ascend: the search goes on from the last place.
             first += order[first..].partition_point(|&(of, _)| of < rank);
             first as u32
         });
@@ -272,6 +276,7 @@ impl<W: Write> IndexFileWriter<W> {
         if self.directory.tables.len() < self.design.tables().len() {
             return Err(BuildError::Incomplete);
         }
+        // Not part of a page: the directory has a check of its own.
         let end = self.directory_so_far().to_bytes();
         let mut written = self.out.out.write_all(&end);
         written = written.and_then(|()| self.out.out.flush());

@@ -45,6 +45,7 @@ pub fn order_by_novelty(sets: &[Vec<u64>]) -> Vec<NovelDocument> {
         });
         for &chunk in &sets[number] {
             let first = holders.partition_point(|holder| holder.0 < chunk);
+            // Only the first time: each holder loses a chunk once.
             if !replace(&mut is_known[first], true) {
                 let own = holders[first..].iter();
                 let own = own.take_while(|holder| holder.0 == chunk);

@@ -82,6 +82,7 @@ impl FeatureExtractor {
         weights.sort_unstable();
         self.weights.clear();
         for equal in weights.chunk_by(|a, b| a.0 == b.0) {
+            // In 64 bits: the anchors of a popular page add up to more than 32 hold.
             let sum: i64 = equal.iter().map(|&(_, weight)| i64::from(weight)).sum();
             self.weights.push((equal[0].0, sum.min(MOST.into()) as i32));
         }
@@ -154,6 +155,7 @@ impl FeatureExtractor {
                 };
                 self.segmenter
                     .words(&anchor.text, |text| word(text, full(anchors)));
+                // Collected first: words come in the order of the text, and the nearest are the last.
                 let mut before = Vec::new();
                 if window > 0 {
                     self.segmenter
@@ -178,6 +180,7 @@ impl FeatureExtractor {
             (&fields.out_links, out_links, Origin::OutLink),
         ] {
             let mut distinct: Vec<&String> = addresses.iter().filter(|_| weight > 0).collect();
+            // An address counts once, however often a page links to it.
             distinct.sort_unstable();
             distinct.dedup();
             for address in distinct {

@@ -36,6 +36,7 @@ pub(super) fn join(
 fn is_phrase(terms: &Terms, pair: u64, words: &[u64], least: usize) -> bool {
     let count = |feature: u64| u128::from(terms.count(feature));
     let both = count(pair);
+    // n_12 N >= 8 n_1 n_2 without a division: in integers, every machine finds the same phrases.
     both >= least as u128
         && both * u128::from(terms.documents()) >= LIFT * count(words[0]) * count(words[1])
 }

@@ -29,16 +29,20 @@ fn sort(values: &mut [u64], scratch: &mut [u64], known: u32) {
         25..=96 => sort_by_bits::<64>(values, scratch, known),
         97..=384 => sort_by_bits::<256>(values, scratch, known),
         385..=3072 => sort_by_bits::<1024>(values, scratch, known),
+        // More buckets would not fit the first-level cache beside what is moved; larger lists sort their
+        // buckets again.
         _ => sort_by_bits::<4096>(values, scratch, known),
     }
 }
 
 fn sort_by_bits<const BUCKETS: usize>(values: &mut [u64], scratch: &mut [u64], known: u32) {
     let bits = BUCKETS.ilog2();
+    // No bits are left to sort by, or places would not fit their counters.
     if known + bits > u64::BITS || u32::try_from(values.len()).is_err() {
         return values.sort_unstable();
     }
     let bucket = |value: u64| (value << known >> (u64::BITS - bits)) as usize % BUCKETS;
+    // On the stack, and no larger than 16 KiB: half of a first-level cache.
     let mut places = [0u32; BUCKETS];
     for &value in &*values {
         places[bucket(value)] += 1;

@@ -156,6 +156,7 @@ impl Features<'_> {
         };
         let (mut at, mut product) = (0, 0.0);
         for &(feature, weight) in &a {
+            // Both lists ascend, so the search goes on from the last place.
             at += b[at..].partition_point(|entry| entry.0 < feature);
             match b.get(at) {
                 Some(&(same, other)) if same == feature => {

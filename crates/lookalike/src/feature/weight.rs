@@ -28,6 +28,7 @@ pub(super) fn weigh(
             Weight::LogTf => log_tf(),
             Weight::Idf => idf(feature),
             Weight::TfIdf => often * idf(feature),
+            // Both factors are in 256ths. No weight is zero, or the feature would have no vote.
             Weight::LogTfIdf => (log_tf() * idf(feature) / 256).max(1),
         };
         (feature, value as i32)
@@ -48,16 +49,19 @@ pub(super) struct ScoredWord {
 /// has nouns told from other words. The source leaves open how lambda depends on the document's
 /// length: see [`Lambda`].
 fn length_noun_weights(lambda: Lambda, words: &mut [ScoredWord], out: &mut Vec<(u64, i32)>) {
+    // Equal words stand together, whatever their tags.
     words.sort_unstable();
     let lambda = lambda.of(words.len());
     let scores = |words: &[ScoredWord]| {
         let nouns = words.iter().filter(|word| word.noun).count();
+        // A word may be tagged otherwise at each place; most of them decide.
         let pos = 2 * nouns >= words.len();
         words.len() as u64 + lambda * (u64::from(words[0].long) + u64::from(pos))
     };
     let equal = || words.chunk_by(|a, b| a.hash == b.hash);
     let most = equal().map(scores).max().unwrap_or(1);
     out.extend(equal().map(|equal| {
+        // Rounded to the nearest, in integers: every machine has the same weights.
         let weight = (scores(equal) * 1024 + most / 2) / most;
         (equal[0].hash, weight as i32)
     }));
@@ -109,6 +113,7 @@ impl FeatureExtractor {
                 let word = segmenter.filtered(word)?;
                 Some(ScoredWord {
                     hash: hash.of(word.as_bytes(), *seed),
+                    // Characters, not bytes: a Chinese word of two has six bytes.
                     long: word.chars().nth(3).is_some(),
                     noun,
                 })

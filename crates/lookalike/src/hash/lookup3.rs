@@ -10,6 +10,7 @@ pub fn lookup3(bytes: &[u8], pc: u32, pb: u32) -> (u32, u32) {
         .wrapping_add(pc);
     let mut state = [start, start, start.wrapping_add(pb)];
     let mut rest = bytes;
+    // A last block of 12 bytes is left for `finish`, as in the source.
     while rest.len() > 12 {
         let (block, after) = rest.split_at(12);
         add(&mut state, block);
@@ -41,6 +42,7 @@ fn add(state: &mut [u32; 3], block: &[u8]) {
 
 /// The source's `mix(a, b, c)`.
 fn mix([a, b, c]: &mut [u32; 3]) {
+    // `a -= c; a ^= rot(c, 4); c += b;` of the source, and so on in turn.
     let step = |x: &mut u32, y: &mut u32, z: u32, by: u32| {
         *x = x.wrapping_sub(*y) ^ y.rotate_left(by);
         *y = y.wrapping_add(z);

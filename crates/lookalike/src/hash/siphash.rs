@@ -43,6 +43,7 @@ impl FromStr for SipKey {
     type Err = ParseKeyError;
 
     fn from_str(text: &str) -> Result<Self, ParseKeyError> {
+        // `from_str_radix` takes a sign as well.
         let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u128::from_str_radix(text, 16) {
             Ok(value) if digits => Ok(Self::new(value.to_be_bytes())),
@@ -56,6 +57,7 @@ impl FromStr for SipKey {
 pub fn siphash_2_4(key: &SipKey, bytes: &[u8]) -> u64 {
     let [k0, k1] = key.0;
     let mut v = [
+        // The paper's constants: "somepseudorandomlygeneratedbytes" in ASCII.
         k0 ^ 0x736F_6D65_7073_6575,
         k1 ^ 0x646F_7261_6E64_6F6D,
         k0 ^ 0x6C79_6765_6E65_7261,
@@ -64,6 +66,7 @@ pub fn siphash_2_4(key: &SipKey, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
+    // The length modulo 256 tells texts apart that differ in zeros at the end.
     last[7] = bytes.len() as u8;
     for word in words.iter().chain([&last]) {
         let word = u64::from_le_bytes(*word);

@@ -28,6 +28,8 @@ pub(crate) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
 fn densify_at(level: CpuLevel, out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
     assert!((1..=FEW).contains(&out.len()), "1 to 128 bins");
     #[cfg(target_arch = "x86_64")]
+    // VBMI is not part of the level: the first processors with AVX-512 lack it. The standard library remembers
+    // the answer.
     if level.kind() >= CpuKind::Avx512 && std::is_x86_feature_detected!("avx512vbmi") {
         // SAFETY: this level, and the instructions beside it, were detected.
         return unsafe { x86::densify(out, bins, tries) };
@@ -45,6 +47,7 @@ fn one_by_one(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
             donors[bin].into()
         });
     }
+    // Bins are below 128 here: a bit each.
     places[..left].iter().fold(0, |bits, bin| bits | 1 << bin)
 }
 
@@ -77,6 +80,8 @@ pub(crate) fn ask(
     for at in 0..places.len() {
         let bin = usize::from(places[at]);
         let donor = donor(bin);
+        // A full donor still has its own value: only bins that were empty at first are written. What comes from
+        // an empty one is overwritten by a later try, since the bin stays on the list.
         bins[bin] = bins[donor];
         places[left] = bin as u16;
         left += usize::from(full[donor] == EMPTY);
@@ -106,6 +111,7 @@ mod x86 {
     )]
     pub(super) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
         let full = table(&bins.full);
+        // There is one bin at least, so that the shift is below 128.
         let open = empty(full) & u128::MAX >> (FEW - out.len());
         let mut values = load(&bins.least);
         let mut left = open;
@@ -148,6 +154,8 @@ mod x86 {
         let mut left = open;
         let (strides, rest) = tries.as_chunks::<STRIDE>();
         for tries in strides {
+            // The answers of four tries do not depend on each other; they meet among themselves first, so that
+            // the chain through `sources` is one step long, not four.
             let asked = tries.each_ref().map(|donors| answers(full, donors));
             let asked = asked
                 .into_iter()
@@ -170,6 +178,8 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn answers(full: Table, donors: &Donors) -> Table {
+        // A look-up in `full` gives the donor's number if it is full, else EMPTY: the answer is a source as it
+        // is.
         table(donors).map(|donors| _mm512_permutex2var_epi8(full[0], donors, full[1]))
     }
 
@@ -191,10 +201,14 @@ mod x86 {
             // SAFETY: a half has the 64 bytes of a register.
             unsafe { _mm512_storeu_si512(half.as_mut_ptr().cast(), sources) };
         }
+        // Bytes go by way of memory: sixteen of them are loaded and widened to the sixteen lanes they stand
+        // for.
         let mut taken = *values;
         for (taken, sources) in taken.iter_mut().zip(bytes.as_chunks::<LANES>().0) {
             // SAFETY: these are the sixteen bytes that are loaded.
             let sources = _mm512_cvtepu8_epi32(unsafe { _mm_loadu_si128(sources.as_ptr().cast()) });
+            // VPERMT2D takes five bits of a number, for one of 32 values: bits 5 and 6 choose between the four
+            // pairs of registers.
             let of = |pair: usize| {
                 _mm512_permutex2var_epi32(values[2 * pair], sources, values[2 * pair + 1])
             };
@@ -223,6 +237,7 @@ mod x86 {
     #[expect(unsafe_code, reason = "vector stores take pointers")]
     fn store(out: &mut [u32], values: &Values) {
         for (out, values) in out.chunks_mut(LANES).zip(values) {
+            // Chunks have one value at least, so that the shift is below 16.
             let lanes = u16::MAX >> (LANES - out.len());
             // SAFETY: only as many are written as there is room for.
             unsafe { _mm512_mask_storeu_epi32(out.as_mut_ptr().cast(), lanes, *values) };

@@ -26,12 +26,14 @@ fn gallop(short: &[u64], mut long: &[u64]) -> usize {
     let mut shared = 0;
     for value in short {
         let mut step = 1;
+        // Doubling steps cost twice the logarithm of the distance, however far it is (Bentley, Yao 1976).
         while long.get(step).is_some_and(|other| other < value) {
             step *= 2;
         }
         let near = &long[..long.len().min(step + 1)];
         let at = near.partition_point(|other| other < value);
         shared += usize::from(near.get(at) == Some(value));
+        // Both ascend: no later value is before this place.
         long = &long[at..];
     }
     shared
@@ -54,6 +56,7 @@ fn merge_one(a: &[u64], b: &[u64]) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         let (x, y) = (a[i], b[j]);
+        // Sums of comparisons: equal values move both sides on, others the smaller one.
         shared += usize::from(x == y);
         i += usize::from(x <= y);
         j += usize::from(y <= x);
@@ -73,10 +76,13 @@ fn merge_blocks<const N: usize>(
 ) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a[i..].first_chunk(), b[j..].first_chunk()) {
+        // A branch that is taken once: it is predicted, and spares the rest of most pairs that are not similar.
         if shared + (a.len() - i).min(b.len() - j) < needed {
             return shared;
         }
         shared += common(x, y);
+        // Values up to the smaller of the last two can be in no later block of the other side: that block is
+        // done. Where both are equal, both are.
         let (last_x, last_y) = (x[N - 1], y[N - 1]);
         i += if last_x <= last_y { N } else { 0 };
         j += if last_y <= last_x { N } else { 0 };
@@ -108,6 +114,8 @@ mod x86 {
                 _mm256_loadu_si256(y.as_ptr().cast()),
             )
         };
+        // Lists have no repetitions: a lane is equal in one rotation at most, and the mask counts common
+        // values.
         let turned = _mm256_permute4x64_epi64::<0b00_11_10_01>(y);
         let first = _mm256_or_si256(_mm256_cmpeq_epi64(x, y), _mm256_cmpeq_epi64(x, turned));
         let (y, turned) = (

@@ -79,6 +79,7 @@ impl CpuLevel {
             use std::is_x86_feature_detected as has;
             // Each is asked for: a virtual machine may hide any of them from its guest.
             let bits = has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
+            // For vectors the macro also asks whether the system saves their registers.
             if bits && has!("avx2") {
                 levels.push(Self(CpuKind::Avx2));
                 let wide = has!("avx512f") && has!("avx512bw") && has!("avx512dq");

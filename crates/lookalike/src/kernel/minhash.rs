@@ -25,6 +25,7 @@ pub(crate) fn update(
 ) {
     let level = CpuLevel::current();
     let mut values = [0; BLOCK];
+    // Folded once for all rows; 2 KiB of values stay in the first-level cache while the rows pass over them.
     for features in features.chunks(BLOCK) {
         let values = &mut values[..features.len()];
         for (value, feature) in values.iter_mut().zip(features) {
@@ -55,8 +56,10 @@ fn lower_portable(
     values: &[u32],
 ) {
     for ((minima, factors), offsets) in minima.iter_mut().zip(factors).zip(offsets) {
+        // A copy, which can stay in registers while the values pass.
         let mut row = *minima;
         for &value in values {
+            // Sixteen lanes with a known end: the compiler makes vectors of them.
             for lane in 0..ROW {
                 let hash = factors[lane]
                     .wrapping_mul(value)
@@ -79,6 +82,7 @@ fn lower_avx512(
 ) {
     // SAFETY: this body is named only by the version for AVX-512.
     unsafe {
+        // The number of rows as a constant turns the arrays of the loop into registers.
         match minima.len() {
             1 => x86::lower::<1>(minima, factors, offsets, values),
             2 => x86::lower::<2>(minima, factors, offsets, values),
@@ -110,11 +114,13 @@ mod x86 {
     ) {
         // SAFETY: a row has the 64 bytes of the vector.
         let load = |row: &FunctionRow| unsafe { _mm512_loadu_si512(row.as_ptr().cast()) };
+        // Eight rows take 24 of the 32 registers for minima, factors and offsets.
         let mut lowest: [__m512i; R] = std::array::from_fn(|row| load(&minima[row]));
         let factors: [__m512i; R] = std::array::from_fn(|row| load(&factors[row]));
         let offsets: [__m512i; R] = std::array::from_fn(|row| load(&offsets[row]));
         for &value in values {
             let value = _mm512_set1_epi32(value as i32);
+            // Rows do not depend on each other: side by side they hide the ten cycles of VPMULLD.
             for row in 0..R {
                 let product = _mm512_mullo_epi32(factors[row], value);
                 let hash = _mm512_add_epi32(product, offsets[row]);

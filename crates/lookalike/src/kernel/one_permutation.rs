@@ -66,6 +66,7 @@ fn few_by(
     };
     let (least, full) = (&mut bins.least[..out.len()], &mut bins.full[..out.len()]);
     lower(place, least, full, factor, features);
+    // Bins beyond `out` stay empty, and no donor names one.
     let left = densify(out, &bins, tries);
     (left != 0).then(|| open(left, &bins.full[..out.len()]))
 }
@@ -116,6 +117,7 @@ fn lower(place: impl Place, least: &mut [u32], full: &mut [u8], factor: u64, fea
     for features in features.chunks(BLOCK) {
         place(&mut words, features, factor, least.len() as u64);
         for &[value, place] in &words[..features.len()] {
+            // Stored whether the bin is lowered or not: a branch on it would be mispredicted while bins fill.
             let bin = place as usize;
             least[bin] = least[bin].min(value);
             full[bin] = place as u8 & !EMPTY;
@@ -127,6 +129,8 @@ fn lower(place: impl Place, least: &mut [u32], full: &mut [u8], factor: u64, fea
 fn place(words: &mut [BinWord; BLOCK], features: &[u64], factor: u64, bins: u64) {
     for (word, feature) in words.iter_mut().zip(features) {
         let hash = avalanche(feature.wrapping_mul(factor));
+        // A multiplication and a shift map 32 bits to the bins, for which a remainder would divide (Lemire,
+        // "Fast random integer generation in an interval", 2019).
         *word = [hash as u32, (((hash >> 32) * bins) >> 32) as u32];
     }
 }
@@ -164,6 +168,8 @@ mod x86 {
             unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), placed) };
         }
         if let Some(words) = words.next().filter(|_| !rest.is_empty()) {
+            // All eight words are written: there is room for a whole block, and those behind the features are
+            // not read.
             let lanes = (1 << rest.len()) - 1;
             // SAFETY: only as many are read as there are.
             let features = unsafe { _mm512_maskz_loadu_epi64(lanes, rest.as_ptr().cast()) };

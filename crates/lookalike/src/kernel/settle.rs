@@ -27,6 +27,7 @@ fn insert(values: &mut [u64], _largest: usize) {
     for at in 1..values.len() {
         let value = values[at];
         let mut place = at;
+        // Ends within the group of the value: all groups before have smaller values.
         while place > 0 && values[place - 1] > value {
             values[place] = values[place - 1];
             place -= 1;
@@ -41,9 +42,11 @@ fn exchange(values: &mut [u64], largest: usize) {
     if largest > FEW || values.len() < 2 {
         return insert(values, largest);
     }
+    // As many passes as values sort a group, whether it begins at an even place or an odd one.
     for pass in 0..largest {
         let (pairs, _) = values[pass % 2..].as_chunks_mut::<2>();
         for pair in pairs {
+            // VPMINUQ and VPMAXUQ, which AVX2 does not have for 64-bit values.
             let [a, b] = *pair;
             *pair = [a.min(b), a.max(b)];
         }

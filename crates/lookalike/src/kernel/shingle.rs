@@ -25,6 +25,7 @@ versions! {
 
 #[inline(always)]
 fn mix_windows(out: &mut [u64], tokens: &[u64], width: usize) {
+    // The inner loop over a constant width is unrolled; other widths run the same code with a loop.
     match width {
         4 => mix_body(out, tokens, 4),
         5 => mix_body(out, tokens, 5),
@@ -39,9 +40,12 @@ fn mix_body(out: &mut [u64], tokens: &[u64], width: usize) {
     let done = blocks.len() * LANES;
     for (block, first) in blocks.iter_mut().zip((0..).step_by(LANES)) {
         let mut mixes = [0u64; LANES];
+        // Tokens outside, windows inside: eight windows take one token each from eight places in a row, which
+        // is one load.
         for j in 0..width {
             let lane: &[u64] = &tokens[first + j..first + j + LANES];
             for (mix, token) in mixes.iter_mut().zip(lane) {
+                // By the end the j-th of m tokens is rotated by m - 1 - j, as the definition has it.
                 *mix = mix.rotate_left(1) ^ token;
             }
         }

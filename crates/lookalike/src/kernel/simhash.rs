@@ -30,19 +30,24 @@ versions! {
 #[inline(always)]
 fn majority_body(features: &[u64]) -> u64 {
     let mut planes = [[0; LANES]; PLANES];
+    // Blocks go through the tree of adders; what is left of them plane by plane, eight features at a time.
     let (blocks, rest) = features.as_chunks::<BLOCK>();
     for block in blocks {
         let sixteens = add_block(&mut planes, block);
+        // A carry out of the plane of eights counts sixteen features.
         carry(&mut planes[4..], sixteens);
     }
     let (rows, rest) = rest.as_chunks::<LANES>();
     for row in rows {
         carry(&mut planes, *row);
     }
+    // Zeros add nothing to any count.
     let mut last = [0; LANES];
     last[..rest.len()].copy_from_slice(rest);
     carry(&mut planes, last);
+    // No count is larger than the number of features: all planes above are zero.
     let used = (usize::BITS - features.len().leading_zeros()) as usize;
+    // More than half, so that a tie gives a zero, as the definition in `Simhash` says.
     at_least(&sum_lanes(&planes[..used]), features.len() / 2 + 1)
 }
 
@@ -57,6 +62,7 @@ fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
 #[inline(always)]
 fn add_block(planes: &mut [Lanes; PLANES], block: &[u64; BLOCK]) -> Lanes {
     let mut sixteens = [0; LANES];
+    // A tree of adders: 15 for 16 features, where one carry at a time would take four planes for each of them.
     let [ones, twos, fours, eights, ..] = planes;
     for lane in 0..LANES {
         let counts = [ones[lane], twos[lane], fours[lane]];
@@ -93,6 +99,7 @@ fn carry(planes: &mut [Lanes], mut bits: Lanes) {
             return;
         }
         for (plane, bit) in plane.iter_mut().zip(&mut bits) {
+            // A half adder: the sum stays, the carry goes to the next plane.
             (*plane, *bit) = (*plane ^ *bit, *plane & *bit);
         }
     }
@@ -103,6 +110,7 @@ fn carry(planes: &mut [Lanes], mut bits: Lanes) {
 fn sum_lanes(planes: &[Lanes]) -> [u64; PLANES] {
     let mut sums = [[0; LANES]; PLANES];
     sums[..planes.len()].copy_from_slice(planes);
+    // The upper half of the lanes is added to the lower: three rounds for eight counters.
     for width in [4, 2, 1] {
         let mut carries = [0; LANES / 2];
         for plane in &mut sums[..planes.len()] {
@@ -118,6 +126,8 @@ fn sum_lanes(planes: &[Lanes]) -> [u64; PLANES] {
 /// For each of the 64 counts whether it is at least `least`.
 #[inline(always)]
 fn at_least(counts: &[u64; PLANES], least: usize) -> u64 {
+    // From the lowest bit up: a count is as large as `least` so far if it is larger in this bit, or equal in it
+    // and as large before.
     (0..PLANES).fold(u64::MAX, |reached, bit| match least >> bit & 1 {
         1 => counts[bit] & reached,
         _ => counts[bit] | reached,
@@ -137,6 +147,7 @@ versions! {
 
 #[inline(always)]
 fn weighted_body(features: &[(u64, i32)]) -> u64 {
+    // Ones alone are summed: what zeros take off is the total less that, and 2 * ones > total is the sign.
     let mut ones = [0i64; 64];
     let mut total = 0;
     for &(feature, weight) in features {

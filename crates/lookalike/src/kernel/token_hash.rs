@@ -45,6 +45,7 @@ fn hash_body(out: &mut [u64], bytes: &[u8], bounds: &[u32], seed: u64) {
     for (out, bounds) in out.chunks_mut(BLOCK).zip(bounds.chunks(BLOCK)) {
         let long_count = read_heads(bytes, bounds, &mut heads, &mut lengths, &mut long);
         for ((hash, &head), &len) in out.iter_mut().zip(&heads).zip(&lengths) {
+            // No call and no branch, so that the compiler makes vectors of it; long words get their hash below.
             *hash = hash_to_8(head, len, seed);
         }
         for &at in &long[..long_count] {
@@ -66,12 +67,16 @@ fn read_heads(
     let mut count = 0;
     let slots = heads.iter_mut().zip(lengths.iter_mut());
     for (at, (&[start, end], (head, length))) in bounds.iter().zip(slots).enumerate() {
+        // Eight bytes whatever the length is: what follows a short word is shifted out by the formulas, or
+        // masked.
         let bytes = bytes[start as usize..]
             .first_chunk()
             .expect("padding follows the words");
         *head = u64::from_le_bytes(*bytes);
         let len = end.wrapping_sub(start);
         *length = u64::from(len);
+        // Written for each word, kept for long ones: no branch on a length. The count is below the block here,
+        // so the remainder only spares a check of bounds.
         long[count % BLOCK] = at;
         count += usize::from(len > 8);
     }
@@ -83,11 +88,13 @@ fn read_heads(
 fn hash_to_8(head: u64, len: u64, seed: u64) -> u64 {
     let short = hash_to_3(head, len, seed);
     let medium = hash_4_to_8(head, len, seed);
+    // A select: both are computed already.
     if len < 4 { short } else { medium }
 }
 
 #[inline(always)]
 fn hash_to_3(head: u64, len: u64, seed: u64) -> u64 {
+    // XXH3_len_1to3_64b of the reference. For other lengths the shift is masked, and the result thrown away.
     let byte = |at: u64| (head >> (at.wrapping_mul(8) & 63)) & 0xFF;
     let (first, middle, last) = (byte(0), byte(len >> 1), byte(len.wrapping_sub(1)));
     let combined = first << 16 | middle << 24 | last | len << 8;
@@ -96,6 +103,7 @@ fn hash_to_3(head: u64, len: u64, seed: u64) -> u64 {
 
 #[inline(always)]
 fn hash_4_to_8(head: u64, len: u64, seed: u64) -> u64 {
+    // XXH3_len_4to8_64b of the reference, with the first and the last four bytes, which overlap below eight.
     let seed = seed ^ u64::from((seed as u32).swap_bytes()) << 32;
     let last = (head >> (len.wrapping_sub(4).wrapping_mul(8) & 63)) & 0xFFFF_FFFF;
     let keyed = last.wrapping_add(head << 32) ^ SECRET_8_XOR_16.wrapping_sub(seed);
@@ -115,6 +123,7 @@ fn hash_long(word: &[u8], seed: u64) -> u64 {
     let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) else {
         return xxh3_64(word, seed);
     };
+    // XXH3_len_9to16_64b of the reference, with the first and the last eight bytes, which overlap below 16.
     let low = u64::from_le_bytes(*first) ^ SECRET_24_XOR_32.wrapping_add(seed);
     let high = u64::from_le_bytes(*last) ^ SECRET_40_XOR_48.wrapping_sub(seed);
     let product = u128::from(low) * u128::from(high);

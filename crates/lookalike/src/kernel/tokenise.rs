@@ -54,6 +54,7 @@ versions! {
 
 #[inline(always)]
 fn scan_body<C: Classify>(text: &[u8], rules: TokeniserRules, room: WordBatchRoom<'_>) -> Scan {
+    // A constant inside the loop: the masks for joining are not made where nothing joins.
     match rules.join {
         true => scan_blocks::<C, true>(text, rules.lower, room),
         false => scan_blocks::<C, false>(text, rules.lower, room),
@@ -72,13 +73,16 @@ fn scan_blocks<C: Classify, const JOIN: bool>(
     let mut at = 0;
     for block in blocks {
         let classes = C::classify(block, lower, copy_at(room.bytes, at));
+        // What joins at the end of a block depends on the byte behind it.
         let next = text.get(at + BLOCK).copied().unwrap_or(b' ');
         state.block::<C, JOIN>(&classes, next, base + at as u32, room.bounds);
+        // Looked at after the block is done, whose words in front of that byte count.
         if classes.other != 0 {
             return state.finish(at + classes.other.trailing_zeros() as usize, &mut room);
         }
         at += BLOCK;
     }
+    // Blanks behind the text end its last word.
     let mut block = [b' '; BLOCK];
     block[..rest.len()].copy_from_slice(rest);
     let classes = C::classify(&block, lower, copy_at(room.bytes, at));
@@ -131,12 +135,15 @@ impl TokeniserState {
         }
         // Nothing at or behind a byte that is not ASCII is a word here.
         word &= other.wrapping_sub(1) & !other | u64::from(other == 0).wrapping_neg();
+        // Where the mask differs from itself, moved by a byte, a word begins or ends: bounds alternate.
         let changes = word ^ (word << 1 | self.word);
         self.word = word >> 63;
+        // A change that is in the mask is the first byte of a word.
         self.underscore |= changes & word & underscore;
         let out = out[self.bounds..]
             .first_chunk_mut()
             .expect("there is room for a block");
+        // Written for a whole block whatever there is: rooms have a block of bounds more than bytes.
         C::positions(changes, base, out);
         self.bounds += changes.count_ones() as usize;
     }
@@ -148,6 +155,8 @@ impl TokeniserState {
         let Classes { letter, digit, .. } = *classes;
         let next_letter = u64::from(next.is_ascii_alphabetic()) << 63;
         let next_digit = u64::from(next.is_ascii_digit()) << 63;
+        // Bytes between two letters: the one before moved up, the one behind moved down, over the ends of
+        // blocks.
         let letters = (letter << 1 | self.letter) & (letter >> 1 | next_letter);
         let digits = (digit << 1 | self.digit) & (digit >> 1 | next_digit);
         self.letter = letter >> 63;
@@ -158,6 +167,7 @@ impl TokeniserState {
     /// Ends a word that reaches the end of what was scanned.
     #[inline(always)]
     fn finish(mut self, len: usize, room: &mut WordBatchRoom<'_>) -> Scan {
+        // Bounds alternate: an odd number leaves a word open.
         if self.bounds % 2 == 1 {
             room.bounds[self.bounds] = room.base + len as u32;
             self.bounds += 1;

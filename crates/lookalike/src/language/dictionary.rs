@@ -99,6 +99,7 @@ pub(crate) fn runs(piece: &str) -> impl Iterator<Item = (&str, RunDictionary)> {
 fn first_run(text: &str) -> Option<(&str, RunDictionary)> {
     let script = Script::of(text.chars().next()?);
     let longest = match script {
+        // Unicode's rules need no memory for a run.
         Script::Other => usize::MAX,
         _ => LONGEST_RUN,
     };

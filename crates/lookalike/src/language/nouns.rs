@@ -73,6 +73,8 @@ impl NounModel {
             .iter()
             .map(|word| self.tags.get(word.to_lowercase().as_str()).copied())
             .collect();
+        // Rule by rule over all words, as they were learned (Brill 1992): each sees what those before it
+        // changed, and what it changed itself further left.
         for rule in &self.rules {
             for at in 0..words.len() {
                 let holds = |condition: &NounCondition| condition.holds(words, &tags, at);

@@ -12,6 +12,7 @@ pub(crate) type StopWordList = HashSet<&'static str>;
 
 /// The stop words of a language, if there is a list.
 pub(crate) fn stop_words(language: Language) -> Option<&'static StopWordList> {
+    // Made at first use. There are at most 128 languages (`CODES`).
     static LISTS: [OnceLock<Option<StopWordList>>; 128] = [const { OnceLock::new() }; 128];
     let list = LISTS[usize::from(language.0)].get_or_init(|| {
         let words = stop_words::lookup(language.code())?;

@@ -64,6 +64,7 @@ impl FromStr for Boilerplate {
             }
         };
         parsed
+            // One text for each value: capital digits or a sign would give another id to the same scheme.
             .filter(|parsed| parsed.to_string() == text)
             .ok_or_else(|| {
                 ParseOptionError::new(

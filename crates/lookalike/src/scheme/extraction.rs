@@ -120,6 +120,7 @@ impl FromStr for Extraction {
             .into_iter()
             .find(|mode| mode.versioned() == name);
         let parsed = mode.map(|mode| {
+            // A part is taken only where it is next: parts have one order, and so a scheme has one text.
             let mut has = |word| words.clone().next() == Some(word) && words.next().is_some();
             let (title, alt, links) = (has("title"), has("alt"), has("links"));
             Self {

@@ -129,6 +129,7 @@ fn parse_hash(name: &str, key: Option<SipKey>) -> Result<TokenHash, ParseSchemeE
     match (name, key) {
         (token_hash::XXH3, _) => Ok(TokenHash::Xxh3),
         (token_hash::LOOKUP3, _) => Ok(TokenHash::Lookup3),
+        // The text has the id of the key, so that another key is refused.
         (_, Some(key)) if name == TokenHash::SipHash(key).to_string() => {
             Ok(TokenHash::SipHash(key))
         }

@@ -42,10 +42,12 @@ impl IMatch {
 
 fn in_lexicon(term: u64, terms: &Terms) -> bool {
     let count = u64::from(terms.count(term));
+    // Of fewer than twenty documents a tenth is less than two, and no term would be left.
     count >= 2 && count * 10 <= terms.documents().max(20)
 }
 
 fn is_dropped(term: u64, lexicon: u64) -> bool {
+    // A hash instead of a draw: every machine drops the same terms.
     lexicon > 0 && avalanche(term ^ lexicon.wrapping_mul(GOLDEN)) < u64::MAX / 3
 }
 

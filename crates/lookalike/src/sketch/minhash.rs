@@ -35,6 +35,7 @@ impl MinHash {
             .zip(offsets.as_flattened_mut());
         for (factor, offset) in places.take(functions) {
             let value = splitmix64(&mut state);
+            // An odd factor permutes the numbers modulo 2^32: different folds never meet in one value.
             *factor = (value >> 32) as u32 | 1;
             *offset = value as u32;
         }
@@ -70,6 +71,7 @@ impl MinHash {
             return false;
         }
         let functions = self.factors.chunks(ROWS).zip(self.offsets.chunks(ROWS));
+        // As many rows at a time as the kernel holds in registers; the features are read again for the next.
         for (out, (factors, offsets)) in out.chunks_mut(ROWS * ROW).zip(functions) {
             let mut minima = [[u32::MAX; ROW]; ROWS];
             minhash::update(&mut minima[..factors.len()], factors, offsets, features);

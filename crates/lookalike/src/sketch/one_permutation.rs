@@ -52,6 +52,7 @@ impl OnePermutation {
         let row = |round| {
             let mut row = [0; FEW];
             for (bin, place) in row[..bins].iter_mut().enumerate() {
+                // Below 128, so it fits a byte.
                 *place = donor(bins, factor, bin, round) as u8;
             }
             row
@@ -124,6 +125,7 @@ impl OnePermutation {
                 .for_each(|&bin| out[usize::from(bin)] = out[only]);
             return;
         }
+        // Ends: some bin is full, and the donors of all rounds are pseudo-random.
         while left > 0 {
             left = ask(out, full, &mut places[..left], |bin| {
                 donor(self.bins, self.factor, bin, round)

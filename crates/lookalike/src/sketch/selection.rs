@@ -45,12 +45,14 @@ pub fn winnow(in_order: &[u64], window: usize) -> Vec<u64> {
             candidates.pop_back();
         }
         candidates.push_back(at);
+        // The least of a window that has moved beyond it is none any more.
         if candidates
             .front()
             .is_some_and(|&front| front + window <= at)
         {
             candidates.pop_front();
         }
+        // A text that is shorter than a window counts as one.
         let complete = at + 1 >= window || at + 1 == in_order.len();
         let least = candidates.front().filter(|_| complete);
         kept.extend(least.map(|&front| in_order[front]));

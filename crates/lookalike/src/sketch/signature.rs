@@ -57,6 +57,7 @@ impl Signature {
         groups: usize,
         rows: usize,
     ) -> Result<SuperShingles, LengthMismatch> {
+        // A product that is too large must not wrap to one that fits.
         let expected = groups.saturating_mul(rows);
         if self.0.len() < expected {
             return Err(LengthMismatch {

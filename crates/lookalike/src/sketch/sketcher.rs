@@ -98,6 +98,7 @@ impl Sketcher {
                 let terms = terms.ok_or_else(|| SketcherError::NoTerms {
                     needs: format!("the sketch {}", scheme.sketch),
                 })?;
+                // Counts of other features would prune the lexicons at random.
                 terms.ensure_fits(scheme)?;
                 let lexicons = lexicons.into();
                 SketcherKind::IMatch(IMatch { lexicons }, Arc::clone(terms))
@@ -168,6 +169,7 @@ impl SketchValue {
     pub fn score(&self, other: &Self) -> f64 {
         match (self, other) {
             (Self::Set(a), Self::Set(b)) => crate::resemblance::resemblance(a, b),
+            // Equal bits, not the distance, so that a larger score is more alike for every sketch.
             (Self::Bits(a, bits), Self::Bits(b, _)) => f64::from(bits - a.distance(*b)),
             (Self::Signature(a), Self::Signature(b)) => {
                 let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
@@ -198,6 +200,7 @@ impl SketchValue {
             },
             Self::Hashes(hashes) => {
                 let key = |(column, hash): (usize, &Option<u64>)| {
+                    // With the column, since equal hashes count in the same column only.
                     hash.map(|hash| avalanche(hash ^ avalanche(column as u64 + 1)))
                 };
                 hashes.iter().enumerate().filter_map(key).collect()

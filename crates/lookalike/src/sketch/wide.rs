@@ -43,6 +43,7 @@ impl Simhash {
     pub fn wide(features: &Features<'_>, bits: u32) -> Option<WideFingerprint> {
         let low = u128::from(Self::of(features)?.0);
         Some(WideFingerprint(match bits {
+            // Each bit is a vote of its own, so any part of a fingerprint is a fingerprint.
             32 => low & 0xFFFF_FFFF,
             64 => low,
             128 => {

@@ -62,6 +62,7 @@ impl TermCounts {
         self.documents += 1;
         self.occurrences += set.len() as u64;
         self.batch.extend_from_slice(set);
+        // A merge reads all counts: once a batch, not once a document.
         if self.batch.len() >= BATCH {
             self.merge_batch();
         }
@@ -79,6 +80,7 @@ impl TermCounts {
         self.counts = merged(&self.counts, other.counts.into_iter());
         self.documents = self.documents.saturating_add(other.documents);
         self.occurrences = self.occurrences.saturating_add(other.occurrences);
+        // Where one side has forgotten its single features, the others would count too little.
         self.singles &= other.singles;
         Ok(())
     }
@@ -155,6 +157,7 @@ fn merged(old: &[(u64, u32)], new: impl Iterator<Item = (u64, u32)>) -> Vec<(u64
     let mut all = Vec::with_capacity(old.len());
     let mut old = old.iter().copied().peekable();
     for (feature, count) in new {
+        // Both ascend: one pass over each.
         while let Some(before) = old.next_if(|entry| entry.0 < feature) {
             all.push(before);
         }

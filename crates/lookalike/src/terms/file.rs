@@ -46,6 +46,7 @@ impl GrowingTerms {
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { terms, counts } = self;
         let mut bytes = terms.front(counts.documents, counts.occurrences, counts.singles);
+        // Where nothing was counted behind the table, its lists would stand there twice.
         let own = !terms.has_counts(&counts.counts);
         bytes.push(own.into());
         if own {
@@ -166,6 +167,7 @@ fn parse_terms(
     let (features, counts) = reader.lists()?;
     let front = all.len() - reader.0.len();
     let id = TermsId(reader.number::<8>()?);
+    // The id is a check of the table alone, whatever was counted behind it.
     if id != TermsId(xxh3_64(&bytes[..front], 0)) {
         return Err(TermsFileError::Checksum);
     }
@@ -212,6 +214,7 @@ impl<'a> TermsReader<'a> {
     /// Features and their counts.
     fn lists(&mut self) -> Result<FeatureLists, TermsFileError> {
         let entries = self.number::<8>()?;
+        // Taken from what is there: a number that is too large reserves no memory.
         let features = self.take(entries.checked_mul(8).ok_or(TermsFileError::Length)?)?;
         let counts = self.take(entries * 4)?;
         let features = features.as_chunks().0.iter().copied();

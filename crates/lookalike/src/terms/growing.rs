@@ -115,6 +115,7 @@ impl GrowingTerms {
         for &(feature, count) in &counts.counts {
             others = others.saturating_sub(count.into());
             let new = idf(counts.documents, count);
+            // What the listed features leave of all occurrences are features of one document each.
             add(count.into(), self.terms.idf(feature), new);
         }
         let unlisted = |documents| idf(documents, 1);
@@ -127,6 +128,7 @@ impl GrowingTerms {
         if norms == 0.0 {
             return 0.0;
         }
+        // Rounding may bring the cosine above 1, where there is no angle.
         BITS * (dot / norms).min(1.0).acos() / std::f64::consts::PI
     }
 }

@@ -38,6 +38,7 @@ impl WordBatch {
     }
 
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        // Checked once for the batch, not for each word.
         let text = std::str::from_utf8(&self.bytes[..self.used]).expect("cut from text at words");
         let (bounds, _) = self.bounds().as_chunks::<2>();
         bounds
@@ -51,6 +52,7 @@ impl WordBatch {
     /// If positions do not fit into 32 bits: batches are far smaller, but for a word of 4 GiB.
     pub(crate) fn room(&mut self, len: usize) -> WordBatchRoom<'_> {
         let bytes = self.used + len + PADDING;
+        // Never shrunk: behind what is used stand bytes of earlier texts, which kernels read and nobody keeps.
         if self.bytes.len() < bytes {
             self.bytes.resize(bytes, 0);
         }
@@ -73,6 +75,7 @@ impl WordBatch {
         let first = self.bounds_used;
         self.used += len;
         self.bounds_used += scan.bounds;
+        // The scan may have read into a piece that is given back: its words are not kept.
         while self.bounds_used > first && self.bounds[self.bounds_used - 2] as usize >= self.used {
             self.bounds_used -= 2;
         }

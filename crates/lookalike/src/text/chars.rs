@@ -50,6 +50,7 @@ impl CharBatch {
 
     /// Appends the characters of ASCII pieces, and a space before each but the very first.
     fn push_ascii(&mut self, text: &[u8], lower: bool) {
+        // Each space stands for white space that is dropped, but for the one in front of the first piece.
         self.make_room(text.len() + 1);
         let first = self.used;
         let (mut end, mut after_space) = (first, true);
@@ -67,6 +68,7 @@ impl CharBatch {
             self.begun |= !space;
             after_space = space;
         }
+        // In ASCII each byte is a character.
         self.starts.extend(first as u32..end as u32);
         self.used = end;
         self.has_ink |= end > first;
@@ -74,6 +76,7 @@ impl CharBatch {
 
     fn make_room(&mut self, len: usize) {
         if self.bytes.len() < self.used + len + PADDING {
+            // Doubled, so that growth costs a constant for each byte.
             self.bytes.resize(2 * self.used + len + PADDING, 0);
         }
     }
@@ -84,6 +87,7 @@ impl CharBatch {
         let windows = (self.len() + 1).saturating_sub(width);
         bounds.resize(2 * windows, 0);
         let (pairs, _) = bounds.as_chunks_mut::<2>();
+        // A window ends where the character behind it begins.
         let ends = self.starts.get(width..).unwrap_or_default();
         for (pair, (&start, &end)) in pairs.iter_mut().zip(self.starts.iter().zip(ends)) {
             *pair = [start, end];

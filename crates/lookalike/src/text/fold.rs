@@ -33,6 +33,8 @@ pub(super) fn fold(
     }
     let kept =
         |c: &char| !(folding.accents && is_accent(*c) || folding.arabic && is_arabic_sign(*c));
+    // After decomposition, so that a composed character shows its base and its marks; composed again at the
+    // end.
     let variant = |c| match folding.punctuation {
         true => punctuation(c),
         false => c,

@@ -96,6 +96,7 @@ impl<'a> Cursor<'a> {
     /// Takes a number of so many ASCII digits, no digit behind.
     fn digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
         let length = run(self.rest, |c| c.is_ascii_digit());
+        // A digit of another script goes on with the number.
         let whole = !self.rest[length..].starts_with(char::is_numeric);
         (whole && (least..=most).contains(&length)).then(|| self.take(length))
     }
@@ -169,6 +170,7 @@ const WEEKDAYS: [&str; 7] = [
 
 fn date_len(text: &str) -> usize {
     let starts = |c: char| c.is_ascii_digit() || "JFMASONDTWjfmasondtw".contains(c);
+    // Digits, and the first letters of months and weekdays: nearly every place is told by one character.
     if !text.starts_with(starts) {
         return 0;
     }
@@ -201,6 +203,7 @@ fn date_len(text: &str) -> usize {
 
 fn day(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor
+        // Each reading begins at the same place: one that fails has taken nothing.
         .maybe(numeric_day)
         .or_else(|| cursor.maybe(han_day))
         .or_else(|| cursor.maybe(day_before_month))
@@ -216,10 +219,12 @@ fn numeric_day(cursor: &mut Cursor<'_>) -> Option<()> {
     let last = cursor.digits(1, 4)?;
     let year_first = first.len() == 4 && last.len() <= 2;
     let year_last = first.len() <= 2 && (last.len() == 4 || last.len() == 2);
+    // A fourth number makes it an address or a version, and no day.
     let goes_on = cursor.maybe(|cursor| {
         cursor.one("-/.")?;
         cursor.digits(1, usize::MAX)
     });
+    // One separator in both places, and one year: `1-2.3` and `1.2.3` are no days.
     (separator == again && (year_first || year_last) && goes_on.is_none()).then_some(())
 }
 
@@ -260,6 +265,7 @@ fn month_before_day(cursor: &mut Cursor<'_>) -> Option<()> {
         cursor.maybe(year_behind);
         cursor.at_end_of_word().then_some(())
     });
+    // Of `May 2024` the number is no day.
     with_day.or_else(|| cursor.maybe(year_behind))
 }
 

@@ -54,6 +54,7 @@ impl PieceReader {
             }
             // The word is a part of the folded piece.
             let begin = word.as_ptr().addr() - folded.as_ptr().addr();
+            // Words come in order, so that runs are passed once.
             while runs[at].0 <= begin {
                 at += 1;
             }
@@ -108,6 +109,7 @@ impl PieceReader {
         for c in piece.chars() {
             let class = class::class(c);
             if class == BoundaryClass::Other {
+                // Left out here as well, so that a soft hyphen does not send its piece down the slow road.
                 if self.rules.strips_ignorable() && is_ignorable(c) {
                     continue;
                 }
@@ -165,6 +167,7 @@ fn common_words(piece: &str, steps: &[(BoundaryClass, u8)], mut visit: impl FnMu
     let (mut start, mut end, mut is_word) = (0, 0, false);
     let mut before = [BoundaryClass::Break; 2];
     for (at, &(class, bytes)) in steps.iter().enumerate() {
+        // Rules WB6 and WB12 of UAX #29 look at the character behind.
         let next = steps
             .get(at + 1)
             .map_or(BoundaryClass::Break, |step| step.0);
@@ -186,6 +189,7 @@ fn common_words(piece: &str, steps: &[(BoundaryClass, u8)], mut visit: impl FnMu
 fn normalize<'a>(piece: &'a str, form: Normalization, buffer: &'a mut String) -> &'a str {
     buffer.clear();
     match form {
+        // The quick check (UAX #15, section 9) spares a copy of nearly every piece.
         Normalization::Nfc if is_nfc_quick(piece.chars()) != IsNormalized::Yes => {
             buffer.extend(piece.nfc());
             buffer

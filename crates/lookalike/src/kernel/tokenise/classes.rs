@@ -56,6 +56,7 @@ impl Classify for Portable {
         for (at, (word, copy)) in words.iter().zip(copies).enumerate() {
             let bytes = u64::from_le_bytes(*word);
             let eight = eight(bytes);
+            // The mark of a letter, 0x80, becomes 0x20, which is the bit of lower case.
             let fold = if lower { eight.letter >> 2 } else { 0 };
             *copy = (bytes | fold).to_le_bytes();
             classes.letter |= gather(eight.letter) << (8 * at);
@@ -74,9 +75,11 @@ impl Classify for Portable {
 fn eight(bytes: u64) -> Classes {
     let other = bytes & HIGHS;
     let ascii = bytes & !HIGHS;
+    // The bit of lower case brings both cases into one range, and nothing else into it.
     let folded = ascii | ONES << 5;
     // The highest bit of `x + (0x80 - limit)` is set where the 7-bit x reaches the limit.
     let from = |x: u64, limit: u8| x + ONES * u64::from(0x80 - limit);
+    // Bytes beyond ASCII look like others without their top bit: they are taken out at the end.
     let within = |x: u64, low: u8, high: u8| from(x, low) & !from(x, high + 1) & HIGHS & !other;
     let is = |byte: u8| within(ascii, byte, byte);
     let both = is(b'.') | is(b'\'');
@@ -93,6 +96,8 @@ fn eight(bytes: u64) -> Classes {
 /// The highest bits of eight bytes as eight bits.
 #[inline(always)]
 fn gather(highs: u64) -> u64 {
+    // Bit 8 i times the bit 7 (8 - i) of the factor is bit 56 + i. No two products fall on one bit, so that
+    // nothing is carried.
     (highs >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
@@ -144,9 +149,12 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn half_classes(bytes: __m256i) -> (Classes, __m256i) {
+        // By way of `u32`, since the sign of the result would fill the upper half.
         let mask = |vector| u64::from(_mm256_movemask_epi8(vector) as u32);
         let is = |byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
         let within = |vector, low: u8, high: u8| {
+            // AVX2 compares bytes as signed: a minimum that leaves the difference as it is says that it is no
+            // larger than the span, unsigned.
             let from_low = _mm256_sub_epi8(vector, _mm256_set1_epi8(low as i8));
             let span = _mm256_set1_epi8((high - low) as i8);
             _mm256_cmpeq_epi8(_mm256_min_epu8(from_low, span), from_low)
@@ -160,6 +168,7 @@ mod x86 {
             underscore: mask(is(b'_')),
             joins_letters: mask(_mm256_or_si256(both, is(b':'))),
             joins_digits: mask(_mm256_or_si256(both, pause)),
+            // MOVMSKB takes the top bit of a byte, which ASCII does not have.
             other: mask(bytes),
         };
         (classes, letter)
@@ -193,6 +202,7 @@ mod x86 {
         for quarter in 0..4 {
             let mask = (mask >> (16 * quarter)) as u16;
             let places = _mm512_add_epi32(first, _mm512_set1_epi32((base + 16 * quarter) as i32));
+            // Positions of the set bits move to the front: no loop over bits, whose end would be mispredicted.
             let places = _mm512_maskz_compress_epi32(mask, places);
             // SAFETY: at most 16 positions a quarter have been written before, so that 16 fit.
             unsafe { _mm512_storeu_si512(out.as_mut_ptr().add(written).cast(), places) };
@@ -212,6 +222,7 @@ mod x86 {
             _mm512_cmple_epu8_mask(_mm512_sub_epi8(vector, set(low)), set(high - low))
         };
         let letter = within(_mm512_or_si512(bytes, set(0x20)), b'a', b'z');
+        // Letters alone have the bit set: for others it would make another character.
         let bit = _mm512_maskz_mov_epi8(if lower { letter } else { 0 }, set(0x20));
         let folded = _mm512_or_si512(bytes, bit);
         // SAFETY: the copy has the 64 bytes of the vector.
@@ -288,6 +299,7 @@ mod arm {
     fn mask(vectors: Four) -> u64 {
         let places = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
         let [a, b, c, d] = vectors.map(|vector| vandq_u8(vector, places));
+        // Eight different bits add up to a byte at most: nothing is carried.
         let halves = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
         vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(halves, halves)))
     }
