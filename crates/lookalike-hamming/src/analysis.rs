@@ -159,6 +159,7 @@ pub fn candidates<C: Code>(codes: &[C], masks: &[u128]) -> Vec<(f64, f64)> {
         let runs = keys
             .chunk_by(|a, b| a == b)
             .map(|run| (run.len() as f64).powi(2));
+        // Each code of a run meets all of it: the mean over codes is the sum of squares over n.
         let observed = runs.sum::<f64>() / count.max(1.0);
         (
             observed,

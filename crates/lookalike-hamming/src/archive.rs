@@ -131,6 +131,7 @@ impl<W: Write> ArchiveWriter<W> {
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&scheme.to_le_bytes());
         header.extend_from_slice(&block_bytes.to_le_bytes());
+        // Lengths are all that a canonical code needs: the reader makes the codes again.
         header.extend_from_slice(&lengths);
         header.extend_from_slice(&[0; 3]);
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
@@ -209,6 +210,7 @@ impl<W: Write> ArchiveWriter<W> {
         (self.pending, self.pending_bits) = (0, 0);
         self.block.resize(self.block_bytes, 0);
         self.block[4..6].copy_from_slice(&self.in_block.to_le_bytes());
+        // Seeded by the number of the block: a right block in the wrong place fails.
         let check = block_check(&self.block, self.keys.len() as u64);
         self.block[..4].copy_from_slice(&check.to_le_bytes());
         self.out.write_all(&self.block)?;
@@ -225,7 +227,8 @@ impl<W: Write> ArchiveWriter<W> {
     /// Those of the output.
     pub fn finish(mut self) -> Result<W, FileError> {
         self.end_block()?;
-        // Where a block has its check and its count: who reads a stream sees a block of none, and stops.
+        // Zeros where a block has its check and its count: a reader of the stream sees a block of none, and
+        // stops.
         self.out.write_all(&[0; 6])?;
         let mut tail: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
         tail.extend_from_slice(&self.count.to_le_bytes());

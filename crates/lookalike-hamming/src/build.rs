@@ -330,6 +330,7 @@ impl<W: Word> PartRuns<W> {
                 // This thread hands on the round before, in order, while the others sort.
                 self.ready.iter_mut().for_each(|run| run.hand_on(sink));
             });
+            // What was sorted in this round is handed on in the next.
             std::mem::swap(&mut self.ready, &mut self.busy);
         }
         self.ready.iter_mut().for_each(|run| run.hand_on(sink));
@@ -401,6 +402,7 @@ impl<W: Word> PartSorter<W> {
         }
         let mut start = 0;
         for slot in ends.iter_mut() {
+            // Counts become starts, and the pass below moves each start to the end of its bucket.
             start += std::mem::replace(slot, start);
         }
         for &code in codes {

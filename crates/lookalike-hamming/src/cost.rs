@@ -95,6 +95,7 @@ impl CostConstants {
             (Some(&(low, a)), Some(&(high, b))) => {
                 a + (b - a) * (working_set_bytes / low).ln() / (high / low).ln()
             }
+            // Outside of what was measured, the nearest value.
             (Some(&(_, ns)), None) | (None, Some(&(_, ns))) => ns,
             (None, None) => 0.0,
         }
@@ -166,9 +167,9 @@ impl DesignCosts {
                 .map(|(_, geometry)| geometry);
             let geometry = known.unwrap_or_else(choose);
             last = Some((prefix, geometry));
-            // Reads are summed over all tables before they are priced: a line costs the more, the larger all
-            // that is read.
             costs.add(key, geometry, layout);
+            // Summed over all tables before they are priced: a line costs more, the larger the memory it is
+            // read from.
             reads.add(key, geometry, layout);
         }
         costs.lines_per_query = reads.0.iter().map(|read| read.lines).sum();

@@ -17,6 +17,7 @@ pub struct BitBalance {
 impl BitBalance {
     /// Counts the bits of at most `most` codes, evenly spaced over the collection.
     pub fn sample<C: Code>(codes: &[C], most: usize) -> Self {
+        // Rounded up, so that no more than `most` are looked at.
         let step = codes.len().div_ceil(most.max(1)).max(1);
         let mut counts = vec![0_usize; C::Word::BITS as usize];
         let mut sampled = 0;
@@ -86,7 +87,7 @@ impl BitBalance {
             .rev()
             .filter(|bit| mask >> bit & 1 == 1)
             .collect();
-        // A stable sort: unbiased bits stay next to each other, and a shift takes their address.
+        // A stable sort: unbiased bits stay next to each other, so that a shift can take their address.
         bits.sort_by(|&a, &b| self.bias(a).total_cmp(&self.bias(b)));
         bits
     }

@@ -135,6 +135,8 @@ impl Family {
                 FamilyKind::Budgets
             }
             Self::Groups(groups) if groups.len() == 1 => FamilyKind::Blocks,
+            // k + 1 groups, one of which has no error: the block choice of k + 1 blocks, of which one is the
+            // key.
             Self::Groups(groups) if groups.iter().all(|group| group.errors == 0) => {
                 FamilyKind::Blocks
             }

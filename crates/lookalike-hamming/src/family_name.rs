@@ -110,6 +110,7 @@ impl Family {
         if !is_usual || count == 0 {
             return Err(unknown());
         }
+        // The sum of errors + 1 over the groups is radius + 1: a group holds one error less than its share.
         let even = (radius + 1)
             .is_multiple_of(count)
             .then(|| (radius + 1) / count - 1);

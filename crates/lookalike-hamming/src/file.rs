@@ -170,6 +170,7 @@ impl<W: Write> FingerprintWriter<W> {
         chunk.extend(numbers.flat_map(|number| number.to_le_bytes()));
         chunk.extend_from_slice(self.texts.as_bytes());
         chunk.resize(chunk.len().next_multiple_of(8), 0);
+        // Seeded by the number of the chunk: chunks that change places fail.
         let check = xxh3_64_with_seed(&chunk, self.chunks);
         chunk.extend_from_slice(&check.to_le_bytes());
         self.out.write_all(&chunk)?;

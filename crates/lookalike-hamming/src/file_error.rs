@@ -88,6 +88,7 @@ pub(super) fn read_or_cut(
     bytes: &mut [u8],
     offset: u64,
 ) -> Result<(), FileError> {
+    // Not `read_exact`, which does not tell where the file ends.
     let mut filled = 0;
     while filled < bytes.len() {
         match input.read(&mut bytes[filled..]) {

@@ -17,8 +17,8 @@ pub(super) fn code_lengths(counts: &[u64]) -> Vec<u8> {
         lengths[only[0]] = 1;
     }
     let mut packages = coins.clone();
-    // Package-merge (Larmore, Hirschberg 1990): a coin for each symbol and length. A code is as long as its
-    // symbol is often in the 2 n - 2 cheapest coins and packages.
+    // Package-merge (Larmore, Hirschberg 1990), with a coin for each symbol and length: a code has as many bits
+    // as its symbol has coins among the 2 n - 2 cheapest coins and packages.
     for _ in 1..LONGEST {
         let pairs = packages.chunks_exact(2);
         let paired = pairs.map(|two| {
@@ -50,6 +50,7 @@ fn canonical(lengths: &[u8]) -> Vec<(u32, u32)> {
     let (mut next, mut before) = (0_u32, 0);
     for symbol in order {
         let length = u32::from(lengths[symbol]);
+        // Codes of one length are consecutive numbers; a longer one begins with the next of them.
         next <<= length - before;
         codes[symbol] = (next, length);
         next += 1;

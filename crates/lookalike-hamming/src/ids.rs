@@ -47,6 +47,7 @@ pub(super) struct IdLists {
 impl IdLists {
     /// Lists of `ids`, where `rank(i)` is the rank of the code of `ids[i]`, of `ranks` ranks.
     pub(super) fn new(ids: &[u64], ranks: usize, rank: impl Fn(usize) -> usize) -> Self {
+        // A counting sort by rank; the ids of one code are sorted afterwards.
         let mut starts = vec![0_usize; ranks + 1];
         for i in 0..ids.len() {
             starts[rank(i) + 1] += 1;

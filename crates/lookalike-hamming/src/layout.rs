@@ -91,6 +91,7 @@ impl TableGeometry {
         let count = fingerprints.max(1) as f64;
         let load = count / buckets;
         let bytes = match layout {
+            // A start of four bytes for each bucket, and the end.
             Layout::Packed => width as f64 + 4.0 * (buckets + 1.0) / count,
             Layout::CacheLineBuckets => {
                 let (overflow_entries, overflow_share) = overflow(load, bucket_capacity(width));
@@ -99,6 +100,7 @@ impl TableGeometry {
                 line * buckets / count
             }
             Layout::Dense => {
+                // A zero for each entry and a one for each bucket; four bytes for each group, and for all.
                 let groups = (buckets / DENSE_GROUP as f64).ceil() + 1.0;
                 let directory = (1.0 + buckets / count) / 8.0 + 4.0 * groups / count;
                 f64::from(code_bits - address_bits) / 8.0 + directory

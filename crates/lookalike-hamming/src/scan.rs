@@ -60,6 +60,7 @@ impl<C: Code> HammingIndex for LinearScan<C> {
     ) -> Result<Effort, RadiusTooLarge> {
         RadiusTooLarge::check(radius, self.radius())?;
         let needle = query.word();
+        // As many at a time as a mask has bits.
         for chunk in self.words.chunks(64) {
             let scan = ScanWords {
                 words: chunk,

@@ -217,7 +217,7 @@ impl<C: Code> JoinPass<'_, C> {
         let out = &mut worker.words;
         let mut scatter = ScatterBuffers::new(counts, out);
         let words = share.iter().map(|code| code.word());
-        // Mostly all codes fit one slice, and none has to be tested.
+        // Usually all codes fit one slice, and none has to be tested.
         if slice.len() == self.digit.buckets() {
             self.digit.each(words, |bucket, word| {
                 scatter.push(bucket, word, out);

@@ -47,6 +47,7 @@ impl<T: Pod> TableSection<T> {
                 bytes: Arc::clone(bytes),
                 range,
             },
+            // Bytes that were read rather than mapped may begin anywhere: copied once, not refused.
             Err(_) => {
                 let mut items = vec![T::zeroed(); part.len() / size_of::<T>()];
                 bytemuck::cast_slice_mut(&mut items).copy_from_slice(part);

@@ -191,6 +191,7 @@ fn interpolated(len: usize, target: u128, bits: u32, mut read: impl FnMut(usize)
         let share = (target.saturating_sub(bracket.below) as f64 / span).clamp(0.0, 1.0);
         // How many of the entries lie below the target is binomial: this is its standard deviation.
         let mut stride = (entries * share * (1.0 - share)).sqrt() as usize + 1;
+        // A share of 1 would lie behind the range.
         let mut at = (low + (share * entries) as usize).min(high - 1);
         let goes_up = bracket.narrow(at, read(at), target);
         loop {

@@ -95,6 +95,7 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
             magic: "LKIX",
         });
     }
+    // Before the check, which another version may have elsewhere.
     let found = number(&head[4..8]) as u32;
     if found != VERSION {
         return Err(FileError::Version {

@@ -205,6 +205,7 @@ impl<'a> Archive<'a> {
         let block = &self.blocks[at * size..(at + 1) * size];
         let before = out.len();
         self.header.decode(block, at as u64, out)?;
+        // `with_prefix` rests on both: codes ascend, and a block ends with its key.
         let sorted = out[before..].windows(2).all(|two| two[0] <= two[1]);
         if !sorted || out.last() != Some(&self.keys[at]) {
             let offset = (HEADER + at * size) as u64;
@@ -231,6 +232,7 @@ impl<'a> Archive<'a> {
         let kept = !u64::MAX.checked_shr(bits).unwrap_or(0);
         let (first, last) = (prefix & kept, prefix | !kept);
         let mut decoded = Vec::new();
+        // The key of a block is its last code: all in earlier blocks are less.
         for at in self.keys.partition_point(|&key| key < first)..self.keys.len() {
             decoded.clear();
             self.decode(at, &mut decoded)?;

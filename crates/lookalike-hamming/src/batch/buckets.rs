@@ -72,6 +72,7 @@ impl QueryBuckets {
             let count = std::mem::take(count) as usize;
             let start = self.whole.start(bucket);
             let whole = count - count % LINE;
+            // What has not filled its line stands behind the whole lines of its bucket.
             let waiting = &line.0[..count % LINE];
             self.whole.items[start + whole..start + count].copy_from_slice(waiting);
             empty(bucket, self.whole.bucket(bucket, count));

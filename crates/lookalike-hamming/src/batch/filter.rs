@@ -129,8 +129,8 @@ impl<W: Word> QueryFilter<W> {
         shape: FilterShape,
     ) -> Self {
         let mut words = vec![0_u64; shape.words()];
-        // Before the first mark: each falls anywhere, and with small pages would miss the page tables' cache as
-        // well.
+        // Before the first mark: marks fall anywhere, and with small pages each would miss the TLB as well as
+        // the cache.
         kernel::claim_huge_pages(&mut words);
         let mut filter = Self {
             addressing: BuildAddressing::new(balance.best(half, shape.address_bits)),
@@ -162,6 +162,7 @@ impl<W: Word> QueryFilter<W> {
         let (addressing, words) = (self.addressing, &mut self.words);
         let mut buckets = QueryBuckets::default();
         let marks = queries.len().saturating_mul(xor_masks.len());
+        // A bucket is emptied when it is full: any number of marks takes the memory of so many.
         buckets.prepare(digit_bits, marks.min(MARKS));
         let mut empty = |bucket: usize, items: &[u64]| {
             kernel::insert::<BLOOM>(&mut words[bucket * stretch..][..stretch], items);

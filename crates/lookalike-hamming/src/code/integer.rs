@@ -103,6 +103,7 @@ macro_rules! integer {
 
             #[inline]
             fn low(self, bits: u32) -> Self {
+                // A shift by the whole width is refused: then all bits are low.
                 self & !Self::MAX.checked_shl(bits).unwrap_or(0)
             }
 

@@ -144,6 +144,7 @@ fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &CostConstants) -
         return (default.bucket_single_probe_ns, default.overflow_ns);
     };
     let apart = many.overflow_share - few.overflow_share;
+    // Noise must make it neither negative nor more than the whole query.
     let overflow_ns = ((many.ns - few.ns) / apart).clamp(0.0, many.ns / many.overflow_share);
     (
         (few.ns - few.overflow_share * overflow_ns) / few.tables,
@@ -190,7 +191,6 @@ fn search(
     let codes: Vec<u64> = (1..=codes).map(random).collect();
     let index = TableIndex::build(&codes, design, layout).ok()?;
     // Every second query finds something, which takes its time as well.
-    // One error in each half of the code, which all these designs have to tolerate.
     let near = |i: usize| codes[i * (codes.len() / (TIMINGS * QUERIES))] ^ 1 << 5 ^ 1 << 40;
     let far = |i: usize| random(1 << 40 | i as u64);
     let queries = 0..TIMINGS * QUERIES;
@@ -285,6 +285,7 @@ fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
 fn probe(clock: &mut dyn FnMut() -> f64, load: u32) -> f64 {
     const BUCKETS: u32 = 64;
     const ROUNDS: u32 = 4_000;
+    // Kernels read eight bytes beyond the last entry.
     let bytes = 0..BUCKETS * load * 5 + 8;
     let bytes: Vec<u8> = bytes
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)

@@ -157,6 +157,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         if probes > MOST_PROBES {
             return Err(BuildError::TooManyProbes(probes));
         }
+        // Of the bits of the key, the best balanced number the buckets; the others are stored, and compared.
         let address = self.balance.best(key.mask, geometry.address_bits);
         let mut table = ProbeTable::new(key, address, self.layout);
         table.reserve(distinct as usize);

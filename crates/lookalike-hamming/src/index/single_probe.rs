@@ -177,6 +177,7 @@ impl<W: Integer, T: SingleProbeTable<W>> SingleProbe<'_, W, T> {
             let entry = W::read_at(run, at * width, width);
             let word = bucket | vector.deposit(entry, rest);
             let apart = word ^ self.query;
+            // A table without a budget finds what agrees with the query in its whole address.
             let finds = |table: &T| apart & table.split().address == W::ZERO;
             if !self.earlier.iter().any(finds) {
                 found(self.number, word, apart.ones());

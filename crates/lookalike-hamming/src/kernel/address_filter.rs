@@ -62,6 +62,7 @@ const fn word_shift<const BLOOM: bool>() -> u32 {
 fn pattern<const BLOOM: bool>(item: u64) -> u64 {
     let bit = |number: u32| 1 << (item >> (PAYLOAD_BITS + 6 * number) & 63);
     if BLOOM {
+        // Two of them may be one bit: such an item is mistaken a little more often, and never missed.
         bit(0) | bit(1) | bit(2)
     } else {
         bit(0)

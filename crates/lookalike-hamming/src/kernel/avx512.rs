@@ -128,7 +128,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
             let low = _mm512_shuffle_epi8(table, _mm512_and_si512(x, nibbles));
             let high = _mm512_and_si512(_mm512_srli_epi16::<4>(x), nibbles);
             let sums = _mm512_add_epi8(low, _mm512_shuffle_epi8(table, high));
-            // Adds the eight counts of each lane.
+            // The sum of absolute differences from zero adds the eight counts of each lane.
             _mm512_sad_epu8(sums, _mm512_setzero_si512())
         }
     }
@@ -328,7 +328,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 // With the whole radius, which is the same for all eight. What a mask costs is left to the few
                 // that pass.
                 let (mut near, entries) = self.near_entries(table, eight, needle, radius);
-                // Behind the list stand ranks of entries that no bucket has.
+                // What stands behind the list is left over from buckets of fewer than four entries.
                 near &= low_ones(listed - start) as u8;
                 while near != 0 {
                     let lane = near.trailing_zeros() as usize;

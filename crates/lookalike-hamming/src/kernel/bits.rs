@@ -39,7 +39,7 @@ fn runs(mut mask: u64) -> impl Iterator<Item = (u32, u32, u32)> {
     let mut below = 0;
     std::iter::from_fn(move || {
         let start = mask.trailing_zeros();
-        // An empty mask has 64 trailing zeros: the shift is refused, and the runs end.
+        // An empty mask has 64 trailing zeros: the shift is refused, which ends the runs.
         let length = mask.checked_shr(start)?.trailing_ones();
         mask &= !(low_ones(length as usize) << start);
         below += length;

@@ -262,7 +262,7 @@ impl BitWriter {
         let mut held = (self.held >> (8 * whole)) as u64;
         let mut count = self.bits % 8;
         let start = out.len();
-        // Sixteen more: each store is of eight bytes, however few are whole.
+        // Room to spare: each store is of eight bytes, however few of them are whole.
         out.resize(start + (words.len() * bits as usize).div_ceil(8) + 16, 0);
         let room = &mut out[start..];
         let mut at = 0;

@@ -18,6 +18,7 @@ pub(in super::super) fn run<K: Kernel<u64>>(kernel: K) -> K::Output {
 /// [`run`] at a chosen level.
 #[inline]
 pub(super) fn run_at<K: Kernel<u64>>(level: CpuLevel, kernel: K) -> K::Output {
+    // One branch for a whole kernel: all that it calls is compiled for the level, too.
     match level.kind() {
         // SAFETY: a level above portable exists only where it was detected, here as in what follows.
         #[cfg(target_arch = "x86_64")]
@@ -53,8 +54,8 @@ pub(in super::super) fn run_one_by_one<W: Integer, K: Kernel<W>>(kernel: K) -> K
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-// The features are those that `CpuLevel::available` asks for: one more, and code would run where it is not
-// known to.
+// These are the features that `CpuLevel::available` asks for: with one more, the code could run on a processor
+// that lacks it.
 fn by_avx2<K: Kernel<u64>>(kernel: K) -> K::Output {
     // SAFETY: this function is compiled for these instructions, so that its caller knows of them.
     kernel.run(unsafe { Avx2::new() })

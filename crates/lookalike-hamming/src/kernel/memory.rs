@@ -42,7 +42,7 @@ pub(in super::super) fn prefetch_overflow(overflow: &[u8], place: usize) {
 pub(in super::super) fn stream_line(out: &mut [u64], at: usize, line: &[u64; 8]) {
     let to = &mut out[at..at + 8];
     #[cfg(target_arch = "x86_64")]
-    // Stores past the caches that fill only part of a line each cost a transfer to memory of their own.
+    // Only whole lines: a part of one that goes past the caches is a transfer of its own.
     if to.as_ptr().addr().is_multiple_of(64) {
         return x86::stream_line(to, line);
     }
@@ -65,7 +65,7 @@ mod x86 {
 
     #[inline(always)]
     pub(super) fn prefetch<T>(items: &[T], index: usize) {
-        // Wrapping: an address beyond the list must not be undefined behaviour; asking for it is merely in
+        // Wrapping: an address beyond the list must not be undefined behaviour. Asking for it is merely in
         // vain.
         let address = items.as_ptr().wrapping_add(index);
         // SAFETY: a prefetch never faults, whatever the address; SSE is part of x86-64.

@@ -97,7 +97,7 @@ mod linux {
                 in_a_row += 1;
                 left.push(page);
                 let unknown = io::Error::last_os_error().raw_os_error() == Some(EINVAL);
-                // Where no page can be moved, each refusal still costs a search for a free one.
+                // A refusal is not free: the system first tries to make room for a huge page.
                 if unknown || in_a_row == REFUSALS {
                     return;
                 }

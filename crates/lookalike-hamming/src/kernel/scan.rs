@@ -84,7 +84,6 @@ impl<W: Integer> Kernel<W> for ScanPacked<'_, W> {
         let needles = vector.splat(needle);
         let (mut hits, mut at) = (0, 0);
         loop {
-            // The same but for the end: all whole vectors first, then what is no whole one.
             let lanes = V::packed_lanes(width, count - at);
             if lanes == 0 {
                 break;

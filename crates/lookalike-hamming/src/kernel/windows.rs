@@ -21,7 +21,7 @@ impl<F: Fn(usize) -> usize + Copy> NearWindows<'_, F> {
         for (at, &x) in self.xs.iter().enumerate() {
             let from = (self.window)(at);
             let window = &self.ys[from..from + WINDOW];
-            // The least distance of all sixteen, with one branch behind it that hardly ever is taken.
+            // The least distance of all sixteen, and one branch, which is hardly ever taken.
             let apart = window.iter().map(|y| (y ^ x).count_ones());
             if apart.fold(u32::MAX, u32::min) <= self.radius {
                 self.find_near(at, from);

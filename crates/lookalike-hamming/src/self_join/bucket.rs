@@ -42,7 +42,7 @@ impl<W: Word> BucketDigit<W> {
         let wanted = (codes / 8).max(2).ilog2().max(1);
         let most = wanted.min(DIGIT_BITS).min(key.ones());
         let least = most.saturating_sub(SHORTER).max(1);
-        // From the most bits down: those that stand together are taken by a shift, not by PEXT.
+        // The most bits that stand together, if any do: a shift takes them, not PEXT.
         let all = (least..=most).rev().map(|bits| Self::of_bits(key, bits));
         let together = all.into_iter().find(|digit| digit.shift.is_some());
         together.unwrap_or_else(|| Self::of_bits(key, most))
@@ -270,6 +270,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
         distinct.ends.clear();
         let ends = groups.ends[first..].iter();
         distinct.ends.extend(ends.map(|end| end - start as u32));
+        // Distinct from here on: no equal pair leads back to this.
         distinct.dedup();
         self.groups(&mut distinct, free);
         self.spare.push(distinct);
@@ -285,6 +286,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
         distinct.gather(&[words]);
         distinct.dedup();
         let words = distinct.words.as_slice();
+        // Bits in which all of them agree cut nothing.
         let free = free & varying_bits(words.iter().copied());
         match self
             .keys(words.len(), free)

@@ -112,6 +112,7 @@ impl<W: Word> TolerantTables<W> {
     ) -> Option<Self> {
         let room = codes.len().checked_mul(BYTES_A_CODE)? <= limits.scratch_bytes;
         let many = codes.len() >= LEAST_CODES && u32::try_from(codes.len()).is_ok();
+        // The number of the bucket, up to 16 bits beside and 32 low bits make up a code of 64.
         if W::BITS != 64 || !room || !many || !(1..=5).contains(&radius) {
             return None;
         }
@@ -135,6 +136,7 @@ impl<W: Word> TolerantTables<W> {
             } else {
                 (group + 1) * width
             };
+            // `order` deals the balanced bits out, so that each group has its share of them.
             let places = group * width..end;
             let mask = places.fold(0, |mask, place| mask | 1_u128 << order[place as usize]);
             let wide = mask.count_ones() >= bits;
@@ -191,6 +193,7 @@ impl<W: Word> TolerantTables<W> {
             };
             pass.scatter(&mut scattered);
             pass.sort(&scattered, &mut sorted, visitors);
+            // Without a budget, a table finds the pairs inside its buckets only.
             if table.budget > 0 {
                 pass.compare(&sorted, visitors);
             }
@@ -273,6 +276,7 @@ impl<C: Code> TolerantPass<'_, C> {
             let segments = sources.iter_mut().map(Iterator::next);
             segments.collect::<Option<Vec<_>>>()
         });
+        // A part's room goes to the thread that takes its number: nothing is shared but the list.
         let jobs: Vec<_> = rooms.into_iter().zip(segments).enumerate().collect();
         let jobs = Mutex::new(jobs.into_iter());
         let shape = PartShape {
@@ -311,7 +315,7 @@ impl<C: Code> TolerantPass<'_, C> {
                 }
                 let part = sorted.part(number);
                 finder.number_buckets(part);
-                // The bit by which two numbers differ is one of the errors: the rest of the codes has one less.
+                // The bit by which two numbers differ is one of the errors: all other bits may have one less.
                 for bit in 0..self.below {
                     finder.within(part, bit, self.radius - 1);
                     let this = NumberedPart { number, part };
@@ -410,6 +414,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
     }
 
     fn word(&self, side: NumberedPart<'_>, bucket: usize, at: usize) -> C::Word {
+        // Codes are not kept: number and rest make them again.
         let address = (side.number << self.pass.below | bucket) as u64;
         self.pass.table.restored(address, side.part.rest(at))
     }
@@ -438,6 +443,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
                 visit(pass, a.word(), b.word(), visitor);
             }
         });
+        // Both buckets agree in the address but for the flipped bit: the rest of it is the key of the join.
         let key = address & !C::Word::joined(differs, C::Word::ZERO, 0).deposit(address);
         joiner.begin(key);
         let segments: Vec<&[C::Word]> = segments.iter().map(Vec::as_slice).collect();

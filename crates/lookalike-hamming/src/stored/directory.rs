@@ -47,6 +47,7 @@ impl StoredDirectory {
         for number in [self.offset, numbers.len() as u64, check] {
             trailer.extend_from_slice(&number.to_le_bytes());
         }
+        // With a check of its own: it is read first, since it tells where the directory begins.
         trailer.extend_from_slice(&xxh3_64(&trailer).to_le_bytes());
         bytes.extend_from_slice(&trailer);
         bytes
@@ -109,6 +110,7 @@ impl StoredDirectory {
             return Err(cut);
         };
         let told = [0, 8, 16].map(|at| number(&trailer[at..at + 8]));
+        // A directory says where it stands: one that was moved is not believed.
         if told[0] != offset || told[1].checked_mul(8) != Some(bytes.len() as u64) {
             return Err(cut);
         }

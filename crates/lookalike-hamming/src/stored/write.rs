@@ -316,6 +316,7 @@ impl<W: Write> PageWriter<W> {
             self.page.extend_from_slice(now);
             bytes = later;
             if self.page.len() == PAGE {
+                // Made once the page is whole, and seeded by its number.
                 let check = xxh3_64_with_seed(&self.page, self.checks.len() as u64);
                 self.out.write_all(&self.page)?;
                 self.checks.push(check);

@@ -73,6 +73,7 @@ impl SortedParts {
         resize(&mut self.sides, end);
         resize(&mut self.starts, parts * self.starts_each);
         self.larger.resize_with(parts, Vec::new);
+        // Each part takes its room off the front, so that several threads may fill them at the same time.
         let (mut lows, mut sides) = (self.lows.as_mut_slice(), self.sides.as_mut_slice());
         let starts = self.starts.chunks_exact_mut(self.starts_each);
         let rooms = self.bounds.windows(2).zip(starts).zip(&mut self.larger);
@@ -166,6 +167,7 @@ impl PartBuffers<'_> {
         let mut rests = Vec::new();
         let (mut start, mut kept) = (0, 0);
         for bucket in 1..self.starts.len() {
+            // Starts are rewritten on the way, so the old one is remembered in `start`.
             let end = self.starts[bucket] as usize;
             if end - start < least {
                 self.lows.copy_within(start..end, kept);
