@@ -224,9 +224,9 @@ impl Chunker {
             set.iter_mut()
                 .for_each(|chunk| *chunk = self.bits.cut(*chunk));
             match set.len() {
-                // Longer sets are sorted in place: a second buffer would double the memory of a long text.
                 0..=SCRATCH_CHUNKS => sort_dedup(set, &mut self.scratch),
                 _ => {
+                    // In place: a second buffer would double the memory of a long text.
                     set.sort_unstable();
                     set.dedup();
                 }
@@ -322,6 +322,7 @@ fn sentences(text: &str, set: &mut Vec<u64>) {
 
 fn paragraphs(lines: &[u64], ends: &[usize], set: &mut Vec<u64>) {
     let mut start = 0;
+    // A text without lines has one end, at zero.
     for &end in ends.iter().filter(|&&end| end > 0) {
         if end > start {
             set.push(fold(&lines[start..end]));

@@ -124,6 +124,7 @@ impl StarClusters {
         let at = later as usize;
         // A document counts as its own survivor until its first pair.
         let is_first = self.survivors[at] == later;
+        // Of two survivors at one distance, the more wanted has the smaller place.
         if is_first || (distance, earlier) < (self.distances[at], self.survivors[at]) {
             (self.survivors[at], self.distances[at]) = (earlier, distance);
         }

@@ -200,6 +200,7 @@ impl FeatureExtractor {
     /// The set and the weights of the features at hand.
     fn gather(&mut self) -> Features<'_> {
         self.set.clear();
+        // A copy: some sketches look at features in the order of the text.
         self.set.extend_from_slice(&self.features);
         // Sets and frequencies need no list of weights; those of Yu, Hu and Zhang are there already.
         if !matches!(

@@ -40,7 +40,7 @@ pub const fn splitmix64(state: &mut u64) -> u64 {
 
 /// XXH3-64 of the little-endian bytes of `values`: what a band key and a super-shingle are.
 pub(crate) fn xxh3_values(values: &[u32], seed: u64) -> u64 {
-    // Up to 64 values need no memory of the heap: bands and groups have fewer as a rule.
+    // Up to 64 values need no heap: bands and groups have fewer as a rule.
     let mut bytes = [0u8; 256];
     if values.len() * 4 <= bytes.len() {
         for (slot, value) in bytes.chunks_exact_mut(4).zip(values) {

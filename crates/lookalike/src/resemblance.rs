@@ -74,7 +74,7 @@ pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
 pub fn prefix_len(len: usize, threshold: f64) -> usize {
     let shares = |shared: usize| len > 0 && shared as f64 / len as f64 >= threshold;
     let shared_least = least(threshold * len as f64, len, shares);
-    // Whoever shares o of `len` features has at least one outside of any o - 1: one in the first len - o + 1.
+    // A set at the threshold shares o of its `len` features: any len - o + 1 of them hold one.
     (len + 1 - shared_least).min(len)
 }
 

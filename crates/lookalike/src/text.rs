@@ -135,7 +135,7 @@ impl Segmenter {
 
     /// Shows `full` the words of `text` in batches of some thousand.
     pub(crate) fn batches(&mut self, text: &str, mut full: impl FnMut(&WordBatch)) {
-        // Lent as well: batches borrow the segmenter.
+        // The filter is lent out, since batches borrow the whole segmenter.
         let Some(mut filter) = self.filter.take() else {
             return self.plain_batches(text, full);
         };
@@ -206,7 +206,7 @@ impl Segmenter {
         if self.mask == Mask::default() {
             return go_on(self, text);
         }
-        // The buffer is lent: whoever reads it has the segmenter to himself.
+        // Lent out, since the call takes the whole segmenter.
         let mut masked = std::mem::take(&mut self.masked);
         mask(&self.seen(text), self.mask, &mut masked);
         go_on(self, &masked);
@@ -264,6 +264,7 @@ impl Segmenter {
                 break;
             }
             self.piece_words(piece, full);
+            // With one byte of white space behind it: an empty piece is white space alone.
             done = (done + piece.len() + 1).min(text.len());
         }
         done

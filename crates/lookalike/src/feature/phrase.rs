@@ -15,6 +15,7 @@ pub(super) fn join(
 ) {
     let mut pairs = Vec::new();
     if terms.is_some() {
+        // All pairs at once, by the vector kernel, though those inside a phrase are not asked for.
         shingle::extend(&mut pairs, tokens, 2);
     }
     let mut at = 0;

@@ -42,7 +42,7 @@ fn sort_by_bits<const BUCKETS: usize>(values: &mut [u64], scratch: &mut [u64], k
         return values.sort_unstable();
     }
     let bucket = |value: u64| (value << known >> (u64::BITS - bits)) as usize % BUCKETS;
-    // On the stack, and no larger than 16 KiB: half of a first-level cache.
+    // On the stack, and 16 KiB at most: half of a first-level cache of 32 KiB.
     let mut places = [0u32; BUCKETS];
     for &value in &*values {
         places[bucket(value)] += 1;

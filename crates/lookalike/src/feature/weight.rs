@@ -54,7 +54,7 @@ fn length_noun_weights(lambda: Lambda, words: &mut [ScoredWord], out: &mut Vec<(
     let lambda = lambda.of(words.len());
     let scores = |words: &[ScoredWord]| {
         let nouns = words.iter().filter(|word| word.noun).count();
-        // A word may be tagged otherwise at each place; most of them decide.
+        // A word may be tagged otherwise at each place: the majority decides.
         let pos = 2 * nouns >= words.len();
         words.len() as u64 + lambda * (u64::from(words[0].long) + u64::from(pos))
     };

@@ -78,6 +78,7 @@ pub(crate) fn ask(
 ) -> usize {
     let mut left = 0;
     for at in 0..places.len() {
+        // The list is rewritten from its front: what is kept never overtakes what is read.
         let bin = usize::from(places[at]);
         let donor = donor(bin);
         // A full donor still has its own value: only bins that were empty at first are written. What comes from

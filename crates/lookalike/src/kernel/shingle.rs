@@ -51,6 +51,7 @@ fn mix_body(out: &mut [u64], tokens: &[u64], width: usize) {
         }
         *block = mixes.map(|mix| avalanche(mix ^ kind));
     }
+    // Fewer than eight windows are left: a block of them would read behind the tokens.
     for (feature, window) in rest.iter_mut().zip(tokens[done..].windows(width)) {
         *feature = avalanche(window.iter().fold(0, |mix: u64, t| mix.rotate_left(1) ^ t) ^ kind);
     }

@@ -194,6 +194,7 @@ pub(crate) fn nouns(words: &[&str], places: &[WordPlace]) -> Vec<bool> {
         |(word, place): (&&str, &WordPlace)| (place.line, Tagger::of(word, place.dictionary));
     let sources: Vec<_> = words.iter().zip(places).map(source).collect();
     let mut nouns = Vec::with_capacity(words.len());
+    // Rules see no further than the words of one line and one tagger in a row.
     for context in sources.chunk_by(|a, b| a == b) {
         let words = &words[nouns.len()..][..context.len()];
         match context[0].1 {

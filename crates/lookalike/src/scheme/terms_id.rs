@@ -27,7 +27,7 @@ impl FromStr for TermsId {
         u64::from_str_radix(text, 16)
             .map(Self)
             .ok()
-            // One text for each id: a sign or capital digits would make another scheme of it.
+            // One text for each id: no sign, no capital digits.
             .filter(|id| id.to_string() == text)
             .ok_or(ParseTermsIdError)
     }

@@ -34,6 +34,7 @@ impl IMatch {
             .map(|lexicon| {
                 let own = kept.iter().filter(|&&term| !is_dropped(term, lexicon));
                 let bytes: Vec<u8> = own.flat_map(|term| term.to_le_bytes()).collect();
+                // One or two terms are in many documents that have nothing else in common.
                 (bytes.len() >= LEAST_TERMS * 8).then(|| xxh3_64(&bytes, lexicon))
             })
             .collect()

@@ -134,6 +134,7 @@ impl Sketcher {
             SketcherKind::SuperShingle(minhash, groups, rows) => {
                 let shingles = minhash
                     .signature(set)?
+                    // Never too short: there are groups times rows functions.
                     .super_shingles(*groups, *rows)
                     .ok()?;
                 SketchValue::Hashes(shingles.values().iter().copied().map(Some).collect())

@@ -115,9 +115,9 @@ impl GrowingTerms {
         for &(feature, count) in &counts.counts {
             others = others.saturating_sub(count.into());
             let new = idf(counts.documents, count);
-            // What the listed features leave of all occurrences are features of one document each.
             add(count.into(), self.terms.idf(feature), new);
         }
+        // What the listed features leave of all occurrences are features of one document each.
         let unlisted = |documents| idf(documents, 1);
         add(
             others,

@@ -86,6 +86,7 @@ impl WordBatch {
 
     /// Drops the words from bound `first` on that consist of underscores.
     fn drop_underscores(&mut self, first: usize) {
+        // UAX #29 makes a segment of them, but a word has an alphanumeric character.
         let mut kept = first;
         for at in (first..self.bounds_used).step_by(2) {
             let (start, end) = (self.bounds[at], self.bounds[at + 1]);

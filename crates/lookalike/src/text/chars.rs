@@ -139,6 +139,7 @@ impl Segmenter {
         full: &mut impl FnMut(&mut CharBatch),
     ) -> &'a str {
         let ascii = ascii_pieces(rest);
+        // Word characters are chosen one by one, in ASCII as elsewhere.
         if !self.rules.segmentation.is_word_chars() && !ascii.is_empty() {
             batch.push_ascii(ascii, self.rules.case == Case::Lower);
             hand_on(batch, full);
@@ -159,6 +160,7 @@ impl Segmenter {
     ) {
         let spaced = !self.rules.segmentation.is_word_chars();
         let folded = self.reader.fold(piece);
+        // A piece of ignorable characters alone is none, and has no space before it.
         if folded.is_empty() {
             return;
         }

@@ -148,9 +148,12 @@ pub(super) fn joins(before: [BoundaryClass; 2], at: BoundaryClass, next: Boundar
     };
     let [far, near] = before;
     match (near, at) {
+        // WB5, WB8 to WB10, WB13, WB13a and WB13b.
         (Letter | Digit | Underscore, Letter | Digit | Underscore)
         | (Katakana | Underscore, Katakana | Underscore) => true,
+        // WB6 and WB12: what joins two letters, or two digits, stays with the first,
         (Letter | Digit, _) => middle(at, near) && next == near,
+        // WB7 and WB11: and with the second.
         (_, Letter | Digit) => middle(near, at) && far == at,
         _ => false,
     }

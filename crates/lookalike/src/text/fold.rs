@@ -26,6 +26,7 @@ pub(super) fn fold(
 ) {
     usual.clear();
     for c in piece.chars() {
+        // These characters alone: compatibility decomposition of all would fold more than width.
         match folding.width && has_width(c) {
             true => usual.extend(std::iter::once(c).nfkd()),
             false => usual.push(c),
@@ -33,12 +34,11 @@ pub(super) fn fold(
     }
     let kept =
         |c: &char| !(folding.accents && is_accent(*c) || folding.arabic && is_arabic_sign(*c));
-    // After decomposition, so that a composed character shows its base and its marks; composed again at the
-    // end.
     let variant = |c| match folding.punctuation {
         true => punctuation(c),
         false => c,
     };
+    // Decomposed first, so that a composed character shows its base and its marks; composed again at the end.
     out.clear();
     match form {
         Normalization::Nfkc => out.extend(usual.nfkd().filter(kept).map(variant).nfc()),

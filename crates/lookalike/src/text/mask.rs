@@ -78,6 +78,7 @@ fn number_len(text: &str) -> usize {
             break;
         };
         let more = run(&rest[separator.len_utf8()..], char::is_numeric);
+        // A separator belongs to a number only between two digits.
         if more == 0 {
             break;
         }

@@ -131,6 +131,7 @@ impl PieceReader {
             lower,
             ..
         } = self;
+        // In the order of the definition: ignorable characters, normalisation and folding, case.
         let piece = match rules.strips_ignorable() && piece.contains(is_ignorable) {
             true => {
                 seen.clear();
@@ -142,6 +143,7 @@ impl PieceReader {
         let piece = match rules.folding.is_none() {
             true => normalize(piece, rules.normalization, normal),
             false => {
+                // `lower` is free until the end, and serves as the buffer.
                 fold::fold(piece, rules.normalization, rules.folding, lower, normal);
                 &**normal
             }
