@@ -109,6 +109,7 @@ impl<C: Code> BatchJoin<C> {
         };
         let plans = plans(queries.len() as u64, bits, radius, &within);
         let best = plans.iter().find(|costed| costed.cheapest);
+        // Where nothing fits, the smallest that is fast enough is built all the same: see `BatchLimits`.
         let best = best.or_else(|| least(&plans));
         let (design, layout) = match best {
             Some(best) => (best.design.clone(), best.layout),

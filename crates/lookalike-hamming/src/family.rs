@@ -383,6 +383,7 @@ fn affine(bits: u128, dimension: u32) -> Option<Vec<u128>> {
     let runs = cut(bits, points)?;
     let mut masks = Vec::new();
     for normal in 1..points {
+        // A hyperplane and its parallel: errors that lie on one of them leave the other clean.
         masks.extend([0, 1].map(|side| hyperplane(&runs, 0, normal, side)));
     }
     Some(masks)
@@ -408,6 +409,7 @@ fn projective(bits: u128, dimension: u32) -> Option<Vec<u128>> {
 fn hyperplane(runs: &[u128], first: u32, normal: u32, side: u32) -> u128 {
     let on_side = (first..)
         .zip(runs)
+        // The parity of the common bits is the dot product over GF(2).
         .filter(|(x, _)| (normal & x).count_ones() % 2 == side);
     on_side.fold(0, |mask, (_, run)| mask | run)
 }

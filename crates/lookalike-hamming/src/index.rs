@@ -125,6 +125,7 @@ impl<C: Code> TableIndex<C> {
         tables: Vec<ProbeTable<C::Word>>,
         len: usize,
     ) -> Self {
+        // The shorter loop keeps the views of all tables on the stack.
         let few = (1..=MOST_TABLES).contains(&tables.len());
         Self {
             design,

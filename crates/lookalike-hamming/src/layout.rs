@@ -80,6 +80,7 @@ impl TableGeometry {
         fingerprints: u64,
     ) -> Self {
         let most = prefix_bits.min(MOST_ADDRESS_BITS).min(code_bits);
+        // There are 33 at most: all are tried.
         let all = (0..=most).map(|bits| Self::of(layout, code_bits, bits, fingerprints));
         let best = all.min_by(|a, b| a.cost(layout).total_cmp(&b.cost(layout)));
         best.unwrap_or_else(|| Self::of(layout, code_bits, 0, fingerprints))

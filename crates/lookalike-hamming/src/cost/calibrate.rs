@@ -247,6 +247,7 @@ fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
     let flips: Vec<usize> = std::iter::once(0)
         .chain((0..bits).map(|bit| 1 << bit))
         .collect();
+    // The high bits of a product depend on all bits of its factors, the low ones do not.
     let base = |query: usize| (random(query as u64 + 1) >> (64 - bits)) as usize;
     let mut from = 0;
     typical(clock, QUERIES * flips.len(), &mut || {

@@ -70,6 +70,7 @@ impl Vector<u64> for Avx2 {
 
     #[inline(always)]
     fn load(self, words: &[u64]) -> __m256i {
+        // A window of four into ones and zeros masks any number of words without a branch.
         let masks = &FIRST[LANES - words.len().min(LANES)..][..LANES];
         // SAFETY: there are four masks, and what they leave out is not read.
         unsafe {
@@ -112,6 +113,7 @@ impl Vector<u64> for Avx2 {
             let limit = _mm256_set1_epi64x(radius.into());
             _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(apart, limit)))
         };
+        // MOVMSKPD gives the signs of four lanes; the complement has ones above them.
         (!beyond & 15) as u64
     }
 

@@ -160,6 +160,7 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
 
     #[inline(always)]
     fn load(self, words: &[u64]) -> __m512i {
+        // Lanes that the mask leaves out are not touched, even where a page ends.
         let kept = low_ones(words.len()) as u8;
         // SAFETY: the mask keeps the load within the words.
         unsafe { _mm512_maskz_loadu_epi64(kept, words.as_ptr().cast()) }
@@ -360,7 +361,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         // SAFETY: the list is 32 bytes; rank <= last, so that the first byte of an entry is no more than eight bytes before the end.
         let entries = unsafe {
             let ranks = _mm512_cvtepu32_epi64(_mm256_loadu_si256(ranks.as_ptr().cast()));
-            // Lanes without an entry, and ranks from a damaged directory, may be anything: this keeps the
+            // Lanes without an entry may be anything, and so may ranks of a crafted directory: this keeps the
             // gather inside.
             let ranks = _mm512_min_epu64(ranks, _mm512_set1_epi64(last as i64));
             let places = _mm512_mul_epu32(ranks, _mm512_set1_epi64(bits as i64));
@@ -373,6 +374,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         };
         let near = self.near(entries, self.splat(needle), radius) as u8;
         let mut out = [0; 8];
+        // Most groups of eight have no hit, and nothing is stored for them.
         if near != 0 {
             // SAFETY: the list is 64 bytes.
             unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), entries) };
@@ -406,6 +408,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 let places = _mm512_and_si512(places, last);
                 let found = _mm512_i64gather_epi64::<8>(places, words.as_ptr().cast());
                 let bits = self.pattern::<BLOOM>(items);
+                // All bits of an item at once: it is kept if none is missing.
                 let set = _mm512_cmpeq_epi64_mask(_mm512_and_si512(found, bits), bits);
                 let own = _mm512_and_si512(items, _mm512_set1_epi64((1 << PAYLOAD_BITS) - 1));
                 // What is kept moves to the front, and eight are stored all the same: the next store overwrites
@@ -425,6 +428,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         unsafe {
             let (one, low) = (_mm512_set1_epi64(1), _mm512_set1_epi64(63));
             let first = _mm512_srli_epi64::<PAYLOAD_BITS>(items);
+            // VPSLLVQ shifts each lane by a number of its own.
             let bit = _mm512_sllv_epi64(one, _mm512_and_si512(first, low));
             if !BLOOM {
                 return bit;

@@ -49,6 +49,7 @@ fn runs(mut mask: u64) -> impl Iterator<Item = (u32, u32, u32)> {
 
 pub(super) fn extract_portably(word: u64, mask: u64) -> u64 {
     let parts = runs(mask);
+    // A step for each run of ones, however long it is.
     parts.fold(0, |out, (start, length, below)| {
         out | (word >> start & low_ones(length as usize)) << below
     })

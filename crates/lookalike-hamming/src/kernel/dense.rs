@@ -34,6 +34,7 @@ pub struct Dense<'a> {
 fn word(bytes: &[u8], bit: usize) -> u64 {
     match bytes.get(bit / 8..).and_then(<[u8]>::first_chunk) {
         Some(eight) => u64::from_le_bytes(*eight) >> (bit % 8),
+        // Padding follows the last bit: only a crafted directory, whose check holds, leads here.
         None => u64::MAX,
     }
 }
@@ -68,6 +69,7 @@ impl Dense<'_> {
             (high, nth - below, 64)
         };
         let end = select(word, nth);
+        // A group of more than 64 entries may reach beyond 128 bits.
         if end >= 64 {
             return self.walk(base, bucket, select);
         }
@@ -132,6 +134,7 @@ impl Dense<'_> {
     /// An entry by its rank, zero beyond the end.
     pub(in super::super) fn entry(&self, rank: usize) -> u128 {
         let bit = rank * self.entry_bits;
+        // As long as `PADDING`: whole for every entry.
         let mut bytes = [0; 24];
         if let Some(found) = self.entries.get(bit / 8..).and_then(<[u8]>::first_chunk) {
             bytes = *found;

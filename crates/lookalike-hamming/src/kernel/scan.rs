@@ -260,6 +260,7 @@ impl Iterator for HitPositions {
             return None;
         }
         let at = self.0.trailing_zeros() as usize;
+        // Clears the lowest one (BLSR).
         self.0 &= self.0 - 1;
         Some(at)
     }

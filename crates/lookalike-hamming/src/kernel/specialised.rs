@@ -14,6 +14,7 @@ pub(in super::super) fn select_members<const BLOOM: bool>(
     items: &[u64],
     out: &mut Vec<u32>,
 ) {
+    // Kernels take the number of words less one as a mask of places.
     assert!(words.len().is_power_of_two());
     let before = out.len();
     // Kernels write something for every item, so the room is as long, whatever is kept.

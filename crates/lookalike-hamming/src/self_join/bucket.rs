@@ -392,6 +392,7 @@ pub(super) fn cheapest_masks(magnitude: u32, bits: u32, radius: u32) -> Option<V
         let prefix = f64::from(bits) * family.prefix_share(radius);
         // More bits than the logarithm of the count would only scatter single codes.
         let scatters = (prefix.min(f64::from(magnitude)) / f64::from(DIGIT_BITS)).ceil();
+        // Half of those that agree in the key, since each pair is compared once.
         let compared = count / prefix.exp2() / 2.0 + SMALL as f64 / 8.0;
         count * family.table_count(radius) as f64 * (scatters * MOVE + compared * COMPARE)
     };

@@ -178,6 +178,7 @@ impl<W: Word> TolerantTables<W> {
         let magnitude = codes.len().max(1).ilog2();
         let mut scattered: Vec<ScatteredCodes> =
             visitors.iter().map(|_| ScatteredCodes::default()).collect();
+        // The memory of the first table serves all.
         let mut sorted = SortedParts::default();
         for (at, table) in self.tables.iter().enumerate() {
             let address_bits = table.addressing.address_bits;

@@ -91,7 +91,7 @@ impl PackedStore {
         let starts = self.starts.items();
         let rank = |at: usize| u32::from_le_bytes(starts[at]) as usize;
         let first = rank(bucket);
-        // The starts of a damaged file may descend.
+        // Starts have a check; those of a crafted file, where it holds, may descend.
         (first, rank(bucket + 1).saturating_sub(first))
     }
 
