@@ -71,6 +71,7 @@ fn counts_to_places(counts: &mut [u32]) -> u32 {
     let (mut place, mut largest) = (0, 0);
     for count in counts {
         largest = largest.max(*count);
+        // The right side is read before either is written.
         (*count, place) = (place, place + *count);
     }
     largest

@@ -30,6 +30,7 @@ fn gallop(short: &[u64], mut long: &[u64]) -> usize {
         while long.get(step).is_some_and(|other| other < value) {
             step *= 2;
         }
+        // The value lies no further than the step that reached it.
         let near = &long[..long.len().min(step + 1)];
         let at = near.partition_point(|other| other < value);
         shared += usize::from(near.get(at) == Some(value));

@@ -91,6 +91,7 @@ fn lower_avx512(
             5 => x86::lower::<5>(minima, factors, offsets, values),
             6 => x86::lower::<6>(minima, factors, offsets, values),
             7 => x86::lower::<7>(minima, factors, offsets, values),
+            // Eight: no caller has more than `ROWS`.
             _ => x86::lower::<8>(minima, factors, offsets, values),
         }
     }

@@ -35,6 +35,7 @@ fn mix_windows(out: &mut [u64], tokens: &[u64], width: usize) {
 
 #[inline(always)]
 fn mix_body(out: &mut [u64], tokens: &[u64], width: usize) {
+    // With the number of tokens, so that windows of different sizes have different features.
     let kind = (width as u64).wrapping_mul(GOLDEN);
     let (blocks, rest) = out.as_chunks_mut::<LANES>();
     let done = blocks.len() * LANES;

@@ -38,6 +38,7 @@ macro_rules! versions {
                     $avx512($($arg),*)
                 }
                 match level.kind() {
+                    // Neither has a version here: the body at the end runs.
                     $crate::kernel::level::CpuKind::Portable | $crate::kernel::level::CpuKind::Neon => {}
                     $crate::kernel::level::CpuKind::Avx2 => {
                         // SAFETY: a level above portable exists only where it was detected.

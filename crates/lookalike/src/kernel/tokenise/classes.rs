@@ -32,6 +32,7 @@ pub(super) trait Classify {
         let (first, rest) = out.split_at_mut(24);
         for slot in first {
             *slot = base + mask.trailing_zeros();
+            // Wrapping, since the mask may be zero by now: what stands behind the last position means nothing.
             mask &= mask.wrapping_sub(1);
         }
         for slot in rest.iter_mut().take(count.saturating_sub(24)) {
