@@ -94,8 +94,8 @@ impl ChunkBits {
         }
     }
 
-    /// Expected number of pairs of different chunks among `chunks` are expected to have one fingerprint: n(n-1)/2 divided by two
-    /// to the power of the width.
+    /// Expected number of pairs of different chunks, among so many, that share a fingerprint: n(n-1)/2 divided by two to the power
+    /// of the width.
     #[must_use]
     pub fn expected_collisions(self, chunks: u64) -> f64 {
         let chunks = chunks as f64;

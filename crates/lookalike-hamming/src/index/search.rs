@@ -24,7 +24,7 @@ pub(super) struct IndexSearch<'a, 'v, C: Code> {
 struct SearchTask<W> {
     query: u32,
     table: u32,
-    /// Number of the xor mask of the table.
+    /// Number of the piece of the table's xor masks.
     piece: u32,
     /// Bucket of the query itself.
     bucket: u32,
@@ -40,7 +40,7 @@ struct SearchTask<W> {
 const APART: u64 = 12;
 /// Tasks on their way: each has a probe at least, and a stage is behind the one before by [`APART`] probes and a task.
 const RING: usize = 64;
-/// Extents on their way: [`APART`], those of the task before them, of the one after, and what a task that does not fit
+/// Entry ranges on their way: [`APART`], those of the task before them, of the one after, and what a task that does not fit
 /// before the end leaves there.
 const RANGES: usize = 4 * PIECE;
 

@@ -47,7 +47,7 @@ mod linux {
     const MADV_COLLAPSE: i32 = 25;
     /// Neither this advice nor this kind of memory is known: no use to go on.
     const EINVAL: i32 = 22;
-    /// Pages that the system could not move, one after another, before it is left in peace.
+    /// Give up after so many failures in a row.
     const REFUSALS: usize = 32;
     /// Asks again for what was refused: room was made meanwhile.
     const ROUNDS: usize = 3;
@@ -94,9 +94,10 @@ mod linux {
                     in_a_row = 0;
                     continue;
                 }
+                // Before anything else can fail: `push` may ask the system for memory.
+                let unknown = io::Error::last_os_error().raw_os_error() == Some(EINVAL);
                 in_a_row += 1;
                 left.push(page);
-                let unknown = io::Error::last_os_error().raw_os_error() == Some(EINVAL);
                 // A refusal is not free: the system first tries to make room for a huge page.
                 if unknown || in_a_row == REFUSALS {
                     return;

@@ -1,4 +1,4 @@
-//! The store of a table with entries back to back ([`Layout::PackedStore`](super::super::layout::Layout)).
+//! The store of a table with entries back to back ([`Layout::Packed`](super::super::layout::Layout)).
 
 use super::super::code::Word;
 use super::super::kernel::{self, EntryRange, ProbeLocations, ProbePacked};
@@ -62,7 +62,7 @@ impl PackedStore {
         [self.starts.bytes(), self.entries.bytes(), &[]]
     }
 
-    /// The store that [`Packed::sections`] was written from; `None` when the sizes contradict each other.
+    /// The store that [`Self::sections`] was written from; `None` when the sizes contradict each other, or the starts descend.
     pub(super) fn shared(
         width: usize,
         buckets: usize,
@@ -75,7 +75,9 @@ impl PackedStore {
             width,
         };
         let fits = store.starts.items().len() == buckets + 1
-            && store.entries.items().len() == store.len() * width + PADDING;
+            && store.entries.items().len() == store.len() * width + PADDING
+            // Their check says that they are as they were written, not that it was us who wrote them.
+            && (store.starts.items()).is_sorted_by_key(|&start| u32::from_le_bytes(start));
         fits.then_some(store)
     }
 
@@ -91,8 +93,7 @@ impl PackedStore {
         let starts = self.starts.items();
         let rank = |at: usize| u32::from_le_bytes(starts[at]) as usize;
         let first = rank(bucket);
-        // Starts have a check; those of a crafted file, where it holds, may descend.
-        (first, rank(bucket + 1).saturating_sub(first))
+        (first, rank(bucket + 1) - first)
     }
 
     pub(super) fn bucket(&self, bucket: usize) -> Runs<'_> {
@@ -143,6 +144,35 @@ impl PackedStore {
             starts: self.starts.items(),
             entries: self.entries.items(),
             width: self.width,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// A search panicked in them.
+    #[test]
+    fn starts_that_descend_are_refused() {
+        let mut store = PackedStore::new(1);
+        store.reserve(3, 2);
+        store.push::<u64>(&[1, 2, 3], &[1, 2]);
+        store.finish();
+        for (second, expected) in [
+            (0, true),
+            (1, true),
+            (3, true),
+            (4, false),
+            (u32::MAX, false),
+        ] {
+            let mut bytes = store.sections().concat();
+            bytes[4..8].copy_from_slice(&second.to_le_bytes());
+            let sections = [0..12, 12..bytes.len(), 0..0];
+            let bytes: SharedBytes = Arc::new(bytes);
+            let found = PackedStore::shared(1, 2, &bytes, sections).is_some();
+            assert_eq!(found, expected, "{second}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::hash::avalanche;
 type BinWord = [u32; 2];
 /// Features that are hashed at once.
 const BLOCK: usize = 32;
-/// Value of the bins that [`few`] leaves empty.
+/// The bins that [`few`] leaves empty.
 pub(crate) struct Open {
     /// The empty bins, ascending.
     pub(crate) places: Vec<u16>,

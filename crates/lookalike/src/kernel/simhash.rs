@@ -106,7 +106,7 @@ fn carry(planes: &mut [Lanes], mut bits: Lanes) {
     }
 }
 
-/// The counts of all lanes added: one plane more would overflow only beyond the features there are.
+/// Adds the counts of all lanes, plane by plane. [`PLANES`] are enough: no sum exceeds the number of features.
 #[inline(always)]
 fn sum_lanes(planes: &[Lanes]) -> [u64; PLANES] {
     let mut sums = [[0; LANES]; PLANES];

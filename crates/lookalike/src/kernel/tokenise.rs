@@ -134,7 +134,7 @@ impl TokeniserState {
             word |= self.joins(classes, next);
         }
         // Nothing at or behind a byte that is not ASCII is a word here.
-        word &= other.wrapping_sub(1) & !other | u64::from(other == 0).wrapping_neg();
+        word &= other.wrapping_sub(1) & !other;
         // Where the mask differs from itself, moved by a byte, a word begins or ends: bounds alternate.
         let changes = word ^ (word << 1 | self.word);
         self.word = word >> 63;

@@ -103,22 +103,19 @@ fn first_run(text: &str) -> Option<(&str, RunDictionary)> {
         Script::Other => usize::MAX,
         _ => LONGEST_RUN,
     };
-    let mut kana = false;
     let end = text
         .char_indices()
         .enumerate()
-        .find(|&(number, (_, c))| {
-            let other = Script::of(c);
-            kana |= other == Script::Kana && script.joins(other);
-            number == longest || !script.joins(other)
-        })
+        .find(|&(number, (_, c))| number == longest || !script.joins(Script::of(c)))
         .map_or(text.len(), |(_, (at, _))| at);
+    let run = &text[..end];
+    let is_kana = |c| Script::of(c) == Script::Kana;
     let dictionary = match script {
         Script::Other => RunDictionary::None,
-        Script::Han | Script::Kana if !kana => RunDictionary::Chinese,
+        Script::Han | Script::Kana if !run.chars().any(is_kana) => RunDictionary::Chinese,
         _ => RunDictionary::Other,
     };
-    Some((&text[..end], dictionary))
+    Some((run, dictionary))
 }
 
 /// Shows `visit` the words of a piece: runs of our scripts by dictionary, all else by Unicode's rules.
@@ -180,6 +177,19 @@ mod tests {
             found,
             expected.map(|(piece, words)| (piece, words.to_owned()))
         );
+    }
+
+    /// The kana behind a run that is cut at its greatest length is of the next.
+    #[test]
+    fn han_that_is_cut_before_kana_is_chinese() {
+        let han = "中".repeat(LONGEST_RUN);
+        let text = format!("{han}の");
+        let found: Vec<_> = runs(&text).collect();
+        let expected = [
+            (&*han, RunDictionary::Chinese),
+            ("の", RunDictionary::Other),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

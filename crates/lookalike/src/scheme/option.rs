@@ -159,7 +159,7 @@ impl Widths {
     }
 }
 
-/// Unit of a feature: V1's contiguous words, or contiguous characters.
+/// Unit of a feature: words in a row, or characters in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shingle {
     /// So many words in a row.

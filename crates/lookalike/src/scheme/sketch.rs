@@ -18,7 +18,7 @@ pub enum Sketch {
     Simhash32,
     /// A 128-bit fingerprint, of which the low half is the 64-bit fingerprint.
     Simhash128,
-    /// V2: a signature of so many minima.
+    /// A signature of so many minima.
     MinHash {
         /// Number of hash functions, at least 1.
         functions: u16,

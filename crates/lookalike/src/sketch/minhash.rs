@@ -1,4 +1,4 @@
-//! V2: min-hash over a family of linear functions.
+//! Min-hash over a family of linear functions.
 
 use crate::hash::splitmix64;
 use crate::kernel::minhash::{self, FunctionRow, ROW, ROWS};
