@@ -34,6 +34,8 @@ impl AtomicBits {
     pub(crate) fn set(&self, at: usize) {
         assert!(at < self.length, "bit {at} of {}", self.length);
         let bit = 1 << (at % 64);
+        // Relaxed: a bit publishes nothing else. Whoever needs a moment of all of them holds the lock of the
+        // view.
         if self.words[at / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             self.ones.fetch_add(1, Ordering::Relaxed);
         }
@@ -120,6 +122,7 @@ impl RankedBits {
         for (at, &word) in self.words.iter().enumerate().skip(block * BLOCK) {
             if left < word.count_ones() {
                 let mut word = word;
+                // Clear the lower ones, and the lowest that is left is the one.
                 (0..left).for_each(|_| word &= word - 1);
                 return Some(at * 64 + word.trailing_zeros() as usize);
             }
@@ -194,6 +197,7 @@ impl PackedNumbers {
 
     pub(crate) fn get(&self, index: usize) -> u32 {
         let at = index * self.bits as usize;
+        // A number of up to 32 bits lies in two neighbouring words at most.
         let both = u128::from(self.words[at / 64]) | u128::from(self.words[at / 64 + 1]) << 64;
         (both >> (at % 64)) as u32 & (u32::MAX >> (32 - self.bits))
     }

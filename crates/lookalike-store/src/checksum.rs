@@ -37,6 +37,8 @@ impl FileChecksum {
     }
 
     fn seed(self, offset: u64, number: u64) -> u64 {
+        // Odd multipliers, here those of SplitMix64, are bijections: no two offsets of a file share a seed, nor
+        // two numbers at one offset.
         let mixed = self.0 ^ offset.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed.rotate_left(29) ^ number.wrapping_mul(0xbf58_476d_1ce4_e5b9)
     }

@@ -48,6 +48,7 @@ impl CleanShutdown {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         };
+        // Should a power cut bring the mark back, the next start would take all newer frames for damage.
         removed
             .and_then(|()| fs.sync_dir(folder))
             .map_err(StoreError::io(&path, "removing the mark of an orderly end"))

@@ -42,6 +42,7 @@ impl<'a> ByteDecoder<'a> {
 
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0_u64;
+        // Ten bytes at most have bits of a 64-bit number: an eleventh is refused.
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             number |= u64::from(byte & 0x7f) << shift;

@@ -391,6 +391,7 @@ impl Collection {
     pub fn compact_later(&self) -> Result<()> {
         self.shared.engine.rotate_log()?;
         self.shared.compacting.store(true, Ordering::Release);
+        // A thread that has looked at the flag waits by the time that the lock is free, so it hears the notice.
         drop(lock(&self.shared.background));
         self.shared.work.notify_all();
         Ok(())
@@ -429,6 +430,8 @@ impl Collection {
     pub(crate) fn begin_end(&self) {
         self.shared.closed.store(true, Ordering::Release);
         self.shared.engine.cancel();
+        // A thread that has looked at `closed` waits by the time that each lock is free, so it hears the
+        // notice.
         drop(lock(&self.shared.queue));
         self.shared.requested.notify_all();
         drop(lock(&self.shared.background));
@@ -474,6 +477,8 @@ impl CollectionShared {
 
     /// The next group; empty at the end.
     fn next_group(&self) -> Vec<WriteRequest> {
+        // Before the queue is locked: it takes the writer lock, behind which a sync may be going on, and
+        // `submit` must not wait for one.
         let mut closing_frame_due = self.engine.needs_closing_frame();
         let mut queue = lock(&self.queue);
         while queue.requests.is_empty() {
@@ -490,6 +495,7 @@ impl CollectionShared {
             queue = waiting;
             if timeout.timed_out() && queue.requests.is_empty() {
                 drop(queue);
+                // It may append a frame and sync: requests can queue up meanwhile.
                 self.engine.idle();
                 closing_frame_due = false;
                 queue = lock(&self.queue);
@@ -499,6 +505,7 @@ impl CollectionShared {
         while let Some(request) = queue.requests.front() {
             writes += request.writes.len();
             bytes += request.bytes();
+            // The first goes in whatever its size, or it would never be written.
             if !group.is_empty() && (writes > GROUP_WRITES || bytes > GROUP_BYTES) {
                 break;
             }
@@ -510,6 +517,7 @@ impl CollectionShared {
     /// Writes wait when memories become runs more slowly than they fill, unless that fails.
     fn wait_for_flushes(&self) {
         let mut background = lock(&self.background);
+        // Waiting for flushes that fail would stop the deletes that can make room on a full disk.
         while self.engine.wants_flush() > MAX_FROZEN_MEMTABLES
             && background.flush_error.is_none()
             && !self.is_closed()

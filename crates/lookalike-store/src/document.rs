@@ -142,6 +142,7 @@ impl From<Fingerprint> for ContentKey {
 impl ContentKey {
     /// Tells whether two contents have equal texts, as far as is known of both.
     pub(crate) fn is_same_text(&self, other: &Self) -> bool {
+        // Equal texts have equal fingerprints, and `may_be_copy` looks for copies at distance zero only.
         self.text_hash.is_some()
             && self.text_hash == other.text_hash
             && self.fingerprint == other.fingerprint
@@ -250,6 +251,7 @@ impl StoredDocument {
                 | flag(self.text.is_some(), TEXT)
                 | flag(self.text_hash.is_some(), TEXT_HASH),
         );
+        // The parts that searches look at come first, so that a `DocumentOutline` reads no further.
         if let Some(Fingerprint(code)) = self.fingerprint {
             out.extend_from_slice(&code.to_le_bytes());
         }
@@ -311,6 +313,8 @@ struct ParagraphBytes<'a> {
 
 impl<'a> ParagraphBytes<'a> {
     fn read(from: &mut ByteDecoder<'a>) -> Option<Self> {
+        // Every paragraph takes eight bytes at least, so the products below stay within the bytes that are
+        // there.
         let count = from.count(8)?;
         let hashes = from.take(count * 8)?;
         let bits = from.take(count.div_ceil(8))?;

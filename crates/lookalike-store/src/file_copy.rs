@@ -44,6 +44,7 @@ pub(crate) fn link_or_copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> Resul
                 path: to.to_owned(),
             })
         }
+        // Another medium, or one without links. A failure of any other kind shows again in the copy.
         Err(_) => copy_file(fs, from, to),
     }
 }

@@ -74,6 +74,8 @@ impl Store {
             opened?.engine().snapshot(&folder)?;
         }
         fs.sync_dir(&parent).map_err(failed)?;
+        // The list comes last and names all files: a snapshot that was cut short has none, and `restore`
+        // refuses it.
         list_snapshot(&**fs, target, &catalog)
     }
 }

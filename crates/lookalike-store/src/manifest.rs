@@ -196,6 +196,7 @@ impl CollectionManifest {
         if self.logs.is_empty() {
             return Some("the manifest names no log");
         }
+        // A file numbered `next_file` or above would be replaced when that number is given out.
         if !files.is_sorted_by(|a, b| a < b) || files.last() >= Some(&self.next_file) {
             return Some("the manifest names a file twice, or one that is yet to be made");
         }
@@ -241,6 +242,8 @@ pub(crate) fn replace_checked<T: Serialize>(
             true => ReplaceError::Before(error),
             false => ReplaceError::Unknown(error),
         })?;
+    // Until this sync a power cut may bring the old list back. Both lists are whole, and so are the files that
+    // they name.
     fs.sync_dir(folder)
         .map_err(|error| ReplaceError::Unknown(failed(error)))
 }
@@ -271,6 +274,7 @@ pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
         },
         _ => StoreError::io(&path, "reading a list of files")(error),
     })?;
+    // A file that is too short leaves less than a check line, and does not match.
     let (line, check) = bytes.split_at(bytes.len().saturating_sub(CHECK_LINE));
     if format!("check {:016x}\n", whole_file(line)).as_bytes() != check {
         return Err(StoreError::damaged(

@@ -131,6 +131,7 @@ impl MemTable {
 
     fn push_paragraph(&mut self, paragraph: StoredParagraph, slot: u32) {
         let add = |slots: &mut Vec<u32>| {
+            // A document may repeat a paragraph. Slots come ascending, so the last one tells.
             if slots.last() != Some(&slot) {
                 slots.push(slot);
             }
@@ -170,6 +171,7 @@ impl MemTable {
             entry.remove();
         }
         let content = self.documents[slot as usize].content();
+        // Chains are linked one way, so only their dead heads can go; those behind wait for their turn.
         let is_dead = |slot: u32| self.tombstones.get(slot as usize);
         let group = content
             .fingerprint

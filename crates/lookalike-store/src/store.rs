@@ -219,6 +219,7 @@ impl StoreCatalog {
                 known: VERSION,
             }),
             Err(StoreError::Missing { .. }) => {
+                // Collections without a catalog: it was lost, and an empty new one would hide them.
                 let folders = fs.list(&folder.join("collections")).unwrap_or_default();
                 if folders.is_empty() {
                     return Ok(None);
@@ -302,6 +303,8 @@ impl Store {
                 wanted: wanted.to_string(),
             });
         }
+        // The catalog that was read may not be durable yet: nothing that an older one names may be removed
+        // before.
         fs.sync_dir(folder)
             .map_err(StoreError::io(folder, "syncing the folder"))?;
         // What cannot be removed now, on a full disk for instance, is removed at the next start.
@@ -392,6 +395,7 @@ impl Store {
         CollectionEngine::create(&*self.fs, &folder, settings, parts, secrets, tuning)?;
         self.fs.sync_dir(&parent).map_err(failed)?;
         let mut catalog = state.catalog.clone();
+        // The catalog names the folder last: a crash before that leaves files that the next creation removes.
         catalog.collections.insert(name.to_owned(), identity);
         catalog.removing.remove(name);
         self.replace_catalog(&mut state, catalog)?;
@@ -454,6 +458,8 @@ impl Store {
             };
             let mut catalog = state.catalog.clone();
             catalog.collections.remove(name);
+            // The catalog gives the name up before the first file goes, so that no start opens half a
+            // collection.
             catalog.removing.insert(name.to_owned(), identity);
             self.replace_catalog(&mut state, catalog)?;
             state.removed_now.insert(name.to_owned());

@@ -67,6 +67,7 @@ pub(crate) fn read(
         (0..64)
             .filter(|bit| word >> bit & 1 == 1)
             .map(|bit| at * 64 + bit)
+            // Bits of the last word behind the last document: `set` would panic.
             .take_while(|&document| document < tombstones.len())
             .for_each(|document| tombstones.set(document));
     }

@@ -197,6 +197,7 @@ pub(crate) fn search<'a>(
     let (mut hits, mut left_out) = (Vec::new(), start.skip);
     for ((distance, at), names) in groups {
         if distance > start.distance {
+            // A cursor counts documents of its own distance only.
             left_out = 0;
         }
         let (part, room) = (parts[at], left_out.saturating_add(most - hits.len()));
@@ -212,6 +213,7 @@ pub(crate) fn search<'a>(
                         place,
                     })
             });
+            // The documents that are shown may all have one fingerprint, so each may fill the page.
             places.extend(shown.take(room));
         }
         places.sort_unstable();
@@ -264,6 +266,8 @@ impl CollectionView {
                     let found =
                         run.index()
                             .search_group(codes, radius, &mut |at, code, distance| {
+                                // The distance first: documents are looked at only where they would improve the
+                                // answer.
                                 if better(nearest[at], distance)
                                     && run.has_compared(code, now, &filters[at])
                                 {
@@ -312,6 +316,8 @@ impl CollectionView {
         if let Some(frozen) = self.frozen.iter().find(|frozen| frozen.log == part) {
             return frozen.memtable.mark_deleted(place);
         }
+        // One of the parts has it: they are replaced under the writer lock only, which the caller has held
+        // since the lookup.
         if let Some(run) = self.runs.iter().find(|run| run.number() == part) {
             run.tombstones().set(place as usize);
         }
@@ -324,6 +330,7 @@ pub(crate) fn find_in_runs(
     id: &str,
     hash: u64,
 ) -> Result<Option<(DocumentLocation, Arc<StoredRun>)>> {
+    // An id lives in one run at most, so the order is a matter of speed.
     for run in runs.iter().rev() {
         if let Some(place) = run.find(id, hash)? {
             let part = run.number();

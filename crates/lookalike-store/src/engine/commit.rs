@@ -102,6 +102,7 @@ impl CollectionEngine {
             now = self.now(request.now);
             let before = stage.changes.len();
             let result = self.stage_request(&mut stage, request, now);
+            // All or nothing: the requests behind this one must not see the part that went through.
             if result.is_err() {
                 stage.truncate(before, &self.hasher);
             }
@@ -112,6 +113,7 @@ impl CollectionEngine {
                 if !stage.changes.is_empty() {
                     writer.recorded_time = now;
                 }
+                // Shown before it is acknowledged: whoever hears of a write can read it.
                 self.apply(stage);
                 for (request, result) in group.into_iter().zip(results) {
                     (request.done)(result);
@@ -129,6 +131,8 @@ impl CollectionEngine {
                 kept
             }
             AppendResult::Failed(error) => {
+                // The frame may be on the medium or not. What comes next could be acknowledged behind a hole,
+                // so only a new start goes on.
                 let stopped = self.stop(&error);
                 group
                     .into_iter()
@@ -145,6 +149,7 @@ impl CollectionEngine {
         now: UnixMillis,
         frees_space: bool,
     ) -> AppendResult {
+        // Deletes of nothing and checks that insert nothing cost no sync.
         if stage.changes.is_empty() {
             return AppendResult::Durable;
         }
@@ -162,8 +167,10 @@ impl CollectionEngine {
         if stage.changes.is_empty() {
             return;
         }
+        // One lock for the whole group: readers see all of it or nothing.
         let mut view = self.view_mut();
         view.changes += 1;
+        // The writer lock is held since the stage was filled, so no rotation has come between.
         let first = view.active.len() as u32;
         let log = view.log;
         for staged in stage.changes {
@@ -250,6 +257,7 @@ impl CollectionEngine {
                 let known = self.known(stage, id)?;
                 let existed = self.is_alive(known.as_ref(), now);
                 if let Some(known) = known.filter(|_| existed) {
+                    // Runs never change: the document is inserted anew, with the other end.
                     let mut document = self.read(&known)?;
                     document.expires = expires.filter(|end| *end != UnixMillis::NEVER);
                     let staged = StagedChange {
@@ -276,6 +284,7 @@ impl CollectionEngine {
         document.expires = match document.expires {
             None => settings.time_to_live.map(|length| now.after(length)),
             Some(UnixMillis::NEVER) => None,
+            // Ends that a request gives stand as they are.
             own => own,
         };
         let change = LogChange::Insert(Arc::new(document));
@@ -377,6 +386,7 @@ impl CollectionEngine {
     /// Starts a new log if the memtable is full.
     fn make_room(&self, writer: &mut WriterState) -> Result<()> {
         if self.shutdown_recorded.load(Relaxed) {
+            // The mark says where the log ends: it goes, durably, before any frame moves that end.
             CleanShutdown::remove(&*self.fs, &self.folder)?;
             self.shutdown_recorded.store(false, Relaxed);
         }
@@ -399,6 +409,7 @@ impl CollectionEngine {
 
     /// Ends the log and its memtable, and starts new ones.
     fn rotate(&self, writer: &mut WriterState) -> Result<()> {
+        // The next log will say that this one ends here; readers take anything behind that end for damage.
         writer.log.clear_tail()?;
         let mut manifest = writer.manifest.clone();
         let number = manifest.next_file;
@@ -416,6 +427,7 @@ impl CollectionEngine {
         let log = LogWriter::create(&*self.fs, &path, header, self.tuning.log_step)?;
         manifest.next_file += 1;
         manifest.logs.push(number);
+        // If this fails, writing goes on in the old log, and the new one is an orphan.
         self.replace_manifest(writer, manifest)?;
         writer.log = log;
         let mut view = self.view_mut();
@@ -449,12 +461,14 @@ impl CollectionEngine {
         let mut writer = self.writer();
         self.ensure_manifest_certain(&mut writer)?;
         if !self.shutdown_recorded.load(Relaxed) {
+            // The mark promises that nothing stands behind the last frame.
             writer.log.clear_tail()?;
             self.record_shutdown(&mut writer)?;
         } else if self.now(UnixMillis(0)) > writer.recorded_time {
             // The record on disk is valid, only its time is older.
             let _ = self.record_shutdown(&mut writer);
         }
+        // A frame behind the mark would contradict it.
         let _ = self.stopped.set("the collection is closed".to_owned());
         Ok(())
     }

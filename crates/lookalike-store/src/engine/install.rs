@@ -31,6 +31,7 @@ impl CollectionEngine {
             let active = &self.view().active;
             let there = active.len() - active.tombstones().count();
             let expired = there - active.live(now);
+            // The rule by which `choose` rewrites a run that is half waste.
             expired > 0 && (expired == there || (expired >= MIN_TOMBSTONES && expired * 2 > there))
         };
         if is_wasteful {
@@ -54,9 +55,12 @@ impl CollectionEngine {
             self.now(UnixMillis(0)),
             self.hasher.clone(),
         );
+        // Written without the writer lock: commits go on, and may delete documents of this memory meanwhile.
         let run = self.build(&[&source])?;
         let mut writer = self.writer();
         if let Some(run) = &run {
+            // The writer lock is held from here until the run is in the view, so no delete falls between the
+            // two.
             mark_late_tombstones(run, 0, source.live_bits(), frozen.memtable.tombstones());
         }
         let number = run.as_ref().map(StoredRun::number);
@@ -93,6 +97,8 @@ impl CollectionEngine {
             let mut writer = self.writer();
             // Before that, a file of this number may be one that counts.
             self.ensure_manifest_certain(&mut writer)?;
+            // Reserved in memory only: after a crash the number is given out again, and what is left of the
+            // file is replaced.
             let number = writer.manifest.next_file;
             writer.manifest.next_file += 1;
             self.run_options(&writer, number)
@@ -115,6 +121,7 @@ impl CollectionEngine {
     ) -> Result<()> {
         let mut manifest = writer.manifest.clone();
         manifest.logs.retain(|&log| log != frozen.log);
+        // Replay begins at the log behind this one; all before stands in runs.
         manifest.frame = frozen.next;
         let run = run.map(Arc::new);
         let mut runs = self.view().runs.clone();
@@ -124,6 +131,7 @@ impl CollectionEngine {
         view.frozen.retain(|other| other.log != frozen.log);
         view.runs = runs;
         drop(view);
+        // The log last: until the manifest without it is durable, it alone has these documents.
         self.discard(obsolete.into_iter().chain([(frozen.log, "log")]));
         Ok(())
     }
@@ -188,6 +196,8 @@ impl CollectionEngine {
         let (manifest, run) = (writer.manifest.clone(), run.map(Arc::new));
         let mut runs = self.view().runs.clone();
         let is_old = |run: &Arc<StoredRun>| old.iter().any(|old| old.number() == run.number());
+        // The old runs are neighbours, so the new one in their place keeps the order by age. Flushes may have
+        // added runs behind.
         let at = runs.iter().position(is_old).unwrap_or(runs.len());
         runs.retain(|run| !is_old(run));
         runs.splice(at..at, run);
@@ -211,6 +221,8 @@ impl CollectionEngine {
             let known = before.iter().find(|entry| entry.file == run.number());
             let mut tombstone_file = known.and_then(|entry| entry.tombstones);
             let count = run.tombstones().count();
+            // The log that has these deletes may go with this manifest, so they have to be on the medium before
+            // it. Deletes of newer logs among them do no harm: replay finds no document that is marked already.
             if count > listed.get(&run.number()).copied().unwrap_or(0) {
                 let number = manifest.next_file;
                 manifest.next_file += 1;
@@ -231,9 +243,12 @@ impl CollectionEngine {
                 tombstones: tombstone_file,
             });
         }
+        // Documents that have expired are left out of new runs: the clock must not start before this time
+        // again.
         manifest.time = self.now(UnixMillis(0)).0;
         let kept = manifest.runs.clone();
         self.replace_manifest(writer, manifest)?;
+        // Only now, since a failed replacement leaves the old tombstone files in charge.
         listed.retain(|run, _| kept.iter().any(|entry| entry.file == *run));
         writer.listed = listed;
         let mut obsolete = Vec::new();
@@ -261,6 +276,7 @@ fn mark_late_tombstones(run: &StoredRun, base: u32, went_in: &RankedBits, tombst
     for (at, (&live, tombstones)) in went_in.words().iter().zip(tombstones.words()).enumerate() {
         let mut late = live & tombstones;
         while late != 0 {
+            // The new run numbers documents by their rank among those that went in.
             let place = at * 64 + late.trailing_zeros() as usize;
             run.tombstones().set((base + went_in.rank(place)) as usize);
             late &= late - 1;

@@ -136,12 +136,14 @@ impl CollectionEngine {
         manifest.set_time_to_live(time_to_live);
         self.replace_manifest(&mut writer, manifest)?;
         let changed = Arc::new(writer.manifest.settings());
+        // Durable first: no insert takes an end from a setting that the medium refused.
         *write_lock(&self.settings) = changed;
         Ok(())
     }
 
     /// The server's time, which this moves forward.
     pub(crate) fn now(&self, told: UnixMillis) -> UnixMillis {
+        // A caller's clock may be behind: time that goes back would bring expired documents back.
         UnixMillis(self.time.fetch_max(told.0, Ordering::Relaxed).max(told.0))
     }
 
@@ -231,6 +233,7 @@ impl CollectionEngine {
         let written = self.fs.create(&path).and_then(|file| {
             let zeros = vec![0; self.tuning.log_step as usize];
             write_all(&*file, &zeros, 0)?;
+            // A file system that allocates late reports a full disk only here.
             file.sync()
         });
         // What cannot be removed now is removed at the next start.

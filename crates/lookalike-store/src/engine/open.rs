@@ -64,6 +64,7 @@ impl CollectionEngine {
             recovered: 0,
         };
         LogWriter::create(fs, &file_path(folder, 1, "log"), header, tuning.log_step)?;
+        // The manifest comes last: without one there is no collection, whatever else is in the folder.
         manifest.write(fs, folder).map_err(StoreError::from)
     }
 
@@ -163,6 +164,7 @@ impl OpenedFiles {
         let clean_shutdown = CleanShutdown::read(fs, folder)?;
         let hasher = IdHasher::new(manifest.key());
         let (mut runs, mut listed) = (Vec::new(), HashMap::new());
+        // Runs come before logs: replay marks the documents that later writes replaced.
         for entry in &manifest.runs {
             let run = open_run(fs, folder, &manifest, entry)?;
             listed.insert(entry.file, run.tombstones().count());
@@ -172,6 +174,7 @@ impl OpenedFiles {
             runs,
             frozen: Vec::new(),
             active: MemTable::new(settings.radius),
+            // A manifest without a log is refused as contradictory.
             log: manifest.logs[0],
             changes: 0,
         };
@@ -187,6 +190,7 @@ impl OpenedFiles {
             && after_crash == AfterCrash::BeginLog
             && last.needs_recovery();
         if begins_log {
+            // The last frame goes into the log that `begin_log` makes, which takes this number.
             replay.freeze(&last, manifest.next_file);
         }
         replay.last_frame(folder, &last)?;
@@ -231,6 +235,8 @@ impl OpenedFiles {
             match self.begin_log(fs, folder, tuning) {
                 Ok(log) => return Ok((self, log, false)),
                 Err(StoreError::DiskFull { .. }) => {
+                    // The memory was divided for a log that cannot be made: read all again, with the last frame
+                    // in its own log.
                     self = Self::read(fs, folder, AfterCrash::KeepLog)?;
                     full = true;
                 }
@@ -264,6 +270,8 @@ impl OpenedFiles {
             recovered: 0,
         };
         let path = file_path(folder, number, "log");
+        // The copy is synced before the manifest names it. A crash in between leaves an orphan, and recovery
+        // starts over.
         let log = LogWriter::recover(fs, &path, header, last.as_ref(), tuning.log_step)?;
         manifest.next_file += 1;
         manifest.logs.push(number);
@@ -351,6 +359,7 @@ impl LogReplay<'_> {
             let contents = contents.map_err(or_missing(&path))?;
             if contents.header.first != next {
                 let first = contents.header.first;
+                // Frames are numbered through all logs, so a gap shows a log that was lost or exchanged.
                 let what = format!("the log begins with frame {first}, not {next}");
                 return Err(StoreError::damaged(&path, 0, what));
             }
@@ -454,6 +463,7 @@ fn check_marker(
     if found != (clean_shutdown.log, clean_shutdown.end, clean_shutdown.next)
         || last.dirty != last.end
     {
+        // After an orderly end even the last frame has to be whole: nothing is excused as an interrupted write.
         let path = file_path(folder, last.header.file, "log");
         let what = format!(
             "the collection was shut down cleanly after frame {} at byte {} of log {}, but the log ends here: \
@@ -493,6 +503,7 @@ fn remove_orphans(
         (numbered && ["log", "run", "tombstones", scheme_part::KIND].contains(&kind))
             || kind == "new"
     };
+    // Other names are not ours to remove.
     let names = fs.list(folder).unwrap_or_default().into_iter();
     let orphans = names.filter(|name| ours(name) && !named.contains(&folder.join(name)));
     orphans
@@ -534,6 +545,7 @@ fn check_ids(opened: &OpenedFiles) -> Result<()> {
                 return Ok(());
             };
             let hash = opened.hasher.hash(outline.id);
+            // Newer parts only, so that each pair of parts is looked at once.
             let twice = opened.view.find_in_memtables(outline.id, hash).is_some()
                 || find_in_runs(&runs[at + 1..], outline.id, hash)?.is_some();
             if twice {

@@ -47,6 +47,7 @@ pub(crate) fn put(out: &mut Vec<u8>, change: &LogChange<impl AsRef<StoredDocumen
 pub(crate) fn read(payload: &[u8]) -> Option<(UnixMillis, Vec<LogChange<StoredDocument>>)> {
     let mut decoder = ByteDecoder::new(payload);
     let now = UnixMillis(decoder.fixed64()?);
+    // A change has a kind and a length, one byte each at least.
     let count = decoder.count(2)?;
     let mut changes = Vec::with_capacity(count);
     for _ in 0..count {
@@ -64,5 +65,6 @@ pub(crate) fn read(payload: &[u8]) -> Option<(UnixMillis, Vec<LogChange<StoredDo
         });
     }
     let padding = decoder.rest();
+    // The check of the frame held, so anything else here was written on purpose, by a newer program.
     (padding.len() < SECTOR && padding.iter().all(|&byte| byte == 0)).then_some((now, changes))
 }

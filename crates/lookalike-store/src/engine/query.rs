@@ -143,6 +143,7 @@ impl CollectionEngine {
                 return Ok(document.is_alive(now).then(|| Arc::clone(document)));
             }
             let (runs, changes) = (view.runs.clone(), view.changes);
+            // All but the last try give the lock back here, before the runs are read.
             let held = (tried == TRIES).then_some(view);
             let found = find_in_runs(&runs, id, hash)?;
             // A document that was replaced meanwhile is elsewhere now.
@@ -200,6 +201,8 @@ impl CollectionEngine {
                     Some(stored) => {
                         let alive = |hit: &ParagraphHit| part.is_alive(hit.place, search.now);
                         let live: Vec<_> = stored.iter().copied().filter(alive).collect();
+                        // The list was cut at `slack`, and too many of it died since: live ones may stand
+                        // behind the cut.
                         is_cut |= stored.len() == slack && live.len() < most;
                         live
                     }
@@ -239,6 +242,7 @@ impl CollectionEngine {
         let ViewMoment { runs, documents } = self.moment(now);
         for (run, tombstones) in runs {
             run.for_each(&mut |place, bytes| {
+                // The tombstones of the moment: what was deleted since then is still visited.
                 let gone = tombstones[place as usize / 64] >> (place % 64) & 1 == 1;
                 if gone || run.expires(place) <= now.0 {
                     return Ok(());
@@ -278,6 +282,7 @@ impl CollectionEngine {
     pub(crate) fn stats(&self) -> CollectionStats {
         let writer = self.writer();
         let (logs, log_bytes) = (writer.manifest.logs.len(), writer.log.bytes());
+        // Counts need not be of one moment, so the two locks are not held together.
         drop(writer);
         CollectionStats {
             logs,

@@ -49,6 +49,7 @@ impl CollectionEngine {
                 copy_file(fs, &from, &to)?;
             }
         }
+        // With this mark a restored collection takes a shortened log for damage, not for a crash.
         let clean_shutdown = CleanShutdown {
             collection: manifest.collection,
             log: writer.log.file(),

@@ -64,6 +64,7 @@ impl WriteStage {
         if self.changes.len() == changes {
             return;
         }
+        // A memtable cannot take a document back, so the changes that stay are staged anew.
         let mut kept = std::mem::take(&mut self.changes);
         kept.truncate(changes);
         *self = Self::new(self.radius);

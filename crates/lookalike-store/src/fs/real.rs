@@ -67,6 +67,7 @@ impl RealFs {
 
 impl FileSystem for RealFs {
     fn create(&self, path: &Path) -> io::Result<Box<dyn FileHandle>> {
+        // A new inode, rather than an emptied file: whoever has the old one open, or linked, keeps its bytes.
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -98,6 +99,7 @@ impl FileSystem for RealFs {
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
             made => {
+                // A handle kept under this path would be that of a folder which is gone.
                 self.forget_folder(path);
                 made
             }
@@ -136,6 +138,7 @@ impl FileSystem for RealFs {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(LockError::Io)?;
+        // The system gives the lock up with the open file, so that a killed process leaves none.
         ensure_free(&mut file, fs::File::try_lock)?;
         // What is written only explains the lock: a full disk must not keep a store from opening.
         let written = file
@@ -190,6 +193,7 @@ impl FileHandle for fs::File {
     }
 
     fn sync(&self) -> io::Result<()> {
+        // fdatasync: the length is flushed too where a later read needs it, times are not.
         self.sync_data()
     }
 

@@ -92,6 +92,7 @@ impl LogHeader {
                 what,
             });
         }
+        // The version comes before the check: another version may place its check elsewhere.
         let found = fixed(&bytes[4..8]) as u32;
         if found != VERSION {
             return Err(StoreError::Version {
@@ -125,6 +126,7 @@ impl LogHeader {
                 what,
             });
         }
+        // Numbers are counted up from here without a check for overflow.
         if header.first > LARGEST_NUMBER {
             let what = "the number of the first frame is larger than any that was given";
             return Err(StoreError::damaged(path, 24, what));
@@ -156,6 +158,8 @@ pub(super) fn finish(frame: &mut Vec<u8>, checksum: FileChecksum, offset: u64, n
     frame[..4].copy_from_slice(&FRAME_MAGIC);
     frame[4..8].copy_from_slice(&length.to_le_bytes());
     frame[8..16].copy_from_slice(&number.to_le_bytes());
+    // The length is part of the number, so that a damaged length fails the check even where the payload is
+    // whole.
     let check = checksum.of_numbered_block(
         &frame[FRAME_HEADER..],
         offset,
@@ -171,6 +175,7 @@ pub(super) fn frame_at(bytes: &[u8], checksum: FileChecksum, offset: u64) -> Opt
     if header[..4] != FRAME_MAGIC || !(FRAME_HEADER + length).is_multiple_of(SECTOR) {
         return None;
     }
+    // The length is used before the check covers it: a wrong one ends beyond the bytes, or fails the check.
     let payload = bytes.get(FRAME_HEADER..FRAME_HEADER + length)?;
     let number = fixed(&header[8..16]);
     let check = checksum.of_numbered_block(payload, offset, number ^ (length as u64) << 32);

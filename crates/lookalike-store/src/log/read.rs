@@ -78,13 +78,17 @@ pub(crate) fn read_log(
     let checksum = header.checksum();
     let limit = after.map(|after| after.before.offset);
     let (mut at, mut next, mut last) = (LOG_HEADER, header.first, None::<(usize, &[u8])>);
+    // Stop where the next log says so: after a recovery the last frame is still whole behind that place, and
+    // its copy counts.
     while Some(at as u64) != limit
         && let Some((number, payload)) = frame_at(&bytes[at..], checksum, at as u64)
     {
+        // The check covers the number, so this frame was written under it: those between are gone.
         if number != next {
             let what = format!("frame {number} stands where frame {next} belongs");
             return Err(StoreError::damaged(path, at as u64, what));
         }
+        // Hand a frame on when the next one is found, since the last may have to go to another log.
         let before = last.replace((at, payload));
         before.map_or(Ok(()), |(at, payload)| each(at as u64, payload))?;
         at += FRAME_HEADER + payload.len();
@@ -155,6 +159,7 @@ impl LogTail {
                 "frame {next} is damaged, and it was durable before this log was started"
             ));
         }
+        // A frame is synced before the next is written, so nothing whole can follow a torn one.
         if let Some((later, number)) = frame_after(bytes, header.checksum(), end) {
             return damaged(format!(
                 "frame {next} is damaged, but frame {number} at byte {later} is intact: this is not an interrupted write"
@@ -204,6 +209,7 @@ pub(crate) fn salvage_log(
         if bytes.len() < LOG_HEADER {
             return Err(error);
         }
+        // Checks of frames need only the identity, which the manifest gives: no frame is lost with the header.
         lost.push((0, LOG_HEADER as u64));
     }
     let mut at = LOG_HEADER;

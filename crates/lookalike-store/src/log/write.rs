@@ -67,6 +67,8 @@ impl LogWriter {
                 header.first,
             );
         }
+        // All of this is synced before a manifest names the log, so damage up to here is never an interrupted
+        // write.
         header.recovered = (LOG_HEADER + frame.len()) as u64;
         Self::create_with(fs, path, header, frame, step)
     }
@@ -83,6 +85,7 @@ impl LogWriter {
         let mut bytes = header.to_bytes().to_vec();
         bytes.extend_from_slice(&frame);
         let offset = bytes.len() as u64;
+        // Zeros ahead of the frames reserve room, and spare each sync of a frame a change of the file's length.
         bytes.resize((offset + step) as usize, 0);
         write_all(&*file, &bytes, 0).map_err(failed("writing a log"))?;
         file.sync().map_err(failed("syncing a log"))?;
@@ -109,6 +112,8 @@ impl LogWriter {
         let file = fs
             .open(path, true)
             .map_err(StoreError::io(path, "opening the log to write"))?;
+        // Frames that were read may be in the page cache only. They are served from now on, so they have to be
+        // durable.
         if contents.needs_recovery() {
             file.sync()
                 .map_err(StoreError::io(path, "syncing the log"))?;
@@ -120,6 +125,7 @@ impl LogWriter {
             offset: contents.end,
             next: contents.next,
             prepared: contents.length,
+            // The next append zeroes what a torn write left.
             dirty: contents.dirty,
             step,
             closed: contents.end == contents.header.durable(),
@@ -175,9 +181,12 @@ impl LogWriter {
         let path = &self.path;
         let written = write_all(&*self.file, frame, self.offset)
             .map_err(StoreError::io(path, "writing the log"));
+        // Even a write that fails may have left part of the frame.
         self.dirty = self.dirty.max(end);
         match written {
             Ok(()) => {}
+            // A file system that copies on write can be full where the file has room. Nothing was acknowledged:
+            // go on without it.
             Err(error @ StoreError::DiskFull { .. }) => return AppendResult::Full(error),
             Err(error) => return AppendResult::Failed(error),
         }
@@ -220,6 +229,7 @@ impl LogWriter {
             self.prepared = self.prepared.max(self.dirty);
             changed = true;
         }
+        // Deletes may use the last quarter: on a full disk they are what makes room again.
         let kept = if frees_space { 0 } else { self.step / 4 };
         if end + kept > self.prepared {
             let target = end + self.step;
@@ -234,6 +244,8 @@ impl LogWriter {
                 action: "syncing the log",
                 source: error.into(),
             })?;
+            // Only the sync proves that the remains are gone: after a power cut they could stand behind a newer
+            // frame.
             self.dirty = 0;
         }
         Ok(())

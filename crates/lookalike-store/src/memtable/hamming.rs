@@ -48,6 +48,8 @@ impl BitPermutation {
             (2 * ones).abs_diff(codes.len())
         };
         let mut bits: Vec<u32> = (0..64).collect();
+        // Dealt in turn, so that each block gets as good bits as the others, the best of them in its lowest
+        // places: `blocks` reads sixteen bits of each.
         bits.sort_by_cached_key(uneven);
         let width = 64 / blocks;
         let dealt =
@@ -86,6 +88,7 @@ impl KeyBlock {
 
 /// Blocks for a radius: 16 bits each, or fewer blocks for a radius below three.
 fn blocks(radius: u32) -> Vec<KeyBlock> {
+    // Budgets with one more for each block add up to the radius plus one, so some block is within its budget.
     let count = (radius + 1).min(MOST_BLOCKS);
     let shifts = (0..count).map(|at| at * (64 / count));
     let budgets =

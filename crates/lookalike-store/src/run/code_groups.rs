@@ -25,6 +25,7 @@ impl CodeGroups {
         end: usize,
         replay: &mut RankReplay<'_>,
     ) -> Self {
+        // A counting sort: counts of each rank become starts, and starts advance as documents are placed.
         let mut next = vec![0_u32; ranks];
         replay(&mut |_, rank| next[rank] += 1);
         let mut starts = vec![0_u64; listed.div_ceil(64)];
@@ -55,6 +56,8 @@ impl CodeGroups {
         end: usize,
     ) -> Option<Self> {
         let bits = PackedNumbers::bits_below(end);
+        // Numbers themselves are not checked here: whoever looks a document up asks whether there is one
+        // (`is_there`).
         let fits = starts.len() == listed.div_ceil(64)
             && documents.len() == PackedNumbers::words_of(listed, bits);
         fits.then(|| Self {

@@ -186,6 +186,7 @@ impl RunFooter {
         ];
         let blocks = self.firsts.length / 4;
         // No document takes less than a byte.
+        // Products below cannot overflow: documents are below 2^32, and sections end in the file.
         self.documents <= end.min(u32::MAX.into())
             && self.coded <= self.documents
             && sections.into_iter().all(is_inside)
@@ -225,6 +226,7 @@ fn check_header(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Re
         return Err(StoreError::Foreign { path: path(), what });
     }
     let found = fixed(&bytes[4..8]) as u32;
+    // The version comes before the check: another version may place its check elsewhere.
     if !(VERSION..=WITH_TRAITS).contains(&found) {
         return Err(StoreError::Version {
             path: path(),

@@ -34,7 +34,10 @@ impl IdFilter {
     /// The first word of the block of a hash, and the bits in it.
     fn place(&self, hash: u64) -> (usize, impl Iterator<Item = (usize, u64)> + use<>) {
         let blocks = (self.words.len() / WORDS) as u64;
+        // The high half of the product spreads the hash over the blocks without a division.
         let block = ((u128::from(hash) * u128::from(blocks)) >> 64) as usize;
+        // The high bits chose the block, so the hash is mixed before it gives bits: six times nine of the upper
+        // 54.
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let bits = (0..PROBES).map(move |probe| {
             let bit = (mixed >> (10 + 9 * probe)) as usize & 511;

@@ -272,6 +272,7 @@ impl BlockReader<'_> {
     /// The content of a section.
     pub(crate) fn section(&self, section: RunSection) -> Result<Vec<u8>> {
         // Tables are read at random places.
+        // The length is bounded by the file (`RunFooter::fits`).
         let mut content = huge_page_buffer(section.length as usize);
         self.pages(section, &mut |page| {
             content.extend_from_slice(page);

@@ -306,6 +306,7 @@ impl StoredRun {
     }
 
     fn with_bytes<T>(&self, document: u32, read: impl FnOnce(&[u8]) -> Option<T>) -> Result<T> {
+        // The first block begins with document 0 (`DocumentLists::fit`), so there is one before.
         let block = self.firsts.partition_point(|&first| first <= document) - 1;
         let mut bytes = Vec::new();
         self.block(block, &mut bytes)?;
@@ -323,6 +324,7 @@ impl StoredRun {
     }
 
     fn block(&self, block: usize, into: &mut Vec<u8>) -> Result<()> {
+        // Offsets ascend and end before the lists (`DocumentLists::fit`), so no block is longer than the file.
         let (offset, end) = (self.offsets[block], self.offsets[block + 1]);
         self.reader().block(offset, (end - offset) as usize, into)
     }
@@ -342,6 +344,7 @@ impl StoredRun {
             }
             true
         })?;
+        // Equal hashes prove nothing: the id decides.
         for document in candidates {
             let same = self.with_bytes(document, |bytes| {
                 Some(DocumentOutline::read(ByteDecoder::new(bytes))?.id == id)
@@ -414,6 +417,7 @@ impl StoredRun {
                 {
                     let header = self.header(document);
                     found = header.map(|header| {
+                        // The index has eight bytes of the hash: all sixteen decide.
                         let is_copy = header.content.is_same_text(&search.content);
                         is_copy.then_some((document, header.id))
                     });

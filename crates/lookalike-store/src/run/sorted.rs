@@ -72,6 +72,7 @@ impl SortedIndex {
         key: u64,
         each: &mut dyn FnMut(u32) -> bool,
     ) -> Result<()> {
+        // Entries of a key may begin in the block before the first one that starts with it.
         let mut block = self
             .firsts
             .partition_point(|&first| first < key)
@@ -162,6 +163,7 @@ impl Iterator for SortedEntries<'_> {
                 return None;
             }
             if let Err(error) = self.index.block(&self.reader, self.next, &mut self.bytes) {
+                // Nothing follows an error: whoever goes on sees the end.
                 self.next = self.index.firsts.len();
                 self.bytes.clear();
                 self.at = 0;

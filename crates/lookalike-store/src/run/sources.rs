@@ -185,6 +185,7 @@ impl RunSource {
     fn renumber<'a>(&'a self, entries: EntryIter<'a>) -> EntryIter<'a> {
         Box::new(entries.filter_map(|entry| match entry {
             Ok((key, document)) => {
+                // Ranks ascend with the documents, so the entries stay sorted.
                 let live = self.live.get(document as usize);
                 live.then(|| Ok((key, self.live.rank(document as usize))))
             }
@@ -268,6 +269,7 @@ pub(super) fn merged<'a>(
         base += source.live();
         let mut next = move || {
             let entry = entries.next()?;
+            // The engine refuses a run of more documents than 32 bits number.
             Some(entry.map(|(key, document)| (key, document + first)))
         };
         if let Some(head) = next() {

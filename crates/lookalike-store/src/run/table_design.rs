@@ -52,6 +52,7 @@ impl CodeSample {
 /// Tables for few fingerprints: as many as there are, up to four, with exact keys.
 pub(super) fn small_design(radius: u32, sample: &CodeSample) -> Design {
     let count = (radius + 1).min(4.max(radius.div_ceil(4)));
+    // Budgets with one more for each table add up to the radius plus one: the general pigeonhole principle.
     let left = radius + 1 - count;
     let budgets: Vec<u32> = (0..count)
         .map(|at| left / count + u32::from(at < left % count))
@@ -65,6 +66,8 @@ pub(super) fn large_design(radius: u32, codes: usize, sample: &CodeSample) -> De
     if codes < FEW {
         return small_design(radius, sample);
     }
+    // With one more for each table, budgets of one reach the radius with this many; fewer tables need budgets
+    // of two.
     let fewest = radius as usize / 2 + 1;
     let most = if codes > MANY { fewest } else { fewest.max(4) };
     let plans = plan(

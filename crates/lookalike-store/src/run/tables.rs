@@ -139,6 +139,7 @@ pub(super) fn group_by_code(
             }
             Ok(())
         });
+        // `build` replays twice and knows no errors: the first is kept for the end.
         failed = failed.take().or(read.err());
     });
     failed.map_or(Ok(groups), Err)

@@ -74,6 +74,7 @@ fn write_documents(
     let (mut firsts, mut offsets) = (Vec::new(), Vec::new());
     for source in sources {
         source.documents(&mut |bytes| {
+            // A document is never divided: a long one gets a block of its own.
             if in_block > 0 && block.len() + bytes.len() > BLOCK {
                 firsts.extend_from_slice(&(count - in_block).to_le_bytes());
                 offsets.extend_from_slice(&out.block(&block)?.to_le_bytes());
@@ -262,6 +263,7 @@ fn write_index(
         while writer.next_table::<u64>(&source, None, limits)? {}
         writer.finish().map(drop)
     })();
+    // Through `Write` only an `io::Error` comes back: the section keeps the cause.
     if let Some(error) = section.take_failure() {
         return Err(error);
     }
