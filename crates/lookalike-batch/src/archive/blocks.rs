@@ -268,6 +268,8 @@ impl<W: Write> Write for RecordBlocks<'_, W> {
 
 fn compress(block: &WaitingBlock, level: i32) -> io::Result<Vec<u8>> {
     let prefix = block.prefix.as_ref().map(|prefix| &prefix.bytes[..]);
+    // The window spans the prefix and the block, so that the last copy still reaches its survivor; 10 is the
+    // least of zstd.
     let span = block.bytes.len() + prefix.map_or(0, <[u8]>::len);
     let window = span.next_power_of_two().ilog2().clamp(10, WINDOW_LOG);
     // A new one each time: the result must not depend on what was compressed before.
@@ -308,6 +310,7 @@ pub(super) fn decompress(
     if let Some(prefix) = prefix {
         context.ref_prefix(prefix).map_err(name)?;
     }
+    // Lengths are bounded where they are read. A frame that holds more gets no more room, and fails.
     let mut bytes = Vec::with_capacity(length as usize);
     context.decompress(&mut bytes, packed).map_err(name)?;
     match bytes.len() as u64 == length {

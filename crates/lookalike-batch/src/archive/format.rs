@@ -237,6 +237,7 @@ impl ArchiveDirectory {
         const GAP: &str = "records do not cover their source";
         let mut order: Vec<u32> = (0..self.records.len() as u32).collect();
         let record = |number: u32| &self.records[number as usize];
+        // An empty record shares its offset with the one behind it, so the shorter comes first.
         order.sort_unstable_by_key(|&number| {
             (
                 record(number).source,
@@ -305,6 +306,8 @@ impl ArchiveDirectory {
                 .ok_or("a prefix is no record")?;
             let fits = record.kind == ArchivedKind::Kept
                 && (1..=LONGEST_IN_BLOCK).contains(&record.length);
+            // An earlier block that has no prefix itself: so no record takes more than two blocks, and no chain
+            // can loop.
             let place = fits.then(|| positions.block_of(positions.records[prefix as usize]));
             if !place.is_some_and(|place| place < number && self.blocks[place].prefix.is_none()) {
                 return Err("a prefix is not in a block before that has none");

@@ -104,6 +104,7 @@ impl CollectionArchive {
         file.read_exact_at(&mut trailer, end).map_err(&unreadable)?;
         let place = DirectoryPlace::read(&trailer, end)
             .map_err(|reason| damaged("the end of the file", reason))?;
+        // It ends where the trailer begins, so it is no longer than the file.
         let mut packed = vec![0; place.packed as usize];
         file.read_exact_at(&mut packed, place.offset)
             .map_err(&unreadable)?;
@@ -250,6 +251,7 @@ impl CollectionArchive {
             while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 ensure_wanted(observer).map_err(BatchError::temporary(&self.path))?;
                 let result = self.visit_run(run.clone(), &mut cache, sink);
+                // The other threads find nothing more to do.
                 result.inspect_err(|_| next.store(runs.len(), Ordering::Relaxed))?;
                 let bytes = offsets[run.end] - offsets[run.start];
                 observer.advance(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
@@ -314,11 +316,13 @@ impl CollectionArchive {
         sink: PartSink<'_>,
     ) -> Result<(), CollectionArchiveError> {
         let starts = &self.positions.records;
+        // A record of several blocks lies in this run alone, so one hash goes through all its parts.
         let mut hash = Xxh3::new();
         for block in run {
             let bytes = self.block(block, cache)?;
             let start = self.positions.blocks[block];
             let end = start + bytes.len() as u64;
+            // Empty records before it are passed over: their hashes were compared when the directory was read.
             let mut record = starts.partition_point(|&at| at <= start) - 1;
             while record < self.len() && starts[record] < end {
                 let (first, last) = (starts[record], starts[record + 1]);
@@ -522,6 +526,7 @@ impl<'a> SourceFiles<'a> {
             return Ok(Arc::clone(file));
         }
         if open.len() == OPEN_FILES {
+            // Threads that write to one of them hold it open until they are done.
             open.clear();
         }
         let path = self.folder.join(&self.sources[source].name);

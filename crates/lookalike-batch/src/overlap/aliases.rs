@@ -132,6 +132,7 @@ fn evidence(addresses: &[Vec<String>], a: u32, b: u32) -> Option<AddressEvidence
     let (a, b) = (&addresses[a as usize], &addresses[b as usize]);
     match () {
         () if a.is_empty() || b.is_empty() => Some(AddressEvidence::Unknown),
+        // Addresses of a server ascend: they come from an ordered set.
         () if a.iter().any(|address| b.binary_search(address).is_ok()) => {
             Some(AddressEvidence::Same)
         }

@@ -127,6 +127,7 @@ impl OverlapCheckpoint<'_> {
             for _ in 0..file.word()? {
                 let length = file.word()?;
                 let words = file.column(length)?;
+                // Classes index tables from here on, and the checksum is compared only at the end.
                 if !crate::spill::feature_sets::is_whole(&words, read.classes.len()) {
                     return Err(damaged());
                 }

@@ -136,6 +136,7 @@ impl CoarseEngine<'_> {
             let Some(rows) = self.range(range.clone(), &mut figures).map_err(temporary)? else {
                 let middle = range.start.midpoint(range.end);
                 figures.halved += 1;
+                // The first half is taken next, so that rows stay in order.
                 waiting.extend([middle..range.end, range.start..middle]);
                 continue;
             };
@@ -169,6 +170,7 @@ impl CoarseEngine<'_> {
         self.deferral.scan(self.postings, |list| {
             for (i, &a) in list.iter().enumerate().filter(|(_, a)| wanted(**a)) {
                 for &b in &list[i + 1..] {
+                    // A scan has no early end: once the visit has said no, the rest passes by.
                     more = more && visit(a, b)?;
                 }
             }
@@ -179,12 +181,17 @@ impl CoarseEngine<'_> {
 
     fn needed(&self, a: u32, b: u32) -> u32 {
         self.min_shared
+            // One at least: a pair with enough shared chunks was counted somewhere (`defer`), so one that was
+            // never met is none.
             .saturating_sub(self.deferral.most(a, b))
             .max(1)
     }
 
     fn pilot(&self, work: &[u64], total: u64) -> io::Result<PilotSample> {
+        // The sample is expected to fill half of the table, which leaves room for units with more pairs than
+        // the average.
         let one_in = (total / PILOT.min(self.budget / CANDIDATE / 2).max(1)).max(1);
+        // Units are numbered by their names: a hash spreads the sample over all of them.
         let sampled = |unit: u32| avalanche(u64::from(unit)).is_multiple_of(one_in);
         let units = (0..work.len() as u32).filter(|&unit| sampled(unit));
         let (units, seen) = units.fold((0, 0), |(units, seen), unit| {
@@ -224,6 +231,7 @@ impl CoarseEngine<'_> {
         let most = (self.budget / 2 / CANDIDATE).max(1) as f64;
         let counters = (self.budget / 2).max(1 << 10);
         let distinct = pilot.enough + pilot.lacking.iter().sum::<f64>();
+        // Without counters every pair is counted exactly, and the lists are read once a range.
         let mut best = {
             let load = (most * total / distinct.max(1.0)).max(most);
             (
@@ -236,10 +244,13 @@ impl CoarseEngine<'_> {
         for hashes in [1, 2] {
             for eighths in [1, 2, 4, 8, 16, 32, 64] {
                 let each = f64::from(eighths) / 8.0;
+                // A pair that lacks some counts is a candidate if others add as many to each of its counters,
+                // whose additions are about Poisson distributed.
                 let false_ones = pilot.lacking.iter().enumerate().map(|(lack, pairs)| {
                     pairs * poisson_tail(each * f64::from(hashes), lack as u32).powi(hashes as i32)
                 });
                 let candidates = pilot.enough + false_ones.sum::<f64>();
+                // A fifth of the table is left for ranges with more candidates than the average.
                 let load = (each * counters as f64).min(0.8 * most * total / candidates.max(1.0));
                 let cost = 2.0 * words * READ * (total / load).ceil()
                     + 2.0 * COUNT * f64::from(hashes) * total
@@ -270,6 +281,7 @@ impl CoarseEngine<'_> {
         figures: &mut CoarseFigures,
     ) -> io::Result<Option<Vec<SharedCount>>> {
         let counters = self.counters(&range, figures)?;
+        // One unit cannot be halved. It has at most one pair for each later unit.
         let alone = range.end - range.start == 1;
         let most = if alone {
             usize::MAX
@@ -283,6 +295,7 @@ impl CoarseEngine<'_> {
                 let hash = avalanche(key(a, b));
                 let is_candidate = counters
                     .as_ref()
+                    // Counters stop at 255: no more can be asked of them.
                     .is_none_or(|c| u32::from(c.least(hash)) >= self.needed(a, b).min(255));
                 Ok(!is_candidate || table.add(key(a, b), hash))
             },
@@ -290,6 +303,7 @@ impl CoarseEngine<'_> {
         if !fits {
             return Ok(None);
         }
+        // The common chunks below take the half of the budget that these had.
         drop(counters);
         figures.candidates += table.pairs.len() as u64;
         let mut rows: Vec<SharedCount> = table
@@ -376,6 +390,7 @@ impl CoarseCounters {
     fn places(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let count = self.bytes.len() as u128;
         let other = avalanche(hash.rotate_left(32));
+        // The high half of the product: any number of counters, and no division.
         let place = move |hash: u64| ((u128::from(hash) * count) >> 64) as usize;
         [hash, other]
             .into_iter()

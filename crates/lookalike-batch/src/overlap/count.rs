@@ -109,6 +109,8 @@ impl<'a> SharedLists<'a> {
             return Ok(());
         }
         std::thread::scope(|scope| {
+            // Workers take blocks in turn and are heard in turn, so rows come in order; two blocks each bound
+            // what waits.
             let workers = (0..threads as u32).map(|worker| {
                 let (sender, rows) = mpsc::sync_channel(2);
                 scope.spawn(move || {
@@ -145,6 +147,7 @@ impl<'a> SharedLists<'a> {
         let met = self.meet(unit, counter);
         let start = rows.len();
         for &other in &counter.met[..met] {
+            // Counters are cleared as they are read: a unit costs what it met, not the number of units.
             let counted = std::mem::take(&mut counter.counts[other as usize]);
             if counted + self.deferral.most(unit, other) >= self.min_shared {
                 rows.push(SharedCount {
@@ -208,6 +211,7 @@ struct UnitPlaces {
 impl UnitPlaces {
     /// The places in these lists, and beside each the weight of its list, if any weighs more than one.
     fn new(members: &[u32], lists: &[InternedList], units: usize) -> (Self, Vec<u32>) {
+        // The last unit of a list has none behind it, and needs no place.
         let followed = |list: &InternedList| {
             let (start, weight) = (list.start as usize, list.weight);
             let pairs = members[start..].windows(2);
@@ -227,6 +231,7 @@ impl UnitPlaces {
         let mut weights = vec![0; if is_weighed { count } else { 0 }];
         for (unit, place, weight) in all() {
             let end = ends[unit] as usize;
+            // Each start moves on to the end of its unit as places are filled in.
             ends[unit] += 1;
             places[end] = place;
             if is_weighed {
@@ -257,6 +262,7 @@ impl UnitCounter {
     fn add(&mut self, list: &[u32], weight: u32, mut met: usize) -> usize {
         for &other in list.iter().take_while(|&&other| other != END) {
             let count = &mut self.counts[other as usize];
+            // Written always and kept if new: the branch that this spares cannot be predicted.
             self.met[met] = other;
             met += usize::from(*count == 0);
             *count += weight;
@@ -273,6 +279,7 @@ impl UnitCounter {
     fn unmark(&mut self, ranks: &[u32]) {
         ranks
             .iter()
+            // Whole words: no other unit is marked meanwhile.
             .for_each(|&rank| self.marks[rank as usize / 64] = 0);
     }
 }

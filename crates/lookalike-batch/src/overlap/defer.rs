@@ -53,6 +53,7 @@ fn pairs(units: u64) -> u64 {
 
 /// The largest number of units a chunk may have so that the pairs of all such chunks are easy to count.
 fn cut(postings: &Postings, min_shared: u32) -> u32 {
+    // With a threshold of 1 a unit may defer none (T - 1 = 0).
     if min_shared == 1 {
         return u32::MAX;
     }
@@ -138,6 +139,7 @@ impl Deferral {
             let left = pairs(active.len() as u64);
             self.pairs = self.pairs.saturating_add(left);
             self.spared = self.spared.saturating_add(pairs(u64::from(length)) - left);
+            // One unit alone makes no pair.
             if active.len() > 1 {
                 self.remainder.add(&active, folder)?;
             }
@@ -256,6 +258,7 @@ impl CommonChunks {
     /// Common chunks of a pair that were not counted.
     pub(crate) fn uncounted(&self, deferral: &Deferral, a: u32, b: u32) -> u32 {
         let (late, other) = deferral.late(a, b);
+        // Ranks ascend and a unit defers the first that it has, so these are a prefix.
         let mut deferred = &self.of(late)[..deferral.deferred(late) as usize];
         let mut others = self.of(other);
         let mut shared = 0;

@@ -54,6 +54,7 @@ impl InternedLists {
             found.hash == hash as u32
                 && units.len() > list.len()
                 && units[..list.len()] == *list
+                // A longer list may begin with this one.
                 && units[list.len()] == END
         };
         if let Some(&number) = table.find(hash, is_equal) {

@@ -110,6 +110,7 @@ fn rename_by_rarity(holdings: &mut PageHoldings) -> Vec<u32> {
         .iter()
         .for_each(|&server| pages[server as usize] += 1);
     let mut names: Vec<u32> = (0..all as u32).collect();
+    // `SimilarLists` looks behind the first items of a list, and few lists stand behind rare ones.
     names.sort_by_key(|&server| (pages[server as usize], server));
     let mut ranks = vec![0; all];
     names
@@ -393,6 +394,7 @@ impl<'a> SetGrowth<'a> {
             ..
         } = set;
         loop {
+            // Every round but the last removes a group or a server, so this ends.
             let before = (groups.len(), held.len());
             held.retain(|&(_, held)| is_share(held as usize, pages as usize, self.shares.server));
             let servers: Vec<u32> = held.iter().map(|&(server, _)| server).collect();
@@ -415,6 +417,7 @@ impl<'a> SetGrowth<'a> {
             if before == (groups.len(), held.len()) {
                 break;
             }
+            // Fewer pages now: count anew. Servers that have left stay out.
             held = self.profile(&groups).held;
             held.retain(|(server, _)| servers.binary_search(server).is_ok());
         }

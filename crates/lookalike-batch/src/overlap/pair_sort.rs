@@ -35,6 +35,7 @@ pub(crate) struct PairSort {
 impl PairSort {
     /// For pairs of so many units. Memory: the budget, or a little where it is less than that.
     pub(crate) fn new(units: usize, budget: u64, folder: &Path) -> Self {
+        // A pair is held twice while a run is sorted: scattering needs as much room again.
         let pair = 2 * size_of::<u64>();
         Self {
             bits: units.max(2).ilog2() + 1,
@@ -83,6 +84,7 @@ impl PairSort {
         let Self { runs, .. } = self;
         let mut open: Option<CountedPair> = None;
         runs.merge(|[a, b, count]| {
+            // Each run has counted for itself: the counts of one pair stand next to each other now, and add up.
             if let Some(pair) = open.as_mut().filter(|pair| pair[..2] == [a, b]) {
                 pair[2] += count;
                 return Ok(());
@@ -151,6 +153,8 @@ fn scatter<const BUCKETS: usize>(
 ) -> [usize; BUCKETS] {
     let mut places = [0; BUCKETS];
     from.iter()
+        // Digits are below the number of buckets; the remainder shows it to the compiler, which then checks no
+        // bounds.
         .for_each(|&value| places[digit(value) % BUCKETS] += 1);
     let mut start = 0;
     for place in &mut places {

@@ -68,6 +68,7 @@ impl DocumentPlaces {
         let (a, b) = (&self.ends[self.range(a)], &self.ends[self.range(b)]);
         let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
         few.iter()
+            // Zero stands for no path, and is like nothing.
             .any(|end| *end != 0 && many.binary_search(end).is_ok())
     }
 

@@ -110,6 +110,7 @@ impl PostingLists {
                 let from = position + buffer.len() as u64;
                 self.fill(from, length - buffer.len(), &mut buffer)?;
             }
+            // A list that the step cuts off is read again with the next one.
             let whole = visit_lists(&buffer, position, &mut visit)?;
             position += whole as u64;
         }
@@ -217,6 +218,7 @@ pub(crate) fn collect(
                 break;
             }
             grouper.group(&sink.take(part)?);
+            // Grouping takes no lock: only finished lists are handed over under it.
             grouper.hand_over(&mut lock(&whole), means.folder)?;
             (means.advance)((scattered + part + 1) as u64)?;
         }
@@ -317,6 +319,7 @@ impl PartGrouper {
                 .for_each(|&(_, unit)| self.sizes[unit as usize] += 1);
             self.count += group.len() as u64;
             self.distinct += 1;
+            // A chunk of one unit makes no pair.
             if group.len() > 1 {
                 self.part.push(group.iter().map(|record| record.1));
                 *self.histogram.entry(group.len() as u32).or_default() += 1;

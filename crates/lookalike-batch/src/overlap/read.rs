@@ -248,6 +248,7 @@ impl ChunkedBatch {
             let Some((class, is_new)) = seen.class(hash) else {
                 return false;
             };
+            // Equal texts have equal chunks: whoever sees a text first cuts it, and nobody else.
             if is_new {
                 self.classes.push((class, hash));
                 self.add_chunks(class, text, chunker);

@@ -73,6 +73,7 @@ impl RowLog {
             }
         }
         drop(file);
+        // Cut a torn frame off: new ones may end within it.
         self.file.set_len(self.end)?;
         self.file.seek(SeekFrom::Start(self.end))?;
         Ok(self.from)
@@ -81,6 +82,7 @@ impl RowLog {
     /// Takes the next row.
     pub(crate) fn push(&mut self, row: SharedCount) -> io::Result<()> {
         let is_new = self.rows.last().is_some_and(|last| last[0] < row.a);
+        // A frame promises all rows before its end, so it ends only where a first unit does.
         if is_new && self.rows.len() >= FRAME {
             self.write(row.a)?;
         }
@@ -125,6 +127,8 @@ fn frame(file: &mut impl Read, position: u64) -> io::Result<Option<LogFrame>> {
     let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     let (next, count) = (word(&bytes), u64::from(word(&bytes[4..])));
     let rest = count * 12 + 8;
+    // Read up to the length instead of into a buffer of it: a damaged count takes no more memory than the file
+    // has bytes.
     if rest > MOST || Read::by_ref(file).take(rest).read_to_end(&mut bytes)? < rest as usize {
         return Ok(None);
     }

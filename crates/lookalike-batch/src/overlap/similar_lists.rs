@@ -28,6 +28,7 @@ impl FittingList {
 
     /// Returns true if this one fits better than `other`, whatever their numbers are.
     pub(super) fn is_nearer(&self, other: &Self) -> bool {
+        // Multiplied crosswise: no rounding decides.
         self.shared * other.either > other.shared * self.either
     }
 }
@@ -96,6 +97,8 @@ impl SimilarLists {
     fn prefix(&self, length: usize) -> usize {
         match length {
             0 => 0,
+            // Lists of `n` items that share `t` have one in common among the first `n - t + 1` of each (the
+            // prefix filter of Chaudhuri, Ganti and Kaushik 2006).
             _ => length - least_shared(self.share, length) + 1,
         }
     }

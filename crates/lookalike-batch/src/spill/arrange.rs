@@ -137,6 +137,8 @@ impl RecordArranger {
         bytes
             .iter()
             .for_each(|bytes| part.frames.extend_from_slice(bytes));
+        // `make_room` locks the file first and then every part: a part that is still locked would be a
+        // deadlock.
         drop(part);
         self.make_room(is_full)
     }
@@ -154,6 +156,7 @@ impl RecordArranger {
         drop(longs);
         let is_full = self.count(12);
         let mut part = self.part(place);
+        // No frame in memory is as long, so the length says that a number follows.
         part.begin(place, LONG + 1);
         part.frames.extend_from_slice(&marker.to_le_bytes());
         drop(part);
@@ -235,6 +238,7 @@ fn arrange(part: FramePartition, spill: &GrowingFile) -> io::Result<ArrangedPart
         let length = word(at + 4) as usize;
         at += 8 + if length > LONG { 4 } else { length };
     }
+    // By place, then by position: the parts of one record stay in the order in which they came.
     index.sort_unstable();
     let mut arranged = ArrangedPart {
         bytes: Vec::with_capacity(frames.len() - 8 * index.len()),

@@ -116,6 +116,7 @@ impl<T: Pod + Ord> SortedRuns<T> {
         };
         while self.runs.len() > self.ways {
             let first: Vec<SortedRun> = self.runs.drain(..self.ways).collect();
+            // The last run ends where the file does. Merged ones take their turn behind the others.
             let start = self.runs.last().map_or(0, |run| run.end);
             let merged = RunMerge::new(&file, &first)?;
             let run = write_run(&file, start, &mut self.block, merged)?;
@@ -207,6 +208,7 @@ impl<T: Pod + Ord> Iterator for RunMerge<'_, T> {
         let mut head = self.heads.peek_mut()?;
         let Reverse((value, number)) = *head;
         match self.runs[number].next(self.file) {
+            // In place: one sift, where taking out and putting in are two.
             Ok(Some(next)) => head.0 = (next, number),
             Ok(None) => drop(std::collections::binary_heap::PeekMut::pop(head)),
             Err(error) => return Some(Err(error)),

@@ -62,6 +62,7 @@ impl FrameSort {
     /// Takes a string of less than 4 GiB.
     pub(crate) fn push(&mut self, frame: &[u8]) -> io::Result<()> {
         let held = self.bytes.len() + self.frames.len() * size_of::<FrameExtent>();
+        // A string beyond the budget is held alone.
         if held + frame.len() > self.budget && !self.frames.is_empty() {
             self.spill()?;
         }
@@ -193,6 +194,7 @@ impl FrameReader {
         self.block.drain(..self.at);
         self.at = 0;
         let held = self.block.len();
+        // A string may be longer than a step.
         let wanted = (bytes - held).max(STEP) as u64;
         let read = wanted.min(self.rest.end - self.rest.start);
         self.block.resize(held + read as usize, 0);

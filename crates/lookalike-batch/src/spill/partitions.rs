@@ -73,6 +73,7 @@ impl<T: Pod> PartitionedFile<T> {
 
     /// Writes out every partition that holds its share of the budget, so that extents stay long.
     fn spill(&self, state: &mut PartitionState<T>) -> io::Result<()> {
+        // Half of the average: the largest partition has more, so something always goes.
         let share = state.buffered / PARTS as u64 / 2;
         for part in 0..PARTS {
             let records = std::mem::take(&mut state.parts[part].records);
@@ -134,6 +135,7 @@ impl<T: Pod> PartitionedFile<T> {
             state.buffered -= size_of_val(taken.0.as_slice()) as u64;
             taken
         };
+        // Read without the lock: an extent is never written again.
         for extent in extents {
             let start = records.len();
             records.resize(start + extent.records, T::zeroed());

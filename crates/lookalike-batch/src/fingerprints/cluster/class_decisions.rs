@@ -66,6 +66,7 @@ impl FingerprintClustering<'_> {
                 let walked = each_ranked(linked, ranking, &mut wrong, |edge| sort.push(edge));
                 walked.map_err(&temporary)?;
                 let mut stars = StarClusters::new(ranks);
+                // In the order of the later rank: whether the earlier one survives is decided by then.
                 sort.drain(|[later, distance, earlier]: Edge| {
                     stars.pair(later, earlier, distance as u8);
                     io::Result::Ok(())

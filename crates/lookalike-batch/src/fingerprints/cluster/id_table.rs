@@ -20,6 +20,7 @@ pub(super) struct IdTable {
 fn bytes_of<'a>(id: &'a ListedId<'_>, number: &'a mut [u8; 8]) -> (&'a [u8], bool) {
     match id {
         ListedId::Number(value) => {
+            // Big-endian: then bytes compare as the numbers do.
             *number = value.to_be_bytes();
             (number, true)
         }
@@ -87,6 +88,7 @@ impl IdTable {
             ends,
             numbers,
         } = self;
+        // Hashes are not kept: a table that grows makes them again from the bytes.
         let again = |&number: &u32| {
             let at = number as usize;
             let start = at.checked_sub(1).map_or(0, |before| ends[before] >> 1);

@@ -13,6 +13,7 @@ pub(super) trait SortedKey: Copy + Ord {
 
 impl SortedKey for u64 {
     fn leading(self, bits: u32) -> usize {
+        // With no leading bits the shift is as wide as the number, and all keys share one bucket.
         self.checked_shr(Self::BITS - bits).unwrap_or(0) as usize
     }
 }

@@ -108,6 +108,7 @@ fn number_of(ids: &IdTable, id: &str) -> Option<u32> {
     by_text.or_else(|| {
         let number: u64 = id.parse().ok()?;
         ids.find(&ListedId::Number(number))
+            // Only as numbers are printed: `007` is another id than `7`.
             .filter(|_| number.to_string() == id)
     })
 }
@@ -296,6 +297,7 @@ impl FingerprintClustering<'_> {
                     .map_err(&temporary)?;
                 for (number, word, size) in made.sets {
                     let known = &mut read.places[number as usize];
+                    // Of two texts with one id nobody could say which one the fingerprint was of.
                     if known.replace((place(segment, word), size)).is_some() {
                         let id = ids.id(number).to_string();
                         return Err(ClusterError::RepeatedId { id }.into());

@@ -52,6 +52,7 @@ impl ArchiveSorter {
             cuts: PartitionCuts {
                 folder: scratch.folder.to_owned(),
                 sorted: quarter,
+                // Cuts nest, and each keeps its share until the finer ones are done.
                 kept: quarter / u64::from(LEVELS),
             },
             spool: PartitionedFile::new(scratch.folder, quarter)?,
@@ -81,6 +82,7 @@ impl ArchiveSorter {
         scheme: SchemeId,
     ) -> Result<AtomicFile, FileError> {
         self.flush()?;
+        // Gaps are counted before anything is written: one code for all stands at the beginning of the archive.
         let mut gaps = GapCounts::default();
         for part in self.largest() {
             self.cuts.part(&self.spool, part, 0, &mut |codes| {

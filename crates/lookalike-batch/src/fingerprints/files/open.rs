@@ -88,11 +88,13 @@ fn begin(mut input: FingerprintStream) -> io::Result<([u8; 4], FingerprintStream
 fn unpacked(head: [u8; 4], input: FingerprintStream) -> io::Result<(FingerprintStream, bool)> {
     Ok(match head {
         [0x1f, 0x8b, ..] => {
+            // A gzip file may have several members, one behind the other (RFC 1952, section 2.2).
             let decoder = flate2::bufread::MultiGzDecoder::new(BufReader::new(input));
             (Box::new(decoder), true)
         }
         ZSTD => {
             let mut decoder = zstd::stream::read::Decoder::new(input)?;
+            // A frame may declare a window of up to 3.75 TB (RFC 8878, section 3.1.1.1.2).
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
             (Box::new(decoder), true)
         }

@@ -268,6 +268,7 @@ impl CodeWriter {
     /// # Errors
     /// [`BatchError`]: the file cannot be written.
     pub fn commit(mut self) -> Result<(), BatchError> {
+        // A collection without fingerprints has a header, too.
         self.begin(WrittenIdKind::None)?;
         let path = self.path.clone();
         let failed = unwritable(&path);

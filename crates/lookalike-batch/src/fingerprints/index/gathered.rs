@@ -95,6 +95,7 @@ impl GatherWriters {
 
     fn finish(self) -> io::Result<()> {
         for file in [self.codes, self.texts, self.ends] {
+            // Durable before `job.json` says that they are whole.
             file.into_inner()
                 .map_err(io::IntoInnerError::into_error)?
                 .sync_all()?;

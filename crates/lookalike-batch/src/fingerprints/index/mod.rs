@@ -254,6 +254,7 @@ impl IndexBuild<'_> {
                 .flush()
                 .and_then(|()| writer.output().get_ref().sync_data())
                 .map_err(&failed)?;
+            // The table is durable by now, so after a power cut the progress claims no more than there is.
             save(&folder.join(PROGRESS), &writer.progress())?;
         }
         let file = writer.finish()?;
@@ -280,9 +281,11 @@ impl IndexBuild<'_> {
                 .map_err(&failed)?;
             let out = BufWriter::with_capacity(1 << 20, file);
             let resumed = IndexFileWriter::resume(out, &progress, (*written).as_ref());
+            // Unmapped before the file is cut: a read beyond its end would be a bus error.
             drop(written);
             // What is not whole is not believed: the tables are built again.
             if let Ok((mut writer, kept)) = resumed {
+                // The file is open to append: what an interrupted table left has to go first.
                 writer.output().get_ref().set_len(kept).map_err(&failed)?;
                 return Ok(writer);
             }
@@ -350,6 +353,7 @@ pub fn cheapest_design(
     allowed
         .min_by(|a, b| {
             let ns = |costed: &CostedDesign| costed.costs.query_ns;
+            // A scan only where no tables are allowed.
             (scan(a), ns(a))
                 .partial_cmp(&(scan(b), ns(b)))
                 .unwrap_or(std::cmp::Ordering::Equal)

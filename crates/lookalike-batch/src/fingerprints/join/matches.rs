@@ -126,6 +126,7 @@ fn keys(record: MatchRecord<'_>) -> (&[u8], &[u8], &[u8]) {
 fn prefix(record: MatchRecord<'_>) -> u64 {
     let key = keys(record).0;
     let mut eight = [0; 8];
+    // Short keys end in zeros. Equal prefixes prove nothing: whole keys are compared then.
     let length = key.len().min(8);
     eight[..length].copy_from_slice(&key[..length]);
     u64::from_be_bytes(eight)
@@ -237,6 +238,8 @@ impl JoinMatches {
                 let (codes, name, tail) = keys(record);
                 let (codes, _) = codes.as_chunks::<8>();
                 let codes = [codes[0], codes[1]].map(u64::from_be_bytes);
+                // Keys are sorted by both fingerprints and then by the name, so the first of a pair has the
+                // least.
                 if last == Some(codes) {
                     return Ok(());
                 }

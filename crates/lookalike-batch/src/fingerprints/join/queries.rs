@@ -97,6 +97,7 @@ impl QuerySet {
             });
         }
         let mut rows: Vec<u32> = (0..codes.len() as u32).collect();
+        // Of equal fingerprints the first has the least name, which `least_name` takes.
         let key = |row: u32| {
             let code = codes[row as usize];
             (code, ids.name(row as usize, code), row)

@@ -118,6 +118,7 @@ impl FingerprintJoin<'_> {
             let (mut found, mut failed) = (FoundPairs::default(), Ok(()));
             join.join(&chunk.codes, scratch, &mut |at, mine, distance| {
                 let code = chunk.codes[at];
+                // Equal fingerprints are pairs of ids only, which `push_equal` makes.
                 if mine < code {
                     let name = chunk.ids.name(at, code);
                     found.push_codes([mine, code], name, distance);
@@ -133,6 +134,7 @@ impl FingerprintJoin<'_> {
                 .and_then(|()| lock(&found_codes).append(&mut found))
                 .map_err(&temporary)
         })?;
+        // The second reading has to meet the fingerprints of the shard again, or pairs are missing.
         if seen.into_inner() != digest(own.codes()) {
             let name = all.names();
             return Err(ReadError::Changed { name }.into());

@@ -45,6 +45,7 @@ impl FingerprintShard {
     /// True if a fingerprint belongs to the shard.
     #[must_use]
     pub fn has(self, fingerprint: u64) -> bool {
+        // Fibonacci hashing: shards stay even for fingerprints that agree in their leading bits.
         let spread = fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         (spread * u64::from(self.count)) >> 32 == u64::from(self.number - 1)
     }
