@@ -37,6 +37,8 @@ pub fn page_address(name: &str) -> Option<String> {
 /// assert_eq!(linked_address(page, "mailto:a@example.org"), None);
 /// ```
 pub fn linked_address(page: &str, link: &str) -> Option<String> {
+    // As browsers do: blanks around a URL, and tabs and line ends within, are no part of it (WHATWG URL, basic
+    // URL parser).
     let link = link.trim_matches(|c: char| c <= ' ');
     let link: String = link.chars().filter(|c| !"\t\n\r".contains(*c)).collect();
     let link = link.split('#').next().unwrap_or_default();
@@ -45,6 +47,7 @@ pub fn linked_address(page: &str, link: &str) -> Option<String> {
         None => (link, None),
     };
     if let Some(name) = scheme(path) {
+        // In URLs of the web a backslash is a slash (WHATWG URL).
         let rest = path[name.len() + 1..].replace('\\', "/");
         return url(&name.to_ascii_lowercase(), rest.strip_prefix("//")?, query);
     }
@@ -62,6 +65,8 @@ pub fn linked_address(page: &str, link: &str) -> Option<String> {
     let host_end = here.find('/').unwrap_or(here.len());
     let (host, folder) = here.split_at(host_end);
     let whole = match path.as_str() {
+        // A link without a path keeps that of the page, and its query unless it has its own (RFC 3986, section
+        // 5.2.2).
         "" => return url(name, here, query.or(own_query)),
         path if path.starts_with('/') => format!("{host}{path}"),
         path => format!("{host}{}{path}", folder_of(folder, "/")),
@@ -137,6 +142,7 @@ fn url(scheme: &str, place: &str, query: Option<&str>) -> Option<String> {
 fn without_dots(path: &str) -> Option<String> {
     let is_rooted = path.starts_with('/');
     let relative = path.strip_prefix('/').unwrap_or(path);
+    // RFC 3986, section 5.2.4, save that what leads out of a relative path has no address.
     let mut kept: Vec<&str> = Vec::new();
     let mut parts = relative.split('/').peekable();
     while let Some(part) = parts.next() {

@@ -193,6 +193,7 @@ impl AtomicFile {
     /// When the system fails; then nothing has changed under the final name.
     pub fn commit(self) -> io::Result<()> {
         let file = self.encoder.finish()?;
+        // The bytes before the name: after a power cut the name never stands for a part of them.
         file.sync_all()?;
         drop(file);
         self.temporary
@@ -353,6 +354,7 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFil
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
+    // Not while a process ends: it could not remove this file any more.
     let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);
     builder.tempfile_in(parent(path))
 }

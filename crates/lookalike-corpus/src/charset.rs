@@ -137,6 +137,7 @@ pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
         at += found;
         let rest = &head[at..];
         if rest.starts_with(b"<!--") {
+            // The two hyphens may be those that begin the comment (WHATWG HTML, "prescan a byte stream").
             at += memchr::memmem::find(&rest[2..], b"-->")? + 5;
         } else if starts_with_word(&rest[1..], b"meta") {
             let (encoding, length) = meta(&rest[5..]);

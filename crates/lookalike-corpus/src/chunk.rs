@@ -229,6 +229,7 @@ impl Iterator for ChunkReader<'_> {
             self.failed = true;
             return Some(Err(error));
         }
+        // Bytes that nothing came of are told, too: over all chunks they add up to the size of the inputs.
         if chunk.pieces.is_empty() && chunk.skips.is_empty() && chunk.disk_bytes == 0 {
             return None;
         }
@@ -248,6 +249,7 @@ fn read_file(source: &Source, limits: ReadLimits, chunk: &mut RecordChunk) -> Fi
         Ok(state) => state,
         Err(error) => {
             chunk.bytes.truncate(start);
+            // A later reading must skip it as well, whatever the file is by then.
             source.lose(error.reason());
             FileState::Bad(BadKind::Unreadable, error.reason())
         }
@@ -265,6 +267,7 @@ fn try_read_file(
     let state = loop {
         let outcome = decoder.append(&mut chunk.bytes, step)?;
         let length = chunk.bytes.len() - start;
+        // The ratio comes first: a file that grows without end is a bomb, not a long document.
         if is_bomb(source, length as u64, limits) {
             break bomb(source, length, limits);
         }

@@ -69,6 +69,7 @@ impl Read for SteppedStream {
             return self.stream.read(out);
         }
         if self.at == self.step.len() {
+            // Room for a whole step: the caller's buffer takes it without a copy.
             if let Some(out) = out.get_mut(..STEP_BYTES) {
                 return self.stream.read(out);
             }
@@ -121,11 +122,14 @@ impl<'a> SourceDecoder<'a> {
         match end {
             Ok(false) => Ok(DecodeStep::More),
             Ok(true) => {
+                // A file that changed while it was read gave a mixture of two.
                 self.check_unchanged()?;
                 Ok(DecodeStep::End)
             }
+            // Errors of the system have numbers. What has none is a library's word on the data.
             Err(error) if error.raw_os_error().is_some() => Err(io_error(self.source, error)),
             Err(error) => {
+                // What changed looks damaged, and is not.
                 self.check_unchanged()?;
                 Ok(DecodeStep::Damaged(error.to_string()))
             }
@@ -318,6 +322,7 @@ impl Read for CountedFile {
 
 impl Seek for CountedFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        // A sum needs every byte once, in order.
         self.summing = None;
         self.at = self.file.seek(to)?;
         Ok(self.at)

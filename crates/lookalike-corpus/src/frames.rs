@@ -145,6 +145,7 @@ fn begin(format: FrameFormat, threads: usize) -> io::Result<mpsc::Sender<Task>> 
     for _ in 0..threads {
         let tasks = Arc::clone(&tasks);
         let next = move || {
+            // The lock is held while waiting: one thread waits for a task, the others for the lock.
             let tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
             tasks.recv().ok()
         };

@@ -189,6 +189,7 @@ impl<'a> MemberDecoder<'a> {
             return Ok(None);
         }
         if self.source.compression == Compression::Zstd {
+            // One frame at a time: a record is a frame, and offsets are told by frame.
             let mut decoder = Box::new(decode::zstd_decoder(input)?.single_frame());
             return match self.read_some(&mut decoder, out, want) {
                 Ok(n) => {
@@ -243,6 +244,8 @@ impl<'a> MemberDecoder<'a> {
         }
         decode::check_unchanged(self.source, input.get_ref()).map_err(io::Error::other)?;
         let stopped = position(&input);
+        // A false magic number in front of a whole member must not cost the member: search from the second byte
+        // on, as long as the budget for reading again allows.
         self.again += stopped.saturating_sub(start);
         let from = if self.again <= AGAIN_BYTES {
             start + 1

@@ -187,6 +187,7 @@ fn is_jsonl(head: &[u8]) -> bool {
         Some(b'"' | b'}') => {}
         _ => return false,
     }
+    // A line longer than what is seen cannot be parsed to its end.
     if end.is_none() && head.len() >= HEAD_BYTES / 2 {
         return true;
     }

@@ -141,6 +141,7 @@ fn begin_warc(bytes: &[u8]) -> HeadBegin {
 
 /// Returns the end of the lines of a head, and the offset after the empty line.
 pub(super) fn head_end(bytes: &[u8]) -> Option<(usize, usize)> {
+    // Bounded, since this is called again for each piece of a head that grows.
     let bytes = &bytes[..bytes.len().min(MAX_HEAD_BYTES + 4)];
     for newline in memchr::memchr_iter(b'\n', bytes) {
         match &bytes[newline + 1..] {
@@ -156,6 +157,7 @@ pub(super) fn head_end(bytes: &[u8]) -> Option<(usize, usize)> {
 pub(super) fn fields(text: &str) -> Vec<(&str, String)> {
     let mut fields: Vec<(&str, String)> = Vec::new();
     for line in text.lines() {
+        // Folded lines, which HTTP has given up (RFC 9112, section 5.2) and archives keep.
         if line.starts_with([' ', '\t']) {
             if let Some((_, value)) = fields.last_mut() {
                 value.push(' ');

@@ -95,6 +95,7 @@ impl<'a> HttpResponse<'a> {
                 None => body.raw = Some("not in chunks, though its head says so".to_owned()),
             }
         }
+        // They are listed in the order in which they were applied (RFC 9110, section 8.4).
         for encoding in self.encodings.iter().rev() {
             match inflate(encoding, &body.bytes, limit) {
                 Ok(bytes) => body.bytes = Cow::Owned(bytes),
@@ -116,6 +117,7 @@ fn unchunked(stored: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(stored.len());
     let mut rest = stored;
     while !rest.is_empty() {
+        // `chunk-size [ chunk-ext ] CRLF` (RFC 9112, section 7.1); what has no such line is not chunked.
         let newline = memchr::memchr(b'\n', &rest[..rest.len().min(1024)])?;
         let line = std::str::from_utf8(&rest[..newline]).ok()?;
         let digits = line.split(';').next().unwrap_or_default().trim();
@@ -124,6 +126,8 @@ fn unchunked(stored: &[u8]) -> Option<Vec<u8>> {
         if size == 0 {
             break;
         }
+        // The declared size moves nothing but the reading position: bodies are cut off by those who archive
+        // them.
         let there = size.min(rest.len());
         bytes.extend_from_slice(&rest[..there]);
         rest = &rest[there..];
@@ -138,7 +142,9 @@ fn unchunked(stored: &[u8]) -> Option<Vec<u8>> {
 /// Undoes one content encoding; a body that is cut off counts as far as it goes.
 fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<Vec<u8>, String> {
     match encoding {
+        // The two names mean one coding (RFC 9110, section 8.4.1.3).
         "gzip" | "x-gzip" => some(MultiGzDecoder::new(bytes), limit),
+        // It means zlib, and some servers send bare deflate (RFC 9110, section 8.4.1.2).
         "deflate" => some(ZlibDecoder::new(bytes), limit)
             .or_else(|_| some(DeflateDecoder::new(bytes), limit)),
         "zstd" => some(

@@ -76,6 +76,7 @@ impl<'a> MemberReader<'a> {
         if self.ended || self.gap.is_some() {
             return Ok(false);
         }
+        // At least half of the window is behind: moving the rest costs no more than reading it did.
         if self.at >= SLACK_BYTES && self.at * 2 >= self.window.len() {
             self.give_back();
         }

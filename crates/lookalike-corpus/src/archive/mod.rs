@@ -163,6 +163,7 @@ impl<'a> ArchiveReader<'a> {
                 return Ok(());
             }
             let rest = self.feed.rest().len();
+            // The last bytes may be the beginning of a head.
             let passed = rest.saturating_sub(head::overlap(self.source.format));
             self.feed.pass(passed);
             if !self.feed.more()? {
@@ -177,6 +178,7 @@ impl<'a> ArchiveReader<'a> {
     fn next_head(&self, from: usize) -> Option<usize> {
         let rest = self.feed.rest();
         let format = self.source.format;
+        // From one byte before: a head is known by the line feed in front of it.
         let in_line = head::find(format, rest.get(from - 1..)?).map(|at| at + from - 1);
         let borders = self.feed.borders().filter(|&border| border >= from);
         let at_border = borders
@@ -238,12 +240,14 @@ impl<'a> ArchiveReader<'a> {
     fn block(&mut self, length: u64) -> Result<ArchiveBlock, ReadError> {
         let held = usize::try_from(length).unwrap_or(usize::MAX).min(self.hold);
         let there = self.need_block(held)?;
+        // A member that begins with a head is surer than a length.
         if let Some(border) = self.border_with_head(held) {
             return Ok(ArchiveBlock::Wrong(
                 format!("its length is {length}, but the next record begins after {border} bytes"),
                 Some(border),
             ));
         }
+        // The data ends, or is damaged, within the block.
         if !there {
             let rest = self.feed.rest().len();
             let next = self.next_head(1).unwrap_or(rest);
@@ -300,6 +304,8 @@ impl<'a> ArchiveReader<'a> {
             let more = self.feed.need(blank + 1)?;
             match self.feed.rest().get(blank) {
                 Some(b'\r' | b'\n') => blank += 1,
+                // A block may be the last thing in the file. Others are followed by two CRLF (WARC 1.1, section
+                // 4); any line ends do.
                 None if !more => return Ok(true),
                 _ => break,
             }
@@ -340,6 +346,7 @@ impl<'a> ArchiveReader<'a> {
             }
             self.feed.pass(passed);
             bytes -= passed as u64;
+            // The next record has begun: the length was too large.
             if Some(passed) == here && self.begins(self.feed.rest()) {
                 return Ok(());
             }

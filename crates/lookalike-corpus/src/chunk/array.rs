@@ -308,6 +308,8 @@ impl<'a> ArrayCutter<'a> {
         let byte = rest.get(plain).copied();
         self.pass(plain);
         let byte = byte?;
+        // JSON strings have no bare line feeds (RFC 8259, section 7), so an open quote does not swallow the
+        // elements behind it.
         if byte == b'\n' {
             return Some("a string does not end on its line".to_owned());
         }

@@ -103,6 +103,8 @@ impl<'a> LineCutter<'a> {
         loop {
             let before = chunk.bytes.len();
             let unfinished = before - start;
+            // As much as the unfinished line has already, so that reads double and a long line takes linear
+            // time.
             let want = limits
                 .chunk_bytes
                 .saturating_sub(before)
@@ -120,7 +122,10 @@ impl<'a> LineCutter<'a> {
                 return Ok(true);
             }
             let length = chunk.bytes.len() - start;
+            // What was there before has no line feed, or nothing would be read.
             let complete = memrchr(b'\n', &chunk.bytes[before.min(chunk.bytes.len())..]).is_some();
+            // Two bytes for `\r\n`, which is no part of the line; and never before a whole byte order mark is
+            // there.
             let too_long = length >= (limits.document_bytes + 2).max(BYTE_ORDER_MARK.len());
             if self.in_long || complete || too_long {
                 return Ok(false);

@@ -67,6 +67,7 @@ fn numeric(bytes: &[u8]) -> Option<(EntityValue, usize)> {
         .get(end)
         .and_then(|byte| (*byte as char).to_digit(radix))
     {
+        // Any number of digits: what is beyond Unicode becomes U+FFFD.
         code = code.saturating_mul(radix).saturating_add(digit);
         end += 1;
     }

@@ -105,6 +105,7 @@ fn anchor(text: &str, start: usize, end: usize, window: usize) -> Option<Anchor>
     let written = &text[start.min(end)..end];
     let start = end - written.trim_start().len();
     let words = joined(written.split_whitespace().take(ANCHOR_WORDS));
+    // Bounded: a page of one long text and many links takes linear time.
     let reach = window * WORD_BYTES;
     let before = &text[text.ceil_char_boundary(start.saturating_sub(reach))..start];
     let before = before.rsplit('\n').next().unwrap_or_default();

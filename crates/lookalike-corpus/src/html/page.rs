@@ -59,10 +59,12 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
             Some(b'a'..=b'z' | b'A'..=b'Z') => self.start_tag(at),
             Some(b'/') => match bytes.get(at + 2) {
                 Some(b'a'..=b'z' | b'A'..=b'Z') => self.end_tag(at),
+                // A bogus comment; of `</>` nothing is left (HTML, end tag open state).
                 Some(_) => past_greater(bytes, at + 2),
                 None => self.literal(at, at + 2),
             },
             Some(b'!') => self.declaration(at),
+            // A processing instruction is a bogus comment in HTML.
             Some(b'?') => past_greater(bytes, at + 2),
             _ => self.literal(at, at + 1),
         }
@@ -80,6 +82,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         if rest.starts_with(b"--") {
             return tag::comment_end(bytes, at);
         }
+        // Outside of SVG and MathML this is a bogus comment (HTML, markup declaration open state).
         if self.foreign > 0 && rest.starts_with(b"[CDATA[") {
             let start = at + b"<![CDATA[".len();
             let end = memmem::find(&bytes[start..], b"]]>").map(|found| start + found);

@@ -51,6 +51,7 @@ impl<'o> TextSink<'o> {
             self.kept(&text[..length]);
             return length;
         }
+        // The caller has looked at the first byte. It is taken in any case, so that every run moves on.
         let length = run_end(bytes, 1);
         self.write_gap();
         self.out.push_str(&text[..length]);
@@ -207,6 +208,7 @@ fn ends_mask(block: ByteBlock, next: u8) -> u32 {
     let amp = block.equal(b'&');
     let stops_space = block.at_most(b' ') | amp;
     let next = u32::from(next <= b' ' || next == b'&') << (BLOCK - 1);
+    // A space ends a run only before what stops it: the byte behind each is one bit further up.
     let spaces = block.equal(b' ') & (stops_space >> 1 | next);
     block.at_most(b' ' - 1) | amp | spaces | 1 << BLOCK
 }

@@ -246,6 +246,7 @@ fn escaped_script(bytes: &[u8], from: usize) -> ScriptEscape {
         at += found;
         let rest = &bytes[at + 1..];
         if bytes[at] == b'>' {
+            // From the dashes of `<!--` on: `<!-->` ends the escape at once.
             if bytes[from - 2..at].ends_with(b"--") {
                 return ScriptEscape::Left(at + 1);
             }

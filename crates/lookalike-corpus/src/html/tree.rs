@@ -336,6 +336,7 @@ impl TreeBuilder<'_> {
             }
             _ => {}
         }
+        // The count spares a search through the open elements on pages without `p`.
         if element.is(ENDS_P) && self.counts.paragraphs > 0 {
             self.close_if(self.find(|open| open.element == HtmlElement::P, bars_paragraph));
         }
@@ -371,6 +372,7 @@ impl TreeBuilder<'_> {
 
     /// Closes an element; blocks that are open in it stay open, as others of the same kind outside of it.
     fn close_inline(&mut self, at: usize) {
+        // As much of the adoption agency algorithm (HTML, 13.2.6.4.7) as moves text.
         let blocks: Vec<OpenElement> = self.open[at + 1..]
             .iter()
             .filter(|open| open.element.is(SPECIAL))
@@ -408,6 +410,7 @@ impl TreeBuilder<'_> {
         let (chars, commas) = measure(text, verbatim);
         let inside = self.innermost();
         if let Some(before) = self.tree.nodes.last_mut()
+            // A `<` that begins no tag comes apart from the text around it: what touches is one text.
             && (before.to, before.parent, before.verbatim) == (from, inside, verbatim)
             && before.is_text()
         {

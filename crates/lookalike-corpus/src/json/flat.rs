@@ -54,6 +54,7 @@ impl<'de> FlatWalk<'de, '_, '_> {
     /// The next byte that is not blank.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.line.as_bytes();
+        // Spaces only: a line with other white space was given up before the walk.
         while *bytes.get(self.at)? == b' ' {
             self.at += 1;
         }

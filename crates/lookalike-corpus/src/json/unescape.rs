@@ -51,6 +51,7 @@ impl UnescapeBuffer {
     /// Copies up to the next quote or backslash and returns where that is.
     fn copy_plain(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         while let Some(block) = bytes[at..].first_chunk::<BLOCK>() {
+            // The whole block, without a branch on its length: what is too much is overwritten next.
             self.bytes[self.length..self.length + BLOCK].copy_from_slice(block);
             let plain = plain_bytes(block);
             at += plain;
@@ -109,6 +110,7 @@ fn is_special(byte: u8) -> bool {
 fn plain_bytes(block: &[u8; BLOCK]) -> usize {
     let block = ByteBlock::new(block);
     let special = block.equal(b'"') | block.equal(b'\\');
+    // The bit behind the last stands for none.
     (special | 1 << BLOCK).trailing_zeros() as usize
 }
 

@@ -49,6 +49,7 @@ pub(super) fn measure(bytes: &[u8]) -> Result<(), String> {
                 MOST_OF_ALL >> 20
             ));
         }
+        // Go on within the body: its `endstream` may be false, and a stream too many costs time only.
         end = body;
     }
     Ok(())
@@ -58,6 +59,7 @@ pub(super) fn measure(bytes: &[u8]) -> Result<(), String> {
 fn body_start(bytes: &[u8], at: usize) -> Option<usize> {
     let after = at + b"stream".len();
     match bytes.get(after..)? {
+        // CR LF or LF alone (ISO 32000-1, section 7.3.8.1); readers take CR alone, too.
         [b'\r', b'\n', ..] => Some(after + 2),
         [b'\r' | b'\n', ..] => Some(after + 1),
         // White space that does not belong there, which readers forgive.
@@ -99,6 +101,7 @@ fn unpacked(dictionary: &[u8], stored: &[u8]) -> Result<u64, String> {
 fn growth(filter: &[u8]) -> FilterGrowth {
     match filter {
         b"LZWDecode" | b"LZW" => FilterGrowth::Times(1400),
+        // Two bytes become 128 at most (ISO 32000-1, section 7.4.5).
         b"RunLengthDecode" | b"RL" => FilterGrowth::Times(64),
         b"FlateDecode" | b"Fl" | b"?" => FilterGrowth::Tried,
         // Letters may be written as numbers.
@@ -154,6 +157,7 @@ fn plain<'s>(filters: &[&[u8]], stored: &'s [u8]) -> Cow<'s, [u8]> {
 /// Measures the output of compressed bytes: as a zlib stream, else as bare deflate. Never held.
 fn inflated(bytes: &[u8]) -> u64 {
     let count = |reader: &mut dyn Read| {
+        // One byte beyond the limit is enough to refuse.
         let mut most = reader.take(MOST_OF_ONE + 1);
         // What comes before damage is what a reader gets.
         let _ = copy(&mut most, &mut sink());

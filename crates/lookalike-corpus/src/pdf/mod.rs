@@ -93,6 +93,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
     match receive.recv_timeout(limit) {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout) => {
+            // The thread is left behind: it hears this at the next thing that it draws, and ends.
             stop.store(true, Ordering::Relaxed);
             Err(PdfError::new(&format!(
                 "the PDF takes longer than {} s for its {} bytes: see --pdf-limit",

@@ -96,6 +96,7 @@ impl ColumnBuilder {
             ColumnBuilder::Text(column) | ColumnBuilder::Json(column) => column.append_null(),
             ColumnBuilder::List(list) => list.close(false),
             ColumnBuilder::Struct(group) => {
+                // Arrow wants a slot in every child, also where the struct itself is null.
                 group.columns.iter_mut().for_each(ColumnBuilder::add_null);
                 group.close(false);
             }
@@ -285,6 +286,7 @@ impl<'de> Visitor<'de> for ColumnVisitor<'_> {
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
         match self.0 {
+            // It fits: with one value beyond the signed range the column would have been learned as another.
             ColumnBuilder::Int(column) => column.append_value(value.cast_signed()),
             ColumnBuilder::UInt(column) => column.append_value(value),
             ColumnBuilder::Float(column) => column.append_value(value as f64),

@@ -130,6 +130,8 @@ impl<'a> DelimitedTable<'a> {
             match result {
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull if filled <= self.limit => {
+                    // Doubled, up to one byte beyond the limit: more need not be held to know that the row is
+                    // too long.
                     let more = filled.min(self.limit + 1 - filled).max(1);
                     self.fields.resize(filled + more, 0);
                 }
@@ -169,6 +171,7 @@ impl<'a> DelimitedTable<'a> {
                 self.is_damaged = true;
             }
         }
+        // The dialect is settled by the first bytes, before the reader has seen any.
         if self.offset == 0 {
             if self.input.starts_with(b"\xef\xbb\xbf") {
                 self.at = 3;

@@ -48,6 +48,7 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
         let widths = bytes.get(at..at.checked_add(usize::try_from(minis).ok()?)?)?;
         at += widths.len();
         for &width in widths {
+            // Widths of parts that no value needs may be anything (Parquet, Encodings: DELTA_BINARY_PACKED).
             if left == 0 {
                 break;
             }
@@ -57,6 +58,7 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
             let here = left.min(mini_values);
             for number in 0..here {
                 let delta = packed(bytes.get(at..)?, number, width)?;
+                // Differences wrap around in 32 bits, as the format says.
                 total.last = total.last.wrapping_add(least).wrapping_add(delta as i32);
                 total.add()?;
             }

@@ -114,6 +114,7 @@ fn check_schema(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<()> 
         if open.len() > SCHEMA_DEPTH {
             return None;
         }
+        // A group ends with its last child, and may be the last child of the one around it.
         while open.pop_if(|missing| *missing == 0).is_some() {}
     }
     open.is_empty().then_some(())

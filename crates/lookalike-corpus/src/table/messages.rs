@@ -131,6 +131,7 @@ impl<'f> ArrowMessages<'f> {
         }
         if let Some(dictionary) = dictionary {
             let before = self.dictionaries.entry(dictionary.id()).or_default();
+            // A delta is added to the dictionary of its number; any other takes its place.
             let kept = if dictionary.isDelta() { *before } else { 0 };
             *before = kept.saturating_add(unpacked);
             let all = self.dictionaries.values().sum();

@@ -228,6 +228,7 @@ impl CheckedPages {
     fn check(&mut self, page: &Page) -> Result<()> {
         let (bytes, values) = (page.buffer().len() as u64, u64::from(page.num_values()));
         if page.is_dictionary_page() {
+            // Plain values: a text has four bytes of length, any other takes one at least.
             let least = if self.physical == Type::BYTE_ARRAY {
                 4
             } else {
@@ -301,6 +302,7 @@ fn behind_levels(bytes: &[u8], values: u32, encoding: Encoding, highest: i16) ->
         return Some(bytes);
     }
     let length = match encoding {
+        // In pages of the first version the length of the levels stands before them.
         Encoding::RLE => 4 + u32::from_le_bytes(*bytes.first_chunk()?) as usize,
         Encoding::BIT_PACKED => {
             let bits = u64::from(16 - highest.unsigned_abs().leading_zeros());
@@ -456,6 +458,7 @@ impl DataPageHead {
                 return None;
             }
             match (last, kind) {
+                // `data_page_header_v2` of `PageHeader` in parquet.thrift.
                 (FIELDS, kind::STRUCT) => levels = level_bytes(walk)?,
                 _ => walk.skip(kind, DEPTH)?,
             }
@@ -471,6 +474,7 @@ fn small(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<i64> {
 
 /// Bytes of both kinds of levels, from what belongs to a page of the second version.
 fn level_bytes(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
+    // `definition_levels_byte_length` and `repetition_levels_byte_length`.
     const LENGTHS: std::ops::RangeInclusive<u8> = 5..=6;
     let (mut last, mut sum) = (0_u8, 0);
     loop {

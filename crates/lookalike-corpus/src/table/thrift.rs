@@ -57,6 +57,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
 
     pub(super) fn number(&mut self) -> Option<u64> {
         let mut value = 0;
+        // Ten bytes at most have bits of a 64-bit number.
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << shift;
@@ -98,6 +99,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
                 if kind == 0 {
                     return Some(());
                 }
+                // The number of the field stands in full then.
                 if step == 0 {
                     self.number()?;
                 }
@@ -111,6 +113,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
     pub(super) fn list(&mut self) -> Option<(u64, u8)> {
         let (short, kind) = self.field()?;
         match short {
+            // Longer lists have their count behind the first byte.
             15 => Some((self.number()?, kind)),
             few => Some((few.into(), kind)),
         }

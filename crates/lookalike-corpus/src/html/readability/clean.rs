@@ -228,6 +228,8 @@ impl ArticleCleaner {
                 if self.pending.len() < depth + 2 {
                     self.pending.resize(depth + 2, ContentSums::default());
                 }
+                // From the end: what was summed up one level deeper since the last node of this level is inside
+                // of this one.
                 let mut inside = std::mem::take(&mut self.pending[depth + 1]);
                 if !tree.at(at).is_text() {
                     inside.data = inside.data || is_data(tree, at, &inside);

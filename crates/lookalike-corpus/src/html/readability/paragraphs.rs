@@ -36,6 +36,7 @@ pub(super) struct InnerContent {
 pub(super) fn insides(tree: &PageTree, insides: &mut Vec<InnerContent>) {
     insides.clear();
     insides.resize(tree.nodes.len(), InnerContent::default());
+    // Nodes stand before what is in them: from the end, each is complete when it is added to its parent.
     for (at, node) in tree.nodes.iter().enumerate().skip(1).rev() {
         let element = node.element;
         let inside = &mut insides[at];
@@ -47,6 +48,7 @@ pub(super) fn insides(tree: &PageTree, insides: &mut Vec<InnerContent>) {
             element.is(PHRASING) || (element.is_transparent() && filled && !inside.breaking);
         let child = *inside;
         let above = &mut insides[node.parent as usize];
+        // What the parent has already stands behind the child.
         above.chars = child.chars.then(above.chars);
         above.linked += child.linked + measure::link(node, child.chars);
         above.breaks +=

@@ -105,6 +105,8 @@ impl ArticleScores {
             if !tree.at(at).element.is(SCORED) || length < SHORT {
                 continue;
             }
+            // As in Readability.js: one, one for each part between commas, and one for each hundred characters,
+            // three at most.
             let points = 2 + self.texts[at as usize].commas + (length / 100).min(3);
             for (level, above) in tree.ancestors(at).take(LEVELS).enumerate() {
                 let share = match level {
@@ -212,6 +214,7 @@ impl ArticleScores {
             text.ends_with('.') || text.contains(". ")
         };
         match length {
+            // Readability.js asks for more than 80 characters, or fewer: 80 are neither.
             0 | 80 => false,
             ..80 => density == 0.0 && is_sentence(),
             _ => density < 0.25,
