@@ -212,6 +212,7 @@ impl RunningCommand {
     fn finish(&mut self, limit: Duration) -> Result<ConvertedText, ConversionFailure> {
         let start = Instant::now();
         let finished = self.output(start, limit);
+        // Whatever went wrong, nothing of it may go on running.
         if !matches!(finished, Ok(ConvertedText::Whole(_))) {
             end_group(&mut self.child);
             // Reaps it; it is gone, or going.

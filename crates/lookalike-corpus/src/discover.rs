@@ -224,6 +224,8 @@ impl<'o> InputDiscovery<'o> {
                 EntryKind::Entry(path) => {
                     if let Some(below) = self.entry(&path, &above) {
                         above.push(below.directory);
+                        // Comes up again behind the last entry. A stack of our own, since directories nest
+                        // deeper than that of a thread.
                         stack.push(EntryKind::Leave);
                         stack.extend(below.entries.into_iter().rev().map(EntryKind::Entry));
                     }
@@ -386,6 +388,7 @@ impl<'o> InputDiscovery<'o> {
             SniffedFormat::Read(format, compression) => (format, compression),
             SniffedFormat::Refuse(refusal) => return Ok(FoundPath::Refused(refusal)),
         };
+        // Behind the refusals: a file that is not read is refused by whatever name it is met.
         self.seen.insert(canonical);
         Ok(FoundPath::Source(Source {
             origin: SourceOrigin::File(path.to_owned()),

@@ -300,6 +300,7 @@ impl<'i> Parser<'i> {
         let mut start = piece.range.start;
         for row in rows {
             place.offset = row.offset;
+            // Without the line feed; a bad row has no bytes at all.
             place.raw = start..row.end.saturating_sub(1).max(start);
             start = row.end;
             let raw = &chunk.bytes[place.raw.clone()];

@@ -24,6 +24,8 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
         && scheme
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    // Browsers take a backslash for a slash, and only the last `@` ends the name of a user (WHATWG URL,
+    // authority state).
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority
         .rsplit_once('@')
