@@ -170,6 +170,7 @@ impl AppState {
     /// # Errors
     /// The first failure of the medium; nothing that was acknowledged is lost.
     pub async fn close(mut self: Arc<Self>) -> lookalike_store::Result<()> {
+        // Requests that were cut off may still hold the state on a worker, and exports on threads of their own.
         let end = Instant::now() + self.limits.drain;
         loop {
             match Arc::try_unwrap(self) {

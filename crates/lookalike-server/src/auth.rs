@@ -49,6 +49,8 @@ pub(crate) async fn authenticate(
     if let Some(told) = told {
         app.metrics.refused(told.code);
     }
+    // Under load 503 is the answer that is meant, and metrics count it; what an operator has to repair comes
+    // with a detail.
     let is_failure = told.is_some_and(|told| told.operator_detail.is_some())
         || (status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE);
     let level = if is_failure {
@@ -139,10 +141,13 @@ fn admit(
     collection: Option<&str>,
     request: &Request,
 ) -> Result<Option<ApiKey>, ProblemDetails> {
+    // First, whatever the operation: a request may be smuggled behind any of them (RFC 9112 section 11.2).
     check_framing(request)?;
     let Some(needed) = operation.role() else {
         return Ok(None);
     };
+    // Before keys are looked at: what is shed should cost nothing. Operations without a role are not shed, so
+    // that probes get their answer.
     if request.extensions().get::<ShedRequest>().is_some() {
         return Err(ProblemDetails::busy(
             "overload",
@@ -158,6 +163,7 @@ fn admit(
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split_once(' '))
+        // RFC 9110 section 11.1: the name of a scheme has no case.
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, secret)| secret.trim());
     let unknown = || {

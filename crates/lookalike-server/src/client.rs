@@ -15,8 +15,10 @@ pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
 impl PeerAddress {
     pub(crate) fn of(address: SocketAddr) -> Self {
+        // A socket for both families has IPv4 peers as ::ffff:a.b.c.d, all of one /64.
         Self(match address.ip().to_canonical() {
             IpAddr::V6(address) => {
+                // A host chooses the lower 64 bits of its address itself (RFC 4291 section 2.5.1).
                 let [a, b, c, d, ..] = address.segments();
                 IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
             }

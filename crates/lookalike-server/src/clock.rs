@@ -38,6 +38,7 @@ impl GuardedClock {
         let now = wall();
         let held = !trusted && last > UnixMillis(0) && now > last.after(TOLERANCE);
         let state = ClockReading {
+            // Never back: what has expired by `last` stays expired.
             told: if held { last } else { now.max(last) },
             at: Instant::now(),
             held,

@@ -167,6 +167,7 @@ pub enum ConfigError {
 /// # Errors
 /// [`ConfigError::Open`].
 pub fn check_address(address: SocketAddr, keys: &ApiKeys) -> Result<(), ConfigError> {
+    // ::ffff:127.0.0.1 counts as a loopback address in its IPv4 form only.
     if address.ip().to_canonical().is_loopback() || keys.are_required() {
         return Ok(());
     }

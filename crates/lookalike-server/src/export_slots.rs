@@ -20,6 +20,7 @@ impl ExportSlots {
     /// Takes a slot, if one is free.
     pub(crate) fn begin(&self) -> Result<ExportSlot, ProblemDetails> {
         let slot = ExportSlot(Arc::clone(&self.0));
+        // Counted first, given back by the drop of a refused one: of several that race none too many is let in.
         if slot.0.fetch_add(1, Ordering::Relaxed) < MAX_EXPORTS {
             return Ok(slot);
         }

@@ -17,6 +17,8 @@ pub(crate) fn is_local(request: &Request<Body>) -> bool {
         .uri()
         .authority()
         .map(|authority| authority.as_str());
+    // An absolute target overrides `Host` (RFC 9112 section 3.2.2), HTTP/2 may have no `Host` at all: whatever
+    // there is has to be local.
     [header, sent_to].into_iter().flatten().all(is_name_of_here)
 }
 
@@ -27,6 +29,7 @@ fn is_name_of_here(authority: &str) -> bool {
         _ => authority,
     };
     let bare = name.trim_start_matches('[').trim_end_matches(']');
+    // Nothing is resolved: what another name means is up to whoever serves its zone.
     name.eq_ignore_ascii_case("localhost")
         || bare
             .parse()

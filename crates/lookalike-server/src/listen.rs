@@ -85,6 +85,8 @@ pub async fn serve(
     force_shutdown: impl Future<Output = ()>,
 ) {
     let (closing, closed) = watch::channel(false);
+    // The sender has to live: `changed` is ready, too, when there is none any more, and would end the
+    // connections for health.
     let (_never, never_closed) = watch::channel(false);
     let most = ConnectionLimits {
         all: app.limits.connections,
@@ -128,6 +130,8 @@ pub async fn serve(
         let ConnectionAcceptor {
             listener, mut open, ..
         } = main;
+        // Before the drain: the system refuses whoever comes meanwhile, and nobody waits in its queue for an
+        // answer that never comes.
         drop(listener);
         app.stop();
         // Nobody listens any more when all connections are gone.
@@ -212,6 +216,7 @@ impl Drop for ConnectionSlot {
         taken.all -= 1;
         if let Some(of_peer) = taken.by_peer.get_mut(&self.peer) {
             *of_peer -= 1;
+            // Kept at zero, every address that ever came would stay in the map.
             if *of_peer == 0 {
                 taken.by_peer.remove(&self.peer);
             }
@@ -239,6 +244,7 @@ impl ConnectionAcceptor {
             if self.is_main {
                 self.app.metrics.connections.store(self.open.len(), Relaxed);
             }
+            // The set keeps a task that ended until it is joined: all that ever were, otherwise.
             let accepted = tokio::select! {
                 Some(_) = self.open.join_next(), if !self.open.is_empty() => continue,
                 accepted = self.listener.accept() => accepted,
@@ -248,6 +254,8 @@ impl ConnectionAcceptor {
                     let entry = LogEntry::new(LogLevel::Warn, "not-accepted");
                     let entry = entry.with("reason", error.to_string());
                     self.app.log.record(&entry);
+                    // What could not be accepted stays in the queue, so that the listener is ready again at
+                    // once.
                     sleep(ACCEPT_BACKOFF).await;
                 }
                 Ok((stream, address)) => self.let_in(stream, PeerAddress::of(address)),
@@ -256,6 +264,7 @@ impl ConnectionAcceptor {
     }
 
     fn let_in(&mut self, stream: TcpStream, peer: PeerAddress) {
+        // Before the handshake: whoever is beyond his share is given none of its work.
         let slot = match self.slots.take(peer) {
             Ok(slot) => slot,
             Err((code, detail)) => {
@@ -327,6 +336,8 @@ impl ClientConnection {
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             let (router, working) = (router.clone(), RequestInProgress::begin(&counted));
             request.extensions_mut().insert(peer);
+            // Marked only: the route tells whether its operation may be shed. Of requests that came in one read
+            // the first has its wait.
             if app.overload.sheds(arrival.take_wait()) {
                 request.extensions_mut().insert(ShedRequest);
             }
@@ -337,6 +348,7 @@ impl ClientConnection {
                 if let Some(rest) = rest {
                     rest.read_on(&response, most_rest);
                 }
+                // Its work ends here. An answer that is not taken leaves the connection idle.
                 let watched = working.follow(response);
                 drop(working);
                 Ok::<_, Infallible>(watched)
@@ -432,6 +444,8 @@ impl UnreadBody {
         if self.waits || is_slow || is_too_long || response.headers().contains_key(CONNECTION) {
             return;
         }
+        // A reset, with which the system answers what comes after a close, may overtake the response (RFC 9112
+        // section 9.6).
         tokio::spawn(timeout(REST_TIMEOUT, async move {
             let (mut body, mut left) = (body, most);
             while let Ok(Some(Ok(frame))) = timeout(REST_PAUSE, body.frame()).await {
@@ -481,6 +495,7 @@ fn builder() -> Builder<TokioExecutor> {
     builder
         .http2()
         .timer(TokioTimer::new())
+        // One connection makes us hold at most so many heads of this size (RFC 9113 section 10.5).
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEAD)
         .max_send_buf_size(BUFFER);
@@ -519,6 +534,7 @@ impl ConnectionActivity {
     fn idle_deadline(&self, idle_timeout: Duration) -> Instant {
         let state = self.state();
         if state.in_progress > 0 {
+            // Only the next look: there is no deadline while a request is worked on.
             return Instant::now() + idle_timeout;
         }
         state.since + idle_timeout

@@ -70,10 +70,12 @@ impl LoadShedder {
         let (micros, now) = (waited.as_micros() as u64, now.as_micros() as u64);
         self.waits.fetch_add(micros, Relaxed);
         self.requests.fetch_add(1, Relaxed);
+        // One thread judges. The others do not wait for it and go by the interval before.
         if now >= self.end.load(Relaxed) && !self.judging.swap(true, Relaxed) {
             self.judge(now);
             self.judging.store(false, Relaxed);
         }
+        // Whoever was read in time is no part of the queue.
         micros > self.target
             && self
                 .beyond
@@ -84,6 +86,8 @@ impl LoadShedder {
     /// Ends an interval: how many are to be shed in the next.
     fn judge(&self, now: u64) {
         let interval = INTERVAL.as_micros() as u64;
+        // A request between the two counts its wait in this interval and itself in the next: one of a hundred
+        // or more.
         let waits = self.waits.swap(0, Relaxed);
         let requests = self.requests.swap(0, Relaxed);
         // One that began long ago tells nothing of now.
@@ -96,6 +100,7 @@ impl LoadShedder {
         } else {
             0
         };
+        // What is left to be shed of the last interval lapses with it.
         self.beyond.store(beyond, Relaxed);
         self.end.store(now + interval, Relaxed);
     }
@@ -169,11 +174,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         let this = &mut *self;
+        // Before the read: a wake that came between would reach the task of an earlier poll.
         this.arrival.task.register(context.waker());
         let mut context = Context::from_waker(&this.waker);
         let read = Pin::new(&mut this.stream).poll_read(&mut context, buffer);
         if read.is_ready() {
             let woken = this.arrival.woken.swap(0, Relaxed);
+            // Bytes that came before anyone waited for them tell not when.
             let waited = if woken == 0 {
                 0
             } else {

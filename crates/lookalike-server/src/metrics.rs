@@ -233,6 +233,7 @@ impl ServiceMetrics {
             if all == 0 {
                 continue;
             }
+            // Requests are counted meanwhile. A bucket beyond `+Inf` would be no histogram.
             let mut within = 0;
             for (end, count) in BUCKETS.iter().zip(&self.times[index]) {
                 within += count.load(Relaxed);

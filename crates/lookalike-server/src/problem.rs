@@ -187,9 +187,11 @@ impl IntoResponse for ProblemDetails {
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
         }
+        // Nobody knows where its body ends: nothing behind it is read as a request.
         if self.code == "framing" {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
+        // RFC 9110 section 11.6.1: a 401 names a scheme.
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

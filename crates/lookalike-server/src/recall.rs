@@ -103,6 +103,7 @@ fn recall(resemblance: f64, radius: u32) -> f64 {
         });
         choose * differs.powi(bits as i32) * (1.0 - differs).powi((BITS - bits) as i32)
     };
+    // The distribution function of a binomial; rounded terms may add up to more than 1.
     (0..=radius.min(BITS)).map(exactly).sum::<f64>().min(1.0)
 }
 

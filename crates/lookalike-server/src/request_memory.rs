@@ -85,11 +85,13 @@ impl MemoryBudget {
         units: usize,
         queue_timeout: Duration,
     ) -> Result<OwnedSemaphorePermit, ProblemDetails> {
+        // For more than there is the semaphore would wait in vain.
         let units = units.clamp(1, self.all) as u32;
         // Mostly there is enough, and no timer is needed.
         if let Ok(permit) = Arc::clone(&self.units).try_acquire_many_owned(units) {
             return Ok(permit);
         }
+        // It serves in order: many small requests do not pass a large one for ever.
         let permit = Arc::clone(&self.units).acquire_many_owned(units);
         match tokio::time::timeout(queue_timeout, permit).await {
             Ok(Ok(permit)) => Ok(permit),
@@ -136,6 +138,7 @@ impl BodyBudget {
         let mut clients = self.clients();
         if let Some(taken) = clients.get_mut(client) {
             *taken -= units.min(*taken);
+            // The map is no larger than the clients that send.
             if *taken == 0 {
                 clients.remove(client);
             }
@@ -152,6 +155,7 @@ impl BodyPermit {
         if more == 0 {
             return Ok(());
         }
+        // The client's share first: one beyond it would stand in the queue of all before others.
         self.budget.count(&self.client, more).await?;
         // What is counted is given back, also by a request that is cut off while it waits.
         self.units += more;

@@ -268,6 +268,7 @@ impl SketchCache {
     /// Gives back what a long text has taken.
     pub(crate) fn tidy(&mut self) {
         if self.longest > KEPT {
+            // The extractors go, too: their own buffers have grown with the text.
             *self = Self::new(self.most);
         }
     }
@@ -320,6 +321,7 @@ impl SketchCache {
             .as_ref()
             .map(|signature| signature.values().to_vec());
         if compares {
+            // Without fields: of neighbours only texts are kept.
             sketch.set = if sketcher.scheme.fields.is_none() {
                 features.set.to_vec()
             } else {
@@ -451,6 +453,7 @@ impl SketchCache {
             }
         };
         let sketcher = &mut self.sketchers[place].1;
+        // Before anything is extracted: the length alone bounds what it takes.
         let needed = bytes.saturating_mul(sketcher.per_byte);
         if needed > self.most {
             return Err(ProblemDetails::too_large(format!(

@@ -52,11 +52,13 @@ impl ServerTls {
     /// # Errors
     /// [`TlsError`]; then the old one stays.
     pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        // The right side is evaluated first: an invalid key takes no lock.
         *write_lock(&self.config) = config(chain, key)?;
         Ok(())
     }
 
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        // A handshake keeps the certificate that it began with.
         let config = read_lock(&self.config);
         TlsAcceptor::from(Arc::clone(&config))
     }
@@ -75,6 +77,7 @@ fn config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
+    // The order is the server's preference (RFC 7301 section 3.2).
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -44,6 +44,7 @@ pub(crate) fn verify(
     let Some(ours) = &sketch.text else {
         return Ok(None);
     };
+    // No document is read from disk that has neither.
     if !settings.keep.texts && !settings.keep.signatures {
         return Ok(None);
     }

@@ -151,6 +151,7 @@ impl WorkerPool {
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
+        // Under the lock: a worker has either not looked yet, or waits already and is woken.
         self.shared.queue().closed = true;
         self.shared.ready.notify_all();
         for thread in self.threads.drain(..) {
@@ -169,11 +170,13 @@ impl PoolShared {
         let mut queue = self.queue();
         if queue.jobs.len() >= self.most {
             drop(queue);
+            // Without the lock: whoever waits for the answer is woken here.
             return work.refuse(ProblemDetails::busy("queue", "too many requests wait"));
         }
         let since = Instant::now();
         queue.jobs.push_back(QueuedJob { since, work });
         drop(queue);
+        // After unlocking, else the woken thread waits for the lock first.
         self.ready.notify_one();
     }
 
@@ -183,6 +186,7 @@ impl PoolShared {
             if job.work.is_abandoned() {
                 continue;
             }
+            // No timer for each: jobs are in order of time, so that a worker comes to the late ones first.
             if job.since.elapsed() > self.queue_timeout {
                 let problem =
                     ProblemDetails::busy("waited", "the request waited too long for a worker");

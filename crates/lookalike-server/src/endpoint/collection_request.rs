@@ -186,6 +186,8 @@ fn longest_string(json: &[u8]) -> usize {
     let (mut longest, mut begun) = (0, 0);
     for quote in memchr::memchr_iter(b'"', json) {
         let escapes = json[begun..quote].iter().rev();
+        // An odd run of backslashes escapes the quote (RFC 8259 section 7). What is between strings counts as
+        // one: too much is safe.
         if escapes.take_while(|byte| **byte == b'\\').count() % 2 == 1 {
             continue;
         }
@@ -222,6 +224,7 @@ impl<O> CollectionRequest<O> {
         } = self;
         let body = receive(&app, request).await?;
         let bytes = cost.of(&body, app.limits.batch) + sketch_bytes(&app, &name, &body);
+        // Before a worker: one that waited for memory would keep those from their work that hold it.
         let permit = app.memory.work(bytes).await?;
         let task = |app: &AppState, cache: &mut SketchCache, collection: Arc<Collection>, body| {
             cache.rest_on(app.scheme_states.of(&collection)?);
@@ -234,6 +237,8 @@ impl<O> CollectionRequest<O> {
                 body,
             })
         };
+        // This thread serves other connections: no disk here, and no wait for a collection that is being made
+        // or removed.
         if cost.quick
             && body.is_small()
             && (!cost.reads_texts || body.has_no_text())

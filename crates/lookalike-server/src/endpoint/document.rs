@@ -274,6 +274,7 @@ pub(crate) async fn check_and_insert(
         // It reads texts, which takes time.
         app.workers.run(done).await?
     } else {
+        // Nothing is sketched, so that an empty cache does.
         done(&mut SketchCache::default())?
     };
     app.metrics

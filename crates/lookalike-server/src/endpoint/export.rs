@@ -43,6 +43,7 @@ pub(crate) async fn export(
         .name("export".to_owned())
         .spawn(move || {
             send(&app, &collection, &sender);
+            // Not before the last chunk was taken: an export that is read slowly counts as long.
             drop(running);
         });
     if let Err(error) = started {

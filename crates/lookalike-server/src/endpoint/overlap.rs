@@ -121,6 +121,7 @@ pub(crate) async fn rerank(
             let document = item.checked();
             let chunked = document.and_then(|document| {
                 let set = task.chunks(&document, &mut chunker)?;
+                // Of the sum, not of each: all sets are in memory together.
                 room = room.checked_sub(set.len()).ok_or_else(too_many)?;
                 sets.push(set);
                 ids.push(document.id);
@@ -198,6 +199,7 @@ pub(crate) async fn copies_of(
     let (search, permit) = request.on_worker(cost, work).await?;
     let (sender, receiver) = oneshot::channel();
     let searching = move || {
+        // This handler is dropped when its client goes, and the receiver with it.
         let found = search.run(&|| !sender.is_closed());
         drop(running);
         // Whoever asked may have gone.
@@ -261,6 +263,7 @@ impl CopySearch {
         let theirs = self.chunker.set(0);
         let (ours, chunks) = (self.set.len(), theirs.len());
         let shared = intersection_size(&self.set, theirs);
+        // One long text among millions would otherwise set the memory of the whole search.
         if text.len() > KEPT {
             self.chunker.shrink();
         }

@@ -199,6 +199,7 @@ impl ParagraphLookup {
                     }))
                 }
             };
+            // At each place that it has in the page: the answer repeats its documents there.
             self.make_room(known);
             all.push(ParagraphResponse::new(key, known));
         }
@@ -212,6 +213,7 @@ impl ParagraphLookup {
         match self.room.checked_sub(bytes.sum()) {
             Some(room) => self.room = room,
             None => {
+                // Verdict and distance stay: only where it was seen is left out.
                 known.documents = Vec::new();
                 known.more = true;
             }

@@ -68,6 +68,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
         return Err(ProblemDetails::busy("stopping", "the service is stopping"));
     }
     let on_worker = Arc::clone(&app);
+    // On a worker: a service is ready if one of them is free in time.
     let wrong = app.workers.run(move |_| {
         let all = on_worker.store.collections().into_iter();
         let wrong = all.filter_map(|(name, opened)| {
@@ -102,6 +103,7 @@ pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response
     let on_worker = Arc::clone(&app);
     let text = app.workers.run(move |_| {
         let app = on_worker;
+        // What has expired by now is not to count as living.
         app.observe_time();
         let all = app.store.collections().into_iter();
         let collections = all.map(|(name, opened)| {

@@ -61,9 +61,11 @@ pub(crate) async fn receive(
             _permit: None,
         });
     };
+    // The head need not declare a length in HTTP/2.
     if first.len() > most {
         return Err(larger_than(most));
     }
+    // One frame lies in the buffer of its connection, which is bounded.
     if body.is_end_stream() {
         return Ok(ReceivedBody {
             bytes: first,
@@ -84,9 +86,11 @@ pub(crate) async fn receive(
             // Twice as much as came, but no more than is to come.
             let room = (2 * length).max(FIRST).min(largest.max(length));
             permit.grow_to(room).await?;
+            // Exactly what was taken: `reserve` may double it.
             bytes.reserve_exact(room - bytes.len());
         }
         bytes.extend_from_slice(&piece);
+        // Not held while the next is awaited: no permit covers it.
         drop(piece);
         part = next(&mut body, &mut pace).await?;
     }
@@ -123,6 +127,7 @@ impl BodyPace {
     /// Begins the next window, unless the last one brought too little.
     fn next_window(&mut self) -> Result<(), ProblemDetails> {
         let now = Instant::now();
+        // A byte now and then would hold memory until the end.
         if now >= self.end || self.brought < self.least {
             return Err(ProblemDetails::new(
                 StatusCode::REQUEST_TIMEOUT,

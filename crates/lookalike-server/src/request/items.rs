@@ -180,6 +180,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for BatchVisitor<'_, T> {
         let mut items = Vec::new();
         while let Some(item) = sequence.next_element()? {
             if items.len() == self.most {
+                // An error of serde is a text: the flag tells this one from the others.
                 *self.excess = true;
                 return Err(A::Error::custom("too many items"));
             }

@@ -22,6 +22,7 @@ const DONE: u8 = 0x80;
 
 /// A distance and whether something was done, as a byte of an answer.
 pub(crate) fn byte(distance: Option<u32>, done: bool) -> u8 {
+    // Fingerprints have 64 bits: no distance looks like NEW.
     let near = distance.map_or(NEW, |distance| distance as u8 & NEW);
     if done { near | DONE } else { near }
 }
