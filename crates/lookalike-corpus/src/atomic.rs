@@ -156,6 +156,7 @@ impl AtomicFile {
         let (file, temporary) = temporary_beside(path)?.into_parts();
         let mut columns = InferredColumns::default();
         if !example.is_empty() {
+            // First, so that its fields have their columns, and their places, in any case.
             columns.learn(example)?;
         }
         let lines = tempfile::tempfile_in(parent(path))?;

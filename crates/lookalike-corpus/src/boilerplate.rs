@@ -86,6 +86,7 @@ impl BoilerplateLines {
     pub fn new(scope: BoilerplateScope, mut keys: Vec<u64>) -> Self {
         keys.sort_unstable();
         keys.dedup();
+        // Over sorted keys: the id is that of the set, in whatever order it was learned.
         let mut hash = Xxh3::new();
         hash.update(scope.to_string().as_bytes());
         for key in &keys {
@@ -135,6 +136,7 @@ impl BoilerplateLines {
                     Cow::Owned(own) => Some(Cow::Owned(own)),
                     Cow::Borrowed(_) => None,
                 };
+                // All main content was a template's: what a reader sees takes its place.
                 if removed.kept_whole {
                     record.removed = of_page;
                     record.fallback = Fallback::Template;

@@ -81,6 +81,7 @@ fn is_wrong(declared: &'static Encoding, bytes: &[u8]) -> bool {
         return simdutf8::basic::from_utf8(bytes).is_err() && !is_nearly_utf8(bytes);
     }
     // ISO-2022-JP is ASCII with escapes.
+    // Four sequences: one or two may be a word of another set that is UTF-8 by chance.
     declared != encoding_rs::ISO_2022_JP
         && bytes
             .iter()
@@ -180,6 +181,7 @@ fn meta(tag: &[u8]) -> (Option<&'static Encoding>, usize) {
 
 fn label(name: &[u8]) -> Option<&'static Encoding> {
     let encoding = Encoding::for_label(name)?;
+    // A declaration that could be read byte by byte is not in UTF-16 (WHATWG HTML, "prescan a byte stream").
     let is_utf16 = encoding == UTF_16LE || encoding == UTF_16BE;
     Some(if is_utf16 { UTF_8 } else { encoding })
 }

@@ -131,6 +131,7 @@ impl<'a> ChunkReader<'a> {
         if self.mode != ReadMode::Parse || !error.is_of_file() {
             return Err(error);
         }
+        // The open one is that which was begun last.
         let source = &self.inputs.sources[self.next_source - 1];
         let reason = error.reason();
         source.lose(reason.clone());

@@ -61,6 +61,7 @@ pub fn exact_pieces<E: From<ReadError>>(
             match piece.span {
                 PieceContent::File(_) => visit_file(piece.source, source, options, visit)?,
                 _ => {
+                    // The reader has passed over a byte order mark: nothing else stands before the first line.
                     if is_first && piece.offset > 0 {
                         visit(mark(piece.source))?;
                     }

@@ -229,6 +229,7 @@ impl<'i> Parser<'i> {
         visit: &mut RecordVisitor<'_>,
         records: impl FnOnce(&mut Self, &mut RecordVisitor<'_>),
     ) {
+        // Outermost, so that it judges the text after boilerplate was taken out.
         let visit: &mut RecordVisitor<'_> = &mut |record| {
             visit(record.map(|record| Record {
                 mojibake: is_mojibake(&record.text),

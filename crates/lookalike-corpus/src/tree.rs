@@ -116,6 +116,7 @@ impl FileTree {
         // What lies in the spool directory goes with it.
         let transfer = source.path().map_or(Transfer::Copy, |_| transfer);
         let bytes = transfer_file(source.file(), &to, transfer)?;
+        // After the copy, not before: a file that changed meanwhile is noticed.
         let same = match bytes == source.bytes {
             true => decode::check_metadata(source, fs::metadata(source.file())),
             false => Err(ReadError::Changed {
@@ -143,6 +144,7 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
         fs::create_dir_all(parent).map_err(TransferError::Output)?;
     }
     if transfer == Transfer::Link {
+        // A symbolic link is read from where it lies: a relative path would lead elsewhere.
         let from = fs::canonicalize(from).map_err(TransferError::Source)?;
         fs::hard_link(&from, to)
             .or_else(|_| symbolic_link(&from, to))

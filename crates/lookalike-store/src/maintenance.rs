@@ -67,6 +67,7 @@ impl Store {
         let parent = target.join("collections");
         fs.create_dir(&parent).map_err(failed)?;
         let (mut catalog, collections) = self.moment();
+        // What is being removed has no files in the snapshot.
         catalog.removing.clear();
         for (name, opened) in collections {
             let folder = collection_folder(target, &name);
@@ -86,6 +87,7 @@ pub(crate) fn list_snapshot(
     target: &Path,
     catalog: &StoreCatalog,
 ) -> Result<SnapshotSummary> {
+    // First: the list has its sum, too.
     catalog.write(fs, target)?;
     let files = list_files(fs, target, catalog)?;
     let summary = SnapshotSummary {
@@ -320,6 +322,7 @@ pub fn salvage(
             });
         }
         Err(error) => {
+            // Folders tell the names then, also of what was being removed.
             salvage.lost.push(error);
             let below = folder.join("collections");
             let mut names = fs

@@ -50,6 +50,7 @@ impl NeighbourHits {
             return found;
         };
         let start = start(page);
+        // Hits that earlier pages have shown and the window finds again.
         let before = page.after.map_or(0, |after| after.passed - start.skip);
         let wanted = NeighbourSearch {
             code: code.0,
@@ -60,6 +61,7 @@ impl NeighbourHits {
             most: page.limit.saturating_add(before).saturating_add(1),
         };
         found.hits = search(parts, wanted, skip);
+        // The verdict is of all neighbours, and the hits begin at the cursor.
         found.nearest = if page.after.is_some() {
             let first = NeighbourSearch {
                 start: SearchStart::default(),

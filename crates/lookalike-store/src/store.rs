@@ -278,9 +278,11 @@ impl Store {
                 _ => StoreError::io(folder, "opening the store")(error),
             });
         }
+        // Before the catalog is read: another process might be replacing it.
         let lock = lock_store(&*fs, folder)?;
         let mut catalog = match StoreCatalog::read(&*fs, folder)? {
             Some(catalog) => catalog,
+            // Whoever wants a certain store is not given a new one.
             None if options.create && options.identity.is_none() => {
                 let path = folder.join("collections");
                 fs.create_dir(&path)
@@ -393,6 +395,7 @@ impl Store {
         let identity = secrets.identity;
         let tuning = &self.options.tuning;
         CollectionEngine::create(&*self.fs, &folder, settings, parts, secrets, tuning)?;
+        // A catalog that names a folder which a power cut took would be damage.
         self.fs.sync_dir(&parent).map_err(failed)?;
         let mut catalog = state.catalog.clone();
         // The catalog names the folder last: a crash before that leaves files that the next creation removes.

@@ -225,6 +225,7 @@ impl ArchiveDirectory {
                 return Err("two sources have one name");
             }
         }
+        // A file and a directory of one name: extraction would fail half way.
         let is_above = |name: &Path| name.ancestors().skip(1).any(|above| names.contains(above));
         match self.sources.iter().any(|source| is_above(&source.name)) {
             true => Err("the name of a source is a directory of another"),

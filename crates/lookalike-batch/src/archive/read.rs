@@ -282,6 +282,7 @@ impl CollectionArchive {
             });
             cost(block) + prefix.unwrap_or(0)
         };
+        // All threads may meet the most expensive block at once.
         let each = (0..blocks.len()).map(with_prefix).max().unwrap_or(0).max(1);
         let own = FIXED + 64 * self.len() as u64 + self.directory.ids.len() as u64;
         match limits.memory.checked_sub(own).map(|left| left / each) {
@@ -532,6 +533,8 @@ impl<'a> SourceFiles<'a> {
         let path = self.folder.join(&self.sources[source].name);
         let file = OpenOptions::new()
             .create(true)
+            // Parts come in any order, and a file that was closed meanwhile is opened again: it keeps what it
+            // has.
             .truncate(false)
             .write(true)
             .open(&path);

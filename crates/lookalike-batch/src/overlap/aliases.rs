@@ -173,6 +173,7 @@ fn ranks_of_pages(held: &[(u32, u64)]) -> HashMap<u64, u32> {
         .chunk_by(|a, b| a == b)
         .map(|same| (same.len(), same[0]))
         .collect();
+    // `SimilarLists` looks behind the first items of a list, and few servers stand behind rare pages.
     counted.sort_unstable();
     counted.into_iter().map(|(_, page)| page).zip(0..).collect()
 }

@@ -115,6 +115,7 @@ impl Deferral {
             }
             Ok(())
         })?;
+        // Any order of equals does: exactness needs one order for all units, and no particular one.
         self.common
             .sort_unstable_by_key(|&(units, position)| (std::cmp::Reverse(units), position));
         Ok(())
@@ -185,6 +186,7 @@ impl Deferral {
             return 0;
         }
         let [a, b] = [a, b].map(|unit| self.units[unit as usize]);
+        // What `late` defers, of which the other has no more than it holds.
         match a.last >= b.last {
             true => a.deferred.min(b.held),
             false => b.deferred.min(a.held),

@@ -200,6 +200,7 @@ impl OverlapJob<'_> {
             None => read(&plan, self.observer)?,
         };
         let documents = read.documents.len() as u64;
+        // Before it is kept: a job that is refused leaves nothing to go on from.
         self.settings.losses.check(&read.skipped, documents)?;
         let named = FieldTally {
             records: documents,
@@ -209,6 +210,7 @@ impl OverlapJob<'_> {
         };
         named.check(self.inputs, self.options)?;
         if let Some(kept) = kept.filter(|_| !resumed) {
+            // First: without these sums a resumed job would take over what it cannot check.
             contents::save(kept.contents, self.inputs)?;
             kept.save(&read).map_err(BatchError::result(kept.path))?;
         }
@@ -337,6 +339,7 @@ impl OverlapJob<'_> {
             min_shared,
             min_containment: self.settings.min_containment,
             copies: self.settings.copies,
+            // An engine takes three quarters at most, and rows are sorted while it counts.
             budget: left / 4,
             folder: self.folder,
         };

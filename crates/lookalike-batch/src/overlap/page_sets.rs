@@ -371,6 +371,7 @@ impl<'a> SetGrowth<'a> {
     fn may_join(&self, star: &StarProfile, set: &GrowingSet, shared: usize, longer: usize) -> bool {
         let differing = star.servers.len() + set.servers.len() - 2 * shared;
         is_share(shared, longer, self.nearly_all())
+            // The copies that may be missing then are one a server at most, in the mean.
             || star.pages as usize * differing <= star.servers.len()
             || !self.blurs(star, set)
     }

@@ -72,6 +72,7 @@ impl PostingLists {
     }
 
     fn settle(&mut self, folder: &Path) -> io::Result<()> {
+        // Behind a file, words are only gathered for one long write.
         let most = if self.file.is_some() {
             STEP
         } else {
@@ -222,6 +223,7 @@ pub(crate) fn collect(
             grouper.hand_over(&mut lock(&whole), means.folder)?;
             (means.advance)((scattered + part + 1) as u64)?;
         }
+        // Each thread has counted sizes on its own: one lock at its end, none for each chunk.
         let mut whole = lock(&whole);
         whole
             .sizes

@@ -241,6 +241,7 @@ impl ChunkedBatch {
         tally.named_ids += u64::from(record.id_named);
         tally.removed.count(&record.removed);
         let class = if text.trim().is_empty() {
+            // A text that is too long comes as an empty one, and has its own count.
             tally.empty += u64::from(record.text_state != TextState::TooLong);
             None
         } else {
@@ -334,6 +335,7 @@ impl ReadOut {
             self.classes.set(class, hash, 0, 0);
         }
         for (chunks, mut words) in self.chunks.iter_mut().zip(batch.words) {
+            // The store keeps the whole capacity, and counts it.
             words.shrink_to_fit();
             chunks
                 .push(words, plan.folder)
@@ -350,6 +352,7 @@ impl ChunkSets {
         let mut at = 0;
         while at < words.len() {
             let (class, length) = crate::spill::feature_sets::split(words[at]);
+            // Threads number texts as they meet them: a higher number may come first.
             if self.sizes.len() <= class as usize {
                 self.sizes.resize(class as usize + 1, 0);
             }

@@ -140,6 +140,7 @@ impl From<io::Error> for RowFailure {
 impl RowWriter<'_> {
     /// True if a pair is contained enough.
     pub(crate) fn wants(&self, row: &SharedCount) -> bool {
+        // Of the two containments the one of the smaller unit is the larger.
         let smaller = self.sizes[row.a as usize].min(self.sizes[row.b as usize]);
         f64::from(row.shared) / f64::from(smaller) >= self.min_containment
     }
@@ -228,6 +229,7 @@ impl RowWriter<'_> {
             }
             Ok(())
         })?;
+        // Documents of one text share all its chunks. They are one unit, so that no engine counts them.
         for (set, &size) in self
             .sizes
             .iter()

@@ -105,6 +105,7 @@ impl SkipList<'_> {
         let (mut listed, mut pages) = (Vec::new(), 0);
         for page in by_page.chunk_by(|&a, &b| collection.page(a) == collection.page(b)) {
             pages += 1;
+            // A page that was read twice may have had two contents: all of them have to be elsewhere.
             if page.iter().all(|&document| self.line(document).is_some()) {
                 listed.push(page[0]);
             }

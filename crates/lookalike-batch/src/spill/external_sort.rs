@@ -85,6 +85,7 @@ impl<T: Pod + Ord> SortedRuns<T> {
             runs: Vec::new(),
             file: None,
             folder: folder.to_owned(),
+            // Each run that is merged has a block of a step in memory.
             ways: (budget as usize / STEP).clamp(2, 1024),
             block: Vec::new(),
         }

@@ -114,6 +114,7 @@ pub(super) fn find(format: Format, bytes: &[u8]) -> Option<usize> {
 pub(super) fn overlap(format: Format) -> usize {
     match format {
         Format::Arc => MAX_ARC_LINE,
+        // `\nWARC/` and a digit fit.
         _ => 16,
     }
 }
@@ -134,6 +135,7 @@ fn begin_warc(bytes: &[u8]) -> HeadBegin {
             let head = parse_warc(&String::from_utf8_lossy(&bytes[..text]));
             HeadBegin::Head(Box::new((head, length)))
         }
+        // What only begins like a head would be gathered to the end of the file.
         None if bytes.len() > MAX_HEAD_BYTES => HeadBegin::None,
         None => HeadBegin::Part,
     }

@@ -116,6 +116,7 @@ impl ArchivePages {
         }
         let mut payload = payload(head, block, self.limit);
         payload.body.too_long |= is_cut;
+        // Other bodies are words of the server, not the page (RFC 9110 section 15).
         if let Some(status) = payload.status.filter(|status| !(200..300).contains(status)) {
             notes.add(SkipKind::HttpStatus, place.offset, || {
                 named(&format!("response with status {status}"))
@@ -282,6 +283,7 @@ fn not_a_document(kind: ArchiveRecordType) -> Option<SkipKind> {
         ArchiveRecordType::Warcinfo => Some(SkipKind::Warcinfo),
         ArchiveRecordType::Request => Some(SkipKind::Request),
         ArchiveRecordType::Metadata => Some(SkipKind::Metadata),
+        // WARC 1.1 section 6.7: it says that a page was as before, and does not repeat it.
         ArchiveRecordType::Revisit => Some(SkipKind::Revisit),
         ArchiveRecordType::Other => Some(SkipKind::OtherRecord),
     }

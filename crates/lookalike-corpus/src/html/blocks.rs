@@ -107,6 +107,7 @@ const MAIN: TagName = TagName::new("main");
 /// `style="display: none"`.
 fn is_hidden(attributes: &str) -> bool {
     let bytes = attributes.as_bytes();
+    // Nearly all tags are done here, without a look at each attribute.
     if memmem::find(bytes, b"hidden").is_none() && memmem::find(bytes, b"none").is_none() {
         return false;
     }
@@ -149,6 +150,7 @@ impl<'b> TextBlocks<'b> {
             return;
         }
         if let Some(from) = self.link {
+            // A link that goes on counts in the next block from its beginning.
             self.linked.push((from, end));
             self.link = Some(end);
         }

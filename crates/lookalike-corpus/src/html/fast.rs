@@ -127,6 +127,8 @@ fn words(blocks: &[TextBlock], kept: &[bool]) -> u32 {
 
 /// The blocks that the rule keeps, of some.
 fn by_rule(blocks: &[TextBlock], own: &[bool]) -> Vec<bool> {
+    // Neighbours are those that a reader of the article has: chrome between two blocks parts them in the source
+    // only.
     let candidates: Vec<usize> = (0..blocks.len()).filter(|at| own[*at]).collect();
     let mut kept = vec![false; blocks.len()];
     for (k, &at) in candidates.iter().enumerate() {

@@ -199,6 +199,7 @@ static ALL_WORDS: LazyLock<KeywordTable> = LazyLock::new(|| {
             }
         }
     }
+    // A DFA reads each byte of a value once, however many words there are.
     let automaton = AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .kind(Some(AhoCorasickKind::DFA))
@@ -262,6 +263,7 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
     }
     marks.set(BYLINE, said & says::BYLINE != 0);
     marks.set(DIALOG, element == HtmlElement::Dialog || (modal && dialog));
+    // `okMaybeItsACandidate` of Readability.js: one word that speaks for it outweighs all against.
     let unlikely = said & (says::UNLIKELY | says::MAYBE) == says::UNLIKELY;
     marks.set(UNLIKELY, unlikely && element != HtmlElement::A);
     marks

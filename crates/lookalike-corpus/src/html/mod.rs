@@ -240,6 +240,7 @@ impl HtmlText {
         let article = words(&out.as_bytes()[start..]);
         let is_few = article < FEW_WORDS;
         let mut title = None;
+        // The walk through the article passes the title by; that of *fast* hears it.
         if is_few || stands_apart || is_chrome || self.extraction.title {
             let mut plain = std::mem::take(&mut self.plain);
             plain.clear();

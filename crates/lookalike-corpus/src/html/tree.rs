@@ -380,6 +380,8 @@ impl TreeBuilder<'_> {
             .collect();
         self.close_to(at);
         for block in blocks {
+            // Each counts as an element, so that tags nested the wrong way round do not make the tree grow
+            // without a bound.
             self.push(*self.tree.at(block.at), block.name);
         }
     }

@@ -44,6 +44,7 @@ impl<'a> ParquetTable<'a> {
         source: &'a Source,
         options: &InputOptions,
     ) -> Result<ParquetTable<'a>, ReadError> {
+        // It refuses a file that has changed since it was found.
         decode::SourceDecoder::open(source)?;
         let file = decode::open_source(source)?;
         let metadata = footer::load(&file);

@@ -204,6 +204,7 @@ impl CollectionEngine {
                 writer.manifest_uncertain = true;
                 Err(error)
             }
+            // The old manifest stands for certain: the collection goes on.
             Err(ReplaceError::Before(error)) => Err(error),
             Err(ReplaceError::Unknown(error)) => Err(self.stop(&error)),
         }

@@ -355,6 +355,7 @@ impl SimulatedFolder {
                 names.insert(name.clone(), *inode);
             }
             NameChange::Unset(name, inode) => {
+                // A cut keeps some changes and drops others: the name may be another file's by then.
                 if names.get(name) == Some(inode) {
                     names.remove(name);
                 }

@@ -337,6 +337,7 @@ impl StoredRun {
         if !self.filter.may_have(hash) {
             return Ok(None);
         }
+        // Read after the visit, which can return no error.
         let mut candidates = Vec::new();
         self.ids.find(&self.reader(), hash, &mut |document| {
             if self.is_there(document) {
@@ -494,6 +495,7 @@ impl StoredRun {
             }
             Ok(())
         })?;
+        // Behind the last fingerprint only documents without one are left.
         (document..self.len() as u32).try_for_each(|document| each(document, None))
     }
 

@@ -28,6 +28,7 @@ pub(crate) struct SortedIndex {
 pub(super) fn fits(index: &IndexLocation, end: u64) -> bool {
     let blocks = index.count.div_ceil(ENTRIES as u64);
     let entries = index.count.checked_mul(ENTRY as u64);
+    // A block has hundreds of entries: this product cannot overflow.
     let stored = entries.and_then(|bytes| bytes.checked_add(blocks * CHECK as u64));
     let ends = stored.and_then(|stored| stored.checked_add(index.offset));
     ends.is_some_and(|at| at <= end) && index.first_keys.length == blocks * 8

@@ -80,6 +80,7 @@ impl MemTableSource {
             all.extend(keys.filter_map(&key).map(|key| (key, number)));
         }
         all.sort_unstable();
+        // A document may repeat a paragraph.
         all.dedup();
         Box::new(all.into_iter().map(Ok))
     }

@@ -109,6 +109,7 @@ impl RankedDocuments<'_> {
         else {
             return Ok(());
         };
+        // A fingerprint that stands for itself may come again: all documents with it are one.
         if std::mem::replace(&mut self.met[number as usize], true) && !document.id.is_bare() {
             let id = ids.id(number).to_string();
             return Err(ClusterError::RepeatedId { id });

@@ -159,6 +159,7 @@ impl ReadDocuments {
             return Err(BuildError::TooMany(all).into());
         }
         for (at, &fingerprint) in chunk.codes.iter().enumerate() {
+            // The order counts: later readings know a document by its place.
             self.digest = (self.digest ^ fingerprint)
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 .rotate_left(29);

@@ -91,6 +91,7 @@ impl ClusterPlaces {
         for start in &mut starts {
             let size = *start;
             *start = end;
+            // The survivor has the place before its members.
             next.push(end + 1);
             if size > 0 {
                 end += size + 1;
@@ -254,6 +255,8 @@ impl ClusterWriter<'_> {
                     files.begin(rank, &id).and_then(|()| files.keep(id))
                 }
                 (_, DocumentOutcome::Removed { survivor, distance }) => {
+                    // One for each removed document: `ClaimedRemovals::collect` went through the same documents
+                    // in the same order.
                     let similarity = similarities.as_mut().and_then(Iterator::next).copied();
                     match similarity.is_some_and(f64::is_nan) {
                         true => files.keep(id),

@@ -38,6 +38,7 @@ impl RawReader {
         }
         let (numbers, rest) = self.bytes[..filled].as_chunks::<8>();
         self.offset += filled as u64;
+        // Pieces are whole numbers of fingerprints: only the end of the input leaves a part of one.
         if !rest.is_empty() {
             return Err(FileError::Cut {
                 offset: self.offset,

@@ -57,6 +57,7 @@ impl CodeFiles {
             let add = |sum: Option<u64>, more: Option<u64>| Some(sum? + more?);
             files.expected = add(files.expected, file.expected());
             files.bytes = add(files.bytes, file.total_bytes());
+            // Regular files are closed again: there may be more of them than may be open at once.
             let kept = (!is_regular).then_some(file);
             files.waiting.push_back((source.clone(), kept));
         }

@@ -370,6 +370,7 @@ impl CodeImport<'_> {
             before += super::sum(&counters);
             summary.inputs.push(file.summary());
         }
+        // Before the file gets its name: what has lost too much is no result.
         super::check_losses(self.losses, &summary.inputs)?;
         out.map_or(Ok(()), CodeWriter::commit)?;
         Ok(summary)

@@ -122,6 +122,7 @@ impl FingerprintJoin<'_> {
                     let path = index.name.to_owned();
                     failed = Err(BatchError::IndexFile { path, source });
                 }
+                // The search cannot be ended from here: after a failure its matches are dropped.
                 Err(_) => {}
             }
             if found.is_large() && failed.is_ok() {

@@ -46,6 +46,7 @@ impl FoundPairs {
     pub(super) fn push_codes(&mut self, codes: [u64; 2], name: FingerprintName<'_>, distance: u32) {
         let start = self.begin();
         self.0
+            // Most significant byte first: bytes sort as the numbers do.
             .extend_from_slice(&codes.map(u64::to_be_bytes).concat());
         self.0[start..start + LENGTH].copy_from_slice(&(2 * 8_u32).to_le_bytes());
         self.key(start + LENGTH, name);
@@ -62,6 +63,7 @@ impl FoundPairs {
     fn key(&mut self, place: usize, name: FingerprintName<'_>) {
         let before = self.0.len();
         match name {
+            // By its digits, which stand in the result: it has its place among other texts.
             FingerprintName::Fingerprint(code) => {
                 self.0.push(TEXT);
                 self.0.extend_from_slice(code.to_string().as_bytes());
@@ -180,6 +182,7 @@ impl JoinMatches {
 
     fn sort(&mut self) {
         let bytes = &self.bytes;
+        // Most comparisons end with the prefixes, without a look at the records.
         self.places.sort_unstable_by(|a, b| {
             let record = |place: &(u64, usize)| first(&bytes[place.1..]);
             (a.0.cmp(&b.0)).then_with(|| keys(record(a)).cmp(&keys(record(b))))

@@ -138,6 +138,7 @@ impl PairMerge<'_> {
         while let Some(Reverse(head)) = heads.pop() {
             let list = &mut lists[head.list];
             if let Some(next) = list.next(&mut sides)? {
+                // In a list that does not ascend, copies of a pair could come apart and be written twice.
                 if (&next.a, &next.b, next.distance) < (&head.a, &head.b, head.distance) {
                     return Err(PairMergeError::Order {
                         name: list.file.name().to_owned(),
@@ -152,6 +153,7 @@ impl PairMerge<'_> {
                 ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
                 self.observer.advance(sum(&counters));
             }
+            // The heap hands out equal pairs of several lists one after another.
             if last.as_ref().is_some_and(|last| last.is_pair_of(&head)) {
                 continue;
             }

@@ -86,6 +86,7 @@ impl QuerySet {
             shares.ensure_fits(bytes, codes.len() as u64, files, purpose)?;
             observer.advance(sum(&counters));
         }
+        // Rows are numbered in 32 bits.
         if u32::try_from(codes.len()).is_err() {
             return Err(lookalike_hamming::BuildError::TooMany(codes.len() as u64).into());
         }

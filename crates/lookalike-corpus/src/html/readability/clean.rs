@@ -130,6 +130,7 @@ impl ArticleCleaner {
         }
         self.remove_shares(tree, article);
         self.mark(tree, article);
+        // Forms first, as in `_prepArticle` of Readability.js: boxes are judged without them.
         self.sweep(tree, article, |cleaner, at, sums| {
             rules.conditionally
                 && matches!(
@@ -286,6 +287,7 @@ impl ArticleCleaner {
         let linked = density(sums.linked, chars);
         let headings = sums.in_headings as f32 / chars.max(1) as f32;
         let (paragraphs, pictures) = (sums.paragraphs, sums.pictures);
+        // The shares are those of `_cleanConditionally` of Readability.js.
         (!in_figure && pictures > 1 && 2 * paragraphs < pictures)
             || (!is_list && sums.items > paragraphs + 100)
             || sums.inputs > paragraphs / 3
@@ -354,6 +356,7 @@ fn is_data(tree: &PageTree, at: u32, inside: &ContentSums) -> bool {
     if node.marks.has(SUMMARY) || inside.member {
         return true;
     }
+    // As in `_markDataTables` of Readability.js.
     let (rows, columns) = (inside.rows, inside.widest);
     let plain = inside.table || rows == 1 || columns == 1;
     !plain && (rows >= 10 || columns > 4 || rows.saturating_mul(columns) > 10)
