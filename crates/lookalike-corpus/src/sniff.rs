@@ -127,6 +127,7 @@ fn inner_name(name: &str) -> &str {
 fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
     match extension {
         _ if head.starts_with(b"WARC/") => Format::Warc,
+        // The record that describes an ARC file is its first.
         _ if head.starts_with(b"filedesc:") => Format::Arc,
         "warc" | "wet" | "wat" => Format::Warc,
         "arc" => Format::Arc,

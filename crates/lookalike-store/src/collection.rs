@@ -577,6 +577,7 @@ impl CollectionShared {
                 // What one has done may be work for the other.
                 self.work.notify_all();
             } else if !self.is_closed() {
+                // A notice that came after the step had looked is missed: the interval makes up for it.
                 let waited = self.work.wait_timeout(background, RETRY_INTERVAL);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }

@@ -237,6 +237,8 @@ impl DedupJob<'_> {
         self.refuse_changed(&intake, &plan.records)?;
         let mut directory = ArchiveDirectory {
             sources: source_table(self.inputs, &intake.lengths),
+            // In the order in which the arranger hands out their bytes: those between documents have its last
+            // place.
             records: [intake.records, intake.between].concat(),
             ..ArchiveDirectory::default()
         };
@@ -262,6 +264,7 @@ impl DedupJob<'_> {
         write_directory(&directory.encode(), offset, archive.level, &mut file).map_err(failed)?;
         file.commit().map_err(failed)?;
         Ok(ArchiveSummary {
+            // Read back: the directory passes the checks that every reader makes.
             archive: CollectionArchive::open(path)?.info(),
             counts: plan.counts,
             skipped: plan.skipped,

@@ -149,6 +149,7 @@ impl<'a> SharedLists<'a> {
         for &other in &counter.met[..met] {
             // Counters are cleared as they are read: a unit costs what it met, not the number of units.
             let counted = std::mem::take(&mut counter.counts[other as usize]);
+            // What cannot reach the threshold with its deferred chunks is left without a look at them.
             if counted + self.deferral.most(unit, other) >= self.min_shared {
                 rows.push(SharedCount {
                     a: unit,

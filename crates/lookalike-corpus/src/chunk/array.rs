@@ -371,6 +371,7 @@ impl<'a> ArrayCutter<'a> {
 
     /// The next place to read from.
     fn behind_broken(&mut self, chunk: &mut RecordChunk) -> ArrayState {
+        // What is left of the broken line is no margin.
         self.margin = None;
         if self.element.margin.is_some() {
             return ArrayState::Seek;

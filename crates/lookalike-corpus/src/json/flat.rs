@@ -109,6 +109,7 @@ impl<'de> FlatWalk<'de, '_, '_> {
     }
 
     fn wanted_other(&mut self, node: &FieldNode, first: u8) -> Option<()> {
+        // It would have to be descended into: that is left to the other walk.
         if first == b'{' && !node.children.is_empty() {
             return None;
         }

@@ -206,6 +206,7 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             match key(dictionary.keys(), row) {
+                // A damaged file may have any key.
                 Some(key) if key < dictionary.values().len() => {
                     value(out, dictionary.values(), key, depth + 1, replaced);
                 }

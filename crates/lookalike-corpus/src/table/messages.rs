@@ -114,6 +114,7 @@ impl<'f> ArrowMessages<'f> {
         };
         let rows = u64::try_from(batch.length())
             .map_err(|_| "a batch has fewer than no rows".to_owned())?;
+        // Columns of nulls have rows and no bytes, so that bytes alone do not bound what is made of them.
         if rows > EASY_ROWS.max(bytes.saturating_mul(ROWS_A_BYTE)) {
             return Err(format!(
                 "a batch of {bytes} bytes says that it has {rows} rows: not read"

@@ -185,6 +185,7 @@ impl ArticleScores {
     /// The best element and those beside it that belong to it.
     fn with_siblings(&self, html: &str, tree: &PageTree, best: u32) -> ArticleParts {
         let class = class(html, tree.at(best));
+        // `siblingScoreThreshold` of Readability.js.
         let least = (self.of(best) * 0.2).max(10.0);
         let belongs = |at: &u32| {
             let node = tree.at(*at);
