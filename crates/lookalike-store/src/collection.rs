@@ -10,9 +10,10 @@ use std::time::Duration;
 use lookalike::SchemeId;
 
 use crate::document::{ContentKey, StoredDocument, StoredParagraph};
-use crate::engine::{CollectionEngine, CollectionStats, RecoveryReport, WriteRequest};
+use crate::engine::{
+    CollectionEngine, CollectionStats, LARGEST_BATCH, RecoveryReport, WriteRequest,
+};
 use crate::error::{Result, StoreError};
-use crate::log::MAX_PAYLOAD_BYTES;
 use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult, WriteOp, WriteOutcome};
 use crate::pair_rule::NeighbourScope;
 use crate::scheme_part::SchemePart;
@@ -25,8 +26,6 @@ use crate::verdict::Verdict;
 const GROUP_WRITES: usize = 4096;
 /// Bytes of a group, roughly.
 const GROUP_BYTES: usize = 16 << 20;
-/// Largest batch, in bytes.
-pub const LARGEST_BATCH: usize = MAX_PAYLOAD_BYTES / 4;
 /// Frozen memtables beyond which writes wait for a flush.
 const MAX_FROZEN_MEMTABLES: usize = 3;
 /// Delay before a failed flush or merge is tried again.
@@ -239,9 +238,6 @@ impl Collection {
             limit,
             done,
         };
-        if self.shared.closed.load(Ordering::Acquire) {
-            return (request.done)(Err(StoreError::Closed));
-        }
         let bytes = request.bytes();
         if bytes > LARGEST_BATCH {
             let what = format!(
@@ -249,7 +245,14 @@ impl Collection {
             );
             return (request.done)(Err(StoreError::Invalid(what)));
         }
-        lock(&self.shared.queue).requests.push_back(request);
+        let mut queue = lock(&self.shared.queue);
+        // Under the lock: the writer leaves once it is closed and nothing waits, and nobody would hear of a request behind that.
+        if self.shared.is_closed() {
+            drop(queue);
+            return (request.done)(Err(StoreError::Closed));
+        }
+        queue.requests.push_back(request);
+        drop(queue);
         self.shared.requested.notify_one();
     }
 
@@ -391,8 +394,7 @@ impl Collection {
     pub fn compact_later(&self) -> Result<()> {
         self.shared.engine.rotate_log()?;
         self.shared.compacting.store(true, Ordering::Release);
-        // A thread that has looked at the flag waits by the time that the lock is free, so it hears the notice.
-        drop(lock(&self.shared.background));
+        // The merge thread looks at the flag without a lock and can miss the notice: it looks again after RETRY_INTERVAL.
         self.shared.work.notify_all();
         Ok(())
     }

@@ -66,12 +66,12 @@ mod tombstones;
 mod verdict;
 mod view;
 
-pub use collection::{Collection, CollectionHealth, LARGEST_BATCH};
+pub use collection::{Collection, CollectionHealth};
 pub use document::{
     ContentKey, LARGEST_DOCUMENT, LONGEST_ID, ParseTextHashError, StoredDocument, StoredParagraph,
     TextHash,
 };
-pub use engine::{CollectionStats, RecoveryReport};
+pub use engine::{CollectionStats, LARGEST_BATCH, RecoveryReport};
 pub use error::{Result, StoreError};
 pub use maintenance::{SalvageReport, SnapshotSummary, StoreInfo, info, restore, salvage, verify};
 pub use neighbour_cursor::{NeighbourCursor, ParseCursorError};

@@ -1,5 +1,6 @@
 //! A group of requests: evaluated one after the other, made durable by one write and one sync, then shown to readers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,6 +24,8 @@ use crate::view::{
 
 /// Largest number of bytes of a log for each byte of its memtable.
 const LOG_PER_MEMORY: u64 = 4;
+/// Largest batch, in bytes.
+pub const LARGEST_BATCH: usize = MAX_PAYLOAD_BYTES / 4;
 
 /// Some writes that are done together or not at all.
 pub(crate) struct WriteRequest {
@@ -72,41 +75,53 @@ impl CollectionEngine {
     /// Carries out a group of requests; each hears what became of it once it is durable.
     pub(crate) fn commit(&self, group: Vec<WriteRequest>) {
         let mut writer = self.writer();
-        let ready = self
-            .ensure_manifest_certain(&mut writer)
-            .and_then(|()| self.make_room(&mut writer));
-        if let Err(error) = self.remember_disk_full(ready) {
-            group
-                .into_iter()
-                .for_each(|request| (request.done)(Err(error.clone())));
-            return;
-        }
-        let refused = self.commit_group(&mut writer, group, false);
-        // The disk is full: requests that free space use the reserve.
-        if !refused.is_empty() {
-            self.commit_group(&mut writer, refused, true);
+        let mut waiting = VecDeque::from(group);
+        while !waiting.is_empty() {
+            let ready = self
+                .ensure_manifest_certain(&mut writer)
+                .and_then(|()| self.make_room(&mut writer));
+            if let Err(error) = self.remember_disk_full(ready) {
+                waiting
+                    .into_iter()
+                    .for_each(|request| (request.done)(Err(error.clone())));
+                return;
+            }
+            let refused = self.commit_frame(&mut writer, &mut waiting, false);
+            // The disk is full: requests that free space use the reserve.
+            if !refused.is_empty() {
+                self.commit_frame(&mut writer, &mut refused.into(), true);
+            }
         }
     }
 
-    /// Writes one frame. Returns the requests that found no room although they free some.
-    fn commit_group(
+    /// Writes the first requests as one frame, as many as it holds. Returns those that found no room although they free some.
+    fn commit_frame(
         &self,
         writer: &mut WriterState,
-        group: Vec<WriteRequest>,
+        waiting: &mut VecDeque<WriteRequest>,
         frees_space: bool,
     ) -> Vec<WriteRequest> {
         let mut stage = WriteStage::new(self.radius);
-        let mut results = Vec::with_capacity(group.len());
+        let mut group = Vec::with_capacity(waiting.len());
+        let mut results = Vec::with_capacity(waiting.len());
         let mut now = UnixMillis(0);
-        for request in &group {
+        while let Some(request) = waiting.pop_front() {
             now = self.now(request.now);
             let before = stage.changes.len();
-            let result = self.stage_request(&mut stage, request, now);
+            let result = self.stage_request(&mut stage, &request, now);
             // All or nothing: the requests behind this one must not see the part that went through.
             if result.is_err() {
                 stage.truncate(before, &self.hasher);
             }
+            // A change of expiry is small but writes its whole document anew, so only now are the bytes known. The first goes in
+            // whatever its size, or nobody would hear that it is too large.
+            if stage.bytes > LARGEST_BATCH && !group.is_empty() {
+                stage.truncate(before, &self.hasher);
+                waiting.push_front(request);
+                break;
+            }
             results.push(result);
+            group.push(request);
         }
         match self.append(writer, &stage, now, frees_space) {
             AppendResult::Durable => {

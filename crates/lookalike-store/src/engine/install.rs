@@ -323,6 +323,7 @@ fn choose(
         return Some(range);
     }
     if runs.len() > MAX_RUNS {
+        let fan_out = fan_out.min(runs.len());
         let cost = |start: &usize| {
             runs[*start..*start + fan_out]
                 .iter()

@@ -32,6 +32,7 @@ use crate::sync::{lock, read_lock, write_lock};
 use crate::time::UnixMillis;
 
 use crate::view::CollectionView;
+pub use commit::LARGEST_BATCH;
 pub(crate) use commit::WriteRequest;
 pub use open::RecoveryReport;
 pub(crate) use open::{salvage, settings, verify};

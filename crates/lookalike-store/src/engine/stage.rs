@@ -25,6 +25,8 @@ pub(crate) struct StagedChange {
 pub(crate) struct WriteStage {
     pub(crate) memtable: MemTable,
     pub(crate) changes: Vec<StagedChange>,
+    /// Bytes of the changes, roughly.
+    pub(crate) bytes: usize,
     /// Documents outside of the stage that are gone.
     gone: HashSet<DocumentLocation>,
     radius: u32,
@@ -35,6 +37,7 @@ impl WriteStage {
         Self {
             memtable: MemTable::new(radius),
             changes: Vec::new(),
+            bytes: 0,
             gone: HashSet::new(),
             radius,
         }
@@ -53,9 +56,13 @@ impl WriteStage {
             }
             None => {}
         }
-        if let LogChange::Insert(document) = &staged.change {
-            self.memtable.push(Arc::clone(document), hasher);
-        }
+        self.bytes += match &staged.change {
+            LogChange::Insert(document) => {
+                self.memtable.push(Arc::clone(document), hasher);
+                document.size()
+            }
+            LogChange::Delete(id) => id.len(),
+        };
         self.changes.push(staged);
     }
 

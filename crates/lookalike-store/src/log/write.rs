@@ -167,7 +167,10 @@ impl LogWriter {
     /// free space may use the room that is kept for them.
     pub(crate) fn append(&mut self, frame: &mut Vec<u8>, frees_space: bool) -> AppendResult {
         if frame.len() > FRAME_HEADER + MAX_PAYLOAD_BYTES {
-            let what = "a group of writes is larger than a frame can be".to_owned();
+            let what = format!(
+                "the documents of the batch have {} bytes, more than the limit of {MAX_PAYLOAD_BYTES}; split it",
+                frame.len() - FRAME_HEADER
+            );
             return AppendResult::Full(StoreError::Invalid(what));
         }
         let end = self.offset + frame.len().next_multiple_of(SECTOR) as u64;

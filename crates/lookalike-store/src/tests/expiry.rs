@@ -81,3 +81,46 @@ fn memory_of_which_most_documents_live_is_left_alone() {
         (3000, 3000)
     );
 }
+
+/// A change of expiry counted as the bytes of its id, but its whole document goes to the log: all were refused as one batch that is too large.
+#[test]
+fn new_expiries_of_large_documents_that_come_together_are_written() {
+    const LARGE: u64 = 9;
+    let fs = SimulatedFs::new();
+    let engine = engine(&fs);
+    for number in 0..LARGE {
+        let document = StoredDocument {
+            metadata: vec![b'x'; 30 << 20],
+            ..StoredDocument::new(format!("{number}"), Fingerprint(number))
+        };
+        let [result] = &commit(
+            &engine,
+            vec![vec![WriteOp::Insert(document)]],
+            UnixMillis(1000),
+            0,
+        )[..] else {
+            panic!("one result");
+        };
+        result.as_ref().expect("a write");
+    }
+    let expire = |number: u64| {
+        vec![WriteOp::Expire {
+            id: number.to_string(),
+            expires: Some(END),
+        }]
+    };
+    // One request alone cannot be divided.
+    let alone = (0..LARGE).flat_map(expire).collect();
+    for result in commit(&engine, vec![alone], UnixMillis(1500), 0) {
+        let error = result.expect_err("too large for a frame");
+        assert!(error.to_string().ends_with("split it"), "{error}");
+    }
+    let together = (0..LARGE).map(expire).collect();
+    let results = commit(&engine, together, UnixMillis(2000), 0);
+    assert_eq!(results.len() as u64, LARGE);
+    for result in results {
+        result.expect("a change");
+    }
+    engine.now(END);
+    assert_eq!(engine.stats().documents, 0);
+}

@@ -1,6 +1,7 @@
 //! Many threads at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use lookalike::{Fingerprint, Scheme};
 use lookalike_store::{
@@ -165,5 +166,68 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
         (stats.runs.len(), stats.documents, stats.tombstones),
         (1, 3002, 0)
     );
+    store.close().expect("an end");
+}
+
+/// The writer could leave between a look at the end and the queue: nobody answered such a write.
+#[test]
+fn a_write_that_meets_the_end_is_answered() {
+    for _ in 0..100 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(folder.path(), options()).expect("it opens");
+        let settings = CollectionSettings::new(&Scheme::default());
+        let pages = store
+            .create_collection("pages", &settings)
+            .expect("a collection");
+        let (told, heard) = std::sync::mpsc::channel();
+        let submitted = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for number in 0..2000_u64 {
+                    let told = told.clone();
+                    pages.submit(
+                        vec![WriteOp::Delete("none".to_owned())],
+                        NOW,
+                        0,
+                        move |result| {
+                            told.send((number, result.is_ok())).expect("they are heard");
+                        },
+                    );
+                }
+                2000
+            });
+            store.close().expect("an end");
+            writer.join().expect("all are submitted")
+        });
+        drop(told);
+        let answers: Vec<_> =
+            std::iter::from_fn(|| heard.recv_timeout(Duration::from_secs(9)).ok()).collect();
+        assert_eq!(answers.len(), submitted);
+    }
+}
+
+/// The thread that merges took more runs than there were, and ended.
+#[test]
+fn a_fan_out_beyond_the_runs_merges_them_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tuning = StoreTuning::default().fan_out(100);
+    let options = StoreOptions::default().create(true).tuning(tuning);
+    let store = Store::open(folder.path(), options).expect("it opens");
+    let settings = CollectionSettings::new(&Scheme::default());
+    let pages = store
+        .create_collection("pages", &settings)
+        .expect("a collection");
+    for number in 0..60_u64 {
+        let document = StoredDocument::new(number.to_string(), Fingerprint(number));
+        pages
+            .write(vec![WriteOp::Insert(document)], NOW, 0)
+            .expect("a write");
+        pages.flush().expect("a flush");
+    }
+    let end = Instant::now() + Duration::from_secs(20);
+    while pages.stats().runs.len() > 25 {
+        assert!(Instant::now() < end, "{} runs", pages.stats().runs.len());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(pages.stats().documents, 60);
     store.close().expect("an end");
 }
