@@ -132,6 +132,7 @@ impl FileTree {
 }
 
 /// Copies or links a file to a place, creating directories on the way; it appears whole or not at all. Returns its bytes.
+/// A copy survives a power cut once [`sync_file_system`](crate::sync_file_system) returned.
 ///
 /// # Errors
 /// When the file is gone or no regular file, or reading or writing fails.

@@ -328,7 +328,7 @@ impl ClientConnection {
         arrival: Arc<ArrivalClock>,
     ) {
         let idle_timeout = self.app.limits.header_timeout;
-        let activity = Arc::new(ConnectionActivity::default());
+        let activity = Arc::new(ConnectionActivity::new(Arc::clone(&arrival)));
         let counted = Arc::clone(&activity);
         let router = self.router.clone();
         let (peer, app) = (self.slot.peer, Arc::clone(&self.app));
@@ -349,9 +349,8 @@ impl ClientConnection {
                     rest.read_on(&response, most_rest);
                 }
                 // Its work ends here. An answer that is not taken leaves the connection idle.
-                let watched = working.follow(response);
                 drop(working);
-                Ok::<_, Infallible>(watched)
+                Ok::<_, Infallible>(response)
             }
         });
         let builder = builder();
@@ -503,10 +502,12 @@ fn builder() -> Builder<TokioExecutor> {
 }
 
 /// State of a connection: idle, or with requests in progress. One on which no request is being worked on for longer than the idle timeout
-/// is closed, whatever it does meanwhile: half a head, a head byte by byte, an answer that is not taken, nothing.
+/// is closed, whatever it does meanwhile: half a head, a head byte by byte, an answer that is not taken, nothing. As long as parts of an answer are
+/// taken, it is not idle.
 #[derive(Debug)]
 struct ConnectionActivity {
     state: Mutex<ActivityState>,
+    arrival: Arc<ArrivalClock>,
 }
 
 #[derive(Debug)]
@@ -515,34 +516,36 @@ struct ActivityState {
     since: Instant,
 }
 
-impl Default for ConnectionActivity {
-    fn default() -> Self {
+impl ConnectionActivity {
+    fn new(arrival: Arc<ArrivalClock>) -> Self {
         Self {
             state: Mutex::new(ActivityState {
                 in_progress: 0,
                 since: Instant::now(),
             }),
+            arrival,
         }
     }
-}
 
-impl ConnectionActivity {
     fn state(&self) -> MutexGuard<'_, ActivityState> {
         lock(&self.state)
     }
 
-    fn idle_deadline(&self, idle_timeout: Duration) -> Instant {
+    /// The time since which nothing happens; none while a request is worked on.
+    fn idle_since(&self) -> Option<Instant> {
         let state = self.state();
-        if state.in_progress > 0 {
-            // Only the next look: there is no deadline while a request is worked on.
-            return Instant::now() + idle_timeout;
-        }
-        state.since + idle_timeout
+        let taken = Instant::from_std(self.arrival.taken_at());
+        (state.in_progress == 0).then(|| state.since.max(taken))
+    }
+
+    fn idle_deadline(&self, idle_timeout: Duration) -> Instant {
+        // Only the next look, while a request is worked on.
+        self.idle_since().unwrap_or_else(Instant::now) + idle_timeout
     }
 
     fn is_idle_for(&self, idle_timeout: Duration) -> bool {
-        let state = self.state();
-        state.in_progress == 0 && state.since.elapsed() >= idle_timeout
+        self.idle_since()
+            .is_some_and(|since| since.elapsed() >= idle_timeout)
     }
 }
 
@@ -553,22 +556,6 @@ impl RequestInProgress {
     fn begin(activity: &Arc<ConnectionActivity>) -> Self {
         activity.state().in_progress += 1;
         Self(Arc::clone(activity))
-    }
-}
-
-impl RequestInProgress {
-    /// Counts every part of an answer that is taken while it is made, so that a long one is no idle connection.
-    fn follow(&self, response: Response<Body>) -> Response<Body> {
-        if response.body().size_hint().exact().is_some() {
-            return response;
-        }
-        let activity = Arc::clone(&self.0);
-        response.map(|body| {
-            Body::new(body.map_frame(move |frame| {
-                activity.state().since = Instant::now();
-                frame
-            }))
-        })
     }
 }
 

@@ -120,8 +120,13 @@ pub(crate) struct ArrivalClock {
     /// Microseconds since it was begun, plus one; 0: not yet.
     woken: AtomicU64,
     waited: AtomicU64,
+    /// Microseconds since it was begun until a part of an answer was taken last.
+    taken: AtomicU64,
     task: AtomicWaker,
 }
+
+/// Fewer bytes at once are no part of an answer that takes long: frames by which HTTP/2 acknowledges others have 17 at most.
+const LEAST_PART: usize = 1024;
 
 impl ArrivalClock {
     fn micros(&self) -> u64 {
@@ -131,6 +136,17 @@ impl ArrivalClock {
     /// Takes the wait of the bytes that were read last.
     pub(crate) fn take_wait(&self) -> Duration {
         Duration::from_micros(self.waited.swap(0, Relaxed))
+    }
+
+    /// Time at which the other side took a part of an answer last.
+    pub(crate) fn taken_at(&self) -> Instant {
+        self.begun + Duration::from_micros(self.taken.load(Relaxed))
+    }
+
+    fn note_written(&self, written: &Poll<std::io::Result<usize>>) {
+        if matches!(written, Poll::Ready(Ok(bytes)) if *bytes >= LEAST_PART) {
+            self.taken.store(self.micros(), Relaxed);
+        }
     }
 }
 
@@ -153,6 +169,7 @@ impl<S> TimedStream<S> {
             begun: Instant::now(),
             woken: AtomicU64::new(0),
             waited: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             task: AtomicWaker::new(),
         });
         Self {
@@ -198,7 +215,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.arrival.note_written(&written);
+        written
     }
 
     fn poll_flush(
@@ -220,7 +239,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         context: &mut Context<'_>,
         parts: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.arrival.note_written(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -26,12 +26,12 @@ pub(crate) fn run_inline<T>(
     work: impl FnOnce(&mut SketchCache) -> Result<T, ProblemDetails>,
 ) -> Result<T, ProblemDetails> {
     thread_local! {
-        static BENCH: RefCell<SketchCache> = RefCell::default();
+        static CACHE: RefCell<SketchCache> = RefCell::default();
     }
-    let mut cache = BENCH.take();
+    let mut cache = CACHE.take();
     match catch_unwind(AssertUnwindSafe(|| work(&mut cache))) {
         Ok(done) => {
-            BENCH.set(cache);
+            CACHE.set(cache);
             done
         }
         // What a panic left half done is not used again.

@@ -161,7 +161,7 @@ impl MemTable {
         self.tombstones.set(slot as usize);
     }
 
-    /// As [`MemTable::kill`], and no lookup meets the document again: one id may be replaced a million times.
+    /// As [`MemTable::mark_deleted`], and no lookup meets the document again: one id may be replaced a million times.
     pub(crate) fn remove(&mut self, slot: u32) {
         self.mark_deleted(slot);
         let found = self

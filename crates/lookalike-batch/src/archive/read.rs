@@ -538,7 +538,11 @@ impl<'a> SourceFiles<'a> {
             .truncate(false)
             .write(true)
             .open(&path);
-        let file = Arc::new(file.map_err(CollectionArchiveError::unwritable(&path))?);
+        let file = file.map_err(CollectionArchiveError::unwritable(&path))?;
+        // A longer file that stood here would keep its tail.
+        file.set_len(self.sources[source].length)
+            .map_err(CollectionArchiveError::unwritable(&path))?;
+        let file = Arc::new(file);
         open.insert(source, Arc::clone(&file));
         Ok(file)
     }

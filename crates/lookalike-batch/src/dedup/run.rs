@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
     AtomicFile, BadRecord, Compression, FileTree, Inputs, OutputFormat, PROGRAM,
-    STATE_FOLDER as STATE, SUMMARY_FILE as LAST, SkipKind, Source, Transfer,
+    STATE_FOLDER as STATE, SUMMARY_FILE as LAST, SkipKind, Source, Transfer, sync_file_system,
 };
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -426,6 +426,13 @@ impl DedupJob<'_> {
         write_file(&place.path("report.html"), Compression::None, &mut |out| {
             out.write_all(page.as_bytes())
         })?;
+        // It must not survive what it tells of.
+        if ["kept", SKIPPED_FILES]
+            .iter()
+            .any(|copies| place.path(copies).is_dir())
+        {
+            sync_file_system(place.folder).map_err(BatchError::result(place.folder))?;
+        }
         write_file(&place.path(LAST), Compression::None, &mut |out| {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             out.write_all(b"\n")

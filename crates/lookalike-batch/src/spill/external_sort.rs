@@ -73,7 +73,9 @@ impl<T: Pod + Ord> ExternalSort<T> {
             return self.values.into_iter().try_for_each(visit);
         }
         self.spill()?;
-        let Self { runs, .. } = self;
+        // The merge has the memory of the values.
+        let Self { runs, values, .. } = self;
+        drop(values);
         runs.merge(visit)
     }
 }

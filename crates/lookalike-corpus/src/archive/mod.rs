@@ -1,6 +1,6 @@
 //! Web archives: records of WARC (0.17 to 1.1, with WET and WAT) and ARC as rows.
 //!
-//! [`MemberReader`](feed::Feed) is the window over the decompressed bytes, [`head`] parses what stands
+//! [`MemberReader`](member_reader::MemberReader) is the window over the decompressed bytes, [`head`] parses what stands
 //! before a record, [`http`] undoes the encodings of a response, [`page`] makes a row of it, [`wat`] of metadata. Here
 //! records are told from each other, also where lengths lie: a length is believed only when the
 //! next record begins behind it; otherwise the record is bad, and reading goes on at the next head

@@ -85,7 +85,8 @@ pub(super) fn value<'a>(attributes: &'a str, name: &str) -> Option<Cow<'a, str>>
     Some(resolved(raw))
 }
 
-/// A value with its character references resolved.
+/// A value with its character references resolved. A name without a semicolon before `=`, a letter or a digit is none here, but the next
+/// parameter of an address: `?a=1&copy=2` (HTML standard, named character reference state).
 fn resolved(raw: &str) -> Cow<'_, str> {
     let Some(first) = raw.find('&') else {
         return Cow::Borrowed(raw);
@@ -95,7 +96,12 @@ fn resolved(raw: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let length = match entity::decode(rest) {
+        let found = entity::decode(rest).filter(|(_, length)| {
+            let ends = rest[..*length].ends_with(';') || rest.as_bytes()[1] == b'#';
+            let next = rest.as_bytes().get(*length);
+            ends || next.is_none_or(|next| *next != b'=' && !next.is_ascii_alphanumeric())
+        });
+        let length = match found {
             Some((entity::EntityValue::Char(c), length)) => {
                 out.push(c);
                 length
@@ -145,5 +151,20 @@ mod tests {
         let written = " ALT='a &amp; b&eacute;&' alt=c";
         assert_eq!(value(written, "alt").as_deref(), Some("a & b\u{e9}&"));
         assert_eq!(value(written, "href"), None);
+    }
+
+    #[test]
+    fn a_parameter_that_is_called_like_a_character_stays() {
+        let cases = [
+            ("?a=1&copy=2", "?a=1&copy=2"),
+            ("?a=1&copyright", "?a=1&copyright"),
+            ("?a=1&copy;=2", "?a=1\u{a9}=2"),
+            ("?a=1&copy", "?a=1\u{a9}"),
+            ("?a=1&copy&b=2", "?a=1\u{a9}&b=2"),
+            ("&#65=&#66c", "A=Bc"),
+        ];
+        for (written, expected) in cases {
+            assert_eq!(resolved(written), expected, "{written}");
+        }
     }
 }

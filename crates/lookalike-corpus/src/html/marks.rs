@@ -229,7 +229,8 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
             b"class" | b"id" if element != HtmlElement::Font => {
                 let says = ALL_WORDS.said(value);
                 said |= says;
-                marks.weight += weight(says, value);
+                // Attributes may be repeated without end: Readability.js sees the first of each, which weigh 50 at most.
+                marks.weight = marks.weight.saturating_add(weight(says, value));
                 marks.set(SHARE, says & says::SHARE != 0 && is_share(value));
                 fallback |= name == "class" && value.contains("fallback-image");
             }
@@ -362,6 +363,9 @@ mod tests {
         assert_eq!(weight(" class='post share'"), 0);
         assert_eq!(weight(" class='a hid'"), -25);
         assert_eq!(weight(" class=hide"), 0);
+        // The sum was that of an i8, which overflowed.
+        assert_eq!(weight(&" class=post".repeat(9)), 127);
+        assert_eq!(weight(&" class=sidebar".repeat(9)), -128);
         assert_eq!(read(HtmlElement::Td, " colspan=3").columns(), 3);
         assert_eq!(read(HtmlElement::Td, " colspan=99999999").columns(), 1000);
         assert_eq!(read(HtmlElement::Td, " colspan=x").columns(), 1);

@@ -1,4 +1,4 @@
-//! Columns that are being filled from JSON lines, of the kinds that [`kind`](super::kind) learned.
+//! Columns that are being filled from JSON lines, of the kinds that [`schema_inference`](super::schema_inference) learned.
 
 use std::borrow::Cow;
 use std::fmt;
