@@ -100,21 +100,31 @@ fn read_slowly(stream: &mut impl std::io::Read) -> Vec<u8> {
 #[test]
 fn a_reader_that_reads_an_answer_of_known_length_slowly_gets_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = ["--header-timeout", "1", "--max-body", "32M"];
-    let service = Service::start(folder.path(), &limits);
+    let service = Service::start(folder.path(), &["--header-timeout", "1"]);
     service.ask("PUT", "/v1/collections/pages", &json!({}));
-    // More than sockets hold.
-    let metadata = "x".repeat(28 << 20);
-    let page = json!({"id": "a", "text": "", "metadata": metadata});
-    let (status, told) = service.ask("POST", "/v1/collections/pages/insert", &page);
+    let metadata = "x".repeat(1000);
+    let entries: Vec<Value> = (0..100)
+        .map(|number| json!({"id": number.to_string(), "text": "the same", "metadata": metadata}))
+        .collect();
+    let (status, told) = service.ask("POST", "/v1/collections/pages/insert", &json!(entries));
     assert_eq!(status, 200, "{told}");
+    // All of them for each query: more than sockets hold.
+    let queries = json!(vec![json!({"text": "the same"}); 250]).to_string();
     let mut slow = service.connect();
-    slow.write_all(b"GET /v1/collections/pages/documents/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .unwrap();
+    write!(
+        slow,
+        "POST /v1/collections/pages/query?limit=100 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{queries}",
+        queries.len()
+    )
+    .unwrap();
     let bytes = read_slowly(&mut slow);
     let end = bytes.windows(4).position(|end| end == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+    assert!(head.contains("content-length: "), "{head}");
     let answer: Value = serde_json::from_slice(&bytes[end + 4..]).unwrap();
-    assert_eq!(answer["metadata"], metadata);
+    assert_eq!(answer.as_array().map(Vec::len), Some(250));
+    assert!(bytes.len() > 20 << 20, "{}", bytes.len());
     service.stop();
 }
 
