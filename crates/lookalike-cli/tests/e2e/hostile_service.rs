@@ -158,6 +158,32 @@ fn a_reader_that_does_not_read_is_cut_off_and_one_that_reads_slowly_is_not() {
     service.stop();
 }
 
+/// Each took one of the two places of exports before its body was there.
+#[test]
+fn senders_of_slow_bodies_keep_nobody_from_an_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(folder.path(), &[]);
+    service.ask(
+        "PUT",
+        "/v1/collections/pages",
+        &json!({"keep": {"texts": true}}),
+    );
+    let senders: Vec<_> = (0..3)
+        .map(|_| {
+            let mut sender = service.connect();
+            sender
+                .write_all(b"POST /v1/collections/pages/copies-of HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+                .unwrap();
+            sender
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let (status, told) = service.ask("GET", "/v1/collections/pages/export", &Value::Null);
+    assert_eq!(status, 200, "{told}");
+    drop(senders);
+    service.stop();
+}
+
 #[test]
 fn a_second_signal_ends_what_the_first_let_finish() {
     let folder = tempfile::tempdir().unwrap();

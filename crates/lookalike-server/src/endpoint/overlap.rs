@@ -176,7 +176,6 @@ pub(crate) async fn copies_of(
     request: CollectionRequest<CopiesOptions>,
 ) -> Result<Response, ProblemDetails> {
     let (scope, app) = (request.options.scope()?, request.app.clone());
-    let running = app.exports.begin()?;
     let scratch = TEXT_BODIES * app.limits.body_bytes;
     let cost = RequestCost {
         fixed: scratch,
@@ -197,6 +196,8 @@ pub(crate) async fn copies_of(
         })
     };
     let (search, permit) = request.on_worker(cost, work).await?;
+    // Behind the body: whoever sends one slowly keeps no other from a slot.
+    let running = app.exports.begin()?;
     let (sender, receiver) = oneshot::channel();
     let searching = move || {
         // This handler is dropped when its client goes, and the receiver with it.
