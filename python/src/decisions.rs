@@ -149,7 +149,8 @@ pub(crate) fn open_decisions(
 }
 
 fn result_rows(saved: &SavedDecisions, in_order: bool, own_tables: &[bool]) -> Vec<u64> {
-    let (against, outcomes) = (saved.against(), saved.decisions());
+    let against = saved.against();
+    let outcomes: Vec<DocumentDecision> = saved.decisions().collect();
     let of_sources: Vec<_> = saved.source_documents().collect();
     let new = &of_sources[of_sources.len() - own_tables.len()..];
     let mut has_own = vec![false; outcomes.len()];
@@ -208,7 +209,7 @@ impl DocumentDecisions {
         Self {
             ids: id_column(decided.len(), |document| decided.id(document)),
             against: decided.against(),
-            outcomes: decided.decisions().to_vec(),
+            outcomes: decided.decisions().collect(),
             clusters: decided.clusters().collect(),
         }
     }
@@ -217,7 +218,7 @@ impl DocumentDecisions {
         Self {
             ids: id_column(saved.decisions().len(), |document| saved.id(document)),
             against: saved.against(),
-            outcomes: saved.decisions().to_vec(),
+            outcomes: saved.decisions().collect(),
             clusters: saved.clusters().collect(),
         }
     }

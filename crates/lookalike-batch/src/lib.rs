@@ -63,7 +63,7 @@ pub use dedup::counts::{
     CollectionUse, ComparisonCounts, DecisionCounts, InputCounts, LargestCluster, WrittenBytes,
 };
 pub use dedup::decided::{DedupCluster, DedupDecisions, DedupPair};
-pub use dedup::decision::DocumentDecision;
+pub use dedup::document_decision::DocumentDecision;
 pub use dedup::given::DocumentDedup;
 pub use dedup::job::{DedupJob, PairsSummary};
 pub use dedup::pages::PageCounts;

@@ -7,6 +7,28 @@ use crate::parallel::{FEW, copy_lists};
 /// Items of each run among which the bounds of ranges are chosen.
 const SAMPLED: usize = 64;
 
+/// A number with a key in the order of which it is sorted, in 12 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyedNumber {
+    high: u32,
+    low: u32,
+    pub(crate) number: u32,
+}
+
+impl KeyedNumber {
+    pub(crate) fn new(key: u64, number: u32) -> Self {
+        Self {
+            high: (key >> 32) as u32,
+            low: key as u32,
+            number,
+        }
+    }
+
+    pub(crate) fn key(self) -> u64 {
+        u64::from(self.high) << 32 | u64::from(self.low)
+    }
+}
+
 /// Sorts by a total order, in which no two items are equal: then the result is the same for any number of threads.
 ///
 /// O(n log n / threads) time; another copy of the items, unless there are few or one thread.

@@ -20,7 +20,6 @@ use crate::archive::read::{CollectionArchive, CollectionArchiveInfo};
 use crate::archive::settings::{ArchiveLevel, ArchiveSettings};
 use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
-use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::DedupMemory;
@@ -66,7 +65,7 @@ impl ArchiveOrder {
         };
         let mut clusters = decided.clusters().peekable();
         for &document in &decided.ranking.by_id {
-            if decided.outcomes[document as usize] != DocumentDecision::Kept {
+            if !decided.outcomes.is_kept(document as usize) {
                 continue;
             }
             order.push(document, ArchivedKind::Kept);

@@ -7,9 +7,9 @@
 //! 8 bytes   "LOOKDEC1"
 //! u64       length of a JSON object: settings, input, counts, what was skipped
 //! ...       that object
-//! u64 x 5   numbers of id bytes, documents, unreadable records, sources; documents given with --against
-//! ...       id bytes; id starts (u64); id lengths (u32); text lengths (u64); documents by id (u32);
-//!           outcomes (u32 kind, u32 survivor, u64 bits of the similarity, u64 bits of that of visible texts or of NaN); unreadable records (u64 source, u64 number);
+//! u64 x 7   numbers of id bytes, documents, unreadable records, sources; documents given with --against; of the two columns of resemblances
+//! ...       ids, each behind its length (7 bits a byte); text lengths (u64); documents by id (u32); for each the one that is kept (u32);
+//!           resemblances, by document (u32 document, u32 and u32 halves of the bits), and those of visible texts; unreadable records (u64 source, u64 number);
 //!           records of each source (u64)
 //! u64       XXH3-64 of all before
 //! ```
@@ -24,8 +24,9 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::dedup::counts::{ComparisonCounts, DecisionCounts, InputCounts};
-use crate::dedup::decision::DocumentDecision;
+use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::documents::DocumentTable;
+use crate::dedup::id_table::IdTable;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::skipped_files::CopiedFiles;
 use crate::skipped::SkippedRow;
@@ -37,7 +38,7 @@ pub(crate) struct DecisionCheckpoint {
     pub(crate) head: CheckpointHead,
     pub(crate) documents: DocumentTable,
     pub(crate) by_id: Vec<u32>,
-    pub(crate) outcomes: Vec<DocumentDecision>,
+    pub(crate) outcomes: DecisionTable,
     /// Source and number of unreadable records, ascending.
     pub(crate) bad: Vec<[u64; 2]>,
     /// Records of each source.
@@ -156,25 +157,26 @@ impl DecisionCheckpoint {
         out.write_all(&MAGIC)?;
         out.write_all(&(head.len() as u64).to_le_bytes())?;
         out.write_all(&head)?;
-        let (id_bytes, id_starts, id_lengths) = self.documents.id_columns();
+        let ids = self.documents.ids().encoded();
+        let (kept, near, visible) = self.outcomes.columns();
         let sizes = [
-            id_bytes.len(),
+            ids.len(),
             self.outcomes.len(),
             self.bad.len(),
             self.records.len(),
             self.documents.against,
+            near.len(),
+            visible.len(),
         ];
         for size in sizes {
             out.write_all(&(size as u64).to_le_bytes())?;
         }
-        out.write_all(id_bytes)?;
-        out.write_all(bytemuck::cast_slice(id_starts))?;
-        out.write_all(bytemuck::cast_slice(id_lengths))?;
-        out.write_all(bytemuck::cast_slice(&self.documents.lengths))?;
+        out.write_all(&ids)?;
+        self.documents.lengths.write(&mut out)?;
         out.write_all(bytemuck::cast_slice(&self.by_id))?;
-        for outcome in &self.outcomes {
-            out.write_all(bytemuck::cast_slice(&pack(*outcome)))?;
-        }
+        out.write_all(bytemuck::cast_slice(kept))?;
+        out.write_all(bytemuck::cast_slice(near))?;
+        out.write_all(bytemuck::cast_slice(visible))?;
         out.write_all(bytemuck::cast_slice(&self.bad))?;
         out.write_all(bytemuck::cast_slice(&self.records))?;
         let sum = out.digest();
@@ -215,30 +217,28 @@ impl DecisionCheckpoint {
         }
         let head_length = file.word()?;
         let head = serde_json::from_slice(&file.column::<u8>(head_length)?)?;
-        let [id_bytes, documents, bad, sources, against] = [
+        let [id_bytes, documents, bad, sources, against, near, visible] = [
+            file.word()?,
+            file.word()?,
             file.word()?,
             file.word()?,
             file.word()?,
             file.word()?,
             file.word()?,
         ];
-        let id_columns = (
-            file.column(id_bytes)?,
-            file.column(documents)?,
-            file.column(documents)?,
-        );
-        let lengths = file.column(documents)?;
+        let ids = file.column(id_bytes)?;
+        let lengths = file.column(documents)?.into_iter().collect();
         let by_id = file.column(documents)?;
-        let outcomes: Vec<[u32; 6]> = file.column(documents)?;
+        let outcomes = DecisionTable::of_columns(
+            file.column(documents)?,
+            file.column(near)?,
+            file.column(visible)?,
+        );
         let bad = file.column(bad)?;
         let records = file.column(sources)?;
         file.end()?;
-        let documents = DocumentTable::from_columns(id_columns, lengths, against as usize);
-        let outcomes = outcomes
-            .into_iter()
-            .map(unpack)
-            .collect::<Option<_>>()
-            .ok_or_else(damaged)?;
+        let ids = IdTable::decoded(ids, documents as usize).ok_or_else(damaged)?;
+        let documents = DocumentTable::from_columns(ids, lengths, against as usize);
         Ok(Self {
             head,
             documents,
@@ -250,43 +250,10 @@ impl DecisionCheckpoint {
     }
 }
 
-fn pack(outcome: DocumentDecision) -> [u32; 6] {
-    let [low, high] = halves(outcome.similarity());
-    let [visible_low, visible_high] = halves(outcome.visible_similarity().unwrap_or(f64::NAN));
-    let kind = match outcome {
-        DocumentDecision::Kept => 0,
-        DocumentDecision::Exact { .. } => 1,
-        DocumentDecision::Near { .. } => 2,
-    };
-    let survivor = outcome.survivor().unwrap_or(0);
-    [kind, survivor, low, high, visible_low, visible_high]
-}
-
-fn halves(value: f64) -> [u32; 2] {
-    let bits = value.to_bits();
-    [bits as u32, (bits >> 32) as u32]
-}
-
-fn unpack(
-    [kind, survivor, low, high, visible_low, visible_high]: [u32; 6],
-) -> Option<DocumentDecision> {
-    let value = |low: u32, high: u32| f64::from_bits(u64::from(high) << 32 | u64::from(low));
-    let visible = value(visible_low, visible_high);
-    match kind {
-        0 => Some(DocumentDecision::Kept),
-        1 => Some(DocumentDecision::Exact { survivor }),
-        2 => Some(DocumentDecision::Near {
-            survivor,
-            similarity: value(low, high),
-            visible: (!visible.is_nan()).then_some(visible),
-        }),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dedup::document_decision::DocumentDecision;
 
     fn verdicts() -> DecisionCheckpoint {
         let mut documents = DocumentTable::default();
@@ -313,7 +280,7 @@ mod tests {
             }],
             copied: CopiedFiles { bytes: 9, files: 1 },
         };
-        let outcomes = vec![
+        let outcomes = [
             DocumentDecision::Kept,
             DocumentDecision::Near {
                 survivor: 0,
@@ -326,7 +293,7 @@ mod tests {
             head,
             documents,
             by_id: vec![0, 2, 1],
-            outcomes,
+            outcomes: outcomes.into_iter().collect(),
             bad: vec![[0, 7]],
             records: vec![4],
         }
@@ -340,7 +307,8 @@ mod tests {
         saved.save(&path).unwrap();
         let loaded = DecisionCheckpoint::load(&path, "s", "i").unwrap();
         assert_eq!(loaded.head, saved.head);
-        assert_eq!(loaded.outcomes, saved.outcomes);
+        let outcomes = |saved: &DecisionCheckpoint| saved.outcomes.documents().collect::<Vec<_>>();
+        assert_eq!(outcomes(&loaded), outcomes(&saved));
         assert_eq!(
             (&loaded.by_id, &loaded.bad, &loaded.records),
             (&saved.by_id, &saved.bad, &saved.records)

@@ -14,7 +14,6 @@ use crate::dedup::collection::neighbourhood::Neighbourhood;
 use crate::dedup::collection::segment::SegmentSource;
 use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
-use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::RankingFacts;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::{DedupMemory, expected_text};
@@ -64,8 +63,8 @@ impl DedupJob<'_> {
         let text_bytes = expected_text(self.inputs);
         let read = |plan: &ScanPlan<'_>, keys| self.scan_steady(plan, keys, None);
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;
-        let rows = scanned.documents.len() + scanned.classes.len();
-        budget.tables(scanned.table_bytes(), rows)?;
+        let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
+        budget.tables(scanned.table_bytes(), documents, classes)?;
         let levels = old.unwrap_or_else(|| scanned.frequency.levels());
         self.push_keys(&scanned, &levels, &keys)
             .map_err(&temporary)?;
@@ -145,8 +144,7 @@ impl DedupJob<'_> {
         };
         let scanned = &decided.scanned;
         let source = self.segment_source(scanned, &kept.facts, &kept.keys);
-        let is_kept =
-            |document: &u32| decided.outcomes[*document as usize] == DocumentDecision::Kept;
+        let is_kept = |document: &u32| decided.outcomes.is_kept(*document as usize);
         let new = scanned.documents.against as u32..scanned.documents.len() as u32;
         let settings = settings_of(&self.settings, &self.options);
         let staged =

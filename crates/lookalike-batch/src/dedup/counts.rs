@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::boilerplate::BoilerplateCounts;
-use crate::dedup::decision::{ClusterTable, DocumentDecision};
+use crate::dedup::decision::ClusterTable;
+use crate::dedup::decision_table::DecisionTable;
+use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::pages::PageCounts;
 
@@ -153,7 +155,7 @@ impl DecisionCounts {
 
     pub(crate) fn new(
         documents: &DocumentTable,
-        outcomes: &[DocumentDecision],
+        outcomes: &DecisionTable,
         clusters: &ClusterTable,
     ) -> Self {
         let mut largest: Option<LargestCluster> = None;
@@ -172,15 +174,15 @@ impl DecisionCounts {
             largest_cluster: largest,
             ..Self::default()
         };
-        for (document, outcome) in outcomes.iter().enumerate().skip(documents.against) {
+        for (document, outcome) in outcomes.documents().enumerate().skip(documents.against) {
             match outcome {
                 DocumentDecision::Kept => decisions.kept += 1,
                 DocumentDecision::Exact { .. } => decisions.removed_exact += 1,
                 DocumentDecision::Near { .. } => decisions.removed_near += 1,
             }
             decisions.removed_same_main_text += u64::from(outcome.is_same_main_text());
-            if *outcome != DocumentDecision::Kept {
-                decisions.removed_text_bytes += documents.lengths[document];
+            if outcome != DocumentDecision::Kept {
+                decisions.removed_text_bytes += documents.lengths.get(document);
             }
         }
         decisions

@@ -7,7 +7,9 @@ use std::io;
 
 use crate::dedup::collection::addition::KeptFacts;
 use crate::dedup::counts::{ComparisonCounts, DecisionCounts, InputCounts};
-use crate::dedup::decision::{ClusterTable, DocumentDecision};
+use crate::dedup::decision::ClusterTable;
+use crate::dedup::decision_table::DecisionTable;
+use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::pairs::{DocumentPair, PairSpool};
 use crate::dedup::ranking::DocumentRanking;
@@ -20,11 +22,11 @@ use crate::skipped::SkippedRow;
 /// Decisions of a job on every document.
 ///
 /// Documents have numbers, from 0, in the order in which they came: first those that are compared with and never removed (see
-/// [`DedupDecisions::against`]), then the others. Memory: about 100 bytes a document, and its id.
+/// [`DedupDecisions::against`]), then the others. Memory: some 60 bytes a document, and its id.
 pub struct DedupDecisions {
     pub(crate) scanned: ScannedCollection,
     pub(crate) ranking: DocumentRanking,
-    pub(crate) outcomes: Vec<DocumentDecision>,
+    pub(crate) outcomes: DecisionTable,
     pub(crate) clusters: ClusterTable,
     pub(crate) counts: InputCounts,
     pub(crate) decision_counts: DecisionCounts,
@@ -70,7 +72,7 @@ impl DedupDecisions {
 
     /// True if there are no documents.
     pub fn is_empty(&self) -> bool {
-        self.outcomes.is_empty()
+        self.outcomes.len() == 0
     }
 
     /// The number of documents, from the first, that are only compared with.
@@ -86,9 +88,17 @@ impl DedupDecisions {
         self.scanned.documents.id(document as usize)
     }
 
+    /// The decision on a document.
+    ///
+    /// # Panics
+    /// If there is no such document.
+    pub fn decision(&self, document: u32) -> DocumentDecision {
+        self.outcomes.document(document as usize)
+    }
+
     /// The decision on every document, by number.
-    pub fn decisions(&self) -> &[DocumentDecision] {
-        &self.outcomes
+    pub fn decisions(&self) -> impl ExactSizeIterator<Item = DocumentDecision> {
+        self.outcomes.documents()
     }
 
     /// The clusters of more than one document, in the order of the survivors' ids.
@@ -151,10 +161,10 @@ impl DedupDecisions {
     }
 
     /// Removed documents with their survivors, in the order of ids.
-    fn deciding_pairs(&self) -> Vec<DocumentPair> {
+    pub(crate) fn deciding_pairs(&self) -> Vec<DocumentPair> {
         let ranks = &self.ranking.id_ranks;
         let pair = |document: usize| {
-            let outcome = self.outcomes[document];
+            let outcome = self.outcomes.document(document);
             let survivor = outcome.survivor()?;
             let document = document as u32;
             let (rank, of_survivor) = (ranks[document as usize], ranks[survivor as usize]);

@@ -1,76 +1,12 @@
-//! Decision on every document, and the clusters that follow from it.
+//! Decisions on all documents, and the clusters that follow from them.
 
 use crate::dedup::class_decision::ClassDecision;
+use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::ranking::DocumentRanking;
-use crate::parallel::{column, concatenated, in_ranges};
+use crate::parallel::{concatenated, in_ranges};
 use crate::parallel_sort::sort_unequal_by;
 use crate::settings::PairScope;
-
-/// Decision on a document. Survivors are told by their numbers; see [`DedupDecisions`](crate::DedupDecisions).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum DocumentDecision {
-    /// It is kept, or only compared with.
-    #[default]
-    Kept,
-    /// A reader sees the same text as of a kept document.
-    Exact {
-        /// The kept document.
-        survivor: u32,
-    },
-    /// It resembles a kept document.
-    Near {
-        /// The kept document.
-        survivor: u32,
-        /// Their resemblance.
-        similarity: f64,
-        /// That of all that a reader sees, where that is not what was compared.
-        visible: Option<f64>,
-    },
-}
-
-impl DocumentDecision {
-    /// The kept document that a removed one is like.
-    pub fn survivor(self) -> Option<u32> {
-        match self {
-            Self::Kept => None,
-            Self::Exact { survivor } | Self::Near { survivor, .. } => Some(survivor),
-        }
-    }
-
-    /// The resemblance to the survivor; 1 for exact copies and kept documents.
-    pub fn similarity(self) -> f64 {
-        if let Self::Near { similarity, .. } = self {
-            similarity
-        } else {
-            1.0
-        }
-    }
-
-    /// The resemblance of all that a reader sees, where that is not what was compared.
-    pub fn visible_similarity(self) -> Option<f64> {
-        match self {
-            Self::Near { visible, .. } => visible,
-            Self::Kept | Self::Exact { .. } => None,
-        }
-    }
-
-    /// True if its main text has all the features of that of the kept document and no others, while a reader sees something
-    /// else.
-    pub fn is_same_main_text(self) -> bool {
-        self.visible_similarity().is_some() && self.similarity() >= 1.0
-    }
-
-    /// The reason of the removal in a word, as in `clusters.jsonl`: `exact`, `near` or `same-main-text`.
-    pub fn reason(self) -> Option<&'static str> {
-        match self {
-            Self::Kept => None,
-            Self::Near { .. } if self.is_same_main_text() => Some("same-main-text"),
-            Self::Near { .. } => Some("near"),
-            Self::Exact { .. } => Some("exact"),
-        }
-    }
-}
 
 /// Turns the decisions of classes into outcomes of documents.
 ///
@@ -81,49 +17,53 @@ pub(crate) fn outcomes(
     classes: &TextClasses,
     ranking: &DocumentRanking,
     rank_of: &[u32],
-    decisions: &[ClassDecision],
+    decisions: &DecisionTable,
     scope: PairScope,
     threads: usize,
-) -> Vec<DocumentDecision> {
+) -> DecisionTable {
     let same_text = |a: u32, b: u32| {
         let text = |rank: u32| classes.visible_text(ranking.classes[rank as usize] as usize);
         classes.has_visible_texts() && text(a) == text(b)
     };
     let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
+    // The document that is kept, and, of those that are near it, how near.
     let outcome = |document: usize| {
+        let itself = (document as u32, None);
         let Some(class) = documents.classes[document] else {
-            return DocumentDecision::Kept;
+            return itself;
         };
         if document < documents.against {
-            return DocumentDecision::Kept;
+            return itself;
         }
         let rank = rank_of[class.position()];
-        match decisions[rank as usize] {
-            ClassDecision::Survives
-                if best(rank) as usize == document || scope == PairScope::Across =>
-            {
-                DocumentDecision::Kept
-            }
-            ClassDecision::Survives => DocumentDecision::Exact {
-                survivor: best(rank),
-            },
-            ClassDecision::Joins { survivor, .. } if same_text(rank, survivor) => {
-                DocumentDecision::Exact {
-                    survivor: best(survivor),
-                }
-            }
+        let Some(survivor) = decisions.survivor(rank as usize) else {
+            return match scope {
+                PairScope::Across => itself,
+                _ => (best(rank), None),
+            };
+        };
+        let near = match decisions.class(rank as usize) {
             ClassDecision::Joins {
-                survivor,
                 similarity,
                 visible,
-            } => DocumentDecision::Near {
-                survivor: best(survivor),
-                similarity,
-                visible,
-            },
-        }
+                ..
+            } if !same_text(rank, survivor) => Some((similarity, visible)),
+            _ => None,
+        };
+        (best(survivor), near)
     };
-    column(documents.len(), threads, outcome)
+    let found = in_ranges(documents.len(), threads, |range| {
+        let mut table = DecisionTable::default();
+        for document in range {
+            let (survivor, near) = outcome(document);
+            table.push(survivor);
+            if let Some((similarity, visible)) = near {
+                table.set_near(document as u32, similarity, visible);
+            }
+        }
+        table
+    });
+    DecisionTable::joined(&found, threads)
 }
 
 /// Removed documents by survivor, both in the order of ids.
@@ -137,11 +77,11 @@ impl ClusterTable {
     pub(crate) fn new(
         by_id: &[u32],
         id_ranks: &[u32],
-        outcomes: &[DocumentDecision],
+        outcomes: &DecisionTable,
         threads: usize,
     ) -> Self {
         let removed = |place: usize| {
-            let survivor = outcomes[by_id[place] as usize].survivor()?;
+            let survivor = outcomes.survivor(by_id[place] as usize)?;
             Some((id_ranks[survivor as usize], place as u32))
         };
         let removed = in_ranges(by_id.len(), threads, |range| -> Vec<(u32, u32)> {
@@ -190,6 +130,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dedup::document_decision::DocumentDecision;
 
     proptest! {
         #[test]
@@ -218,25 +159,10 @@ mod tests {
                 }
             }
             let expected: Vec<(u32, Vec<u32>)> = expected.into_iter().map(|(place, members)| (by_id[place as usize], members)).collect();
-            let clusters = ClusterTable::new(&by_id, &id_ranks, &outcomes, 1);
+            let table = outcomes.into_iter().collect();
+            let clusters = ClusterTable::new(&by_id, &id_ranks, &table, 1);
             let found: Vec<(u32, Vec<u32>)> = clusters.iter().map(|(survivor, members)| (survivor, members.to_vec())).collect();
             prop_assert_eq!(found, expected);
         }
-    }
-
-    #[test]
-    fn a_main_text_that_is_equal_on_another_page_has_a_reason_of_its_own() {
-        let near = |similarity, visible| DocumentDecision::Near {
-            survivor: 0,
-            similarity,
-            visible,
-        };
-        assert_eq!(near(1.0, Some(0.9)).reason(), Some("same-main-text"));
-        assert_eq!(near(0.9, Some(0.9)).reason(), Some("near"));
-        assert_eq!(near(1.0, None).reason(), Some("near"));
-        assert_eq!(
-            DocumentDecision::Exact { survivor: 0 }.reason(),
-            Some("exact")
-        );
     }
 }

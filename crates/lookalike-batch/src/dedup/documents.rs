@@ -5,28 +5,26 @@
 //! scan numbers documents in input order and classes as they turn up; [`super::ranking`] then puts both into orders that
 //! depend only on ids and contents, and from there on the input's order is forgotten.
 
-use std::collections::BTreeMap;
-
 use lookalike_corpus::OrderNumber;
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::class_id::{ClassId, put};
+use crate::dedup::id_table::IdTable;
+use crate::dedup::length_column::LengthColumn;
 use crate::dedup::pages::PageColumns;
 use crate::kernel::survivor_order::ordered_bits;
 use crate::spill::feature_sets::SetPlace;
 
 /// Columns of the document table, by position in the input.
 ///
-/// Memory: 32 bytes a document and its id, 8 more when a field decides who survives.
+/// Memory: 18 bytes a document and its id, 8 less once it is ranked, 8 more when a field decides who survives.
 #[derive(Default)]
 pub(crate) struct DocumentTable {
-    id_bytes: Vec<u8>,
-    id_starts: Vec<u64>,
-    id_lengths: Vec<u32>,
+    ids: IdTable,
     /// Class of each document; `None` for a document without any text, which equals no other.
     pub(crate) classes: Vec<Option<ClassId>>,
     /// Bytes of text.
-    pub(crate) lengths: Vec<u64>,
+    pub(crate) lengths: LengthColumn,
     /// Hashes of the records as they came in: the last resort to tell records of one id apart.
     pub(crate) record_hashes: Vec<u64>,
     /// Value of the field that decides who survives; empty when none does.
@@ -39,12 +37,7 @@ pub(crate) struct DocumentTable {
     pub(crate) against: usize,
     /// Of these, documents before this position come from a collection, and only those that the job may meet.
     pub(crate) stored: usize,
-    /// Positions of the ids of numbered documents as they were given: start and length.
-    given: BTreeMap<u32, (u64, u32)>,
 }
-
-/// Bytes of an entry of a B-tree of given ids, and of its share of the nodes.
-const GIVEN_BYTES: usize = 40;
 
 impl DocumentTable {
     pub(crate) fn len(&self) -> usize {
@@ -56,61 +49,40 @@ impl DocumentTable {
     }
 
     pub(crate) fn push_id(&mut self, id: &str) {
-        self.id_starts.push(self.id_bytes.len() as u64);
-        self.id_lengths.push(id.len() as u32);
-        self.id_bytes.extend_from_slice(id.as_bytes());
+        self.ids.push(id);
     }
 
     pub(crate) fn id(&self, document: usize) -> &str {
-        self.id_at((self.id_starts[document], self.id_lengths[document]))
-    }
-
-    fn id_at(&self, place: (u64, u32)) -> &str {
-        std::str::from_utf8(self.raw_id_at(place)).expect("ids are stored from strings")
+        self.ids.get(document)
     }
 
     /// The bytes of an id; their order is the order of ids.
     pub(super) fn raw_id(&self, document: usize) -> &[u8] {
-        self.raw_id_at((self.id_starts[document], self.id_lengths[document]))
+        self.ids.raw(document)
     }
 
-    fn raw_id_at(&self, (start, length): (u64, u32)) -> &[u8] {
-        &self.id_bytes[start as usize..start as usize + length as usize]
-    }
-
-    /// Bytes of all ids, where each begins, and its length.
-    pub(crate) fn id_columns(&self) -> (&[u8], &[u64], &[u32]) {
-        (&self.id_bytes, &self.id_starts, &self.id_lengths)
+    pub(crate) fn ids(&self) -> &IdTable {
+        &self.ids
     }
 
     /// A table without classes, from its columns.
-    pub(crate) fn from_columns(
-        (id_bytes, id_starts, id_lengths): (Vec<u8>, Vec<u64>, Vec<u32>),
-        lengths: Vec<u64>,
-        against: usize,
-    ) -> Self {
+    pub(crate) fn from_columns(ids: IdTable, lengths: LengthColumn, against: usize) -> Self {
         Self {
-            id_bytes,
-            id_starts,
-            id_lengths,
-            classes: Vec::new(),
+            ids,
             lengths,
-            record_hashes: Vec::new(),
-            values: Vec::new(),
-            value_rests: Vec::new(),
-            value_texts: ValueTexts::default(),
             against,
-            stored: 0,
-            given: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
     /// The id that a document came with, which others may have too.
     pub(crate) fn given_id(&self, document: u32) -> &str {
-        match self.given.get(&document) {
-            Some(&place) => self.id_at(place),
-            None => self.id(document as usize),
-        }
+        self.ids.given(document as usize)
+    }
+
+    /// Lets go of what only ranking and deciding look at.
+    pub(crate) fn forget_classes(&mut self) {
+        (self.classes, self.record_hashes, self.values) = (Vec::new(), Vec::new(), Vec::new());
     }
 
     /// Adds the value of the next document.
@@ -179,11 +151,7 @@ impl DocumentTable {
 
     /// Puts documents of a collection before all others. They are only compared with.
     pub(crate) fn put_before(&mut self, mut stored: Self) {
-        let id_bytes = stored.id_bytes.len() as u64;
-        stored.id_bytes.append(&mut self.id_bytes);
-        let id_starts = self.id_starts.iter().map(|start| id_bytes + start);
-        stored.id_starts.extend(id_starts);
-        stored.id_lengths.append(&mut self.id_lengths);
+        stored.ids.append(&self.ids);
         if !stored.value_rests.is_empty() || !self.value_rests.is_empty() {
             stored.value_rests.resize(stored.values.len(), 0);
             self.value_rests.resize(self.values.len(), 0);
@@ -191,7 +159,7 @@ impl DocumentTable {
         stored.against = stored.len() + self.against;
         stored.stored = stored.len() + self.stored;
         stored.classes.append(&mut self.classes);
-        stored.lengths.append(&mut self.lengths);
+        stored.lengths.extend(self.lengths.iter());
         stored.record_hashes.append(&mut self.record_hashes);
         stored.values.append(&mut self.values);
         stored.value_rests.append(&mut self.value_rests);
@@ -200,11 +168,7 @@ impl DocumentTable {
     }
 
     pub(super) fn rename(&mut self, document: usize, id: &str) {
-        let place = (self.id_starts[document], self.id_lengths[document]);
-        self.given.entry(document as u32).or_insert(place);
-        self.id_starts[document] = self.id_bytes.len() as u64;
-        self.id_lengths[document] = id.len() as u32;
-        self.id_bytes.extend_from_slice(id.as_bytes());
+        self.ids.rename(document, id);
     }
 
     /// Documents with a text, but for one of each of the `distinct` texts.
@@ -212,17 +176,14 @@ impl DocumentTable {
         self.classes.iter().flatten().count() as u64 - distinct
     }
 
-    /// Bytes this table holds.
+    /// Bytes this table holds. Room to grow takes none: the system has not given it yet.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.id_bytes.capacity() + self.id_starts.capacity() * 8 + self.id_lengths.capacity() * 4)
-            as u64
-            + (self.classes.capacity() * 4
-                + self.lengths.capacity() * 8
-                + self.record_hashes.capacity() * 8
-                + (self.values.capacity() + self.value_rests.capacity()) * 8
-                + self.value_texts.bytes.capacity()
-                + self.value_texts.ends.capacity() * 8
-                + self.given.len() * GIVEN_BYTES) as u64
+        let columns = self.classes.len() * 4
+            + self.record_hashes.len() * 8
+            + (self.values.len() + self.value_rests.len()) * 8
+            + self.value_texts.bytes.len()
+            + self.value_texts.ends.len() * 8;
+        (self.ids.bytes() + self.lengths.bytes() + columns) as u64
     }
 }
 
@@ -298,7 +259,7 @@ impl ValueTexts {
 
 /// Columns of the class table, by class position.
 ///
-/// Memory: 28 bytes a class, 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories, 36 more for pages of
+/// Memory: 28 bytes a class, 20 once it is ranked, 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories, 36 more for pages of
 /// which a part was chosen.
 #[derive(Default)]
 pub(crate) struct TextClasses {
@@ -322,20 +283,19 @@ pub(crate) struct TextClasses {
 
 impl TextClasses {
     pub(crate) fn len(&self) -> usize {
-        self.hashes.len()
+        self.sizes.len()
     }
 
     /// Fills in a class; threads finish them in any order.
     pub(crate) fn set(&mut self, class: ClassId, hash: u128, place: SetPlace, size: u32) {
-        let position = class.position();
-        if position >= self.hashes.len() {
-            self.hashes.resize(position + 1, 0);
-            self.places.resize(position + 1, 0);
-            self.sizes.resize(position + 1, 0);
-        }
-        self.hashes[position] = hash;
-        self.places[position] = place;
-        self.sizes[position] = size;
+        put(&mut self.hashes, class, hash);
+        self.set_features(class, place, size);
+    }
+
+    /// As [`TextClasses::set`] of a class whose hash comes later.
+    pub(crate) fn set_features(&mut self, class: ClassId, place: SetPlace, size: u32) {
+        put(&mut self.places, class, place);
+        put(&mut self.sizes, class, size);
     }
 
     /// Fills in the fingerprint of a class, of so many bits.
@@ -389,13 +349,12 @@ impl TextClasses {
         of(&self.fingerprints) + of(&self.high_fingerprints)
     }
 
-    /// Bytes this table holds.
+    /// Bytes this table holds, as [`DocumentTable::bytes`].
     pub(crate) fn bytes(&self) -> u64 {
-        let each = self.hashes.capacity() * 16 + self.places.capacity() * 8;
-        let fingerprints = self.fingerprints.capacity() + self.high_fingerprints.capacity();
-        let categories = self.categories.capacity() * 8 + self.texts.capacity() * 16;
-        (each + self.sizes.capacity() * 4 + fingerprints * 8 + categories) as u64
-            + self.pages.bytes()
+        let each = self.hashes.len() * 16 + self.places.len() * 8;
+        let fingerprints = self.fingerprints.len() + self.high_fingerprints.len();
+        let categories = self.categories.len() * 8 + self.texts.len() * 16;
+        (each + self.sizes.len() * 4 + fingerprints * 8 + categories) as u64 + self.pages.bytes()
     }
 }
 

@@ -41,7 +41,7 @@ const SOURCES: [&str; 2] = ["against", "documents"];
 /// let job = DocumentDedup::new(folder.path()).settings(settings);
 /// let decided = job.decide(none, [Ok::<_, Infallible>(batch)])?;
 ///
-/// let survivors: Vec<_> = decided.decisions().iter().map(|decision| decision.survivor()).collect();
+/// let survivors: Vec<_> = decided.decisions().map(|decision| decision.survivor()).collect();
 /// assert_eq!(survivors, [Some(2), None, None]);
 /// # Ok(())
 /// # }
@@ -311,7 +311,7 @@ mod tests {
     type Told = Vec<(String, Option<(String, f64, &'static str)>)>;
 
     fn told(decided: &DedupDecisions) -> Told {
-        let one = |(document, decision): (u32, &crate::DocumentDecision)| {
+        let one = |(document, decision): (u32, crate::DocumentDecision)| {
             let survivor = decision.survivor().map(|survivor| {
                 let reason = decision.reason().unwrap();
                 let id = decided.id(survivor).to_owned();
@@ -523,7 +523,7 @@ mod tests {
             .settings(settings)
             .decide(none, [Ok::<_, Infallible>(batch)])
             .unwrap();
-        let survivors: Vec<_> = decided.decisions().iter().map(|d| d.survivor()).collect();
+        let survivors: Vec<_> = decided.decisions().map(|d| d.survivor()).collect();
         assert_eq!(survivors, [Some(1), None, Some(1)]);
     }
 }

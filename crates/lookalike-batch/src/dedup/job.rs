@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lookalike_corpus::{Category, InputOptions, Inputs, ReadError};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources, KeySink};
-use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::collection::addition::KeptFacts;
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::counts::{DecisionCounts, InputCounts};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::{ClusterTable, outcomes};
+use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::margin_search::MarginSearch;
@@ -255,8 +255,8 @@ impl DedupJob<'_> {
             self.limits.threads,
         )?;
         let rank_of = inverse(&ranking.classes, self.limits.threads);
-        let rows = scanned.documents.len() + scanned.classes.len();
-        budget.tables(scanned.table_bytes(), rows)?;
+        let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
+        budget.tables(scanned.table_bytes(), documents, classes)?;
         if !meets_collection {
             let levels = scanned.frequency.levels();
             self.push_keys(&scanned, &levels, &sink)
@@ -275,9 +275,12 @@ impl DedupJob<'_> {
                 GroupError::Io(error) => temporary(error),
                 GroupError::TooLarge(needed) => budget.refuse_groups(needed),
             })?;
-        budget.groups(&groups)?;
+        budget.groups(&groups, classes, self.limits.threads)?;
         let wants_lengths = self.settings.lengths.is_some();
         let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.threads);
+        if self.addition.is_none() {
+            scanned.classes.places = Vec::new();
+        }
         let mut prepared = PreparedJob {
             scanned,
             ranking,
@@ -358,7 +361,7 @@ impl DedupJob<'_> {
         let Some(found) = found else {
             return Ok(());
         };
-        budget.groups(&found)?;
+        budget.groups(&found, prepared.rank_of.len(), self.limits.threads)?;
         let pages = &prepared.by_rank.pages;
         let is_page = |rank| pages.identity(rank).is_some();
         prepared
@@ -578,8 +581,11 @@ impl DedupJob<'_> {
             rank_of,
             repeated_ids,
             kept_facts,
-            ..
+            groups,
+            page_groups,
+            by_rank,
         } = prepared;
+        drop((groups, page_groups, by_rank));
         let outcomes = outcomes(
             &scanned.documents,
             &scanned.classes,
@@ -630,7 +636,7 @@ impl DedupJob<'_> {
         &self,
         prepared: &PreparedJob,
         verifier: &Verifier<'_>,
-        decisions: &[ClassDecision],
+        decisions: &DecisionTable,
     ) -> io::Result<JustBelow> {
         let margin = BelowMargin::below(self.settings.threshold);
         if self.settings.method == Method::Copies {
@@ -786,7 +792,7 @@ impl ClassColumns {
             pages: classes.pages.sorted(order),
             lengths: column(ranks(wants_lengths), threads, |rank| {
                 let best = ranking.best[order[rank] as usize];
-                scanned.documents.lengths[best as usize]
+                scanned.documents.lengths.get(best as usize)
             }),
         }
     }

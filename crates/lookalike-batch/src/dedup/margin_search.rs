@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::resemblance::prefix_len;
 
-use crate::dedup::class_decision::ClassDecision;
+use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
@@ -35,7 +35,7 @@ pub(crate) struct MarginSearch<'a> {
     pub(crate) rank_of: &'a [u32],
     /// Hash of the text of each class.
     pub(crate) hashes: &'a [u128],
-    pub(crate) decisions: &'a [ClassDecision],
+    pub(crate) decisions: &'a DecisionTable,
     /// The first so many ranks are kept whatever they resemble: they are found, and nothing is looked for beside them.
     pub(crate) fixed: usize,
     pub(crate) threads: usize,
@@ -158,7 +158,7 @@ impl MarginSearch<'_> {
     }
 
     fn is_kept(&self, rank: u32) -> bool {
-        self.decisions[rank as usize] == ClassDecision::Survives
+        self.decisions.is_kept(rank as usize)
     }
 
     /// The number of kept texts in a range of those that are not fixed, and those of the least hashes: hash and rank, in any order.
@@ -293,7 +293,7 @@ impl<'a> MarginWorker<'a> {
             found: vec![None; texts],
             counts: vec![0; texts],
             touched: Vec::new(),
-            scratch: VerifyScratch::new(0),
+            scratch: VerifyScratch::default(),
         }
     }
 
@@ -350,9 +350,9 @@ mod tests {
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
 
     /// The definition: for each kept rank, the most similar kept one before it that shares a feature with it, if it is in the margin.
-    fn slow(collection: &TestCollection, decisions: &[ClassDecision], fixed: usize) -> JustBelow {
+    fn slow(collection: &TestCollection, decisions: &DecisionTable, fixed: usize) -> JustBelow {
         let margin = BelowMargin::below(collection.threshold);
-        let is_kept = |&rank: &u32| decisions[rank as usize] == ClassDecision::Survives;
+        let is_kept = |&rank: &u32| decisions.is_kept(rank as usize);
         let kept: Vec<u32> = (fixed as u32..decisions.len() as u32)
             .filter(is_kept)
             .collect();
@@ -411,7 +411,7 @@ mod tests {
         let sets: Vec<Vec<u64>> = (0..count).map(|at| near(at).collect()).collect();
         let collection = TestCollection::by_prefix(sets, 0.85);
         let verifier = collection.verifier();
-        let decisions = vec![ClassDecision::Survives; count as usize];
+        let decisions = DecisionTable::all_kept(count as usize);
         let hashes: Vec<u128> = (0..count).map(|at| u128::from(count - at)).collect();
         let run = |threads| {
             let search = MarginSearch {

@@ -10,6 +10,7 @@ use lookalike_corpus::{Compression, InputOptions, Inputs, Source};
 
 use crate::dedup::candidate_groups::CandidateGroups;
 use crate::dedup::frequency::{CounterPlan, FeatureFrequency};
+use crate::dedup::survivors::settling_bytes;
 use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::BatchError;
 use crate::settings::JobLimits;
@@ -117,15 +118,26 @@ impl DedupMemory {
         }
     }
 
-    /// Takes the tables of a scan off, with their documents and classes together.
-    pub(crate) fn tables(&mut self, bytes: u64, rows: usize) -> Result<(), BatchError> {
-        // Ranks, orders and outcomes: 40 bytes a document and a class.
-        self.take("the table of documents", bytes + 40 * rows as u64)
+    /// Takes the tables of a scan off, of so many bytes, documents and classes.
+    pub(crate) fn tables(
+        &mut self,
+        bytes: u64,
+        documents: usize,
+        classes: usize,
+    ) -> Result<(), BatchError> {
+        let ranking = ranking_bytes(documents as u64, classes as u64);
+        self.take("the table of documents", bytes + ranking)
     }
 
-    /// Takes the groups off.
-    pub(crate) fn groups(&mut self, groups: &CandidateGroups) -> Result<(), BatchError> {
-        self.take("the index of shared features", groups.bytes())
+    /// Takes the groups off, and what comparing with survivors touches beside those of so many ranks.
+    pub(crate) fn groups(
+        &mut self,
+        groups: &CandidateGroups,
+        ranks: usize,
+        threads: usize,
+    ) -> Result<(), BatchError> {
+        let needed = groups.bytes() + settling_bytes(groups, ranks, threads);
+        self.take("the index of shared features", needed)
     }
 
     fn take(&mut self, what: &'static str, needed: u64) -> Result<(), BatchError> {
@@ -165,6 +177,13 @@ impl ReadingBudget {
             }
         })
     }
+}
+
+/// Bytes of ranks, orders and decisions of so many documents and classes.
+pub(crate) fn ranking_bytes(documents: u64, classes: u64) -> u64 {
+    // Two orders and what is kept; of a class the best document, two orders, two columns by rank and what is kept. Then 12 bytes for each of
+    // either that is near another: nearly all, at worst.
+    (12 + 12) * documents + (28 + 12) * classes
 }
 
 /// Bytes of what is kept of something that could not be read, with a reason of so many bytes.

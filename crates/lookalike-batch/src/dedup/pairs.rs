@@ -148,8 +148,8 @@ pub(crate) fn join(
     let next = AtomicUsize::new(0);
     let done = Mutex::new(0);
     let work = || -> io::Result<()> {
-        let mut scratch = VerifyScratch::new(ranks);
-        let mut whole_pages = VerifyScratch::new(0);
+        let mut scratch = VerifyScratch::default();
+        let mut whole_pages = VerifyScratch::default();
         let mut writer = SpoolWriter::new(&spool.spool);
         loop {
             let from = next.fetch_add(STRIDE, Ordering::Relaxed);
@@ -240,23 +240,34 @@ impl<'g> EarlierMembers<'g> {
         &self,
         groups: &CandidateGroups,
         membership: GroupMembership,
+        within: &Range<u32>,
         mut visit: impl FnMut(u32),
     ) {
+        let end = within.end.min(self.than);
         for partners in groups.partners(membership) {
-            let earlier = partners.iter().copied().take_while(|&y| y < self.than);
+            let from = match within.start {
+                0 => 0,
+                start => partners.partition_point(|&y| y < start),
+            };
+            let earlier = partners[from..].iter().copied().take_while(|&y| y < end);
             earlier.for_each(&mut visit);
         }
     }
 }
 
 impl CandidateMembers for EarlierMembers<'_> {
-    fn each(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
-        self.partners(self.groups, membership, visit);
+    fn each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32)) {
+        self.partners(self.groups, membership, within, visit);
     }
 
-    fn each_by_page(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
+    fn each_by_page(
+        &self,
+        membership: GroupMembership,
+        within: &Range<u32>,
+        visit: impl FnMut(u32),
+    ) {
         if let Some(groups) = self.page_groups {
-            self.partners(groups, membership, visit);
+            self.partners(groups, membership, within, visit);
         }
     }
 

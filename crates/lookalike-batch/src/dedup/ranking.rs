@@ -8,7 +8,7 @@ use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::error::BatchError;
 use crate::kernel::survivor_order::ordered_bits;
 use crate::parallel::{column, in_ranges, inverse};
-use crate::parallel_sort::sort_unequal_by;
+use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
 use crate::settings::{KeepRule, KeepRules, RepeatedIds};
 
 /// The orders in which everything after the scan happens.
@@ -48,19 +48,20 @@ impl DocumentRanking {
         };
         let best = wanted.best_documents(classes.len(), threads);
         let mut order = column(classes.len(), threads, |class| {
-            (wanted.first_key(best[class] as usize), class as u32)
+            let key = wanted.first_key(best[class] as usize);
+            KeyedNumber::new(key, class as u32)
         });
-        sort_unequal_by(&mut order, threads, |(key, class), (other_key, other)| {
-            let ties = || {
-                wanted.compare(
-                    best[*class as usize] as usize,
-                    best[*other as usize] as usize,
-                )
-            };
-            key.cmp(other_key).then_with(ties)
+        let best_of = |entry: &KeyedNumber| best[entry.number as usize] as usize;
+        let is_new = |entry: &KeyedNumber| wanted.is_new(best_of(entry));
+        sort_unequal_by(&mut order, threads, |a, b| {
+            let ties = || wanted.compare(best_of(a), best_of(b));
+            // Where nothing is old, nobody need look.
+            let is_new = |entry| wanted.documents.against > 0 && is_new(entry);
+            let first = is_new(a).cmp(&is_new(b)).then(a.key().cmp(&b.key()));
+            first.then_with(ties)
         });
-        let fixed = order.partition_point(|&((is_new, _), _)| !is_new);
-        let classes = column(order.len(), threads, |rank| order[rank].1);
+        let fixed = order.partition_point(|entry| !is_new(entry));
+        let classes = column(order.len(), threads, |rank| order[rank].number);
         Ok((
             Self {
                 by_id,
@@ -82,11 +83,14 @@ struct SurvivorOrder<'a> {
 }
 
 impl SurvivorOrder<'_> {
-    /// An ascending key of what is looked at first.
-    fn first_key(&self, document: usize) -> (bool, u64) {
-        let rule = &self.keep.rules()[0];
-        let is_new = document >= self.documents.against;
-        (is_new, self.key(rule, document))
+    /// False if it was given with `--against`.
+    fn is_new(&self, document: usize) -> bool {
+        document >= self.documents.against
+    }
+
+    /// An ascending key of how much a document is wanted by the first rule.
+    fn first_key(&self, document: usize) -> u64 {
+        self.key(&self.keep.rules()[0], document)
     }
 
     /// The most wanted document of each class.
@@ -116,7 +120,8 @@ impl SurvivorOrder<'_> {
     fn compare(&self, a: usize, b: usize) -> Ordering {
         let rules = &self.keep.rules()[1..];
         let compare = |rule| self.key(rule, a).cmp(&self.key(rule, b));
-        let first = self.first_key(a).cmp(&self.first_key(b));
+        let first = self.is_new(a).cmp(&self.is_new(b));
+        let first = first.then_with(|| self.first_key(a).cmp(&self.first_key(b)));
         let order = rules
             .iter()
             .fold(first, |order, rule| order.then_with(|| compare(rule)));
@@ -128,8 +133,8 @@ impl SurvivorOrder<'_> {
         let documents = self.documents;
         let value = || ordered_bits(documents.values[document]);
         match rule {
-            KeepRule::Longest => u64::MAX - documents.lengths[document],
-            KeepRule::Shortest => documents.lengths[document],
+            KeepRule::Longest => u64::MAX - documents.lengths.get(document),
+            KeepRule::Shortest => documents.lengths.get(document),
             KeepRule::First => document as u64,
             _ if documents.values[document].is_nan() => u64::MAX,
             KeepRule::Min(_) => value(),
@@ -195,9 +200,10 @@ fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize
     let common = common_prefix(documents, threads);
     let mut keyed = column(count, threads, |document| {
         let key = leading_bytes(&documents.raw_id(document)[common..]);
-        (key, document as u32)
+        KeyedNumber::new(key, document as u32)
     });
-    sort_unequal_by(&mut keyed, threads, |&(key_a, a), &(key_b, b)| {
+    sort_unequal_by(&mut keyed, threads, |keyed_a, keyed_b| {
+        let (a, b) = (keyed_a.number, keyed_b.number);
         let ids = || {
             documents
                 .raw_id(a as usize)
@@ -208,12 +214,13 @@ fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize
                 .then_with(|| content(a).cmp(&content(b)))
                 .then(a.cmp(&b))
         };
-        match is_new(a).cmp(&is_new(b)).then(key_a.cmp(&key_b)) {
+        let keys = || keyed_a.key().cmp(&keyed_b.key());
+        match is_new(a).cmp(&is_new(b)).then_with(keys) {
             Ordering::Equal => rest(),
             different => different,
         }
     });
-    column(count, threads, |place| keyed[place].1)
+    column(count, threads, |place| keyed[place].number)
 }
 
 /// Bytes with which all ids begin: made ids and URLs share long beginnings, which would make the keys of the sort equal.
@@ -320,6 +327,7 @@ mod tests {
             documents.lengths.push(length);
             documents.record_hashes.push(0);
             while classes.hashes.len() <= class {
+                classes.sizes.push(0);
                 classes.hashes.push(classes.hashes.len() as u128 * 77 % 13);
             }
         }

@@ -6,7 +6,7 @@
 use lookalike_corpus::{RawChunk, RawRecord, RecordPart};
 use std::path::PathBuf;
 
-use crate::dedup::decision::DocumentDecision;
+use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::record_cursor::DocumentNumbers;
 use crate::document_memory::LongestDocument;
 use crate::error::BatchError;
@@ -20,7 +20,7 @@ pub(super) const REMOVED: usize = 1;
 /// All that is known of records that are read again.
 pub(super) struct RecordRouter<'a> {
     pub(super) numbers: DocumentNumbers<'a>,
-    pub(super) outcomes: &'a [DocumentDecision],
+    pub(super) outcomes: &'a DecisionTable,
     /// Place of each document in the order of the output.
     pub(super) places: &'a [u32],
     /// They put records in order, unless they come in it.
@@ -61,9 +61,9 @@ pub(super) struct RoutedLines {
 impl RecordRouter<'_> {
     /// Number of the way that a document goes.
     pub(super) fn way(&self, document: usize) -> usize {
-        match self.outcomes[document] {
-            DocumentDecision::Kept => KEPT,
-            _ => REMOVED,
+        match self.outcomes.is_kept(document) {
+            true => KEPT,
+            false => REMOVED,
         }
     }
 

@@ -11,7 +11,9 @@ use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Record, Source, Tex
 
 use crate::dedup::checkpoint::DecisionCheckpoint;
 use crate::dedup::counts::WrittenBytes;
-use crate::dedup::decision::{ClusterTable, DocumentDecision};
+use crate::dedup::decision::ClusterTable;
+use crate::dedup::decision_table::DecisionTable;
+use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::job::DedupJob;
 use crate::dedup::just_below::{BINS, BelowMargin, ClosePair};
 use crate::dedup::summary::DedupSummary;
@@ -60,7 +62,8 @@ impl ReportExamples {
         }
         for cluster in largest {
             let (survivor, members) = clusters.get(cluster);
-            let similarity = |member: &&u32| verdicts.outcomes[**member as usize].similarity();
+            let similarity =
+                |member: &&u32| verdicts.outcomes.document(**member as usize).similarity();
             let least = members
                 .iter()
                 .min_by(|a, b| similarity(a).total_cmp(&similarity(b)));
@@ -230,7 +233,7 @@ fn example(
 ) -> Option<ReportExample> {
     let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
     // `b` is the one that is removed, if one is.
-    let whole = verdicts.outcomes[b as usize].is_same_main_text();
+    let whole = verdicts.outcomes.document(b as usize).is_same_main_text();
     let shown = |document: u32| Some(cut(texts.get(&document)?.shown(whole)));
     let ((a_text, a_cut), (b_text, b_cut)) = (shown(a)?, shown(b)?);
     Some(ReportExample {
@@ -273,7 +276,7 @@ fn row(
     } = verdicts;
     let id = |document: u32| documents.id(document as usize).to_owned();
     let (survivor, members) = clusters.get(cluster);
-    let outcome = |&member: &u32| outcomes[member as usize];
+    let outcome = |&member: &u32| outcomes.document(member as usize);
     let similarity = outcome(&member).similarity();
     let example = example(verdicts, [survivor, member], similarity, texts);
     ClusterRow {
@@ -284,7 +287,10 @@ fn row(
             .filter(|m| matches!(outcome(m), DocumentDecision::Exact { .. }))
             .count() as u64,
         lowest_similarity: similarity,
-        bytes_saved: members.iter().map(|&m| documents.lengths[m as usize]).sum(),
+        bytes_saved: members
+            .iter()
+            .map(|&m| documents.lengths.get(m as usize))
+            .sum(),
         sample_ids: members.iter().take(20).map(|&m| id(m)).collect(),
         example,
     }
@@ -299,7 +305,7 @@ fn inputs(job: &DedupJob<'_>, verdicts: &DecisionCheckpoint) -> Vec<InputRow> {
         records,
         bytes: source.bytes,
         removed: documents
-            .filter(|&document| verdicts.outcomes[document as usize] != DocumentDecision::Kept)
+            .filter(|&document| !verdicts.outcomes.is_kept(document as usize))
             .count() as u64,
     };
     let rows = of_sources.zip(&verdicts.records).map(row);
@@ -329,9 +335,9 @@ fn sizes(clusters: &ClusterTable) -> Vec<(String, u64)> {
 }
 
 /// Near-duplicates by similarity, in bins from the threshold to 1.
-fn similarities(outcomes: &[DocumentDecision], from: f64) -> Vec<u64> {
+fn similarities(outcomes: &DecisionTable, from: f64) -> Vec<u64> {
     let mut bins = vec![0; BINS];
-    for outcome in outcomes {
+    for outcome in outcomes.documents() {
         if let DocumentDecision::Near { similarity, .. } = outcome {
             let bin = ((similarity - from) / (1.0 - from) * BINS as f64) as usize;
             bins[bin.min(BINS - 1)] += 1;
@@ -420,7 +426,7 @@ mod tests {
     #[test]
     fn similarities_fall_into_their_bins() {
         let near = |similarity| DocumentDecision::Near {
-            survivor: 0,
+            survivor: 9,
             similarity,
             visible: None,
         };
@@ -429,8 +435,10 @@ mod tests {
                 near(0.8),
                 near(0.999),
                 near(1.0),
-                DocumentDecision::Exact { survivor: 0 },
-            ],
+                DocumentDecision::Exact { survivor: 9 },
+            ]
+            .into_iter()
+            .collect(),
             0.8,
         );
         assert_eq!((bins[0], bins[19], bins.iter().sum::<u64>()), (1, 2, 3));

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::dedup::decision::DocumentDecision;
+use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::pairs::DocumentPair;
 use crate::dedup::paragraphs::{DocumentNames, ParagraphPlace};
+use crate::parallel::in_order;
 
 #[derive(Serialize)]
 struct PairLine<'a> {
@@ -94,10 +95,10 @@ pub(crate) fn write_cluster(
     number: u64,
     survivor: u32,
     members: &[u32],
-    outcomes: &[DocumentDecision],
+    outcomes: &DecisionTable,
 ) -> io::Result<()> {
     let member = |&document: &u32| {
-        let outcome = outcomes[document as usize];
+        let outcome = outcomes.document(document as usize);
         let similarity = outcome.similarity();
         MemberLine {
             id: documents.id(document as usize),
@@ -117,6 +118,26 @@ pub(crate) fn write_cluster(
     )
 }
 
+/// Writes the lines of so many things, which several threads make.
+pub(crate) fn write_in_pieces(
+    out: &mut dyn Write,
+    count: usize,
+    threads: usize,
+    write: impl Fn(&mut dyn Write, usize) -> io::Result<()> + Sync,
+) -> io::Result<()> {
+    const PIECE: usize = 1 << 11;
+    let starts = (0..count).step_by(PIECE).collect();
+    let lines = |start: usize| {
+        let mut lines = Vec::new();
+        let mut piece = start..count.min(start + PIECE);
+        piece.try_for_each(|at| write(&mut lines, at))?;
+        Ok(lines)
+    };
+    in_order(starts, threads, lines, |lines: Vec<u8>| {
+        out.write_all(&lines)
+    })
+}
+
 /// Writes a value as one line of JSON, in one piece.
 pub(crate) fn write_line(out: &mut dyn Write, line: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(line)?;
@@ -129,6 +150,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::dedup::document_decision::DocumentDecision;
 
     fn documents(ids: &[&str]) -> DocumentTable {
         let mut documents = DocumentTable::default();
@@ -168,6 +190,22 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_written_in_their_order_up_to_the_first_error() {
+        let write = |out: &mut dyn Write, at: usize| match at {
+            6_000 => Err(io::ErrorKind::StorageFull.into()),
+            _ => writeln!(out, "{at}"),
+        };
+        let expected: String = (0..5_000).map(|at| format!("{at}\n")).collect();
+        for threads in [1, 3] {
+            let mut lines = Vec::new();
+            write_in_pieces(&mut lines, 5_000, threads, write).unwrap();
+            assert!(lines == expected.as_bytes());
+            let error = write_in_pieces(&mut lines, 9_000, threads, write).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
+    }
+
+    #[test]
     fn a_cluster_names_each_member_with_its_reason() {
         let documents = documents(&["kept", "copy", "near"]);
         let outcomes = [
@@ -180,7 +218,15 @@ mod tests {
             },
         ];
         let mut line = Vec::new();
-        write_cluster(&mut line, &documents, 7, 0, &[1, 2], &outcomes).unwrap();
+        write_cluster(
+            &mut line,
+            &documents,
+            7,
+            0,
+            &[1, 2],
+            &outcomes.into_iter().collect(),
+        )
+        .unwrap();
         let expected = json!({
             "cluster": 7,
             "survivor": "kept",

@@ -19,7 +19,7 @@ use crate::dedup::memory_budget::DedupMemory;
 use crate::dedup::record_cursor::DocumentNumbers;
 use crate::dedup::record_router::{KEPT, REMOVED, RecordRouter, RouteWorker, RoutedRecords};
 use crate::dedup::report_examples::{RECORD_BYTES, ReportExamples};
-use crate::dedup::result_lines::write_cluster;
+use crate::dedup::result_lines::{write_cluster, write_in_pieces};
 use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
 use crate::observer::JobStage;
@@ -94,20 +94,14 @@ impl ResultWriter<'_> {
         let clusters = ClusterTable::new(by_id, &id_ranks, outcomes, threads);
         let columns = (self.options.format, CLUSTER);
         self.place.write_lines("clusters", columns, &mut |out| {
-            for (number, (survivor, members)) in clusters.iter().enumerate() {
-                write_cluster(
-                    out,
-                    documents,
-                    number as u64 + 1,
-                    survivor,
-                    members,
-                    outcomes,
-                )?;
-            }
-            Ok(())
+            write_in_pieces(out, clusters.len(), threads, |out, number| {
+                let (survivor, members) = clusters.get(number);
+                let number = number as u64 + 1;
+                write_cluster(out, documents, number, survivor, members, outcomes)
+            })
         })?;
         let mut examples = ReportExamples::choose(self.verdicts, &clusters);
-        let written = self.write_records(&mut examples)?;
+        let written = self.write_records(&id_ranks, &mut examples)?;
         examples.report(
             self.job,
             self.verdicts,
@@ -117,11 +111,14 @@ impl ResultWriter<'_> {
         )
     }
 
-    /// Reads the input again and sends every record where it belongs.
-    fn write_records(&self, examples: &mut ReportExamples) -> Result<WrittenBytes, BatchError> {
+    /// Reads the input again and sends every record where it belongs, each document to its place.
+    fn write_records(
+        &self,
+        places: &[u32],
+        examples: &mut ReportExamples,
+    ) -> Result<WrittenBytes, BatchError> {
         let inputs = self.job.new_inputs();
         let tree = FileTree::new(&inputs);
-        let places = self.places();
         let in_order = self.job.settings.order == RecordOrder::Input || self.is_in_order();
         let has_lines = has_lines(self.options.format, &inputs.sources);
         let mut files = self.open(has_lines, &inputs)?;
@@ -130,7 +127,7 @@ impl ResultWriter<'_> {
         let router = RecordRouter {
             numbers: DocumentNumbers::new(self.verdicts, self.job.against_sources),
             outcomes: &self.verdicts.outcomes,
-            places: &places,
+            places,
             arrangers: &arrangers,
             paths: &["kept", "removed"].map(|name| self.place.path(name)),
             has_lines,
@@ -380,11 +377,6 @@ impl ResultWriter<'_> {
             OutputFormat::Parquet => AtomicFile::lines(&path, OutputFormat::Parquet, ""),
         };
         file.map_err(BatchError::result(&path))
-    }
-
-    /// Place of each document in the order of the output.
-    fn places(&self) -> Vec<u32> {
-        inverse(&self.verdicts.by_id, self.job.limits.threads)
     }
 
     /// True if the input is already in the order of ids.

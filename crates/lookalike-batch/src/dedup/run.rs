@@ -30,7 +30,7 @@ use crate::dedup::checkpoint::{CheckpointHead, DecisionCheckpoint};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::expected_text;
-use crate::dedup::result_lines::{write_line, write_pair};
+use crate::dedup::result_lines::{write_in_pieces, write_line, write_pair};
 use crate::dedup::result_writer::{
     PAIR, PAIR_WITH_DISTANCE, ResultWriter, common_compression, is_split, record_file_name,
     table_name,
@@ -363,9 +363,11 @@ impl DedupJob<'_> {
             .map(|bad| [u64::from(bad.source), bad.number])
             .collect();
         let (by_id, records) = (ranking.by_id, scanned.records);
+        let mut documents = scanned.documents;
+        documents.forget_classes();
         DecisionCheckpoint {
             head,
-            documents: scanned.documents,
+            documents,
             by_id,
             outcomes,
             bad,
@@ -474,5 +476,12 @@ impl DecisionCheckpoint {
 fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()> {
     let documents = &decided.scanned.documents;
     let classes = decided.fingerprints.then_some(&decided.scanned.classes);
-    decided.drain_pairs(|pair| write_pair(out, documents, classes, None, pair))
+    let write = |out: &mut dyn Write, pair| write_pair(out, documents, classes, None, pair);
+    if decided.pairs.is_some() {
+        return decided.drain_pairs(|pair| write(out, pair));
+    }
+    let pairs = decided.deciding_pairs();
+    write_in_pieces(out, pairs.len(), decided.threads, |out, at| {
+        write(out, pairs[at])
+    })
 }

@@ -19,7 +19,7 @@ use crate::dedup::checkpoint::damaged;
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::frequency::FeatureFrequency;
-use crate::dedup::memory_budget::{ReadingBudget, skip_bytes};
+use crate::dedup::memory_budget::{ReadingBudget, ranking_bytes, skip_bytes};
 use crate::dedup::pair_test::{PairTest, TestSets};
 use crate::dedup::scan_batch::{NewClass, NewPage, ScanBatch, ScanRow};
 use crate::dedup::scan_log::{ScanLog, SegmentChunk};
@@ -567,10 +567,11 @@ impl<'a> ScanCollector<'a> {
             page_sets,
             ..
         } = &mut self.scanned;
-        // The hash table of texts, and ranks, orders and outcomes that come later.
+        // The table of texts while it reads; later their hashes, and ranks, orders and decisions.
         let rows = (documents.len() + batch.rows.len()) as u64;
         let texts = (classes.len() + batch.classes.len()) as u64;
-        let tables = tables + 40 * (rows + texts) + 36 * texts;
+        let later = 16 * texts + ranking_bytes(rows, texts);
+        let tables = tables + later.max(SeenTexts::CLASS_BYTES * texts);
         let total = self.plan.inputs.total_bytes();
         let left = self
             .plan
@@ -655,12 +656,7 @@ impl<'a> ScanCollector<'a> {
                 let place = u64::from(segment) << 32 | u64::from(word);
                 test.set(class.class.position(), place, size);
             }
-            classes.set(
-                class.class,
-                class.hash,
-                place(segment, class.word),
-                class.size,
-            );
+            classes.set_features(class.class, place(segment, class.word), class.size);
             if self.plan.sketch.method.has_fingerprints() {
                 let bits = match self.plan.sketch.scheme.sketch.fingerprint_bits() {
                     0 => 64,
@@ -741,7 +737,9 @@ where
         let keys = worker.tools.keys.writer;
         keys.finish().map_err(&failed)?;
     }
-    Ok(collector.scanned)
+    let mut scanned = collector.scanned;
+    scanned.classes.hashes = seen.into_hashes(scanned.classes.len());
+    Ok(scanned)
 }
 
 /// Completes a batch of a log with what the chunk tells, whose bytes must be those that the batch was made of.

@@ -177,8 +177,8 @@ pub(crate) fn input_counts(
         input_bytes: inputs.total_bytes(),
         against_bytes: against.map(|source| source.bytes).sum(),
         text_bytes: tally.text_bytes,
-        against_text_bytes: documents.lengths[documents.stored..documents.against]
-            .iter()
+        against_text_bytes: (documents.stored..documents.against)
+            .map(|document| documents.lengths.get(document))
             .sum(),
         spilled_bytes: scanned.sets.bytes_on_disk()
             + scanned

@@ -13,19 +13,20 @@
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
-use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::counts::ComparisonCounts;
+use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::verify::{CandidateMembers, VerifiedMatch, Verifier, VerifyScratch};
+use crate::parallel::in_ranges;
 use crate::spill::partitions::lock;
 
 /// Decision on all classes.
 pub(crate) struct ClassDecisions {
     /// By rank.
-    pub(crate) decisions: Vec<ClassDecision>,
+    pub(crate) decisions: DecisionTable,
     /// Counts of what was looked at for them.
     pub(crate) comparisons: ComparisonCounts,
     /// Number of classes that survive though their main text resembles that of a survivor: the pages differ.
@@ -40,6 +41,8 @@ pub(crate) struct ClassDecisions {
 struct GroupSurvivors<'g> {
     groups: &'g CandidateGroups,
     bits: Vec<u64>,
+    /// Ranks in large groups, one bit each: of the others only that they survived is noted.
+    in_large: Vec<u64>,
     /// Lists of large groups, each in the place of its group. Pages of small groups are never touched.
     lists: Vec<u32>,
     /// Of each group, for strong members and for weak ones.
@@ -49,13 +52,42 @@ struct GroupSurvivors<'g> {
 /// Larger groups keep a list of their survivors.
 const SMALL: usize = 32;
 
+/// Bytes that [`settle`] will touch beside the groups of so many ranks, at most: lists of large groups, of which memory is given by pages, and
+/// two bits a rank.
+pub(crate) fn settling_bytes(groups: &CandidateGroups, ranks: usize, threads: usize) -> u64 {
+    const PAGE: usize = 4096;
+    let (postings, count) = (groups.members.len(), groups.len());
+    let large = in_ranges(count, threads, |range| {
+        let sizes = range.map(|group| groups.members(group as u32).len());
+        sizes
+            .filter(|&size| size > SMALL)
+            .fold([0, 0], |[groups, members], size| {
+                [groups + 1, members + size]
+            })
+    });
+    let [large, members] = large.into_iter().fold([0, 0], |[a, b], [groups, members]| {
+        [a + groups, b + members]
+    });
+    let lists = (4 * postings).min(4 * members + PAGE * large);
+    let lengths = (8 * count).min(PAGE * large);
+    (lists + lengths + ranks / 4) as u64
+}
+
 impl<'g> GroupSurvivors<'g> {
-    fn new(groups: &'g CandidateGroups, ranks: usize) -> Self {
+    fn new(groups: &'g CandidateGroups, ranks: usize, threads: usize) -> Self {
         let lists = vec![0; groups.members.len()];
         let lengths = vec![[0; 2]; groups.len()];
+        let words: Vec<AtomicU64> = (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        in_ranges(groups.len(), threads, |range| {
+            let members = range.map(|group| groups.members(group as u32));
+            for &rank in members.filter(|members| members.len() > SMALL).flatten() {
+                words[rank as usize / 64].fetch_or(1 << (rank % 64), Ordering::Relaxed);
+            }
+        });
         Self {
             groups,
             bits: vec![0; ranks.div_ceil(64)],
+            in_large: words.into_iter().map(AtomicU64::into_inner).collect(),
             lists,
             lengths,
         }
@@ -82,6 +114,9 @@ impl<'g> GroupSurvivors<'g> {
 
     fn add(&mut self, rank: u32) {
         self.bits[rank as usize / 64] |= 1 << (rank % 64);
+        if self.in_large[rank as usize / 64] >> (rank % 64) & 1 == 0 {
+            return;
+        }
         let groups = self.groups;
         for GroupMembership { group, is_weak } in groups.of(rank) {
             if !self.is_large(group) {
@@ -130,9 +165,9 @@ struct Survivors<'g> {
 }
 
 impl<'g> Survivors<'g> {
-    fn new(verifier: &Verifier<'g>) -> Self {
+    fn new(verifier: &Verifier<'g>, threads: usize) -> Self {
         let ranks = verifier.sizes.len();
-        let of = |groups| GroupSurvivors::new(groups, ranks);
+        let of = |groups| GroupSurvivors::new(groups, ranks, threads);
         Self {
             by_text: of(verifier.groups),
             by_page: verifier.page_groups.map(of),
@@ -147,6 +182,11 @@ impl<'g> Survivors<'g> {
     }
 }
 
+/// Ranks that are in both ranges.
+fn common(a: &Range<u32>, b: &Range<u32>) -> Range<u32> {
+    a.start.max(b.start)..a.end.min(b.end)
+}
+
 /// Survivors with ranks in a range.
 struct SurvivorRange<'s, 'g> {
     survivors: &'s Survivors<'g>,
@@ -154,13 +194,19 @@ struct SurvivorRange<'s, 'g> {
 }
 
 impl CandidateMembers for SurvivorRange<'_, '_> {
-    fn each(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
-        self.survivors.by_text.each(membership, &self.ranks, visit);
+    fn each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32)) {
+        let ranks = common(&self.ranks, within);
+        self.survivors.by_text.each(membership, &ranks, visit);
     }
 
-    fn each_by_page(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
+    fn each_by_page(
+        &self,
+        membership: GroupMembership,
+        within: &Range<u32>,
+        visit: impl FnMut(u32),
+    ) {
         if let Some(by_page) = &self.survivors.by_page {
-            by_page.each(membership, &self.ranks, visit);
+            by_page.each(membership, &common(&self.ranks, within), visit);
         }
     }
 
@@ -183,29 +229,38 @@ impl BlockMembers<'_> {
         &self,
         groups: &CandidateGroups,
         membership: GroupMembership,
-        mut visit: impl FnMut(u32),
+        within: &Range<u32>,
+        visit: &mut impl FnMut(u32),
     ) {
         let Range { start, end } = self.ranks;
         for members in groups.partners(membership) {
             let from = members.partition_point(|&rank| rank < start);
             let later = &members[from..];
-            let within = &later[..later.partition_point(|&rank| rank < end)];
-            match within.len() > SMALL {
+            let all = &later[..later.partition_point(|&rank| rank < end)];
+            match all.len() > SMALL {
                 true => self.crowded.borrow_mut().push(end),
-                false => within.iter().copied().for_each(&mut visit),
+                false => {
+                    let wanted = all.iter().copied().filter(|rank| within.contains(rank));
+                    wanted.for_each(&mut *visit);
+                }
             }
         }
     }
 }
 
 impl CandidateMembers for BlockMembers<'_> {
-    fn each(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
-        self.visit(self.groups, membership, visit);
+    fn each(&self, membership: GroupMembership, within: &Range<u32>, mut visit: impl FnMut(u32)) {
+        self.visit(self.groups, membership, within, &mut visit);
     }
 
-    fn each_by_page(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
+    fn each_by_page(
+        &self,
+        membership: GroupMembership,
+        within: &Range<u32>,
+        mut visit: impl FnMut(u32),
+    ) {
         if let Some(groups) = self.page_groups {
-            self.visit(groups, membership, visit);
+            self.visit(groups, membership, within, &mut visit);
         }
     }
 
@@ -231,32 +286,37 @@ struct EarlierSurvivors<'s, 'g> {
 }
 
 impl CandidateMembers for EarlierSurvivors<'_, '_> {
-    fn each(&self, membership: GroupMembership, mut visit: impl FnMut(u32)) {
+    fn each(&self, membership: GroupMembership, within: &Range<u32>, mut visit: impl FnMut(u32)) {
         let by_text = &self.survivors.by_text;
         let strong = GroupMembership {
             is_weak: false,
             ..membership
         };
         if !self.last_only {
-            by_text.each(strong, &(0..self.than), visit);
+            by_text.each(strong, &common(&(0..self.than), within), visit);
         } else if membership.is_weak && by_text.is_large(membership.group) {
             let [_, weak] = by_text.listed(membership.group);
             let before = weak.partition_point(|&rank| rank < self.than);
-            weak[..before]
-                .last()
-                .copied()
+            let last = weak[..before].last().copied();
+            last.filter(|last| within.contains(last))
                 .into_iter()
                 .for_each(&mut visit);
         }
     }
 
-    fn each_by_page(&self, _: GroupMembership, _: impl FnMut(u32)) {}
+    fn each_by_page(&self, _: GroupMembership, _: &Range<u32>, _: impl FnMut(u32)) {}
 
     /// True where only the last ones are visited: else all shared groups are counted, as if there were no weak members.
     fn leaves_out_weak(&self) -> bool {
         self.last_only
     }
 }
+
+/// Ranks of a block.
+const BLOCK: usize = 1024;
+
+/// Ranks that a thread takes at a time.
+const STRIDE: usize = 32;
 
 /// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block, and its error ends the work.
 pub(crate) fn settle(
@@ -265,51 +325,25 @@ pub(crate) fn settle(
     threads: usize,
     mut advance: impl FnMut(usize) -> io::Result<()>,
 ) -> io::Result<ClassDecisions> {
-    const BLOCK: usize = 1024;
-    let ranks = verifier.sizes.len();
-    let mut decisions = vec![ClassDecision::Survives; ranks];
-    let mut survivors = Survivors::new(verifier);
     let mut scratches: Vec<VerifyScratch> =
-        (0..threads).map(|_| VerifyScratch::new(ranks)).collect();
+        (0..threads).map(|_| VerifyScratch::default()).collect();
+    let mut survivors = Survivors::new(verifier, threads);
     (0..fixed as u32).for_each(|rank| survivors.add(rank));
-    for start in (fixed..ranks).step_by(BLOCK) {
-        let block = start as u32..ranks.min(start + BLOCK) as u32;
-        let found = against_earlier(verifier, &survivors, block.clone(), &mut scratches)?;
-        let counted = scratches[0].comparisons;
-        for (rank, found) in block.clone().zip(found) {
-            let BlockRank {
-                earlier,
-                may_resemble,
-            } = found;
-            let mut within = None;
-            if may_resemble {
-                let among = |x| SurvivorRange {
-                    survivors: &survivors,
-                    ranks: block.start..x,
-                };
-                verifier.best(rank..rank + 1, &mut scratches[0], among, |_, found| {
-                    within = Some(found)
-                })?;
-            }
-            let Some(found) = verifier.closer(rank, earlier, within) else {
-                survivors.add(rank);
-                continue;
-            };
-            let scratch = &mut scratches[0];
-            decisions[rank as usize] = ClassDecision::Joins {
-                survivor: found.rank,
-                similarity: verifier.similarity(rank, found),
-                visible: verifier.visible_similarity(rank, found.rank, scratch)?,
-            };
+    let (own, others) = scratches
+        .split_first_mut()
+        .expect("a job has at least one thread");
+    let team = BlockTeam::new(verifier, survivors, threads);
+    let decisions = std::thread::scope(|scope| {
+        let team = &team;
+        for scratch in others {
+            scope.spawn(move || team.work(scratch));
         }
-        // How many members of the block were looked at depends on the number of threads.
-        let within = &mut scratches[0].comparisons;
-        *within = ComparisonCounts {
-            compared: within.compared,
-            ..counted
-        };
-        advance(block.end as usize)?;
-    }
+        let _leaving = Leaving(&team.meeting);
+        let settled = team.settle(fixed, own, &mut advance);
+        team.dismiss();
+        settled
+    })?;
+    let survivors = team.into_survivors();
     let mut comparisons = ComparisonCounts::default();
     scratches
         .iter()
@@ -319,7 +353,7 @@ pub(crate) fn settle(
     let mut refused: Vec<u32> = refused.collect();
     refused.sort_unstable();
     refused.dedup();
-    refused.retain(|&rank| decisions[rank as usize] == ClassDecision::Survives);
+    refused.retain(|&rank| decisions.is_kept(rank as usize));
     Ok(ClassDecisions {
         decisions,
         comparisons,
@@ -327,37 +361,246 @@ pub(crate) fn settle(
     })
 }
 
-/// The best survivors of earlier blocks for each rank of a block, and whether there may be one in the block: found by all threads.
-fn against_earlier(
-    verifier: &Verifier<'_>,
-    survivors: &Survivors<'_>,
-    block: Range<u32>,
-    scratches: &mut [VerifyScratch],
-) -> io::Result<Vec<BlockRank>> {
-    let found = Mutex::new(vec![BlockRank::default(); block.len()]);
-    // A single thread settles all of them as fast as it finds out about them.
-    let is_alone = scratches.len() == 1;
-    by_strides(block.clone(), scratches, |stride, scratch| {
+/// A place where threads wait for one another.
+struct Meeting {
+    threads: usize,
+    state: Mutex<MeetingState>,
+    moved: Condvar,
+}
+
+#[derive(Default)]
+struct MeetingState {
+    /// Threads that wait for the others.
+    waiting: usize,
+    /// Number of meetings that all came to.
+    round: u64,
+    /// True once a thread will not come any more.
+    is_broken: bool,
+}
+
+impl Meeting {
+    fn new(threads: usize) -> Self {
+        Self {
+            threads,
+            state: Mutex::default(),
+            moved: Condvar::new(),
+        }
+    }
+
+    /// Waits until all threads wait.
+    fn wait(&self) {
+        let mut state = lock(&self.state);
+        let round = state.round;
+        state.waiting += 1;
+        if state.waiting == self.threads {
+            state.waiting = 0;
+            state.round += 1;
+            self.moved.notify_all();
+        }
+        while state.round == round && !state.is_broken {
+            state = self
+                .moved
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        assert!(!state.is_broken, "another thread panicked");
+    }
+}
+
+/// Tells the other threads if one of them panics: they would wait for ever.
+struct Leaving<'m>(&'m Meeting);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.state).is_broken = true;
+            self.0.moved.notify_all();
+        }
+    }
+}
+
+/// Threads that work on one block after another: all of them look at its ranks, then the first one settles it while the others wait.
+struct BlockTeam<'v, 'g> {
+    verifier: &'v Verifier<'g>,
+    survivors: RwLock<Survivors<'g>>,
+    threads: usize,
+    /// All threads meet here before a block, and behind it.
+    meeting: Meeting,
+    is_dismissed: AtomicBool,
+    /// First rank of the block, and the next one to take.
+    start: AtomicU32,
+    next: AtomicUsize,
+    found: Mutex<Vec<BlockRank>>,
+    failed: Mutex<Option<io::Error>>,
+}
+
+impl<'v, 'g> BlockTeam<'v, 'g> {
+    fn new(verifier: &'v Verifier<'g>, survivors: Survivors<'g>, threads: usize) -> Self {
+        Self {
+            verifier,
+            survivors: RwLock::new(survivors),
+            threads,
+            meeting: Meeting::new(threads),
+            is_dismissed: AtomicBool::new(false),
+            start: AtomicU32::new(0),
+            next: AtomicUsize::new(0),
+            found: Mutex::default(),
+            failed: Mutex::default(),
+        }
+    }
+
+    fn into_survivors(self) -> Survivors<'g> {
+        self.survivors
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The block that begins with a rank.
+    fn block(&self, start: u32) -> Range<u32> {
+        let end = self.verifier.sizes.len().min(start as usize + BLOCK);
+        start..end as u32
+    }
+
+    /// Looks at each block until there are no more.
+    fn work(&self, scratch: &mut VerifyScratch) {
+        let _leaving = Leaving(&self.meeting);
+        loop {
+            self.meeting.wait();
+            if self.is_dismissed.load(Ordering::Relaxed) {
+                return;
+            }
+            self.look(scratch);
+            self.meeting.wait();
+        }
+    }
+
+    /// Sends the other threads home.
+    fn dismiss(&self) {
+        self.is_dismissed.store(true, Ordering::Relaxed);
+        self.meeting.wait();
+    }
+
+    /// Looks at ranks of the block at hand, and keeps the first error for the thread that settles it.
+    fn look(&self, scratch: &mut VerifyScratch) {
+        let survivors = self
+            .survivors
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let block = self.block(self.start.load(Ordering::Relaxed));
+        loop {
+            let from = self.next.fetch_add(STRIDE, Ordering::Relaxed);
+            if from >= block.len() {
+                return;
+            }
+            let start = block.start + from as u32;
+            let stride = start..block.end.min(start + STRIDE as u32);
+            if let Err(error) = self.look_at(&survivors, &block, stride, scratch) {
+                lock(&self.failed).get_or_insert(error);
+                return;
+            }
+        }
+    }
+
+    /// The best survivors of earlier blocks for some ranks of a block, and whether there may be one in the block.
+    fn look_at(
+        &self,
+        survivors: &Survivors<'_>,
+        block: &Range<u32>,
+        stride: Range<u32>,
+        scratch: &mut VerifyScratch,
+    ) -> io::Result<()> {
         let among = |_| SurvivorRange {
             survivors,
             ranks: 0..block.start,
         };
-        verifier.best(stride.clone(), scratch, among, |x, best| {
-            lock(&found)[(x - block.start) as usize].earlier = Some(best);
-        })?;
-        let may_resemble = match is_alone {
-            true => stride.collect(),
-            false => with_candidates(verifier, block.start, stride, scratch),
+        let place = |x: u32| (x - block.start) as usize;
+        let mut closest = Vec::new();
+        self.verifier
+            .best(stride.clone(), scratch, among, |x, best| {
+                closest.push((x, best));
+            })?;
+        // A single thread settles all of them as fast as it finds out about them.
+        let may_resemble = match self.threads {
+            1 => stride.collect(),
+            _ => with_candidates(self.verifier, block.start, stride, scratch),
         };
-        let mut found = lock(&found);
+        let mut found = lock(&self.found);
+        for (x, best) in closest {
+            found[place(x)].earlier = Some(best);
+        }
         for x in may_resemble {
-            found[(x - block.start) as usize].may_resemble = true;
+            found[place(x)].may_resemble = true;
         }
         Ok(())
-    })?;
-    Ok(found
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// Settles one block after another, with all threads.
+    fn settle(
+        &self,
+        fixed: usize,
+        scratch: &mut VerifyScratch,
+        advance: &mut impl FnMut(usize) -> io::Result<()>,
+    ) -> io::Result<DecisionTable> {
+        let ranks = self.verifier.sizes.len();
+        let mut decisions = DecisionTable::all_kept(ranks);
+        for start in (fixed..ranks).step_by(BLOCK) {
+            let block = self.block(start as u32);
+            self.start.store(block.start, Ordering::Relaxed);
+            self.next.store(0, Ordering::Relaxed);
+            *lock(&self.found) = vec![BlockRank::default(); block.len()];
+            // Whoever comes out of a meeting sees what was done before it.
+            self.meeting.wait();
+            self.look(scratch);
+            self.meeting.wait();
+            if let Some(error) = lock(&self.failed).take() {
+                return Err(error);
+            }
+            let found = std::mem::take(&mut *lock(&self.found));
+            self.settle_block(block.start, &found, scratch, &mut decisions)?;
+            advance(block.end as usize)?;
+        }
+        Ok(decisions)
+    }
+
+    fn settle_block(
+        &self,
+        start: u32,
+        found: &[BlockRank],
+        scratch: &mut VerifyScratch,
+        decisions: &mut DecisionTable,
+    ) -> io::Result<()> {
+        let verifier = self.verifier;
+        let mut survivors = self
+            .survivors
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let counted = scratch.comparisons;
+        for (rank, found) in (start..).zip(found) {
+            let mut within = None;
+            if found.may_resemble {
+                let among = |x| SurvivorRange {
+                    survivors: &survivors,
+                    ranks: start..x,
+                };
+                verifier.best(rank..rank + 1, scratch, among, |_, found| {
+                    within = Some(found);
+                })?;
+            }
+            let Some(found) = verifier.closer(rank, found.earlier, within) else {
+                survivors.add(rank);
+                continue;
+            };
+            let visible = verifier.visible_similarity(rank, found.rank, scratch)?;
+            decisions.join(rank, found.rank, verifier.similarity(rank, found), visible);
+        }
+        // How many members of the block were looked at depends on the number of threads.
+        let within = &mut scratch.comparisons;
+        *within = ComparisonCounts {
+            compared: within.compared,
+            ..counted
+        };
+        Ok(())
+    }
 }
 
 /// Ranks that may resemble an earlier one of their block, some of them more than once.
@@ -417,7 +660,6 @@ fn by_strides(
     scratches: &mut [VerifyScratch],
     stride_work: impl Fn(Range<u32>, &mut VerifyScratch) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
-    const STRIDE: usize = 32;
     let size = ranks.len();
     let next = AtomicUsize::new(0);
     let work = |scratch: &mut VerifyScratch| -> io::Result<()> {
@@ -450,6 +692,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dedup::class_decision::ClassDecision;
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
 
     /// The definition, one rank after another: the most similar earlier survivor, the smaller rank of equals.
@@ -482,9 +725,11 @@ mod tests {
     }
 
     fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<ClassDecision> {
-        settle(&collection.verifier(), fixed, threads, |_| Ok(()))
-            .unwrap()
-            .decisions
+        let settled = settle(&collection.verifier(), fixed, threads, |_| Ok(())).unwrap();
+        let decisions = settled.decisions;
+        (0..decisions.len())
+            .map(|rank| decisions.class(rank))
+            .collect()
     }
 
     proptest! {

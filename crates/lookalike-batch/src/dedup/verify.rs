@@ -13,6 +13,7 @@ use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::pages::{ComparedPage, PageScratch, PageVerifier};
 use crate::dedup::pair_test::{LoadedTest, TestBuffers};
+use crate::dedup::visit_counts::VisitCounts;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
 use crate::spill::feature_sets::{SetPlace, SetStore};
@@ -53,20 +54,28 @@ pub(crate) struct Verifier<'a> {
 
 /// Members of a group that are candidates.
 pub(crate) trait CandidateMembers {
-    /// Visits those of a group of [`Verifier::groups`].
-    fn each(&self, membership: GroupMembership, visit: impl FnMut(u32));
+    /// Visits those of a group of [`Verifier::groups`] with ranks in a range.
+    fn each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32));
 
-    /// Visits those of a group of [`Verifier::page_groups`].
-    fn each_by_page(&self, membership: GroupMembership, visit: impl FnMut(u32));
+    /// Visits those of a group of [`Verifier::page_groups`] with ranks in a range.
+    fn each_by_page(
+        &self,
+        membership: GroupMembership,
+        within: &Range<u32>,
+        visit: impl FnMut(u32),
+    );
 
     /// Returns true if weak members of groups are left out, so that a candidate may share more groups than were visited.
     fn leaves_out_weak(&self) -> bool;
 }
 
-/// One thread's memory: 4 bytes a class, and two sets, or four where there are further tests.
+/// One thread's memory: two sets, or four where there are further tests; 640 KiB for counts; and 12 bytes for each of up to [`PROPOSED`] candidates,
+/// and of those that one class has beyond.
+///
+/// It fits into what the plan of memory has for what a thread reads with, which is free by then.
+#[derive(Default)]
 pub(crate) struct VerifyScratch {
-    counts: Vec<u32>,
-    touched: Vec<u32>,
+    counts: VisitCounts,
     proposed: Vec<CandidatePair>,
     own: Vec<u64>,
     other: Vec<u64>,
@@ -78,18 +87,16 @@ pub(crate) struct VerifyScratch {
     pub(crate) comparisons: ComparisonCounts,
 }
 
+/// Candidates beyond which no further class of a stride is looked at before these are verified.
+const PROPOSED: usize = 1 << 15;
+
 impl VerifyScratch {
-    pub(crate) fn new(ranks: usize) -> Self {
+    /// Scratch that counts few ranks at a time.
+    #[cfg(test)]
+    pub(crate) fn with_slots(slots: usize) -> Self {
         Self {
-            counts: vec![0; ranks],
-            touched: Vec::new(),
-            proposed: Vec::new(),
-            own: Vec::new(),
-            other: Vec::new(),
-            tests: TestBuffers::default(),
-            pages: PageScratch::default(),
-            refused: Vec::new(),
-            comparisons: ComparisonCounts::default(),
+            counts: VisitCounts::with_slots(2, slots),
+            ..Self::default()
         }
     }
 }
@@ -242,12 +249,23 @@ impl Verifier<'_> {
     /// ascending order of x and of the found rank.
     pub(crate) fn matches<M: CandidateMembers>(
         &self,
-        ranks: Range<u32>,
+        mut ranks: Range<u32>,
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
         mut visit: impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<()> {
-        self.propose(ranks, scratch, members);
+        while !ranks.is_empty() {
+            self.propose(&mut ranks, scratch, &members);
+            self.matches_of_proposed(scratch, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    fn matches_of_proposed(
+        &self,
+        scratch: &mut VerifyScratch,
+        visit: &mut impl FnMut(u32, VerifiedMatch),
+    ) -> io::Result<()> {
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
             candidates.sort_unstable_by_key(|candidate| candidate.y);
             let x = candidates[0].x;
@@ -282,12 +300,23 @@ impl Verifier<'_> {
     /// [`Verifier::matches`], with most comparisons cut short.
     pub(crate) fn best<M: CandidateMembers>(
         &self,
-        ranks: Range<u32>,
+        mut ranks: Range<u32>,
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
         mut visit: impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<()> {
-        self.propose(ranks, scratch, members);
+        while !ranks.is_empty() {
+            self.propose(&mut ranks, scratch, &members);
+            self.best_of_proposed(scratch, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    fn best_of_proposed(
+        &self,
+        scratch: &mut VerifyScratch,
+        visit: &mut impl FnMut(u32, VerifiedMatch),
+    ) -> io::Result<()> {
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
             // The likeliest first: the bar then rises at once and the others fail early.
             candidates.sort_unstable_by_key(|candidate| {
@@ -335,15 +364,17 @@ impl Verifier<'_> {
     /// Visits each x in `ranks` once or more often for which [`Verifier::best`] would compare one of the given members.
     pub(crate) fn candidates<M: CandidateMembers>(
         &self,
-        ranks: Range<u32>,
+        mut ranks: Range<u32>,
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
         mut visit: impl FnMut(u32),
     ) {
         let counted = scratch.comparisons;
-        self.propose(ranks, scratch, members);
+        while !ranks.is_empty() {
+            self.propose(&mut ranks, scratch, &members);
+            scratch.proposed.iter().for_each(|pair| visit(pair.x));
+        }
         scratch.comparisons = counted;
-        scratch.proposed.iter().for_each(|pair| visit(pair.x));
     }
 
     /// Returns the features that x, whose set is at hand, and y share, if they are at least `needed` and the pair counts: by categories,
@@ -385,7 +416,7 @@ impl Verifier<'_> {
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
     ) -> io::Result<bool> {
-        self.propose(x..x + 1, scratch, members);
+        self.propose(&mut (x..x + 1), scratch, &members);
         let set = self.set(x, &mut scratch.own)?;
         for &CandidatePair { y, .. } in &scratch.proposed {
             let needed = self.needed(x, y, self.threshold);
@@ -424,43 +455,32 @@ impl Verifier<'_> {
         }
     }
 
-    /// Fills `scratch.proposed` with the given members that neither sizes nor the count of shared groups rule out.
-    /// `ranks` are a stride: few enough that all they touch fits the cache.
+    /// Takes ranks off the front of `ranks`, one at least, and fills `scratch.proposed` with those of their given members that neither sizes nor
+    /// the count of shared groups rule out. `ranks` are a stride: few enough that all they touch fits the cache.
     fn propose<M: CandidateMembers>(
         &self,
-        ranks: Range<u32>,
+        ranks: &mut Range<u32>,
         scratch: &mut VerifyScratch,
-        members: impl Fn(u32) -> M,
+        members: &impl Fn(u32) -> M,
     ) {
-        scratch.proposed.clear();
+        let VerifyScratch {
+            counts,
+            proposed,
+            comparisons,
+            ..
+        } = scratch;
+        proposed.clear();
         self.groups.prefetch(ranks.clone());
         for x in ranks {
-            let VerifyScratch {
-                counts,
-                touched,
-                proposed,
-                comparisons,
-                ..
-            } = scratch;
             let members = members(x);
-            let mut count = |y: u32| {
-                let count = &mut counts[y as usize];
-                if *count == 0 {
-                    touched.push(y);
-                }
-                *count += 1;
-            };
-            for membership in self.groups.of(x) {
-                members.each(membership, &mut count);
-            }
             let is_weak = members.leaves_out_weak() && self.groups.is_weak(x);
-            if let Some(page_groups) = self.page_groups.filter(|_| is_weak) {
-                for membership in page_groups.of(x) {
-                    members.each_by_page(membership, &mut count);
-                }
-            }
-            for y in touched.drain(..) {
-                let counted = std::mem::take(&mut counts[y as usize]);
+            let visitor = MemberVisitor {
+                verifier: self,
+                x,
+                members,
+                is_weak,
+            };
+            visitor.count(0..self.sizes.len() as u32, counts, &mut |y, counted| {
                 comparisons.visits += u64::from(counted);
                 comparisons.candidates += 1;
                 let shared_groups = match is_weak {
@@ -476,6 +496,9 @@ impl Verifier<'_> {
                         shared_groups,
                     });
                 }
+            });
+            if proposed.len() >= PROPOSED {
+                return;
             }
         }
     }
@@ -530,5 +553,80 @@ impl Verifier<'_> {
             self.sizes[rank] as usize,
             buffer,
         )
+    }
+}
+
+/// Visitor of the members of the groups of a rank.
+struct MemberVisitor<'v, 'a, M> {
+    verifier: &'v Verifier<'a>,
+    x: u32,
+    members: M,
+    /// True if groups of pages count too.
+    is_weak: bool,
+}
+
+impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
+    /// Hands out each member with a rank in a range, with the number of its visits. Where there are more than `counts` has room for, one half
+    /// of the range after the other.
+    fn count(
+        &self,
+        within: Range<u32>,
+        counts: &mut VisitCounts,
+        found: &mut impl FnMut(u32, u32),
+    ) {
+        for membership in self.verifier.groups.of(self.x) {
+            self.members.each(membership, &within, |y| counts.add(y));
+        }
+        if let Some(page_groups) = self.verifier.page_groups.filter(|_| self.is_weak) {
+            for membership in page_groups.of(self.x) {
+                let count = |y| counts.add(y);
+                self.members.each_by_page(membership, &within, count);
+            }
+        }
+        if !counts.is_full() {
+            counts.drain(found);
+            return;
+        }
+        counts.drain(|_, _| {});
+        let middle = within.start + within.len() as u32 / 2;
+        self.count(within.start..middle, counts, found);
+        self.count(middle..within.end, counts, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dedup::pairs::EarlierMembers;
+    use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
+
+    proptest! {
+        #[test]
+        fn room_for_few_counts_finds_what_room_for_all_finds(
+            sets in feature_sets(60),
+            threshold in thresholds(),
+            slots in 1..4_u32,
+        ) {
+            let ranks = sets.len() as u32;
+            let collection = TestCollection::by_any_feature(sets, threshold);
+            let verifier = collection.verifier();
+            let earlier = |than| EarlierMembers::new(&verifier, than);
+            let found = |mut scratch: VerifyScratch| {
+                let (mut matches, mut best, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
+                verifier.matches(0..ranks, &mut scratch, earlier, |x, found| matches.push((x, found))).unwrap();
+                verifier.best(0..ranks, &mut scratch, earlier, |x, found| best.push((x, found))).unwrap();
+                verifier.candidates(0..ranks, &mut scratch, earlier, |x| candidates.push(x));
+                (matches, best, candidates, scratch.comparisons)
+            };
+            let all = found(VerifyScratch::default());
+            prop_assert_eq!(found(VerifyScratch::with_slots(1 << slots)), all.clone());
+            for x in 0..ranks {
+                let similar: Vec<u32> = (0..x).filter(|&y| collection.similar(x, y).is_some()).collect();
+                let matches: Vec<u32> = all.0.iter().filter(|found| found.0 == x).map(|found| found.1.rank).collect();
+                prop_assert_eq!(matches, similar);
+            }
+        }
     }
 }

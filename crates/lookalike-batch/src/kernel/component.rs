@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::dedup::candidate_groups::{CandidateGroups, KeyRecord};
-use crate::dedup::class_decision::ClassDecision;
+use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
 use crate::dedup::pair_test::{LoadedTest, PairTest, TestSets};
 use crate::dedup::pairs::EarlierMembers;
@@ -283,7 +283,7 @@ impl Component<'_> {
     }
 
     /// The decision on each member.
-    pub(crate) fn settle(&self) -> io::Result<Vec<ClassDecision>> {
+    pub(crate) fn settle(&self) -> io::Result<DecisionTable> {
         Ok(settle(&self.verifier(), self.fixed, 1, |_| Ok(()))?.decisions)
     }
 
@@ -291,7 +291,7 @@ impl Component<'_> {
     pub(crate) fn pairs(&self, mut visit: impl FnMut(SimilarMembers)) -> io::Result<()> {
         let verifier = self.verifier();
         let ranks = self.sizes.len();
-        let mut scratch = VerifyScratch::new(ranks);
+        let mut scratch = VerifyScratch::default();
         let earlier = |than| EarlierMembers::new(&verifier, than);
         for start in (0..ranks).step_by(STRIDE) {
             let stride = start as u32..ranks.min(start + STRIDE) as u32;

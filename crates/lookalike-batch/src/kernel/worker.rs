@@ -278,21 +278,19 @@ impl KernelWorker {
         let kernel = self.kernel.clone();
         let component = self.load(&kernel, members)?;
         let decisions = component.settle()?;
-        let joined = (0..)
-            .zip(decisions)
-            .filter_map(|(x, decision)| match decision {
-                ClassDecision::Survives => None,
-                ClassDecision::Joins {
-                    survivor,
-                    similarity,
-                    ..
-                } => Some(JoinedClass {
-                    rank: members[x as usize].rank,
-                    survivor: members[survivor as usize].rank,
-                    similarity,
-                    is_same_text: component.is_same_text(x, survivor),
-                }),
-            });
+        let joined = (0..members.len() as u32).filter_map(|x| match decisions.class(x as usize) {
+            ClassDecision::Survives => None,
+            ClassDecision::Joins {
+                survivor,
+                similarity,
+                ..
+            } => Some(JoinedClass {
+                rank: members[x as usize].rank,
+                survivor: members[survivor as usize].rank,
+                similarity,
+                is_same_text: component.is_same_text(x, survivor),
+            }),
+        });
         Ok(joined.collect())
     }
 

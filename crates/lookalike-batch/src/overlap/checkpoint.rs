@@ -28,6 +28,7 @@ use super::read::{DocumentSites, ReadOut, ReadPlan};
 use crate::dedup::checkpoint::{HashingStream, damaged};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
+use crate::dedup::id_table::IdTable;
 use crate::dedup::scan_tally::ScanTally;
 use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedLine;
@@ -147,10 +148,10 @@ impl OverlapCheckpoint<'_> {
 
 fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
     let documents = &read.documents;
-    let (id_bytes, id_starts, id_lengths) = documents.id_columns();
+    let ids = documents.ids().encoded();
     let (urls, url_ends, servers) = read.sites.columns();
     let sizes = [
-        id_bytes.len(),
+        ids.len(),
         documents.len(),
         urls.len(),
         url_ends.len(),
@@ -164,11 +165,9 @@ fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
     let classes: Vec<u32> = documents.classes.iter().map(class).collect();
     let server = |server: &Option<NonZeroU32>| server.map_or(0, NonZeroU32::get);
     let servers: Vec<u32> = servers.iter().map(server).collect();
-    out.write_all(id_bytes)?;
-    out.write_all(cast_slice(id_starts))?;
-    out.write_all(cast_slice(id_lengths))?;
+    out.write_all(&ids)?;
     out.write_all(cast_slice(&classes))?;
-    out.write_all(cast_slice(&documents.lengths))?;
+    documents.lengths.write(out)?;
     out.write_all(cast_slice(&documents.record_hashes))?;
     out.write_all(urls.as_bytes())?;
     out.write_all(cast_slice(url_ends))?;
@@ -183,13 +182,10 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::
         *size = file.word()?;
     }
     let [id_bytes, documents, url_bytes, sites, classes, chunkings] = sizes;
-    let ids = (
-        file.column(id_bytes)?,
-        file.column(documents)?,
-        file.column(documents)?,
-    );
+    let ids = IdTable::decoded(file.column(id_bytes)?, documents as usize).ok_or_else(damaged)?;
     let of: Vec<u32> = file.column(documents)?;
-    read.documents = DocumentTable::from_columns(ids, file.column(documents)?, 0);
+    let lengths = file.column(documents)?.into_iter().collect();
+    read.documents = DocumentTable::from_columns(ids, lengths, 0);
     let class = |&number: &u32| (number as usize).checked_sub(1).and_then(ClassId::new);
     read.documents.classes = of.iter().map(class).collect();
     read.documents.record_hashes = file.column(documents)?;

@@ -122,7 +122,8 @@ impl OverlapDocuments {
 
     /// Bytes of the text of a set.
     pub(crate) fn length_of_set(&self, set: u32) -> u64 {
-        self.documents.lengths[self.exact.members(set)[0] as usize]
+        let first = self.exact.members(set)[0];
+        self.documents.lengths.get(first as usize)
     }
 
     /// Documents of the same text and URL as another.

@@ -172,7 +172,7 @@ impl SegmentSource<'_> {
             classes: (builder.rows.len() - (chosen.len() - with_text)) as u64,
             text_bytes: chosen
                 .iter()
-                .map(|added| self.documents.lengths[added.document as usize])
+                .map(|added| self.documents.lengths.get(added.document as usize))
                 .sum(),
             records: builder.rows.len() as u64,
             keys: 0,
@@ -297,7 +297,7 @@ impl SegmentBuilder<'_> {
         let new = document as usize - first;
         let numbers = [
             new as u64,
-            documents.lengths[document as usize],
+            documents.lengths.get(document as usize),
             facts.record_hash(new),
         ];
         self.record

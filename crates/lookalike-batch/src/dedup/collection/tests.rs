@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::decided::DedupDecisions;
-use crate::dedup::decision::DocumentDecision;
+use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::job::DedupJob;
 use crate::error::BatchError;
 use crate::settings::{JobLimits, JobSettings, Method, PairList, PairScope, RepeatedIds};
@@ -193,7 +193,7 @@ type Told = (
 
 fn told(decided: &DedupDecisions) -> Told {
     let decision = |document: u32| {
-        let decision = decided.decisions()[document as usize];
+        let decision = decided.decision(document);
         let survivor = decision.survivor().map(|survivor| {
             let id = decided.id(survivor).to_owned();
             (id, decision.similarity(), decision.reason().unwrap())
@@ -279,8 +279,8 @@ proptest! {
             job.stage_kept(&found).unwrap().unwrap().commit(&writer).unwrap();
             prop_assert_eq!(told(&found), told(&expected));
 
-            let new = expected.decisions().iter().skip(expected.against());
-            let kept = part.iter().zip(new).filter(|(_, decision)| **decision == DocumentDecision::Kept);
+            let new = expected.decisions().skip(expected.against());
+            let kept = part.iter().zip(new).filter(|(_, decision)| *decision == DocumentDecision::Kept);
             let kept: Vec<Row> = kept.map(|(row, _)| row.clone()).collect();
             kept_files.push(place.file(&format!("kept-{number}.jsonl"), &kept));
         }

@@ -1,0 +1,210 @@
+//! Decisions on documents, or on classes, in little memory.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::dedup::class_decision::ClassDecision;
+use crate::dedup::document_decision::DocumentDecision;
+use crate::parallel::concatenated;
+
+/// Decisions by number. Memory: 4 bytes each, and 12 where something is removed that is no exact copy.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DecisionTable {
+    /// The number of the one that is kept for each: its own if that is kept itself.
+    kept: Vec<u32>,
+    /// Resemblances of what is removed to what is kept for it, where it is no exact copy; by number, ascending.
+    near: Vec<NumberedSimilarity>,
+    /// The same of all that a reader sees, where that is not what was compared.
+    visible: Vec<NumberedSimilarity>,
+}
+
+/// A number and a resemblance.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct NumberedSimilarity {
+    number: u32,
+    /// Halves of its bits.
+    high: u32,
+    low: u32,
+}
+
+impl NumberedSimilarity {
+    fn new(number: u32, similarity: f64) -> Self {
+        let bits = similarity.to_bits();
+        Self {
+            number,
+            high: (bits >> 32) as u32,
+            low: bits as u32,
+        }
+    }
+
+    fn similarity(self) -> f64 {
+        f64::from_bits(u64::from(self.high) << 32 | u64::from(self.low))
+    }
+}
+
+fn find(similarities: &[NumberedSimilarity], number: usize) -> Option<f64> {
+    let found = similarities.binary_search_by_key(&(number as u32), |entry| entry.number);
+    found.ok().map(|at| similarities[at].similarity())
+}
+
+/// Columns of a table: what is kept for each, resemblances, and those of all that a reader sees.
+pub(crate) type DecisionColumns<'a> = (
+    &'a [u32],
+    &'a [NumberedSimilarity],
+    &'a [NumberedSimilarity],
+);
+
+impl DecisionTable {
+    /// Keeps all of so many.
+    pub(crate) fn all_kept(count: usize) -> Self {
+        Self {
+            kept: (0..count as u32).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// A table of its columns.
+    pub(crate) fn of_columns(
+        kept: Vec<u32>,
+        near: Vec<NumberedSimilarity>,
+        visible: Vec<NumberedSimilarity>,
+    ) -> Self {
+        Self {
+            kept,
+            near,
+            visible,
+        }
+    }
+
+    pub(crate) fn columns(&self) -> DecisionColumns<'_> {
+        (&self.kept, &self.near, &self.visible)
+    }
+
+    /// Tables of consecutive numbers as one.
+    pub(crate) fn joined(parts: &[Self], threads: usize) -> Self {
+        let kept: Vec<&[u32]> = parts.iter().map(|part| &part.kept[..]).collect();
+        let near: Vec<&[NumberedSimilarity]> = parts.iter().map(|part| &part.near[..]).collect();
+        let visible: Vec<&[NumberedSimilarity]> =
+            parts.iter().map(|part| &part.visible[..]).collect();
+        Self {
+            kept: concatenated(&kept, threads),
+            near: concatenated(&near, threads),
+            visible: concatenated(&visible, threads),
+        }
+    }
+
+    /// Adds the decision on the next one: the one that is kept for it.
+    pub(crate) fn push(&mut self, survivor: u32) {
+        self.kept.push(survivor);
+    }
+
+    /// Says how near something that is removed is to what is kept for it; later than all that this was said of.
+    pub(crate) fn set_near(&mut self, number: u32, similarity: f64, visible: Option<f64>) {
+        self.near.push(NumberedSimilarity::new(number, similarity));
+        let visible = visible.map(|visible| NumberedSimilarity::new(number, visible));
+        self.visible.extend(visible);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    pub(crate) fn is_kept(&self, number: usize) -> bool {
+        self.kept[number] == number as u32
+    }
+
+    /// The one that is kept for something that is removed.
+    pub(crate) fn survivor(&self, number: usize) -> Option<u32> {
+        (!self.is_kept(number)).then(|| self.kept[number])
+    }
+
+    /// Removes a class, later than all that are removed.
+    pub(crate) fn join(&mut self, rank: u32, survivor: u32, similarity: f64, visible: Option<f64>) {
+        self.kept[rank as usize] = survivor;
+        self.set_near(rank, similarity, visible);
+    }
+
+    /// The decision on a document.
+    pub(crate) fn document(&self, document: usize) -> DocumentDecision {
+        let Some(survivor) = self.survivor(document) else {
+            return DocumentDecision::Kept;
+        };
+        match find(&self.near, document) {
+            None => DocumentDecision::Exact { survivor },
+            Some(similarity) => DocumentDecision::Near {
+                survivor,
+                similarity,
+                visible: find(&self.visible, document),
+            },
+        }
+    }
+
+    /// The decisions on all documents.
+    pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = DocumentDecision> {
+        (0..self.len()).map(|document| self.document(document))
+    }
+
+    /// The decision on a class.
+    pub(crate) fn class(&self, rank: usize) -> ClassDecision {
+        match (self.survivor(rank), find(&self.near, rank)) {
+            (Some(survivor), Some(similarity)) => ClassDecision::Joins {
+                survivor,
+                similarity,
+                visible: find(&self.visible, rank),
+            },
+            _ => ClassDecision::Survives,
+        }
+    }
+}
+
+impl FromIterator<DocumentDecision> for DecisionTable {
+    fn from_iter<I: IntoIterator<Item = DocumentDecision>>(decisions: I) -> Self {
+        let mut table = Self::default();
+        for (number, decision) in (0..).zip(decisions) {
+            table.push(decision.survivor().unwrap_or(number));
+            if let DocumentDecision::Near {
+                similarity,
+                visible,
+                ..
+            } = decision
+            {
+                table.set_near(number, similarity, visible);
+            }
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decisions() -> impl Strategy<Value = Vec<DocumentDecision>> {
+        let decision = prop_oneof![
+            Just(DocumentDecision::Kept),
+            (1000..1100_u32).prop_map(|survivor| DocumentDecision::Exact { survivor }),
+            (1000..1100_u32, 0.0..1.0_f64, prop::option::of(0.0..1.0_f64)).prop_map(
+                |(survivor, similarity, visible)| DocumentDecision::Near {
+                    survivor,
+                    similarity,
+                    visible
+                }
+            ),
+        ];
+        prop::collection::vec(decision, 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn decisions_come_back_one_by_one_and_all_together(decisions in decisions()) {
+            let table: DecisionTable = decisions.iter().copied().collect();
+            prop_assert_eq!(table.documents().collect::<Vec<_>>(), decisions.clone());
+            for (document, &decision) in decisions.iter().enumerate() {
+                prop_assert_eq!(table.document(document), decision);
+                prop_assert_eq!(table.survivor(document), decision.survivor());
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Ids of documents, by number.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Ids between two whose places are noted: the others are found from there on.
+const BLOCK: usize = 16;
+
+/// Ids back to back, each behind its length.
+///
+/// Memory: 1.5 bytes an id and its own, one more for each 7 bits of a length beyond 127. A look at one walks over 8 others on average, which lie
+/// beside it.
+#[derive(Default)]
+pub(crate) struct IdTable {
+    /// Length of each id, 7 bits a byte, lowest first, and the id.
+    bytes: Vec<u8>,
+    /// Place of every [`BLOCK`]th id.
+    starts: Vec<u64>,
+    count: usize,
+    /// Ids that documents have instead of those with which they came.
+    renamed: BTreeMap<u32, Box<str>>,
+}
+
+/// Bytes of an entry of a B-tree of ids, and of its share of the nodes.
+const RENAMED_BYTES: usize = 48;
+
+impl IdTable {
+    /// Adds the id of the next document.
+    pub(crate) fn push(&mut self, id: &str) {
+        if self.count.is_multiple_of(BLOCK) {
+            self.starts.push(self.bytes.len() as u64);
+        }
+        self.count += 1;
+        put(&mut self.bytes, id);
+    }
+
+    /// The id of a document.
+    pub(crate) fn get(&self, document: usize) -> &str {
+        text(self.raw(document))
+    }
+
+    /// The bytes of the id of a document; their order is the order of ids.
+    pub(crate) fn raw(&self, document: usize) -> &[u8] {
+        if self.renamed.is_empty() {
+            return self.raw_given(document);
+        }
+        match self.renamed.get(&(document as u32)) {
+            Some(id) => id.as_bytes(),
+            None => self.raw_given(document),
+        }
+    }
+
+    /// The id with which a document came.
+    pub(crate) fn given(&self, document: usize) -> &str {
+        text(self.raw_given(document))
+    }
+
+    fn raw_given(&self, document: usize) -> &[u8] {
+        let mut rest = &self.bytes[self.starts[document / BLOCK] as usize..];
+        for _ in 0..document % BLOCK {
+            rest = split_first(rest).expect("ids are whole").1;
+        }
+        split_first(rest).expect("ids are whole").0
+    }
+
+    /// Gives a document another id.
+    pub(crate) fn rename(&mut self, document: usize, id: &str) {
+        self.renamed.insert(document as u32, id.into());
+    }
+
+    /// Adds all ids of another table behind these.
+    pub(crate) fn append(&mut self, others: &Self) {
+        let before = self.count as u32;
+        self.bytes.reserve(others.bytes.len());
+        (0..others.count).for_each(|document| self.push(others.given(document)));
+        let renamed = others.renamed.iter();
+        let renamed = renamed.map(|(document, id)| (before + document, id.clone()));
+        self.renamed.extend(renamed);
+    }
+
+    /// All ids, each behind its length.
+    pub(crate) fn encoded(&self) -> Cow<'_, [u8]> {
+        if self.renamed.is_empty() {
+            return Cow::Borrowed(&self.bytes);
+        }
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        (0..self.count).for_each(|document| put(&mut bytes, self.get(document)));
+        Cow::Owned(bytes)
+    }
+
+    /// Reads so many ids back; none if the bytes are something else.
+    pub(crate) fn decoded(bytes: Vec<u8>, count: usize) -> Option<Self> {
+        let mut starts = Vec::new();
+        let mut rest = &bytes[..];
+        for document in 0..count {
+            if document % BLOCK == 0 {
+                starts.push((bytes.len() - rest.len()) as u64);
+            }
+            let (id, others) = split_first(rest)?;
+            std::str::from_utf8(id).ok()?;
+            rest = others;
+        }
+        rest.is_empty().then(|| Self {
+            starts,
+            count,
+            renamed: BTreeMap::new(),
+            bytes,
+        })
+    }
+
+    /// Bytes that the table holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let renamed = self.renamed.values();
+        let renamed: usize = renamed.map(|id| id.len() + RENAMED_BYTES).sum();
+        self.bytes.len() + self.starts.len() * 8 + renamed
+    }
+}
+
+fn text(id: &[u8]) -> &str {
+    std::str::from_utf8(id).expect("ids are stored from strings")
+}
+
+fn put(bytes: &mut Vec<u8>, id: &str) {
+    let mut length = id.len();
+    while length > 0x7f {
+        bytes.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    bytes.push(length as u8);
+    bytes.extend_from_slice(id.as_bytes());
+}
+
+/// The first id, and what follows it.
+fn split_first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (mut length, mut rest) = (0_usize, bytes);
+    for shift in (0..usize::BITS).step_by(7) {
+        let (&byte, others) = rest.split_first()?;
+        rest = others;
+        length |= usize::from(byte & 0x7f).checked_shl(shift)?;
+        if byte < 0x80 {
+            return rest.split_at_checked(length);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ids_come_back_whatever_their_lengths_and_new_names(
+            ids in prop::collection::vec(("[aé\\x00]{0,4}", prop_oneof![Just(1_usize), 100..150_usize, Just(20_000)]), 0..60),
+            more in prop::collection::vec("[b]{0,3}", 0..30),
+            renamed in prop::collection::vec((any::<prop::sample::Index>(), "[c]{0,3}"), 0..5),
+        ) {
+            let given: Vec<String> = ids.iter().map(|(id, times)| id.repeat(*times)).collect();
+            let mut names = given.clone();
+            let mut table = IdTable::default();
+            given.iter().for_each(|id| table.push(id));
+            for (index, name) in renamed.iter().filter(|_| !given.is_empty()) {
+                let document = index.index(given.len());
+                table.rename(document, name);
+                names[document].clone_from(name);
+            }
+            let mut others = IdTable::default();
+            more.iter().for_each(|id| others.push(id));
+            if let Some(first) = more.first() {
+                others.rename(0, &format!("{first}#2"));
+            }
+            let all = |table: &IdTable| -> Vec<String> { (0..table.count).map(|document| table.get(document).to_owned()).collect() };
+            let came: Vec<&str> = (0..given.len()).map(|document| table.given(document)).collect();
+            prop_assert_eq!(came, given);
+            prop_assert_eq!(all(&table), names.clone());
+            let back = IdTable::decoded(table.encoded().into_owned(), names.len()).unwrap();
+            prop_assert_eq!(all(&back), names.clone());
+            names.extend(all(&others));
+            table.append(&others);
+            prop_assert_eq!(all(&table), names);
+        }
+
+        #[test]
+        fn no_other_bytes_are_taken_for_ids(bytes in prop::collection::vec(any::<u8>(), 0..40), count in 0..6_usize) {
+            if let Some(table) = IdTable::decoded(bytes.clone(), count) {
+                let all: usize = (0..count).map(|document| table.get(document).len()).sum();
+                prop_assert!(all + count <= bytes.len());
+            }
+        }
+    }
+}
