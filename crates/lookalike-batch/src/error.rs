@@ -196,6 +196,17 @@ pub enum BatchError {
         /// Least limit that would do, in MiB.
         least: u64,
     },
+    /// The memory limit does not hold the sketches of a join.
+    #[error(
+        "the sketches do not fit {mib} MiB: raise --memory to about {least}M, or make shorter ones",
+        mib = limit >> 20
+    )]
+    SketchMemory {
+        /// The limit, in bytes.
+        limit: u64,
+        /// Least limit that would do, in MiB.
+        least: u64,
+    },
     /// The memory limit does not hold what a build of an index needs.
     #[error(
         "building the index takes at least {least} MiB, --memory allows {mib}: allow that much, or split the input",

@@ -8,6 +8,7 @@ use lookalike_batch::fingerprints::cluster::{
     CLUSTER_RESULTS, ClusterSummary, FingerprintClustering, FingerprintKeep, FingerprintRule,
     TextVerification,
 };
+use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{DocumentUse, IfExists, JobLimits, ensure_documents_fit};
 use lookalike_corpus::{InputOptions, Inputs, OutputFolder};
 
@@ -32,6 +33,10 @@ INPUT are files of fingerprints in any format of `lookalike fingerprint`; they a
 with themselves. With --pairs the pairs come from `lookalike join` instead, and INPUT says
 which documents there are; without INPUT these are the ids of the pairs. Fingerprints
 without ids are called by themselves, and equal ones are one document.
+
+With --equal INPUT are files of `lookalike fingerprint --sketch super-shingle:GxR` or
+minhash:N: documents are joined that have so many super-shingles or minima in common, and a
+distance is the number of those that differ.
 
 A removed document is within the distance of the one that it is removed for; with
 --components it may be any number of small changes away. Fingerprints decide, no text is
@@ -61,6 +66,10 @@ pub(crate) struct ClusterArguments {
     /// Most bits in which the fingerprints of a pair differ, 0 to 16 [default: 3; with --pairs as they are]
     #[arg(long, value_name = "BITS")]
     distance: Option<u32>,
+
+    /// Fewest super-shingles or minima that the sketches of a pair have in common: a number, or a share such as 0.8
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["distance", "pairs"])]
+    equal: Option<LeastEqual>,
 
     /// Document of a cluster that survives: first or last of INPUT, or id, the smallest [default: first; without INPUT id]
     #[arg(long, value_name = "RULE")]
@@ -145,6 +154,7 @@ impl ClusterArguments {
             inputs: &inputs,
             pairs: &pairs,
             distance: self.distance,
+            equal: self.equal,
             keep: self.keep,
             rule: match self.components {
                 true => FingerprintRule::Components,

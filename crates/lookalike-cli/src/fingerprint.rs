@@ -1,4 +1,4 @@
-//! `lookalike fingerprint`: the 64-bit simhash of every document, and fingerprints from one format to another.
+//! `lookalike fingerprint`: the 64-bit simhash or another sketch of every document, and fingerprints from one format to another.
 
 use std::path::{Path, PathBuf};
 
@@ -27,10 +27,17 @@ archive: ascending, without ids, at 5 to 6 bytes a fingerprint, with the scheme.
 .jsonl and .parquet keep texts without features. With --import, any of them is read and
 written in any other.
 
+--sketch makes longer sketches for `lookalike join --equal` and `cluster --equal`:
+super-shingle:6x14, of which near-duplicates share two (48 bytes a page), or minhash:N,
+the minima of N functions, of which they share their resemblance. They stand under
+super_shingles or signature in .jsonl and .parquet, as 16 or 8 hexadecimal digits each,
+and in .lkfp; raw numbers without ids go to names such as .u64x6 or .u32x128.
+
 Example:
   lookalike fingerprint crawl.jsonl -o crawl.lkfp
   lookalike fingerprint --import crawl.lkfp -o crawl.parquet
-  lookalike index build crawl.parquet -o crawl.lkix")]
+  lookalike index build crawl.parquet -o crawl.lkix
+  lookalike fingerprint crawl.jsonl --sketch super-shingle:6x14 -o shingles.lkfp")]
 pub(crate) struct FingerprintJobArguments {
     #[command(flatten)]
     input: InputArguments,
@@ -42,6 +49,16 @@ pub(crate) struct FingerprintJobArguments {
     /// INPUT are fingerprints already, in any of the formats of -o: write them as they are
     #[arg(long)]
     import: bool,
+
+    /// Sketch of each document: simhash:64, super-shingle:GxR or minhash:N
+    #[arg(
+        long,
+        value_name = "SKETCH",
+        default_value = "simhash:64",
+        conflicts_with = "import",
+        help_heading = "Features"
+    )]
+    sketch: Sketch,
 
     /// Weights of features: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
     /// tf-length-noun:N, with λ = N in the place of one by the length of the text
@@ -80,6 +97,12 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     if arguments.import {
         return import(arguments);
     }
+    if arguments.sketch != Sketch::Simhash && arguments.weight != Weight::Set {
+        return Err(Failure::Usage(format!(
+            "--weight {} would do nothing here: {} is made of the set of features; leave one of the two options out",
+            arguments.weight, arguments.sketch
+        )));
+    }
     let mut options = arguments
         .input
         .options(None)
@@ -88,7 +111,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let scheme = |options: &InputOptions| {
         arguments
             .scheme
-            .scheme(arguments.weight, Sketch::Simhash, options)
+            .scheme(arguments.weight, arguments.sketch, options)
     };
     // Before anything is read where that can be: wrong settings should not cost time.
     let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;

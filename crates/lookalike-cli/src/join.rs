@@ -1,8 +1,9 @@
-//! `lookalike join`: every pair of two collections of fingerprints within a distance.
+//! `lookalike join`: every pair of two collections of fingerprints within a distance, or of longer sketches with enough in common.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver};
 
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
@@ -29,16 +30,21 @@ standard input: fingerprint files, archives, JSON Lines as of `lookalike fingerp
 numbers of 64 bits in a file named .u64. Before the name of other raw numbers stands
 u64:, as in u64:- .
 
+With --equal the files are those of `lookalike fingerprint --sketch super-shingle:GxR` or
+minhash:N, and a pair has so many super-shingles or minima in common; its distance is the
+number of those that differ. Every such pair is found. F and Q are both in memory then.
+
 --shard finds a part of the pairs, on any machine; a shard of a self-join keeps its part
-of F in memory. `lookalike merge` makes the list of the whole join of the lists of all
-shards.
+of F in memory, with --equal all of it. `lookalike merge` makes the list of the whole
+join of the lists of all shards.
 
 Example:
   lookalike fingerprint new.jsonl -o new.fp.jsonl
   lookalike join crawl.u64 new.fp.jsonl --distance 3 -o pairs.jsonl
   lookalike join crawl.lkix new.fp.jsonl        the same against an index
   lookalike join new.fp.jsonl                   all pairs in one file
-  lookalike join 'crawl/*.lkfp' --shard 1/4 -o part1.jsonl"
+  lookalike join 'crawl/*.lkfp' --shard 1/4 -o part1.jsonl
+  lookalike join shingles.lkfp --equal 2        at least two super-shingles in common"
 )]
 pub(crate) struct JoinArguments {
     /// The large collection, which streams by; of two arguments, the second is Q unless there is --queries
@@ -52,6 +58,10 @@ pub(crate) struct JoinArguments {
     /// Most bits in which the fingerprints of a pair differ, 0 to 16
     #[arg(long, value_name = "BITS", default_value_t = 3)]
     distance: u32,
+
+    /// Fewest super-shingles or minima that the sketches of a pair have in common: a number, or a share such as 0.8
+    #[arg(long, value_name = "NUMBER", conflicts_with = "distance")]
+    equal: Option<LeastEqual>,
 
     /// Find one of N parts of the pairs, such as 2/5
     #[arg(long, value_name = "I/N", default_value_t = FingerprintShard::ALL, hide_default_value = true)]
@@ -99,6 +109,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
         f: &f,
         q: &q,
         distance: arguments.distance,
+        equal: arguments.equal,
         shard: arguments.shard,
         losses: arguments.losses.policy(),
         limits: &limits,

@@ -95,7 +95,8 @@ enum CliCommand {
     Extract(extract::ExtractArguments),
     /// Invert links: texts and addresses of links become fields of the pages that they lead to
     Links(links::LinksArguments),
-    /// Print the 64-bit simhash fingerprint of every document
+    /// Print the 64-bit simhash fingerprint, or another sketch, of every document
+    #[command(visible_alias = "sketch")]
     Fingerprint(fingerprint::FingerprintJobArguments),
     /// List all pairs of fingerprints within a distance, of two collections or of one
     Join(join::JoinArguments),

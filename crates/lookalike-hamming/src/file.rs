@@ -1,4 +1,4 @@
-//! Fingerprint files: fingerprints in any order, with or without ids, in checked chunks.
+//! Fingerprint files: fingerprints, or longer sketches, in any order, with or without ids, in checked chunks.
 //!
 //! # Bytes
 //!
@@ -10,9 +10,10 @@
 //! | 4 | 4 | version: 1 |
 //! | 8 | 8 | scheme id; zero when it is not known |
 //! | 16 | 4 | what follows the fingerprints of each chunk: 0 nothing, 1 ids that are numbers, 2 ids that are texts |
-//! | 20 | 4 | zero |
+//! | 20 | 2 | words of 64 bits of each sketch, w, less one: zero for fingerprints |
+//! | 22 | 2 | what the words are, by the numbers of whoever writes the file: zero for fingerprints |
 //! | 24 | 8 | check of the bytes before |
-//! | 32 | | chunks: number of fingerprints, n, 1 to 2^20 (4); zero (4); the fingerprints (8 n); their ids, if any; check of the chunk so far, with the chunk's number as seed (8) |
+//! | 32 | | chunks: number of sketches, n, 1 to 2^20, n w at most 2^20 (4); zero (4); their words (8 n w); their ids, if any; check of the chunk so far, with the chunk's number as seed (8) |
 //! | | | ids that are numbers: 8 n; that are texts: where each ends within the chunk (8 n), then the texts, UTF-8, back to back, at most 2^27 bytes, and zeros up to a multiple of 8 |
 //! | | 24 | the end: zero (8); number of fingerprints in all (8); check of these sixteen bytes, with the number of chunks as seed (8) |
 
@@ -23,7 +24,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 const MAGIC: [u8; 4] = *b"LKFP";
 const VERSION: u32 = 1;
 const HEADER: usize = 32;
-/// Fingerprints of a chunk, but for the last.
+/// Words of fingerprints of a chunk, but for the last, and for longer sketches.
 const CHUNK: usize = 1 << 16;
 const LARGEST_CHUNK: u64 = 1 << 20;
 /// Bytes of ids that end a chunk, and the most of a chunk.
@@ -48,6 +49,20 @@ impl IdKind {
     }
 }
 
+/// Sketches of a file: fingerprints, or what is longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SketchWords {
+    /// Words of 64 bits of each sketch, 1 to 65,536.
+    pub words: usize,
+    /// Number by which the writer tells what the words are; zero for fingerprints.
+    pub kind: u16,
+}
+
+impl SketchWords {
+    /// Fingerprints of 64 bits.
+    pub const FINGERPRINT: Self = Self { words: 1, kind: 0 };
+}
+
 /// Writes a fingerprint file.
 ///
 /// ```
@@ -67,6 +82,7 @@ impl IdKind {
 pub struct FingerprintWriter<W: Write> {
     out: W,
     id_kind: IdKind,
+    words: usize,
     fingerprints: Vec<u64>,
     /// Ids that are numbers, or where texts end.
     ids: Vec<u64>,
@@ -82,7 +98,7 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// Those of the output.
     pub fn bare(out: W, scheme: u64) -> Result<Self, FileError> {
-        Self::begin(out, scheme, IdKind::Nothing)
+        Self::begin(out, scheme, IdKind::Nothing, SketchWords::FINGERPRINT)
     }
 
     /// Begins a file with an id beside each fingerprint.
@@ -91,7 +107,7 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// Those of the output.
     pub fn with_ids(out: W, scheme: u64) -> Result<Self, FileError> {
-        Self::begin(out, scheme, IdKind::Numbers)
+        Self::begin(out, scheme, IdKind::Numbers, SketchWords::FINGERPRINT)
     }
 
     /// Begins a file with a text beside each fingerprint as its id; see [`FingerprintWriter::push_text`].
@@ -100,22 +116,56 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// Those of the output.
     pub fn with_texts(out: W, scheme: u64) -> Result<Self, FileError> {
-        Self::begin(out, scheme, IdKind::Texts)
+        Self::begin(out, scheme, IdKind::Texts, SketchWords::FINGERPRINT)
     }
 
-    fn begin(mut out: W, scheme: u64, id_kind: IdKind) -> Result<Self, FileError> {
+    /// Begins a file of longer sketches, with a text beside each as its id or without; see [`FingerprintWriter::push_sketch`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    ///
+    /// # Panics
+    ///
+    /// When a sketch has no words, or more than 65,536.
+    pub fn of_sketches(
+        out: W,
+        scheme: u64,
+        sketch: SketchWords,
+        with_texts: bool,
+    ) -> Result<Self, FileError> {
+        let id_kind = match with_texts {
+            true => IdKind::Texts,
+            false => IdKind::Nothing,
+        };
+        Self::begin(out, scheme, id_kind, sketch)
+    }
+
+    fn begin(
+        mut out: W,
+        scheme: u64,
+        id_kind: IdKind,
+        sketch: SketchWords,
+    ) -> Result<Self, FileError> {
+        let SketchWords { words, kind } = sketch;
+        let more = words
+            .checked_sub(1)
+            .and_then(|more| u16::try_from(more).ok());
+        let more = more.expect("a sketch has 1 to 65,536 words");
         let mut header = Vec::with_capacity(HEADER);
         header.extend_from_slice(&MAGIC);
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&scheme.to_le_bytes());
-        // Eight bytes: the kind, and the zeros behind it.
-        header.extend_from_slice(&(id_kind as u64).to_le_bytes());
+        header.extend_from_slice(&(id_kind as u32).to_le_bytes());
+        header.extend_from_slice(&more.to_le_bytes());
+        header.extend_from_slice(&kind.to_le_bytes());
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
         out.write_all(&header)?;
         let (fingerprints, ids) = (Vec::new(), Vec::new());
         Ok(Self {
             out,
             id_kind,
+            words,
             fingerprints,
             ids,
             texts: String::new(),
@@ -135,7 +185,7 @@ impl<W: Write> FingerprintWriter<W> {
             IdKind::Numbers => self.ids.push(id),
             IdKind::Texts => return self.push_text(fingerprint, &id.to_string()),
         }
-        self.add(fingerprint)
+        self.add(&[fingerprint])
     }
 
     /// Adds a fingerprint and the text that is its id, which is dropped unless the file is one of texts.
@@ -144,6 +194,20 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// [`FileError::LongId`] and those of the output.
     pub fn push_text(&mut self, fingerprint: u64, id: &str) -> Result<(), FileError> {
+        self.push_sketch(&[fingerprint], id)
+    }
+
+    /// Adds a sketch of the words that the file was begun for, and the text that is its id, which is dropped unless the file is one
+    /// of texts.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::LongId`] and those of the output.
+    ///
+    /// # Panics
+    ///
+    /// When the sketch has another number of words.
+    pub fn push_sketch(&mut self, sketch: &[u64], id: &str) -> Result<(), FileError> {
         if self.id_kind == IdKind::Texts {
             if id.len() > LONGEST_ID {
                 return Err(FileError::LongId(id.len()));
@@ -151,13 +215,14 @@ impl<W: Write> FingerprintWriter<W> {
             self.texts.push_str(id);
             self.ids.push(self.texts.len() as u64);
         }
-        self.add(fingerprint)
+        self.add(sketch)
     }
 
-    fn add(&mut self, fingerprint: u64) -> Result<(), FileError> {
-        self.fingerprints.push(fingerprint);
+    fn add(&mut self, sketch: &[u64]) -> Result<(), FileError> {
+        assert_eq!(sketch.len(), self.words, "words of a sketch");
+        self.fingerprints.extend_from_slice(sketch);
         // Long ids end a chunk sooner: whoever reads it holds it in memory.
-        if self.fingerprints.len() == CHUNK || self.texts.len() >= CHUNK_TEXTS {
+        if self.fingerprints.len() >= CHUNK || self.texts.len() >= CHUNK_TEXTS {
             self.end_chunk()
         } else {
             Ok(())
@@ -165,7 +230,8 @@ impl<W: Write> FingerprintWriter<W> {
     }
 
     fn end_chunk(&mut self) -> Result<(), FileError> {
-        let mut chunk = (self.fingerprints.len() as u64).to_le_bytes().to_vec();
+        let count = (self.fingerprints.len() / self.words) as u64;
+        let mut chunk = count.to_le_bytes().to_vec();
         let numbers = self.fingerprints.iter().chain(&self.ids);
         chunk.extend(numbers.flat_map(|number| number.to_le_bytes()));
         chunk.extend_from_slice(self.texts.as_bytes());
@@ -175,7 +241,7 @@ impl<W: Write> FingerprintWriter<W> {
         chunk.extend_from_slice(&check.to_le_bytes());
         self.out.write_all(&chunk)?;
         self.chunks += 1;
-        self.count += self.fingerprints.len() as u64;
+        self.count += count;
         self.fingerprints.clear();
         self.ids.clear();
         self.texts.clear();
@@ -207,6 +273,7 @@ pub struct FingerprintReader<R: Read> {
     input: R,
     scheme: u64,
     id_kind: IdKind,
+    sketch: SketchWords,
     offset: u64,
     chunks: u64,
     count: u64,
@@ -219,7 +286,7 @@ pub struct FingerprintReader<R: Read> {
 /// Some fingerprints of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct FingerprintChunk<'a> {
-    /// The fingerprints, in the order of the file.
+    /// The fingerprints, in the order of the file; of longer sketches their words, one sketch after another.
     pub fingerprints: &'a [u64],
     /// Their ids where these are numbers, else empty.
     pub ids: &'a [u64],
@@ -230,12 +297,28 @@ pub struct FingerprintChunk<'a> {
 }
 
 impl<R: Read> FingerprintReader<R> {
-    /// Reads the header.
+    /// Reads the header of a file of fingerprints.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when it is not that of a fingerprint file of a known version, or of one of longer sketches.
+    pub fn new(input: R) -> Result<Self, FileError> {
+        let reader = Self::of_sketches(input)?;
+        match reader.sketch {
+            SketchWords::FINGERPRINT => Ok(reader),
+            SketchWords { words, .. } => Err(FileError::OtherWidth {
+                found: 64 * words as u32,
+                wanted: 64,
+            }),
+        }
+    }
+
+    /// Reads the header of a file of fingerprints or of longer sketches: [`FingerprintReader::sketch`] tells which.
     ///
     /// # Errors
     ///
     /// [`FileError`] when it is not that of a fingerprint file of a known version.
-    pub fn new(mut input: R) -> Result<Self, FileError> {
+    pub fn of_sketches(mut input: R) -> Result<Self, FileError> {
         let mut header = [0; HEADER];
         read_or_cut(&mut input, &mut header, 0)?;
         if header[..4] != MAGIC {
@@ -252,7 +335,7 @@ impl<R: Read> FingerprintReader<R> {
                 known: VERSION,
             });
         }
-        let id_kind = IdKind::of_flags(number(&header[16..24]));
+        let id_kind = IdKind::of_flags(number(&header[16..20]));
         let whole = xxh3_64(&header[..24]) == number(&header[24..]);
         let what = "the header does not match its check";
         let id_kind = id_kind
@@ -262,6 +345,10 @@ impl<R: Read> FingerprintReader<R> {
             input,
             scheme: number(&header[8..16]),
             id_kind,
+            sketch: SketchWords {
+                words: number(&header[20..22]) as usize + 1,
+                kind: number(&header[22..24]) as u16,
+            },
             offset: HEADER as u64,
             chunks: 0,
             count: 0,
@@ -275,6 +362,11 @@ impl<R: Read> FingerprintReader<R> {
     /// The scheme of the fingerprints.
     pub fn scheme(&self) -> u64 {
         self.scheme
+    }
+
+    /// Words of each sketch, and what they are.
+    pub fn sketch(&self) -> SketchWords {
+        self.sketch
     }
 
     /// Returns true if each fingerprint has an id.
@@ -319,14 +411,15 @@ impl<R: Read> FingerprintReader<R> {
         self.read(8)?;
         let count = number(&self.bytes);
         // Bounded before there is memory for it: its check comes with the last of the chunk.
-        if count > LARGEST_CHUNK {
+        let words = self.sketch.words as u64;
+        if count > LARGEST_CHUNK || count * words > LARGEST_CHUNK {
             return Err(damaged("the chunk has an impossible size"));
         }
         // The end has one number more, that of all fingerprints.
         let numbers = if count == 0 {
             1
         } else {
-            count * (1 + u64::from(self.has_ids()))
+            count * (words + u64::from(self.has_ids()))
         };
         self.read(8 * numbers as usize)?;
         let texts = if count > 0 && self.has_texts() {
@@ -356,13 +449,13 @@ impl<R: Read> FingerprintReader<R> {
         }
         self.fingerprints.clear();
         self.fingerprints
-            .extend(numbers.by_ref().take(count as usize));
+            .extend(numbers.by_ref().take((count * words) as usize));
         let ids = if self.has_ids() { count as usize } else { 0 };
         self.ids.clear();
         self.ids.extend(numbers.by_ref().take(ids));
         self.chunks += 1;
         self.count += count;
-        let texts = &self.bytes[8 + 8 * (count as usize + ids)..][..texts];
+        let texts = &self.bytes[8 + 8 * (self.fingerprints.len() + ids)..][..texts];
         let texts = std::str::from_utf8(texts).map_err(|_| damaged("an id is not UTF-8"))?;
         let (ids, ends): (&[u64], &[u64]) = match self.id_kind {
             IdKind::Texts => (&[], &self.ids),

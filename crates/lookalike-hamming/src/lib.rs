@@ -75,7 +75,7 @@ pub use design::{Design, NoSuchDesign};
 pub use entropy::BitBalance;
 pub use family::{BlockGroup, Family, FamilyKind};
 pub use family_name::FamilyNameError;
-pub use file::{FingerprintChunk, FingerprintReader, FingerprintWriter};
+pub use file::{FingerprintChunk, FingerprintReader, FingerprintWriter, SketchWords};
 pub use file_error::FileError;
 pub use index::{BucketLoads, BuildLimits, TableIndex};
 #[doc(hidden)]

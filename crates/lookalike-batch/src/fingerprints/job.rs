@@ -1,13 +1,13 @@
-//! Fingerprints of all documents, in input order, in constant memory: the job behind `lookalike fingerprint`.
+//! Fingerprints or longer sketches of all documents, in input order, in constant memory: the job behind `lookalike fingerprint`.
 
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use lookalike::feature::FeatureExtractor;
-use lookalike::scheme::Scheme;
+use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::Simhash;
-use lookalike::{Fingerprint, Terms};
+use lookalike::{Features, Fingerprint, SketchValue, Sketcher, Terms};
 use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
 use serde::Serialize;
 
@@ -15,7 +15,10 @@ use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::document_memory::{DocumentMemory, DocumentUse};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
-use crate::fingerprints::files::{ArchiveScratch, CodeWriter, FingerprintName, write_code};
+use crate::fingerprints::files::{
+    ArchiveScratch, CodeWriter, FingerprintName, SketchShape, SketchWriter, write_code,
+    write_sketch,
+};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::pipeline::{ChunkWorker, run_in_order};
@@ -28,7 +31,8 @@ pub struct FingerprintJob<'a> {
     pub inputs: &'a Inputs,
     /// Options for reading it.
     pub options: &'a InputOptions,
-    /// Steps from texts to features, and whether they count once or as often as they occur.
+    /// Steps from texts to features, whether they count once or as often as they occur, and the sketch: a fingerprint of 64 bits, or one
+    /// that has a [`SketchShape`].
     pub scheme: Scheme,
     /// The table of terms that the scheme names.
     pub terms: Option<Arc<Terms>>,
@@ -66,6 +70,75 @@ struct FingerprintWorker<'a> {
     lines: bool,
     parser: Parser<'a>,
     extractor: FeatureExtractor,
+    maker: SketchMaker,
+}
+
+/// Makes the words of a sketch.
+#[derive(Clone)]
+enum SketchMaker {
+    Fingerprint,
+    Places(SketchShape, Sketcher),
+}
+
+impl SketchMaker {
+    fn new(scheme: &Scheme) -> Result<Self, BatchError> {
+        let Some(shape) = SketchShape::of(scheme.sketch) else {
+            return match scheme.sketch {
+                Sketch::Simhash => Ok(Self::Fingerprint),
+                other => Err(BatchError::Settings(format!(
+                    "{other} is not kept in files: use simhash:64, super-shingle:GxR or minhash:N"
+                ))),
+            };
+        };
+        // Neither needs a table of terms.
+        let sketcher = Sketcher::new(scheme, None);
+        let sketcher = sketcher.map_err(|error| BatchError::Settings(error.to_string()))?;
+        Ok(Self::Places(shape, sketcher))
+    }
+
+    /// Appends the words of the sketch; false when there are no features.
+    fn append(&self, features: &Features<'_>, words: &mut Vec<u64>) -> bool {
+        match self {
+            Self::Fingerprint => {
+                let fingerprint = Simhash::of(features);
+                words.extend(fingerprint.map(|fingerprint| fingerprint.0));
+                fingerprint.is_some()
+            }
+            Self::Places(_, sketcher) => match sketcher.sketch(features) {
+                Some(SketchValue::Hashes(hashes)) => {
+                    words.extend(hashes.iter().map(|hash| hash.unwrap_or_default()));
+                    true
+                }
+                Some(SketchValue::Signature(minima)) => {
+                    SketchShape::pack(&minima, words);
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// Words of each sketch.
+    fn words(&self) -> usize {
+        match self {
+            Self::Fingerprint => 1,
+            Self::Places(shape, _) => shape.words(),
+        }
+    }
+
+    /// Writes a line.
+    fn write(&self, out: &mut Vec<u8>, id: &str, sketch: Option<&[u64]>) {
+        let written = match self {
+            Self::Fingerprint => write_code(out, Some(FingerprintName::Text(id)), code(sketch)),
+            Self::Places(shape, _) => write_sketch(out, id, *shape, sketch),
+        };
+        written.expect("a vector takes every byte");
+    }
+}
+
+/// The fingerprint that is the only word of a sketch.
+fn code(sketch: Option<&[u64]>) -> Option<Fingerprint> {
+    sketch.map(|sketch| Fingerprint(sketch[0]))
 }
 
 /// Result of one worker for one chunk.
@@ -73,10 +146,10 @@ struct FingerprintWorker<'a> {
 struct FingerprintBatch {
     /// As lines, where these are wanted.
     bytes: Vec<u8>,
-    /// Else the ids, back to back, where each ends, and the fingerprints.
+    /// Else the ids, back to back, where each ends and whether it has a sketch, and the words of the sketches.
     ids: String,
-    ends: Vec<usize>,
-    codes: Vec<Option<Fingerprint>>,
+    ends: Vec<(usize, bool)>,
+    words: Vec<u64>,
     documents: u64,
     without_features: u64,
     text_bytes: u64,
@@ -87,13 +160,13 @@ struct FingerprintBatch {
 }
 
 impl FingerprintBatch {
-    /// Ids and fingerprints.
-    fn columns(&self) -> impl Iterator<Item = (&str, Option<Fingerprint>)> {
-        let mut start = 0;
-        self.ends.iter().zip(&self.codes).map(move |(&end, &code)| {
+    /// Ids and sketches of so many words.
+    fn columns(&self, words: usize) -> impl Iterator<Item = (&str, Option<&[u64]>)> {
+        let (mut start, mut sketches) = (0, self.words.chunks_exact(words));
+        self.ends.iter().map(move |&(end, has_sketch)| {
             let id = &self.ids[start..end];
             start = end;
-            (id, code)
+            (id, if has_sketch { sketches.next() } else { None })
         })
     }
 }
@@ -111,27 +184,33 @@ impl ChunkWorker<RecordChunk> for FingerprintWorker<'_> {
             lines,
             parser,
             extractor,
+            maker,
         } = self;
+        let mut line_words = Vec::new();
         for skip in &chunk.skips {
             made.skipped.push(SkippedInput::part(skip));
         }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
-                let fingerprint =
-                    Simhash::of(&extractor.extract_with(&record.text, &record.fields));
+                let features = extractor.extract_with(&record.text, &record.fields);
+                line_words.clear();
+                let words = if *lines {
+                    &mut line_words
+                } else {
+                    &mut made.words
+                };
+                let has_sketch = maker.append(&features, words);
                 made.documents += 1;
-                made.without_features += u64::from(fingerprint.is_none());
+                made.without_features += u64::from(!has_sketch);
                 made.text_bytes += record.text.len() as u64;
                 made.removed.count(&record.removed);
                 made.fields.count(&record);
                 if *lines {
-                    let name = Some(FingerprintName::Text(&record.id));
-                    write_code(&mut made.bytes, name, fingerprint)
-                        .expect("a vector takes every byte");
+                    let sketch = has_sketch.then_some(line_words.as_slice());
+                    maker.write(&mut made.bytes, &record.id, sketch);
                 } else {
                     made.ids.push_str(&record.id);
-                    made.ends.push(made.ids.len());
-                    made.codes.push(fingerprint);
+                    made.ends.push((made.ids.len(), has_sketch));
                 }
             }
             Err(bad) => {
@@ -148,12 +227,12 @@ impl ChunkWorker<RecordChunk> for FingerprintWorker<'_> {
 }
 
 impl FingerprintJob<'_> {
-    /// Writes `{"id":..,"fingerprint":..}` for each document.
+    /// Writes `{"id":..,"fingerprint":..}` for each document, or `super_shingles` or a `signature`.
     ///
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> Result<FingerprintSummary, BatchError> {
-        self.run(true, &mut |made| {
+        self.run(true, SketchMaker::new(&self.scheme)?, &mut |made| {
             let written = out.write_all(&made.bytes);
             written.map_err(BatchError::result(Path::new("the output")))
         })
@@ -168,18 +247,34 @@ impl FingerprintJob<'_> {
         path: &Path,
         scratch: ArchiveScratch<'_>,
     ) -> Result<FingerprintSummary, BatchError> {
-        let mut out = CodeWriter::create(path, Some(self.scheme.id()), scratch)?;
-        let summary = self.run(false, &mut |made| {
-            let mut columns = made.columns();
-            columns.try_for_each(|(id, code)| out.push(Some(FingerprintName::Text(id)), code))
-        })?;
-        out.commit()?;
-        Ok(summary)
+        let maker = SketchMaker::new(&self.scheme)?;
+        let (id, words) = (self.scheme.id(), maker.words());
+        match maker {
+            SketchMaker::Fingerprint => {
+                let mut out = CodeWriter::create(path, Some(id), scratch)?;
+                let summary = self.run(false, maker, &mut |made| {
+                    let mut columns = made.columns(words);
+                    columns.try_for_each(|(id, sketch)| {
+                        out.push(Some(FingerprintName::Text(id)), code(sketch))
+                    })
+                })?;
+                out.commit().map(|()| summary)
+            }
+            SketchMaker::Places(shape, _) => {
+                let mut out = SketchWriter::create(path, shape, id)?;
+                let summary = self.run(false, maker, &mut |made| {
+                    let mut columns = made.columns(words);
+                    columns.try_for_each(|(id, sketch)| out.push(id, sketch))
+                })?;
+                out.commit().map(|()| summary)
+            }
+        }
     }
 
     fn run(
         &self,
         lines: bool,
+        maker: SketchMaker,
         sink: &mut dyn FnMut(&FingerprintBatch) -> Result<(), BatchError>,
     ) -> Result<FingerprintSummary, BatchError> {
         self.losses.refuse_undiscovered(self.inputs)?;
@@ -200,6 +295,7 @@ impl FingerprintJob<'_> {
             lines,
             parser: Parser::new(self.inputs, self.options),
             extractor: extractor.clone(),
+            maker: maker.clone(),
         };
         let (mut read, mut removed) = (0, RemovedTally::default());
         let mut fields = FieldTally::default();

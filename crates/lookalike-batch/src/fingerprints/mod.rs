@@ -1,7 +1,8 @@
-//! Fingerprints without their texts: computing them, files of them, Hamming indexes, joins, and decisions.
+//! Fingerprints and longer sketches without their texts: computing them, files of them, Hamming indexes, joins, and decisions.
 
 pub mod cluster;
 pub mod files;
 pub mod index;
 pub(crate) mod job;
 pub(crate) mod join;
+pub mod sketches;

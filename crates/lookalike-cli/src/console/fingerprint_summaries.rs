@@ -6,6 +6,7 @@ use lookalike_batch::{FingerprintSummary, JoinSummary, MeasuredCost, MergeSummar
 
 use lookalike_batch::fingerprints::cluster::{ClusterSummary, FingerprintRule};
 use lookalike_batch::fingerprints::files::ImportSummary;
+use lookalike_batch::fingerprints::sketches::EqualPlaces;
 
 use crate::size::show;
 
@@ -57,7 +58,11 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
             || "scheme not stored in the file".to_owned(),
             |id| format!("scheme {id}"),
         );
-        let count = counted(side.fingerprints, "fingerprint");
+        let count = match (&summary.equal, side.fingerprints) {
+            (Some(_), 1) => "1 sketch".to_owned(),
+            (Some(_), count) => format!("{} sketches", grouped(count)),
+            (None, count) => counted(count, "fingerprint"),
+        };
         line(label, &format!("{count}, {scheme}"));
         if side.without_features > 0 {
             let count = grouped(side.without_features);
@@ -65,10 +70,11 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
         }
         skipped(&side.skipped);
     }
-    let (pairs, distance) = (grouped(summary.pairs), summary.distance);
+    let pairs = grouped(summary.pairs);
+    let rule = pair_rule(Some(summary.distance), summary.equal.as_ref());
     let part = summary.shard.as_ref();
     let part = part.map_or_else(String::new, |shard| format!(", of shard {shard}"));
-    line("pairs", &format!("{pairs} within {distance} bits{part}"));
+    line("pairs", &format!("{pairs}{rule}{part}"));
     if summary.spilled_bytes > 0 {
         line(
             "sorted",
@@ -76,6 +82,15 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
         );
     }
     cost(measured);
+}
+
+/// The condition on pairs, after their number.
+fn pair_rule(distance: Option<u32>, equal: Option<&EqualPlaces>) -> String {
+    match (distance, equal) {
+        (_, Some(equal)) => format!(" with at least {} of {} equal", equal.least, equal.of),
+        (Some(distance), None) => format!(" within {distance} bits"),
+        (None, None) => String::new(),
+    }
 }
 
 /// Prints the summary of `merge`.
@@ -117,14 +132,16 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
         .iter()
         .for_each(|input| skipped(&input.skipped));
     let pairs = grouped(counts.pairs);
-    match summary.distance {
-        Some(distance) => line("pairs", &format!("{pairs} within {distance} bits")),
-        None => line("pairs", &pairs),
-    }
+    let rule = pair_rule(summary.distance, summary.equal.as_ref());
+    line("pairs", &format!("{pairs}{rule}"));
     let same = grouped(decisions.removed_same_fingerprint);
+    let what = match summary.equal {
+        Some(_) => "sketch",
+        None => "fingerprint",
+    };
     line(
         "same",
-        &format!("{same} removed, each for a kept one of equal fingerprint"),
+        &format!("{same} removed, each for a kept one of equal {what}"),
     );
     match summary.rule {
         FingerprintRule::Stars => line(

@@ -82,6 +82,7 @@ mod serve_settings;
 mod service_pairs;
 #[cfg(unix)]
 mod service_state;
+mod sketch_files;
 mod skipped_files;
 #[cfg(unix)]
 mod store_hardening;

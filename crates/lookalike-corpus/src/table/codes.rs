@@ -1,4 +1,4 @@
-//! Parquet tables of fingerprints: a column `fingerprint`, and perhaps a column `id`.
+//! Parquet tables of fingerprints or longer sketches: a column `fingerprint`, or one of another name, and perhaps a column `id`.
 //!
 //! Fingerprints are numbers of 64 bits (signed ones are taken by their bits) or texts, such as sixteen hexadecimal digits;
 //! ids texts or whole numbers. Other columns are not read.
@@ -34,6 +34,7 @@ fn invalid(reason: impl Into<String>) -> io::Error {
 /// Reads a table of fingerprints.
 pub struct CodeTable {
     rows: ParquetRecordBatchReader,
+    column: &'static str,
     row: u64,
 }
 
@@ -43,6 +44,14 @@ impl CodeTable {
     /// # Errors
     /// When it is no Parquet file or has no column `fingerprint`.
     pub fn open(path: &Path) -> io::Result<Self> {
+        Self::open_column(path, FINGERPRINT)
+    }
+
+    /// Opens a file whose sketches are in a column of this name.
+    ///
+    /// # Errors
+    /// When it is no Parquet file or has no such column.
+    pub fn open_column(path: &Path, column: &'static str) -> io::Result<Self> {
         let file = open_regular(path)?;
         let metadata = footer::load(&file).map_err(invalid)?;
         let names = metadata
@@ -52,9 +61,9 @@ impl CodeTable {
             .map(|field| field.name().as_str());
         let wanted = names
             .enumerate()
-            .filter(|(_, name)| [ID, FINGERPRINT].contains(name));
+            .filter(|(_, name)| [ID, column].contains(name));
         let wanted: Vec<usize> = wanted.map(|(at, _)| at).collect();
-        if metadata.schema().column_with_name(FINGERPRINT).is_none() {
+        if metadata.schema().column_with_name(column).is_none() {
             let names: Vec<_> = metadata
                 .schema()
                 .fields()
@@ -63,7 +72,7 @@ impl CodeTable {
                 .collect();
             let names = names.join(", ");
             return Err(invalid(format!(
-                "no column is named {FINGERPRINT}: there are {names}"
+                "no column is named {column}: there are {names}"
             )));
         }
         let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
@@ -74,7 +83,11 @@ impl CodeTable {
         };
         let rows = guarded(|| pages::record_batches(file, &metadata, part, ROWS));
         let rows = rows.map_err(invalid)?;
-        Ok(Self { rows, row: 0 })
+        Ok(Self {
+            rows,
+            column,
+            row: 0,
+        })
     }
 
     /// Hands on the next rows, each with its number from one on; false at the end.
@@ -89,7 +102,7 @@ impl CodeTable {
             return Ok(false);
         };
         let codes = batch
-            .column_by_name(FINGERPRINT)
+            .column_by_name(self.column)
             .ok_or_else(|| invalid("a column is missing"))?;
         let ids = batch.column_by_name(ID);
         let mut text = String::new();
@@ -97,13 +110,13 @@ impl CodeTable {
             let id = ids.filter(|ids| ids.is_valid(row));
             let id = id.map(|ids| id_text(ids, row, &mut text)).transpose()?;
             self.row += 1;
-            each(self.row, id, cell(codes, row)?);
+            each(self.row, id, cell(codes, row, self.column)?);
         }
         Ok(true)
     }
 }
 
-fn cell(codes: &ArrayRef, row: usize) -> io::Result<CodeCell<'_>> {
+fn cell<'c>(codes: &'c ArrayRef, row: usize, column: &str) -> io::Result<CodeCell<'c>> {
     if codes.is_null(row) {
         return Ok(CodeCell::Null);
     }
@@ -115,7 +128,7 @@ fn cell(codes: &ArrayRef, row: usize) -> io::Result<CodeCell<'_>> {
         DataType::Utf8View => CodeCell::Text(codes.as_string_view().value(row)),
         other => {
             return Err(invalid(format!(
-                "the column {FINGERPRINT} has the type {other}: numbers of 64 bits and texts are read"
+                "the column {column} has the type {other}: numbers of 64 bits and texts are read"
             )));
         }
     })
@@ -140,8 +153,31 @@ fn id_text<'a>(ids: &'a ArrayRef, row: usize, text: &'a mut String) -> io::Resul
 pub struct CodeTableWriter<W: Write + Send> {
     out: ArrowWriter<W>,
     with_ids: bool,
+    column: &'static str,
     ids: Vec<Option<String>>,
-    codes: Vec<Option<u64>>,
+    codes: WrittenCodes,
+}
+
+/// Cells that wait.
+enum WrittenCodes {
+    Numbers(Vec<Option<u64>>),
+    Texts(Vec<Option<String>>),
+}
+
+impl WrittenCodes {
+    fn len(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Texts(texts) => texts.len(),
+        }
+    }
+
+    fn take(&mut self) -> ArrayRef {
+        match self {
+            Self::Numbers(numbers) => Arc::new(UInt64Array::from(std::mem::take(numbers))),
+            Self::Texts(texts) => Arc::new(StringArray::from(std::mem::take(texts))),
+        }
+    }
 }
 
 impl<W: Write + Send> CodeTableWriter<W> {
@@ -150,7 +186,33 @@ impl<W: Write + Send> CodeTableWriter<W> {
     /// # Errors
     /// Those of the output.
     pub fn new(out: W, with_ids: bool) -> io::Result<Self> {
-        let mut fields = vec![Field::new(FINGERPRINT, DataType::UInt64, true)];
+        Self::begin(
+            out,
+            with_ids,
+            FINGERPRINT,
+            WrittenCodes::Numbers(Vec::new()),
+        )
+    }
+
+    /// Begins a table of sketches that are texts, in a column of this name.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn of_texts(out: W, with_ids: bool, column: &'static str) -> io::Result<Self> {
+        Self::begin(out, with_ids, column, WrittenCodes::Texts(Vec::new()))
+    }
+
+    fn begin(
+        out: W,
+        with_ids: bool,
+        column: &'static str,
+        codes: WrittenCodes,
+    ) -> io::Result<Self> {
+        let kind = match codes {
+            WrittenCodes::Numbers(_) => DataType::UInt64,
+            WrittenCodes::Texts(_) => DataType::Utf8,
+        };
+        let mut fields = vec![Field::new(column, kind, true)];
         if with_ids {
             fields.insert(0, Field::new(ID, DataType::Utf8, true));
         }
@@ -164,8 +226,9 @@ impl<W: Write + Send> CodeTableWriter<W> {
         Ok(Self {
             out,
             with_ids,
+            column,
             ids: Vec::new(),
-            codes: Vec::new(),
+            codes,
         })
     }
 
@@ -174,10 +237,29 @@ impl<W: Write + Send> CodeTableWriter<W> {
     /// # Errors
     /// Those of the output.
     pub fn push(&mut self, id: Option<&str>, code: Option<u64>) -> io::Result<()> {
+        match &mut self.codes {
+            WrittenCodes::Numbers(numbers) => numbers.push(code),
+            WrittenCodes::Texts(texts) => texts.push(code.map(|code| format!("{code:016x}"))),
+        }
+        self.end_row(id)
+    }
+
+    /// Adds a row of a table of texts.
+    ///
+    /// # Errors
+    /// Those of the output, and when the table is one of numbers.
+    pub fn push_text(&mut self, id: Option<&str>, text: Option<String>) -> io::Result<()> {
+        match &mut self.codes {
+            WrittenCodes::Numbers(_) => return Err(invalid("a text in a table of numbers")),
+            WrittenCodes::Texts(texts) => texts.push(text),
+        }
+        self.end_row(id)
+    }
+
+    fn end_row(&mut self, id: Option<&str>) -> io::Result<()> {
         if self.with_ids {
             self.ids.push(id.map(str::to_owned));
         }
-        self.codes.push(code);
         if self.codes.len() == ROWS {
             self.write()
         } else {
@@ -186,12 +268,12 @@ impl<W: Write + Send> CodeTableWriter<W> {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        let codes: ArrayRef = Arc::new(UInt64Array::from(std::mem::take(&mut self.codes)));
+        let codes = self.codes.take();
         let ids = self.with_ids.then(|| {
             let ids: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.ids)));
             (ID, ids, true)
         });
-        let columns = ids.into_iter().chain([(FINGERPRINT, codes, true)]);
+        let columns = ids.into_iter().chain([(self.column, codes, true)]);
         let batch = RecordBatch::try_from_iter_with_nullable(columns).map_err(io::Error::other)?;
         self.out.write(&batch).map_err(io::Error::other)
     }
@@ -201,7 +283,7 @@ impl<W: Write + Send> CodeTableWriter<W> {
     /// # Errors
     /// Those of the output.
     pub fn finish(mut self) -> io::Result<W> {
-        if !self.codes.is_empty() {
+        if self.codes.len() > 0 {
             self.write()?;
         }
         self.out.into_inner().map_err(io::Error::other)

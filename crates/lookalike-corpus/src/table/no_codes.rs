@@ -22,6 +22,14 @@ impl CodeTable {
         Err(unsupported())
     }
 
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn open_column(_: &Path, _: &'static str) -> io::Result<Self> {
+        Err(unsupported())
+    }
+
     /// Never called.
     ///
     /// # Errors
@@ -43,11 +51,27 @@ impl<W: Write + Send> CodeTableWriter<W> {
         Err(unsupported())
     }
 
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn of_texts(_: W, _: bool, _: &'static str) -> io::Result<Self> {
+        Err(unsupported())
+    }
+
     /// Never called.
     ///
     /// # Errors
     /// None.
     pub fn push(&mut self, _: Option<&str>, _: Option<u64>) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    /// Never called.
+    ///
+    /// # Errors
+    /// None.
+    pub fn push_text(&mut self, _: Option<&str>, _: Option<String>) -> io::Result<()> {
         match self.0 {}
     }
 

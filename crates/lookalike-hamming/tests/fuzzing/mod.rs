@@ -7,7 +7,7 @@
 use lookalike_hamming::{
     Archive, ArchiveWriter, BuildLimits, FingerprintArchiveReader, FingerprintReader,
     FingerprintWriter, GapCounts, HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout,
-    designs,
+    SketchWords, designs,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -67,13 +67,20 @@ fn fingerprint_files() -> Vec<Vec<u8>> {
             .push_text(code, &format!("\u{e9}{number}"))
             .expect("memory");
     }
-    [bare, numbered, named]
+    let shape = SketchWords { words: 3, kind: 1 };
+    let mut sketches = FingerprintWriter::of_sketches(Vec::new(), id, shape, true).expect("memory");
+    for code in codes(20) {
+        sketches
+            .push_sketch(&[code, code >> 3, 5], &format!("{code}"))
+            .expect("memory");
+    }
+    [bare, numbered, named, sketches]
         .map(|writer| writer.finish().expect("memory"))
         .to_vec()
 }
 
 fn fingerprints(bytes: &[u8]) {
-    let Ok(mut reader) = FingerprintReader::new(bytes) else {
+    let Ok(mut reader) = FingerprintReader::of_sketches(bytes) else {
         return;
     };
     let mut held = 0;

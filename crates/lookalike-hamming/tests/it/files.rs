@@ -3,7 +3,7 @@
 use super::collections::{SHAPES, Shape, collection};
 use lookalike_hamming::{
     Analyzer, Archive, ArchiveWriter, FileError, FingerprintArchiveReader, FingerprintReader,
-    FingerprintWriter, GapCounts, candidates,
+    FingerprintWriter, GapCounts, SketchWords, candidates,
 };
 
 const SCHEME: u64 = 0x1234_5678_9abc_def0;
@@ -208,6 +208,67 @@ fn no_flipped_or_missing_byte_of_a_file_with_texts_goes_unseen() {
         damaged[at] ^= 1 << (at % 8);
         assert!(read_texts(&damaged).is_err(), "byte {at}");
         assert!(read_texts(&bytes[..at]).is_err(), "cut at {at}");
+    }
+}
+
+/// Sketches of three words, each with a text or none.
+fn sketches(count: usize, with_texts: bool) -> Vec<u8> {
+    let sketch = SketchWords { words: 3, kind: 9 };
+    let mut writer =
+        FingerprintWriter::of_sketches(Vec::new(), SCHEME, sketch, with_texts).unwrap();
+    for at in 0..count {
+        let words = [at as u64, 7, u64::MAX - at as u64];
+        writer.push_sketch(&words, &text(at)).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn read_sketches(bytes: &[u8]) -> Result<(Vec<u64>, Vec<String>), FileError> {
+    let mut reader = FingerprintReader::of_sketches(bytes)?;
+    let (mut words, mut ids) = (Vec::new(), Vec::new());
+    while let Some(chunk) = reader.next_chunk()? {
+        words.extend_from_slice(chunk.fingerprints);
+        let mut start = 0;
+        for &end in chunk.ends {
+            ids.push(chunk.texts[start..end as usize].to_owned());
+            start = end as usize;
+        }
+    }
+    Ok((words, ids))
+}
+
+#[test]
+fn longer_sketches_read_back_and_are_no_fingerprints() {
+    for count in [0, 1, 21_846, 50_000] {
+        let words = (0..count).flat_map(|at| [at as u64, 7, u64::MAX - at as u64]);
+        let words: Vec<u64> = words.collect();
+        let bytes = sketches(count, true);
+        let ids = (0..count).map(text).collect();
+        assert_eq!(read_sketches(&bytes).unwrap(), (words.clone(), ids));
+        let bare = sketches(count, false);
+        assert_eq!(read_sketches(&bare).unwrap(), (words, Vec::new()));
+        let told = FingerprintReader::of_sketches(bytes.as_slice())
+            .unwrap()
+            .sketch();
+        assert_eq!(told, SketchWords { words: 3, kind: 9 });
+        let refused = FingerprintReader::new(bytes.as_slice()).unwrap_err();
+        assert!(
+            refused.to_string().contains("192 bits, not 64"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn no_flipped_or_missing_byte_of_a_file_of_sketches_goes_unseen() {
+    for with_texts in [true, false] {
+        let bytes = sketches(20, with_texts);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            assert!(read_sketches(&damaged).is_err(), "byte {at}");
+            assert!(read_sketches(&bytes[..at]).is_err(), "cut at {at}");
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::fingerprints::files::{
     CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, ListedId,
     check_losses, ensure_one_scheme, sum,
 };
+use crate::fingerprints::sketches::{DistinctSketches, SketchReading};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 
@@ -58,6 +59,9 @@ pub(super) struct DocumentFiles<'a> {
     pub(super) observer: &'a dyn JobObserver,
     /// Digest of the fingerprints, once they have been read.
     pub(super) digest: Option<u64>,
+    /// The different sketches of the files, where these hold sketches of several places: the position of a document's among them stands
+    /// for its fingerprint.
+    pub(super) sketches: Option<&'a DistinctSketches>,
 }
 
 /// Facts about files that have been read.
@@ -113,6 +117,10 @@ impl DocumentFiles<'_> {
             is_bare: false,
             digest: 0,
         };
+        if let Some(sketches) = self.sketches {
+            self.read_sketches(sketches, &mut read, visit)?;
+            return self.unchanged(read);
+        }
         let mut counters = Vec::new();
         for mut file in self.open()? {
             counters.push(file.bytes_read());
@@ -127,12 +135,43 @@ impl DocumentFiles<'_> {
             read.files.push(file.summary());
         }
         check_losses(self.losses, &read.files)?;
-        match self.digest.is_some_and(|digest| digest != read.digest) {
-            true => {
-                let names = self.paths.iter().map(FingerprintSource::name);
-                let name = names.collect::<Vec<_>>().join(", ");
-                Err(ReadError::Changed { name }.into())
+        self.unchanged(read)
+    }
+
+    fn changed(&self) -> BatchError {
+        let names = self.paths.iter().map(FingerprintSource::name);
+        let name = names.collect::<Vec<_>>().join(", ");
+        ReadError::Changed { name }.into()
+    }
+
+    /// Reads all files of sketches, each of which was there before.
+    fn read_sketches(
+        &self,
+        sketches: &DistinctSketches,
+        read: &mut ReadDocuments,
+        visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        let mut reading = SketchReading::new(self.observer, self.losses);
+        let mut chunk = FingerprintFile::default();
+        let shape = sketches.shape();
+        read.files = reading.each(self.paths, &mut |reading, name, rows| {
+            if reading.shape().is_some_and(|found| found != shape) {
+                return Err(self.changed());
             }
+            chunk.clear();
+            for sketch in rows.words.chunks_exact(shape.words()) {
+                let at = sketches.find(sketch).ok_or_else(|| self.changed())?;
+                chunk.codes.push(at.into());
+            }
+            chunk.ids.clone_from(&rows.ids);
+            read.show(&chunk, name, visit)
+        })?;
+        Ok(())
+    }
+
+    fn unchanged(&self, read: ReadDocuments) -> Result<ReadDocuments, BatchError> {
+        match self.digest.is_some_and(|digest| digest != read.digest) {
+            true => Err(self.changed()),
             false => Ok(read),
         }
     }

@@ -5,6 +5,7 @@
 //! is kept, and no chain leads farther. Connected components are there for those who ask for them.
 //!
 //! ```text
+//! sketch_classes     of sketches of several places: the different ones, which take the place of fingerprints, and their pairs
 //! linked_classes     pairs: the self-join of files, or the lists that `join` wrote; classes that have one, or several documents
 //! class_ranking      files once more: the best document of each class, and their order
 //! class_decisions    pairs in the order of their less wanted class: survivors
@@ -26,6 +27,7 @@ mod linked_ids;
 mod memory_shares;
 mod outcomes;
 mod results;
+mod sketch_classes;
 mod sorted_fingerprints;
 mod summary;
 #[cfg(test)]
@@ -48,6 +50,7 @@ pub use text_verification::TextVerification;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::join::LARGEST_DISTANCE;
+use crate::fingerprints::sketches::LeastEqual;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir};
@@ -58,6 +61,7 @@ use linked_classes::{ClassIndex, LinkedClasses};
 use memory_shares::MemoryShares;
 use outcomes::ClusterOutcomes;
 use results::{ClusterWriter, WrittenClusters, unwritable};
+use sketch_classes::SketchClasses;
 use text_verification::VerifiedRemovals;
 
 /// Distance within which fingerprints are joined unless told otherwise.
@@ -101,6 +105,8 @@ pub struct FingerprintClustering<'a> {
     pub pairs: &'a [FingerprintSource],
     /// Most bits in which the fingerprints of a pair differ: 3 for files, whatever they have for lists of pairs unless told otherwise.
     pub distance: Option<u32>,
+    /// The files hold sketches of several places, of which so many must be equal; then there are no pairs and no distance.
+    pub equal: Option<LeastEqual>,
     /// Document of a cluster that survives: the first unless told otherwise, without files that of the smallest id.
     pub keep: Option<FingerprintKeep>,
     /// Rule by which documents are removed.
@@ -142,6 +148,11 @@ impl FingerprintClustering<'_> {
                 "pairs have no order: name the files of fingerprints too, or use --keep id",
             );
         }
+        if self.equal.is_some() && (!self.pairs.is_empty() || self.distance.is_some()) {
+            return refused(
+                "sketches of several places are joined with themselves, by their equal places: leave out the pairs and the distance",
+            );
+        }
         match self.distance {
             Some(distance) if self.pairs.is_empty() && distance > LARGEST_DISTANCE => {
                 Err(BatchError::Settings(format!(
@@ -174,15 +185,44 @@ impl FingerprintClustering<'_> {
     }
 
     fn write(&self, place: &OutputDir<'_>, command: &str) -> Result<ClusterSummary, BatchError> {
+        let Some(least) = self.equal else {
+            let summary = self.decided(place, command, None)?;
+            return self.publish(place, &summary).map(|()| summary);
+        };
+        let sketches = self.read_sketches(least)?;
+        // The sketches stay beside everything else.
+        let limits = JobLimits {
+            memory: self.limits.memory.saturating_sub(sketches.bytes()),
+            ..self.limits.clone()
+        };
+        let beside = FingerprintClustering {
+            limits: &limits,
+            ..*self
+        };
+        let mut summary = beside.decided(place, command, Some(&sketches))?;
+        summary.limits = self.limits.clone();
+        summary.equal = Some(sketches.equal());
+        self.publish(place, &summary).map(|()| summary)
+    }
+
+    /// Decides and writes everything but the summary.
+    fn decided(
+        &self,
+        place: &OutputDir<'_>,
+        command: &str,
+        sketches: Option<&SketchClasses>,
+    ) -> Result<ClusterSummary, BatchError> {
         let files = DocumentFiles {
             paths: self.inputs,
             losses: self.losses,
             observer: self.observer,
             digest: None,
+            sketches: sketches.map(SketchClasses::distinct),
         };
-        let linked = match self.pairs.is_empty() {
-            true => self.join_files(&files)?,
-            false => self.read_pairs()?,
+        let linked = match (sketches, self.pairs.is_empty()) {
+            (Some(sketches), _) => self.join_sketches(sketches)?,
+            (None, true) => self.join_files(&files)?,
+            (None, false) => self.read_pairs()?,
         };
         let mut documents = self.documents(files, &linked);
         let ranking = self.rank(&linked.index, &documents)?;
@@ -209,7 +249,6 @@ impl FingerprintClustering<'_> {
         let written = writer.write(&documents)?;
         let mut summary = self.summary(written, linked.edges.len(), command);
         summary.verification = verified.and_then(|verified| self.verification(verified));
-        self.publish(place, &summary)?;
         Ok(summary)
     }
 
@@ -242,10 +281,11 @@ impl FingerprintClustering<'_> {
             rule: self.rule,
             compared: self.rule == FingerprintRule::Stars,
             verified: self.verify.is_some(),
-            distance: match self.pairs.is_empty() {
+            distance: match self.pairs.is_empty() && self.equal.is_none() {
                 true => Some(self.radius()),
                 false => self.distance,
             },
+            equal: None,
             keep: self.keep(),
             pair_lists: names.collect(),
             counts: ClusterCounts {
@@ -289,7 +329,13 @@ impl FingerprintClustering<'_> {
             });
         }
         let identity = JobIdentity {
-            settings: format!("{:?} {:?} {}", self.rule, self.distance, self.keep()),
+            settings: format!(
+                "{:?} {:?} {:?} {}",
+                self.rule,
+                self.distance,
+                self.equal,
+                self.keep()
+            ),
             input: format!("{:?} {:?}", self.inputs, self.pairs),
         };
         place.enter(IfExists::Overwrite, &identity, self.folder)

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{FingerprintKeep, FingerprintRule};
 use crate::dedup::counts::LargestCluster;
 use crate::fingerprints::files::CodesSummary;
+use crate::fingerprints::sketches::EqualPlaces;
 use crate::observer::MeasuredCost;
 use crate::settings::JobLimits;
 use crate::skipped::SkippedRow;
@@ -26,6 +27,9 @@ pub struct ClusterSummary {
     pub verified: bool,
     /// Most bits in which fingerprints of a pair differ; of lists of pairs only where it was asked for.
     pub distance: Option<u32>,
+    /// Places that are equal at least in the sketches of a pair, where sketches of several places were joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equal: Option<EqualPlaces>,
     /// Document of a cluster that survives.
     pub keep: FingerprintKeep,
     /// Files of fingerprints that were read.

@@ -55,6 +55,7 @@ type ResultBytes = [Vec<u8>; 3];
 #[derive(Clone, Copy)]
 struct TestJob {
     distance: Option<u32>,
+    equal: Option<LeastEqual>,
     keep: FingerprintKeep,
     rule: FingerprintRule,
     threads: usize,
@@ -73,6 +74,7 @@ impl TestJob {
             inputs: &sources(inputs),
             pairs: &sources(pairs),
             distance: self.distance,
+            equal: self.equal,
             keep: Some(self.keep),
             rule: self.rule,
             verify: None,
@@ -117,6 +119,17 @@ fn wanted(documents: &[Numbered], keep: FingerprintKeep) -> Vec<Vec<usize>> {
     classes
 }
 
+fn bits_apart(a: u64, b: u64) -> u32 {
+    (a ^ b).count_ones()
+}
+
+/// Places of four bits that differ.
+fn places_apart(a: u64, b: u64) -> u32 {
+    (0..16)
+        .filter(|place| (a ^ b) >> (4 * place) & 15 != 0)
+        .count() as u32
+}
+
 /// The results by the slow definition.
 fn slow(
     documents: &[Numbered],
@@ -124,9 +137,19 @@ fn slow(
     keep: FingerprintKeep,
     rule: FingerprintRule,
 ) -> ResultBytes {
+    slow_by(bits_apart, documents, distance, keep, rule)
+}
+
+fn slow_by(
+    distance_of: fn(u64, u64) -> u32,
+    documents: &[Numbered],
+    distance: u32,
+    keep: FingerprintKeep,
+    rule: FingerprintRule,
+) -> ResultBytes {
     let classes = wanted(documents, keep);
     let apart =
-        |a: usize, b: usize| (documents[classes[a][0]].1 ^ documents[classes[b][0]].1).count_ones();
+        |a: usize, b: usize| distance_of(documents[classes[a][0]].1, documents[classes[b][0]].1);
     let mut pairs = Vec::new();
     for b in 0..classes.len() {
         for a in (0..b).filter(|&a| apart(a, b) <= distance) {
@@ -211,6 +234,7 @@ fn joined(file: &Path, folder: &Path, distance: u32) -> Vec<u8> {
         f: &[file.into()],
         q: &[],
         distance,
+        equal: None,
         shard: FingerprintShard::ALL,
         losses: LossPolicy::Tolerate,
         limits: &JobLimits::default(),
@@ -239,7 +263,7 @@ proptest! {
         let (first, second) = documents.split_at(cut.index(documents.len()));
         fs::write(&inputs[0], file_of(first)).unwrap();
         fs::write(&inputs[1], file_of(second)).unwrap();
-        let job = TestJob { distance: Some(distance), keep, rule, threads: 1, memory: 1 << 30 };
+        let job = TestJob { distance: Some(distance), equal: None, keep, rule, threads: 1, memory: 1 << 30 };
         let (found, summary) = job.run(&inputs, &[]).unwrap();
         let expected = slow(&documents, distance, keep, rule);
         for (found, expected) in found.iter().zip(&expected) {
@@ -252,6 +276,53 @@ proptest! {
         prop_assert_eq!(decisions.clusters, sorted_fields(&expected[2]).len() as u64);
         let sizes = sorted_fields(&expected[2]).into_iter().map(|cluster| cluster["members"].as_array().unwrap().len() as u64);
         prop_assert_eq!(decisions.largest_cluster.as_ref().map(|largest| largest.removed), sizes.max());
+        let other = TestJob { threads: 3, memory: 44 << 20, ..job };
+        prop_assert_eq!(&other.run(&inputs, &[]).unwrap().0, &found);
+    }
+
+    #[test]
+    fn sketches_of_several_places_are_decided_by_their_equal_places(
+        documents in prop::collection::vec(prop::collection::vec(0..4_u64, 6), 1..90),
+        least in 1..7_u32,
+        keep in keeps(),
+        is_stars in any::<bool>(),
+        is_minima in any::<bool>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let rule = if is_stars { FingerprintRule::Stars } else { FingerprintRule::Components };
+        let folder = tempfile::tempdir().unwrap();
+        // A document is called by a text here: 100 and more, so that texts ascend as numbers do.
+        let id = |at: usize| (at as u64 + 1) * 7919 % 10_007 + 20_000;
+        let digits = if is_minima { 8 } else { 16 };
+        let field = if is_minima { "signature" } else { "super_shingles" };
+        let line = |at: usize| {
+            let sketch: String = documents[at].iter().map(|value| format!("{value:0digits$x}")).collect();
+            json!({"id": id(at).to_string(), field: sketch})
+        };
+        let inputs = ["a.jsonl", "b.jsonl"].map(|name| folder.path().join(name));
+        let cut = cut.index(documents.len());
+        fs::write(&inputs[0], lines((0..cut).map(line))).unwrap();
+        fs::write(&inputs[1], lines((cut..documents.len()).map(line))).unwrap();
+        let numbered: Vec<Numbered> = documents.iter().enumerate().map(|(at, places)| {
+            (id(at), places.iter().fold(0, |code, value| code << 4 | value))
+        }).collect();
+        let equal = Some(LeastEqual::Places(least));
+        let job = TestJob { distance: None, equal, keep, rule, threads: 1, memory: 1 << 30 };
+        let (found, summary) = job.run(&inputs, &[]).unwrap();
+        let expected = slow_by(places_apart, &numbered, 6 - least, keep, rule);
+        let as_texts = |bytes: &[u8]| -> Vec<Value> {
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            let ids = 20_000..30_007;
+            sorted_fields(ids.fold(text, |text, id| match text.contains(&id.to_string()) {
+                true => text.replace(&id.to_string(), &format!("\"{id}\"")),
+                false => text,
+            }).as_bytes())
+        };
+        for (found, expected) in found.iter().zip(&expected) {
+            prop_assert_eq!(sorted_fields(found), as_texts(expected));
+        }
+        prop_assert_eq!(summary.counts.documents, documents.len() as u64);
+        prop_assert_eq!(summary.equal.map(|equal| equal.least), Some(least as usize));
         let other = TestJob { threads: 3, memory: 44 << 20, ..job };
         prop_assert_eq!(&other.run(&inputs, &[]).unwrap().0, &found);
     }
@@ -283,7 +354,7 @@ proptest! {
         let (first, second) = rows.split_at(rows.len() / 3);
         fs::write(&lists[0], first.join("\n")).unwrap();
         fs::write(&lists[1], second.join("\n")).unwrap();
-        let job = TestJob { distance: Some(distance), keep, rule, threads: 2, memory: 1 << 30 };
+        let job = TestJob { distance: Some(distance), equal: None, keep, rule, threads: 2, memory: 1 << 30 };
         let straight = job.run(&inputs, &[]).unwrap().0;
         prop_assert_eq!(&job.run(&inputs, &lists).unwrap().0, &straight);
 
@@ -315,7 +386,7 @@ proptest! {
                 distinct.push((fingerprint, fingerprint));
             }
         }
-        let job = TestJob { distance: Some(distance), keep: FingerprintKeep::First, rule: FingerprintRule::Stars, threads: 2, memory: 1 << 30 };
+        let job = TestJob { distance: Some(distance), equal: None, keep: FingerprintKeep::First, rule: FingerprintRule::Stars, threads: 2, memory: 1 << 30 };
         let (found, summary) = job.run(&inputs, &[]).unwrap();
         let expected = slow(&distinct, distance, FingerprintKeep::First, FingerprintRule::Stars);
         // The same with fingerprints as ids, in hexadecimal.

@@ -5,6 +5,8 @@ use std::io;
 use lookalike::scheme::SchemeId;
 use lookalike_hamming::FileError;
 
+use super::sketch_shape::SketchShape;
+
 /// A collection of fingerprints that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -49,6 +51,57 @@ pub enum CodesError {
         first: SchemeId,
         /// Scheme of the other.
         second: SchemeId,
+    },
+    /// Sketches of several places, where fingerprints are wanted.
+    #[error(
+        "{name} holds {shape}, not fingerprints: `lookalike join` and `cluster` take them with --equal, which says how many must agree; \
+         everything else takes fingerprints, as `lookalike fingerprint` makes them without --sketch"
+    )]
+    Places {
+        /// The file.
+        name: String,
+        /// Its sketches.
+        shape: SketchShape,
+    },
+    /// Fingerprints, where sketches of several places are wanted.
+    #[error(
+        "{name} holds fingerprints, which have no places that are equal or not: leave --equal out for --distance, or make sketches \
+         with `lookalike fingerprint --sketch super-shingle:6x14`"
+    )]
+    NoPlaces {
+        /// The file.
+        name: String,
+    },
+    /// Sketches that this version does not know.
+    #[error(
+        "{name} holds sketches of a kind that this program does not know: read it with a newer one"
+    )]
+    UnknownShape {
+        /// The file.
+        name: String,
+    },
+    /// The sketches of two files have other places.
+    #[error(
+        "{a} holds sketches of {first}, {b} of {second}: they cannot be compared; make both with the same --sketch"
+    )]
+    OtherShape {
+        /// One file.
+        a: String,
+        /// The other.
+        b: String,
+        /// Shape of the one.
+        first: SketchShape,
+        /// Shape of the other.
+        second: SketchShape,
+    },
+    /// Not one line is a sketch.
+    #[error(
+        "{first}: no line of the file is one; with --equal, files of `lookalike fingerprint --sketch` are read, and raw little-endian \
+         numbers named .u64xN or .u32xN"
+    )]
+    UnknownSketch {
+        /// Fault of the first line.
+        first: String,
     },
     /// A line that is no fingerprint, in a strict job.
     #[error("{0}: repair the line, or run without --strict to skip and count such lines")]

@@ -39,7 +39,9 @@ struct FingerprintLine<'a> {
 }
 
 /// A field that is there, whatever it holds.
-fn present<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Option<Cow<'de, str>>>, D::Error> {
+pub(super) fn present<'de, D: Deserializer<'de>>(
+    field: D,
+) -> Result<Option<Option<Cow<'de, str>>>, D::Error> {
     Option::<LineId<'de>>::deserialize(field).map(|value| {
         Some(value.map(|value| match value {
             LineId::Text(text) => text,
@@ -50,7 +52,7 @@ fn present<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Option<Cow<'de,
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum LineId<'a> {
+pub(super) enum LineId<'a> {
     #[serde(borrow)]
     Text(Cow<'a, str>),
     Number(serde_json::Number),
@@ -70,6 +72,17 @@ impl JsonLines {
     pub(super) fn read(
         &mut self,
         out: &mut FingerprintFile,
+        without: &mut u64,
+        bad: impl FnMut(String) -> Result<(), String>,
+    ) -> Result<bool, StopReason> {
+        self.read_lines(&mut |line| take(line, out), without, bad)
+    }
+
+    /// Gives some lines to `take`, counts those of which it says that they hold null, and tells `bad` of the others that it does not
+    /// take; false at the end.
+    pub(super) fn read_lines(
+        &mut self,
+        take: &mut dyn FnMut(&[u8]) -> Result<bool, String>,
         without: &mut u64,
         mut bad: impl FnMut(String) -> Result<(), String>,
     ) -> Result<bool, StopReason> {
@@ -91,7 +104,7 @@ impl JsonLines {
                 self.skip_line()?;
                 Err("longer than 1 MiB".to_owned())
             } else {
-                take(line, out)
+                take(line)
             };
             match taken {
                 Ok(true) => {}
@@ -121,16 +134,18 @@ impl JsonLines {
     }
 }
 
+/// The reason why a line is not what it should be.
+pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.split(" at line ").next().unwrap_or_default();
+    let column = error.column().max(1);
+    format!("not a {wanted}: {what}, at character {column}")
+}
+
 /// Takes one line; false when its fingerprint is null.
 fn take(line: &[u8], out: &mut FingerprintFile) -> Result<bool, String> {
-    let parsed: FingerprintLine<'_> = serde_json::from_slice(line).map_err(|error| {
-        let text = error.to_string();
-        let what = text.split(" at line ").next().unwrap_or_default();
-        format!(
-            "not a fingerprint: {what}, at character {}",
-            error.column().max(1)
-        )
-    })?;
+    let parsed: FingerprintLine<'_> =
+        serde_json::from_slice(line).map_err(|error| malformed("fingerprint", &error))?;
     let Some(fingerprint) = parsed.fingerprint else {
         return Err("not a fingerprint: no field named fingerprint".to_owned());
     };

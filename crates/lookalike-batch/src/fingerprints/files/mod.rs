@@ -13,6 +13,8 @@
 //!
 //! Each of them may be packed by gzip or zstd, but for Parquet, which must be a file; `-` is standard input, and `u64:-` raw numbers there.
 //! `write` writes all of them.
+//!
+//! Super-shingles and signatures of min-hash, which are longer, have readers and writers of their own: `sketch_file`, `sketch_writer`.
 
 mod ascending;
 pub(crate) mod error;
@@ -22,6 +24,9 @@ mod open;
 mod pair_file;
 mod raw;
 mod several;
+mod sketch_file;
+mod sketch_shape;
+mod sketch_writer;
 mod source;
 mod table;
 mod write;
@@ -30,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::scheme::SchemeId;
-use lookalike_hamming::{FingerprintArchiveReader, FingerprintReader};
+use lookalike_hamming::{FingerprintArchiveReader, FingerprintReader, SketchWords};
 
 pub use ascending::ArchiveScratch;
 pub use error::CodesError;
@@ -40,6 +45,9 @@ use open::{FingerprintStream, OpenedFile};
 pub(crate) use pair_file::{ListedId, ListedPair, PairFile, PairFileError};
 use raw::RawReader;
 pub use several::CodeFiles;
+pub(crate) use sketch_file::{SketchFile, SketchRows};
+pub use sketch_shape::{PlaceKind, SketchShape};
+pub(crate) use sketch_writer::{SketchWriter, write_sketch};
 pub use source::FingerprintSource;
 use table::TableReader;
 pub(crate) use write::write_code;
@@ -139,7 +147,13 @@ impl CodeFile {
         let wrong = CodesError::of(&name);
         let (format, scheme) = match head {
             Some([b'L', b'K', b'F', b'P']) => {
-                let reader = FingerprintReader::new(input).map_err(wrong)?;
+                let reader = FingerprintReader::of_sketches(input).map_err(wrong)?;
+                if reader.sketch() != SketchWords::FINGERPRINT {
+                    return Err(match SketchShape::of_header(reader.sketch()) {
+                        Some(shape) => CodesError::Places { name, shape },
+                        None => CodesError::UnknownShape { name },
+                    });
+                }
                 let scheme = known(reader.scheme());
                 (FingerprintFormat::Fingerprints(reader), scheme)
             }
@@ -153,7 +167,10 @@ impl CodeFile {
                 let table = table.map_err(|source| CodesError::table(&name, source))?;
                 (FingerprintFormat::Table(Box::new(table)), None)
             }
-            None => (FingerprintFormat::Raw(RawReader::new(input)), None),
+            None => match source.raw_shape() {
+                Some(shape) => return Err(CodesError::Places { name, shape }),
+                None => (FingerprintFormat::Raw(RawReader::new(input)), None),
+            },
             Some(_) => (FingerprintFormat::Lines(JsonLines::new(input)), None),
         };
         Ok(Self {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{InputError, NamedFile, StoreSettings, named_files};
 
+use super::sketch_shape::SketchShape;
+
 /// Stands before the name of raw numbers that the name does not tell, as on standard input.
 const RAW_PREFIX: &str = "u64:";
 
@@ -57,15 +59,30 @@ impl FingerprintSource {
         self.file.path.as_os_str() == "-"
     }
 
-    /// The name of the file of raw numbers, in lower case, without packing, and the ending of the packing; none when it holds
-    /// something else.
+    /// The ending of the packing of a file of raw numbers; none when it holds something else.
     pub(super) fn raw_packing(&self) -> Option<&'static str> {
+        let (bare, packing) = self.bare_name();
+        let is_raw = self.is_raw || bare.ends_with(".u64") || raw_shape(&bare).is_some();
+        is_raw.then_some(packing)
+    }
+
+    /// The shape of raw sketches of several places, by the name of their file.
+    pub(super) fn raw_shape(&self) -> Option<SketchShape> {
+        raw_shape(&self.bare_name().0).filter(|_| !self.is_raw)
+    }
+
+    /// The name in lower case without packing, and the ending of the packing.
+    fn bare_name(&self) -> (String, &'static str) {
         let name = self.file.name.to_lowercase();
         let packing = [".gz", ".zst"].into_iter().find(|end| name.ends_with(end));
         let packing = packing.unwrap_or_default();
         let bare = name.strip_suffix(packing).unwrap_or(&name);
-        (self.is_raw || bare.ends_with(".u64")).then_some(packing)
+        (bare.to_owned(), packing)
     }
+}
+
+fn raw_shape(bare: &str) -> Option<SketchShape> {
+    SketchShape::of_raw_ending(bare.rsplit_once('.')?.1)
 }
 
 impl From<&Path> for FingerprintSource {

@@ -127,7 +127,7 @@ pub(crate) fn write_code(
 }
 
 /// For `map_err`: a file of fingerprints that cannot be written.
-fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> BatchError + '_ {
+pub(super) fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> BatchError + '_ {
     move |source| BatchError::File {
         path: path.to_owned(),
         source,

@@ -4,7 +4,7 @@
 //! the threads, through [`BatchJoin`]; `matches` sorts what is found, on disk when there is much. F is never in
 //! memory: a thread reads its next chunk while the others compare theirs. `self_join` joins one collection with itself,
 //! `indexed` searches an F of indexes for each of Q. Either side may be several files. Of a `shard` each of them finds a
-//! part of the pairs, and `pair_merge` puts these together.
+//! part of the pairs, and `pair_merge` puts these together. Sketches of several places have a join of their own: `sketches`.
 
 mod indexed;
 mod matches;
@@ -14,6 +14,7 @@ mod pair_merge_error;
 mod queries;
 mod self_join;
 mod shard;
+mod sketches;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use crate::fingerprints::files::{
     ensure_equal_schemes, sum,
 };
 use crate::fingerprints::index;
+use crate::fingerprints::sketches::{EqualPlaces, LeastEqual};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::settings::JobLimits;
@@ -54,6 +56,8 @@ pub struct FingerprintJoin<'a> {
     pub q: &'a [FingerprintSource],
     /// Most bits in which the fingerprints of a pair differ, 0 to [`LARGEST_DISTANCE`].
     pub distance: u32,
+    /// The collections hold sketches of several places, of which so many must be equal; the distance does not matter then.
+    pub equal: Option<LeastEqual>,
     /// The part of the pairs that is wanted.
     pub shard: FingerprintShard,
     /// Policy for lines that cannot be read.
@@ -74,8 +78,11 @@ pub struct JoinSummary {
     /// Those of Q, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub q: Vec<CodesSummary>,
-    /// Most bits in which the fingerprints of a pair differ.
+    /// Most bits in which the fingerprints of a pair differ, or most places of their sketches.
     pub distance: u32,
+    /// Places that are equal at least, of sketches of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equal: Option<EqualPlaces>,
     /// The shard, if only one was wanted: the list is a part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
@@ -91,7 +98,8 @@ impl FingerprintJoin<'_> {
     ///
     /// A fingerprint is called by its id where its file has ids, else by itself. In a collection alone, equal
     /// fingerprints are one, called by the least of their ids; each of the others is a pair with that one only. Ids that are
-    /// numbers come first, by value, then texts byte by byte.
+    /// numbers come first, by value, then texts byte by byte. With [`FingerprintJoin::equal`] sketches take the place of fingerprints,
+    /// and the distance is the number of places that differ.
     ///
     /// # Errors
     /// [`BatchError`]: a collection cannot be read, schemes differ, Q does not fit the memory, `out` fails.
@@ -106,6 +114,9 @@ impl FingerprintJoin<'_> {
         if inputs.filter(|source| source.is_standard_input()).count() > 1 {
             let reason = "standard input is named more than once, and can be read only once: put the others into files";
             return self.refuse(reason);
+        }
+        if let Some(least) = self.equal {
+            return self.write_sketches(least, out);
         }
         let is_index = |source: &&FingerprintSource| index::is_index(source.path());
         let indexes = self.f.iter().filter(is_index).count();
@@ -200,6 +211,7 @@ impl FingerprintJoin<'_> {
             f,
             q,
             distance: self.distance,
+            equal: None,
             shard: (!self.shard.is_all()).then(|| self.shard.to_string()),
             pairs,
             spilled_bytes,

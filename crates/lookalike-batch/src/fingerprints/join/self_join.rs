@@ -16,18 +16,41 @@ use super::memory_plan::{MemoryPlan, MemoryPurpose};
 use super::queries::QuerySet;
 use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
-use crate::fingerprints::files::CodeFiles;
+use crate::fingerprints::files::{CodeFiles, FingerprintName};
 use crate::observer::JobStage;
 use crate::spill::partitions::lock;
 
 /// Pairs that one thread finds on its way to all, and the first failure on that way.
-struct MatchHandover<'a> {
-    found: FoundPairs,
-    matches: &'a Mutex<JoinMatches>,
-    failed: &'a Mutex<Option<io::Error>>,
+pub(super) struct MatchHandover<'a> {
+    pub(super) found: FoundPairs,
+    pub(super) matches: &'a Mutex<JoinMatches>,
+    pub(super) failed: &'a Mutex<Option<io::Error>>,
 }
 
 impl MatchHandover<'_> {
+    /// Adds a pair of F and Q.
+    pub(super) fn push(&mut self, f: FingerprintName<'_>, q: FingerprintName<'_>, distance: u32) {
+        self.found.push(f, q, distance);
+        self.append_if_large();
+    }
+
+    /// Adds a pair of one collection.
+    pub(super) fn push_ordered(
+        &mut self,
+        a: FingerprintName<'_>,
+        b: FingerprintName<'_>,
+        distance: u32,
+    ) {
+        self.found.push_ordered(a, b, distance);
+        self.append_if_large();
+    }
+
+    fn append_if_large(&mut self) {
+        if self.found.is_large() {
+            self.append();
+        }
+    }
+
     fn append(&mut self) {
         if let Err(error) = lock(self.matches).append(&mut self.found) {
             lock(self.failed).get_or_insert(error);
@@ -65,10 +88,7 @@ impl FingerprintJoin<'_> {
             let (all, mut mine) = (&all, handover());
             move |a: u64, b: u64, distance| {
                 let (a, b) = (all.least_name(a), all.least_name(b));
-                mine.found.push_ordered(a, b, distance);
-                if mine.found.is_large() {
-                    mine.append();
-                }
+                mine.push_ordered(a, b, distance);
             }
         });
         self.ensure_kept(failed)?;
@@ -90,7 +110,7 @@ impl FingerprintJoin<'_> {
         Ok((own, shares))
     }
 
-    fn ensure_kept(&self, failed: Mutex<Option<io::Error>>) -> Result<(), BatchError> {
+    pub(super) fn ensure_kept(&self, failed: Mutex<Option<io::Error>>) -> Result<(), BatchError> {
         let failed = failed.into_inner();
         match failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some(error) => Err(BatchError::temporary(self.folder)(error)),
@@ -152,12 +172,7 @@ impl FingerprintJoin<'_> {
         let found_codes = found_codes.unwrap_or_else(std::sync::PoisonError::into_inner);
         found_codes.each_least_name(
             |[mine, _], other, distance| {
-                named
-                    .found
-                    .push_ordered(own.least_name(mine), other, distance);
-                if named.found.is_large() {
-                    named.append();
-                }
+                named.push_ordered(own.least_name(mine), other, distance);
                 Ok(())
             },
             &temporary,
@@ -171,10 +186,7 @@ impl FingerprintJoin<'_> {
 /// The documents of each fingerprint, as pairs with the one of the least name.
 fn push_equal(all: &QuerySet, mut handover: MatchHandover<'_>) {
     all.equal(&mut |least, name| {
-        handover.found.push_ordered(least, name, 0);
-        if handover.found.is_large() {
-            handover.append();
-        }
+        handover.push_ordered(least, name, 0);
     });
 }
 

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use lookalike::SchemeId;
 use lookalike_hamming::FingerprintWriter;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fingerprints::files::{PlaceKind, SketchShape, SketchWriter};
 use crate::observer::NoProgress;
 
 /// A name in the order of results.
@@ -165,6 +167,7 @@ struct TestJoin<'a> {
     f: &'a [FingerprintSource],
     q: &'a [FingerprintSource],
     distance: u32,
+    equal: Option<LeastEqual>,
     threads: usize,
     memory: u64,
 }
@@ -176,6 +179,7 @@ impl TestJoin<'_> {
             f: self.f,
             q: self.q,
             distance: self.distance,
+            equal: self.equal,
             shard,
             losses: LossPolicy::Tolerate,
             limits: &JobLimits {
@@ -225,7 +229,7 @@ proptest! {
     ) {
         let folder = tempfile::tempdir().unwrap();
         let (f_files, q_files) = (write(&f, folder.path(), "f"), write(&q, folder.path(), "q"));
-        let join = TestJoin { f: &f_files, q: &q_files, distance, threads, memory: 64 << 20 };
+        let join = TestJoin { f: &f_files, q: &q_files, distance, equal: None, threads, memory: 64 << 20 };
         let expected = slow_two(&f, &q, distance);
         let (whole, summary) = join.run(FingerprintShard::ALL);
         prop_assert_eq!(&whole, &expected);
@@ -244,13 +248,142 @@ proptest! {
     ) {
         let folder = tempfile::tempdir().unwrap();
         let f = write(&files, folder.path(), "f");
-        let join = TestJoin { f: &f, q: &[], distance, threads, memory: 64 << 20 };
+        let join = TestJoin { f: &f, q: &[], distance, equal: None, threads, memory: 64 << 20 };
         let expected = slow_alone(&files, distance);
         prop_assert_eq!(&join.run(FingerprintShard::ALL).0, &expected);
         let (merged, summary) = join.merged(shards);
         prop_assert_eq!(&merged, &expected);
         // A pair of fingerprints belongs to one shard; names of two fingerprints may be the same pair twice.
         prop_assert_eq!(summary.pairs as usize, expected.lines().count());
+    }
+}
+
+/// A file of sketches: of super-shingles or minima, as lines, a fingerprint file, a table or raw numbers.
+#[derive(Clone, Debug)]
+struct SketchTestFile {
+    ending: &'static str,
+    /// Ids, and six values.
+    documents: Vec<(u64, Vec<u32>)>,
+}
+
+fn sketch_files() -> impl Strategy<Value = Vec<SketchTestFile>> {
+    let endings = prop::sample::select(vec!["jsonl", "lkfp", "raw", "jsonl.gz", "lkfp.zst"]);
+    let sketch = prop::collection::vec(0..3_u32, 6);
+    let documents = prop::collection::vec((0..60_u64, sketch), 0..50);
+    let file =
+        (endings, documents).prop_map(|(ending, documents)| SketchTestFile { ending, documents });
+    prop::collection::vec(file, 1..4)
+}
+
+impl SketchTestFile {
+    /// Words of a sketch as its kind has them.
+    fn words(values: &[u32], kind: PlaceKind) -> Vec<u64> {
+        let mut words = Vec::new();
+        match kind {
+            PlaceKind::SuperShingles => {
+                words.extend(values.iter().map(|&value| u64::from(value) << 33))
+            }
+            PlaceKind::Minima => SketchShape::pack(values, &mut words),
+        }
+        words
+    }
+
+    /// Names and values: a sketch without an id is called by its digits.
+    fn named(&self, kind: PlaceKind) -> Vec<(TestName, Vec<u32>)> {
+        let name = |id: u64, values: &[u32]| match (self.ending, kind) {
+            ("raw", PlaceKind::SuperShingles) => {
+                let digits = values
+                    .iter()
+                    .map(|&value| format!("{:016x}", u64::from(value) << 33));
+                TestName::Text(digits.collect())
+            }
+            ("raw", PlaceKind::Minima) => {
+                TestName::Text(values.iter().map(|value| format!("{value:08x}")).collect())
+            }
+            _ => TestName::Text(format!("{id:08}")),
+        };
+        let documents = self.documents.iter();
+        documents
+            .map(|(id, values)| (name(*id, values), values.clone()))
+            .collect()
+    }
+
+    fn write(&self, folder: &Path, name: &str, kind: PlaceKind) -> FingerprintSource {
+        let shape = SketchShape { kind, places: 6 };
+        let ending = match self.ending {
+            "raw" => shape.raw_ending(),
+            other => other.to_owned(),
+        };
+        let path = folder.join(format!("{name}.{ending}"));
+        let mut writer = SketchWriter::create(&path, shape, SchemeId(7)).unwrap();
+        for (id, values) in &self.documents {
+            writer
+                .push(&format!("{id:08}"), Some(&Self::words(values, kind)))
+                .unwrap();
+        }
+        writer.commit().unwrap();
+        path.into()
+    }
+}
+
+fn values_apart(a: &[u32], b: &[u32]) -> u32 {
+    a.iter().zip(b).filter(|(a, b)| a != b).count() as u32
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn sketches_in_shards_give_the_pairs_of_all_with_all_that_have_enough_in_common(
+        f in sketch_files(),
+        q in prop::option::of(sketch_files()),
+        is_minima in any::<bool>(),
+        least in 1..7_u32,
+        shards in 1..4_u32,
+        threads in 1..4_usize,
+    ) {
+        let kind = if is_minima { PlaceKind::Minima } else { PlaceKind::SuperShingles };
+        let folder = tempfile::tempdir().unwrap();
+        let write = |files: &[SketchTestFile], side: &str| -> Vec<FingerprintSource> {
+            let files = files.iter().enumerate();
+            files.map(|(at, file)| file.write(folder.path(), &format!("{side}{at}"), kind)).collect()
+        };
+        let named = |files: &[SketchTestFile]| -> Vec<(TestName, Vec<u32>)> {
+            files.iter().flat_map(|file| file.named(kind)).collect()
+        };
+        let (all, mut pairs) = (named(&f), BTreeSet::new());
+        let sides = match &q {
+            Some(q) => {
+                for (a, x) in &all {
+                    for (b, y) in named(q) {
+                        pairs.insert((a.clone(), b, values_apart(x, &y)));
+                    }
+                }
+                ["f", "q"]
+            }
+            None => {
+                let least_name = |sketch: &[u32]| {
+                    all.iter().filter(|(_, other)| other == sketch).map(|(name, _)| name).min().unwrap()
+                };
+                for (a, x) in &all {
+                    for (_, y) in all.iter().filter(|(_, y)| x != y) {
+                        let (one, other) = (least_name(x), least_name(y));
+                        pairs.insert((one.min(other).clone(), one.max(other).clone(), values_apart(x, y)));
+                    }
+                    if a != least_name(x) {
+                        pairs.insert((least_name(x).clone(), a.clone(), 0));
+                    }
+                }
+                ["a", "b"]
+            }
+        };
+        pairs.retain(|(_, _, apart)| *apart <= 6 - least);
+        let expected = lines(pairs, sides);
+        let (f, q) = (write(&f, "f"), q.map(|q| write(&q, "q")).unwrap_or_default());
+        let equal = Some(LeastEqual::Places(least));
+        let join = TestJoin { f: &f, q: &q, distance: 0, equal, threads, memory: 64 << 20 };
+        prop_assert_eq!(&join.run(FingerprintShard::ALL).0, &expected);
+        prop_assert_eq!(&join.merged(shards).0, &expected);
     }
 }
 

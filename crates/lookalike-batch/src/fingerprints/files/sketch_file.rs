@@ -1,0 +1,368 @@
+//! Collections of sketches of several places, in any of their formats, read once from front to back.
+//!
+//! | format | begins with | ids | shape and scheme |
+//! |---|---|---|---|
+//! | fingerprint file | `LKFP` | texts, or none | both |
+//! | raw little-endian numbers | named `.u64xN` or `.u32xN` | none | the shape, by the name |
+//! | Parquet table with a column `super_shingles` or `signature` | `PAR1` | texts of a column `id`, or none | the shape |
+//! | JSON Lines `{"id":..,"super_shingles":".."}` or `"signature"` | anything else | texts, or none | the shape |
+//!
+//! A sketch without an id is called by its digits.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use lookalike::scheme::SchemeId;
+use lookalike_corpus::{CodeCell, CodeTable};
+use lookalike_hamming::{FileError, FingerprintReader, SketchWords};
+use serde::Deserialize;
+
+use super::error::CodesError;
+use super::ids::FingerprintIds;
+use super::json_lines::{JsonLines, LineId, StopReason, malformed, present};
+use super::open::{self, FingerprintStream, OpenedFile};
+use super::sketch_shape::{PlaceKind, SketchShape};
+use super::source::FingerprintSource;
+use super::{CodesSummary, known};
+use crate::skipped::SkippedRows;
+
+/// Bytes of raw sketches that are read at once.
+const RAW_BYTES: usize = 1 << 17;
+
+/// Sketches and what they are called, in the order of their file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SketchRows {
+    /// Words of all sketches, one sketch after another.
+    pub(crate) words: Vec<u64>,
+    /// Names of all.
+    pub(crate) ids: FingerprintIds,
+    /// Number of sketches.
+    pub(crate) count: usize,
+}
+
+impl SketchRows {
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
+        self.ids.clear();
+        self.count = 0;
+    }
+
+    /// Bytes of the sketches and names.
+    pub(crate) fn bytes(&self) -> u64 {
+        size_of_val(self.words.as_slice()) as u64 + self.ids.bytes()
+    }
+
+    /// Names the sketch whose words were appended last.
+    fn name(&mut self, id: Option<&str>, shape: SketchShape) {
+        match id {
+            Some(id) => self.ids.push_text(id, &[]),
+            None => {
+                let digits = shape.digits(&self.words[self.words.len() - shape.words()..]);
+                self.ids.push_text(&digits, &[]);
+            }
+        }
+        self.count += 1;
+    }
+}
+
+/// An open collection; see the module's header.
+pub(crate) struct SketchFile {
+    name: String,
+    format: SketchFormat,
+    shape: Option<SketchShape>,
+    scheme: Option<SchemeId>,
+    read: Arc<AtomicU64>,
+    count: u64,
+    without: u64,
+    skipped: SkippedRows,
+    strict: bool,
+}
+
+enum SketchFormat {
+    Words(FingerprintReader<FingerprintStream>),
+    Raw(FingerprintStream, SketchShape),
+    Lines(JsonLines),
+    Table(Box<CodeTable>, PlaceKind),
+}
+
+impl SketchFile {
+    /// Opens a collection and reads its header. With `strict`, the first line that cannot be read is an error.
+    pub(crate) fn open(source: &FingerprintSource, strict: bool) -> Result<Self, CodesError> {
+        let read = Arc::default();
+        let OpenedFile {
+            name, input, head, ..
+        } = open::open(source, Arc::clone(&read))?;
+        let wrong = CodesError::of(&name);
+        let fingerprints = || CodesError::NoPlaces { name: name.clone() };
+        let (mut shape, mut scheme) = (None, None);
+        let format = match head {
+            Some([b'L', b'K', b'F', b'P']) => {
+                let reader = FingerprintReader::of_sketches(input).map_err(&wrong)?;
+                if reader.sketch() == SketchWords::FINGERPRINT {
+                    return Err(fingerprints());
+                }
+                let found = SketchShape::of_header(reader.sketch());
+                let found = found.ok_or_else(|| CodesError::UnknownShape { name: name.clone() })?;
+                (shape, scheme) = (Some(found), known(reader.scheme()));
+                SketchFormat::Words(reader)
+            }
+            Some([b'L', b'K', b'A', b'R']) => return Err(fingerprints()),
+            Some([b'P', b'A', b'R', b'1']) => {
+                let (table, kind) = open_table(source, &name)?;
+                SketchFormat::Table(Box::new(table), kind)
+            }
+            None => {
+                let found = source.raw_shape().ok_or_else(fingerprints)?;
+                shape = Some(found);
+                SketchFormat::Raw(input, found)
+            }
+            Some(_) => SketchFormat::Lines(JsonLines::new(input)),
+        };
+        Ok(Self {
+            name,
+            format,
+            shape,
+            scheme,
+            read,
+            count: 0,
+            without: 0,
+            skipped: SkippedRows::default(),
+            strict,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The shape of the sketches: of lines and tables known once one was read.
+    pub(crate) fn shape(&self) -> Option<SketchShape> {
+        self.shape
+    }
+
+    pub(crate) fn scheme(&self) -> Option<SchemeId> {
+        self.scheme
+    }
+
+    /// Counts the bytes read so far, as stored.
+    pub(crate) fn bytes_read(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.read)
+    }
+
+    /// Appends sketches until they and their names take `bytes` or the file ends; false at the end. Some mebibytes more are possible.
+    ///
+    /// # Errors
+    /// [`CodesError`]: the file is damaged or cut off, or holds no line that can be read.
+    pub(crate) fn fill(&mut self, out: &mut SketchRows, bytes: u64) -> Result<bool, CodesError> {
+        let before = out.count;
+        let mut more = true;
+        while more && out.bytes() < bytes {
+            more = match &mut self.format {
+                SketchFormat::Words(reader) => next_chunk(reader, self.shape, out),
+                SketchFormat::Raw(input, shape) => next_raw(input, *shape, out),
+                SketchFormat::Lines(_) | SketchFormat::Table(..) => self.next_rows(out)?,
+            }
+            .map_err(CodesError::of(&self.name))?;
+        }
+        self.count += (out.count - before) as u64;
+        if !more && self.count + self.without == 0 {
+            let rows = std::mem::take(&mut self.skipped).finish();
+            if let Some(row) = rows.into_iter().next() {
+                return Err(CodesError::UnknownSketch { first: row.first });
+            }
+        }
+        Ok(more)
+    }
+
+    /// The next lines, or rows of a table.
+    fn next_rows(&mut self, out: &mut SketchRows) -> Result<Result<bool, FileError>, CodesError> {
+        let Self {
+            name,
+            format,
+            shape,
+            without,
+            skipped,
+            strict,
+            ..
+        } = self;
+        let mut bad = |reason: String| {
+            let first = format!("{name}, {reason}");
+            if *strict {
+                return Err(first);
+            }
+            skipped.add("malformed", first);
+            Ok(())
+        };
+        match format {
+            SketchFormat::Lines(lines) => {
+                let mut each = |line: &[u8]| take(line, shape, out);
+                match lines.read_lines(&mut each, without, bad) {
+                    Ok(more) => Ok(Ok(more)),
+                    Err(StopReason::Strict(line)) => Err(CodesError::Strict(line)),
+                    Err(StopReason::Io(error)) => Ok(Err(error.into())),
+                }
+            }
+            SketchFormat::Table(table, kind) => {
+                let mut stopped = Ok(());
+                let read = table.read(&mut |row, id, cell| {
+                    let taken = match cell {
+                        CodeCell::Null => {
+                            *without += 1;
+                            return;
+                        }
+                        CodeCell::Number(_) => Err("a number is no sketch".to_owned()),
+                        CodeCell::Text(text) => add(*kind, text, id, shape, out),
+                    };
+                    if let (Err(reason), true) = (taken, stopped.is_ok()) {
+                        stopped = bad(format!("row {row}: {reason}"));
+                    }
+                });
+                match (read, stopped) {
+                    (_, Err(row)) => Err(CodesError::Strict(row)),
+                    (Ok(more), _) => Ok(Ok(more)),
+                    (Err(source), _) => Err(CodesError::table(name, source)),
+                }
+            }
+            SketchFormat::Words(_) | SketchFormat::Raw(..) => Ok(Ok(false)),
+        }
+    }
+
+    /// Counts of what was read; to be asked after the end.
+    pub(crate) fn summary(self) -> CodesSummary {
+        CodesSummary {
+            name: self.name,
+            fingerprints: self.count,
+            without_features: self.without,
+            scheme_id: self.scheme.map(|scheme| scheme.to_string()),
+            skipped: self.skipped.finish(),
+        }
+    }
+}
+
+fn open_table(
+    source: &FingerprintSource,
+    name: &str,
+) -> Result<(CodeTable, PlaceKind), CodesError> {
+    let open = |kind: PlaceKind| CodeTable::open_column(source.path(), kind.column());
+    for kind in PlaceKind::ALL {
+        if let Ok(table) = open(kind) {
+            return Ok((table, kind));
+        }
+    }
+    match CodeTable::open(source.path()) {
+        Ok(_) => Err(CodesError::NoPlaces {
+            name: name.to_owned(),
+        }),
+        Err(source) => Err(CodesError::table(name, source)),
+    }
+}
+
+fn next_chunk(
+    reader: &mut FingerprintReader<FingerprintStream>,
+    shape: Option<SketchShape>,
+    out: &mut SketchRows,
+) -> Result<bool, FileError> {
+    let with_texts = reader.has_texts();
+    let (Some(chunk), Some(shape)) = (reader.next_chunk()?, shape) else {
+        return Ok(false);
+    };
+    if with_texts {
+        out.words.extend_from_slice(chunk.fingerprints);
+        out.ids.extend_texts(chunk.texts, chunk.ends);
+        out.count += chunk.ends.len();
+    } else {
+        for sketch in chunk.fingerprints.chunks_exact(shape.words()) {
+            out.words.extend_from_slice(sketch);
+            out.name(None, shape);
+        }
+    }
+    Ok(true)
+}
+
+fn next_raw(
+    input: &mut FingerprintStream,
+    shape: SketchShape,
+    out: &mut SketchRows,
+) -> Result<bool, FileError> {
+    let each = shape.raw_bytes();
+    let wanted = (RAW_BYTES / each).max(1) * each;
+    let mut bytes = Vec::with_capacity(wanted);
+    input.take(wanted as u64).read_to_end(&mut bytes)?;
+    let sketches = bytes.chunks_exact(each);
+    if !sketches.remainder().is_empty() {
+        let offset = ((out.count * each) + bytes.len()) as u64;
+        return Err(FileError::Cut { offset });
+    }
+    for sketch in sketches {
+        let words = sketch.chunks(8).map(|word| {
+            let mut eight = [0; 8];
+            eight[..word.len()].copy_from_slice(word);
+            u64::from_le_bytes(eight)
+        });
+        out.words.extend(words);
+        out.name(None, shape);
+    }
+    Ok(bytes.len() == wanted)
+}
+
+#[derive(Deserialize)]
+struct SketchLine<'a> {
+    #[serde(borrow)]
+    id: Option<LineId<'a>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    super_shingles: Option<Option<Cow<'a, str>>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    signature: Option<Option<Cow<'a, str>>>,
+}
+
+/// Takes one line; false when its sketch is null.
+fn take(
+    line: &[u8],
+    shape: &mut Option<SketchShape>,
+    out: &mut SketchRows,
+) -> Result<bool, String> {
+    let read: SketchLine<'_> =
+        serde_json::from_slice(line).map_err(|error| malformed("sketch", &error))?;
+    let (kind, digits) = match (read.super_shingles, read.signature) {
+        (Some(digits), None) => (PlaceKind::SuperShingles, digits),
+        (None, Some(digits)) => (PlaceKind::Minima, digits),
+        (Some(_), Some(_)) => return Err("both super_shingles and a signature".to_owned()),
+        (None, None) => {
+            return Err("no field named super_shingles, and none named signature".to_owned());
+        }
+    };
+    let Some(digits) = digits else {
+        return Ok(false);
+    };
+    let number;
+    let id = match &read.id {
+        Some(LineId::Text(text)) => Some(text.as_ref()),
+        Some(LineId::Number(value)) => {
+            number = value.to_string();
+            Some(number.as_str())
+        }
+        None => None,
+    };
+    add(kind, &digits, id, shape, out).map(|()| true)
+}
+
+/// Adds a sketch, which must have the shape of those before.
+fn add(
+    kind: PlaceKind,
+    digits: &str,
+    id: Option<&str>,
+    shape: &mut Option<SketchShape>,
+    out: &mut SketchRows,
+) -> Result<(), String> {
+    let before = out.words.len();
+    let found = SketchShape::read_digits(kind, digits, &mut out.words)?;
+    let wanted = *shape.get_or_insert(found);
+    if found != wanted {
+        out.words.truncate(before);
+        return Err(format!("{found}, and {wanted} before"));
+    }
+    out.name(id, found);
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! Sketches of several places: super-shingles and the minima of min-hash, as files and joins hold them.
+//!
+//! A sketch is a row of words of 64 bits, whatever its kind, and two sketches are as near as they have equal places.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use lookalike::Sketch;
+use lookalike_hamming::SketchWords;
+
+/// Kind of the places of a sketch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceKind {
+    /// Super-shingles of 64 bits: hashes of groups of minima.
+    SuperShingles,
+    /// Minima of 32 bits: a signature of min-hash.
+    Minima,
+}
+
+impl PlaceKind {
+    pub(super) const ALL: [Self; 2] = [Self::SuperShingles, Self::Minima];
+
+    /// Name of the field and column of such sketches.
+    pub(super) const fn column(self) -> &'static str {
+        match self {
+            Self::SuperShingles => "super_shingles",
+            Self::Minima => "signature",
+        }
+    }
+
+    /// Hexadecimal digits of a place.
+    const fn digits(self) -> usize {
+        match self {
+            Self::SuperShingles => 16,
+            Self::Minima => 8,
+        }
+    }
+
+    /// Type of the numbers in raw files.
+    const fn number(self) -> &'static str {
+        match self {
+            Self::SuperShingles => "u64",
+            Self::Minima => "u32",
+        }
+    }
+}
+
+/// Shape of the sketches of a file: the kind of their places, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SketchShape {
+    /// Kind of the places.
+    pub kind: PlaceKind,
+    /// Number of places, 1 to 65,535.
+    pub places: usize,
+}
+
+/// Such as `6 super-shingles`.
+impl fmt::Display for SketchShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (one, many) = match self.kind {
+            PlaceKind::SuperShingles => ("super-shingle", "super-shingles"),
+            PlaceKind::Minima => ("minimum", "minima"),
+        };
+        write!(
+            f,
+            "{} {}",
+            self.places,
+            if self.places == 1 { one } else { many }
+        )
+    }
+}
+
+impl SketchShape {
+    /// The shape of a scheme's sketch; none of a fingerprint, or of what has no fixed number of places.
+    #[must_use]
+    pub fn of(sketch: Sketch) -> Option<Self> {
+        match sketch {
+            Sketch::SuperShingle { groups, .. } => Some(Self {
+                kind: PlaceKind::SuperShingles,
+                places: groups.into(),
+            }),
+            Sketch::MinHash { functions } => Some(Self {
+                kind: PlaceKind::Minima,
+                places: functions.into(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Words of 64 bits that a sketch takes.
+    #[must_use]
+    pub fn words(self) -> usize {
+        match self.kind {
+            PlaceKind::SuperShingles => self.places,
+            PlaceKind::Minima => self.places.div_ceil(2),
+        }
+    }
+
+    /// The shape as the header of a fingerprint file has it: kind 1 for super-shingles, 2 for minima, 3 for an odd number of them.
+    pub(super) fn in_header(self) -> SketchWords {
+        SketchWords {
+            words: self.words(),
+            kind: match self.kind {
+                PlaceKind::SuperShingles => 1,
+                PlaceKind::Minima => 2 + (self.places % 2) as u16,
+            },
+        }
+    }
+
+    pub(super) fn of_header(header: SketchWords) -> Option<Self> {
+        let (kind, places) = match header.kind {
+            1 => (PlaceKind::SuperShingles, header.words),
+            2 => (PlaceKind::Minima, 2 * header.words),
+            3 => (PlaceKind::Minima, 2 * header.words - 1),
+            _ => return None,
+        };
+        let is_known = u16::try_from(places).is_ok();
+        is_known.then_some(Self { kind, places })
+    }
+
+    /// The ending of raw files, such as `u64x6`, without the dot.
+    #[must_use]
+    pub fn raw_ending(self) -> String {
+        format!("{}x{}", self.kind.number(), self.places)
+    }
+
+    /// The shape that the ending of a raw file tells.
+    pub(super) fn of_raw_ending(ending: &str) -> Option<Self> {
+        let (number, places) = ending.split_once('x')?;
+        let kind = PlaceKind::ALL
+            .into_iter()
+            .find(|kind| kind.number() == number)?;
+        let is_plain =
+            places.bytes().all(|digit| digit.is_ascii_digit()) && !places.starts_with('0');
+        let places = u16::from_str(places).ok().filter(|_| is_plain)?.into();
+        Some(Self { kind, places })
+    }
+
+    /// Bytes of a sketch in a raw file.
+    pub(super) fn raw_bytes(self) -> usize {
+        self.places * self.kind.digits() / 2
+    }
+
+    /// The place at a position of a sketch.
+    #[must_use]
+    pub fn place(self, sketch: &[u64], at: usize) -> u64 {
+        match self.kind {
+            PlaceKind::SuperShingles => sketch[at],
+            PlaceKind::Minima => sketch[at / 2] >> (32 * (at % 2)) & 0xffff_ffff,
+        }
+    }
+
+    /// Number of places that two sketches have in common.
+    #[must_use]
+    pub fn equal_places(self, a: &[u64], b: &[u64]) -> usize {
+        let both = a.iter().zip(b);
+        match self.kind {
+            PlaceKind::SuperShingles => both.filter(|(a, b)| a == b).count(),
+            PlaceKind::Minima => {
+                let halves = |(a, b): (&u64, &u64)| {
+                    let apart = a ^ b;
+                    usize::from(apart as u32 == 0) + usize::from(apart >> 32 == 0)
+                };
+                // The half that an odd number leaves is zero in every sketch.
+                both.map(halves).sum::<usize>() - self.places % 2
+            }
+        }
+    }
+
+    /// Appends the places of a signature to words.
+    pub(crate) fn pack(minima: &[u32], words: &mut Vec<u64>) {
+        let pairs = minima.chunks(2);
+        words.extend(pairs.map(|pair| {
+            let high = pair.get(1).map_or(0, |&high| u64::from(high) << 32);
+            u64::from(pair[0]) | high
+        }));
+    }
+
+    /// The places in hexadecimal digits, one after another.
+    #[must_use]
+    pub fn digits(self, sketch: &[u64]) -> String {
+        let width = self.kind.digits();
+        let mut text = String::with_capacity(self.places * width);
+        for at in 0..self.places {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{:0width$x}", self.place(sketch, at));
+        }
+        text
+    }
+
+    /// Appends the sketch that digits spell, and returns its shape.
+    pub(super) fn read_digits(
+        kind: PlaceKind,
+        text: &str,
+        words: &mut Vec<u64>,
+    ) -> Result<Self, String> {
+        let width = kind.digits();
+        let places = text.len() / width;
+        let is_plain = text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        if !is_plain || text.len() % width != 0 || !(1..=usize::from(u16::MAX)).contains(&places) {
+            return Err(format!(
+                "not a sketch: {} has {width} hexadecimal digits for each place, and at least one place",
+                kind.column()
+            ));
+        }
+        let place = |at: usize| {
+            let digits = &text[at * width..(at + 1) * width];
+            u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
+        };
+        match kind {
+            PlaceKind::SuperShingles => {
+                for at in 0..places {
+                    words.push(place(at)?);
+                }
+            }
+            PlaceKind::Minima => {
+                let minima = (0..places).map(|at| place(at).map(|minimum| minimum as u32));
+                Self::pack(&minima.collect::<Result<Vec<u32>, String>>()?, words);
+            }
+        }
+        Ok(Self { kind, places })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shapes() -> impl Strategy<Value = SketchShape> {
+        let kinds = prop::sample::select(PlaceKind::ALL.to_vec());
+        (kinds, 1..9_usize).prop_map(|(kind, places)| SketchShape { kind, places })
+    }
+
+    proptest! {
+        #[test]
+        fn places_survive_words_digits_and_headers(shape in shapes(), numbers in prop::collection::vec(0..3_u32, 16)) {
+            let (a, b) = numbers.split_at(8);
+            let row = |numbers: &[u32]| {
+                let mut words = Vec::new();
+                match shape.kind {
+                    PlaceKind::SuperShingles => words.extend(numbers[..shape.places].iter().map(|&n| u64::from(n) << 40)),
+                    PlaceKind::Minima => SketchShape::pack(&numbers[..shape.places], &mut words),
+                }
+                words
+            };
+            let (first, second) = (row(a), row(b));
+            prop_assert_eq!(first.len(), shape.words());
+            let equal = (0..shape.places).filter(|&at| a[at] == b[at]).count();
+            prop_assert_eq!(shape.equal_places(&first, &second), equal);
+            prop_assert_eq!((0..shape.places).filter(|&at| shape.place(&first, at) == shape.place(&second, at)).count(), equal);
+            let mut again = Vec::new();
+            prop_assert_eq!(SketchShape::read_digits(shape.kind, &shape.digits(&first), &mut again), Ok(shape));
+            prop_assert_eq!(again, first);
+            prop_assert_eq!(SketchShape::of_header(shape.in_header()), Some(shape));
+            prop_assert_eq!(SketchShape::of_raw_ending(&shape.raw_ending()), Some(shape));
+        }
+    }
+
+    #[test]
+    fn what_is_no_sketch_is_told() {
+        let mut words = Vec::new();
+        for text in ["", "12", "000000000000000g", "+00000000000000f"] {
+            let told = SketchShape::read_digits(PlaceKind::SuperShingles, text, &mut words);
+            assert!(
+                told.unwrap_err().contains("16 hexadecimal digits"),
+                "{text}"
+            );
+        }
+        for ending in [
+            "u64",
+            "u64x",
+            "u64x0",
+            "u64x06",
+            "u16x4",
+            "u64x65536",
+            "u64x+6",
+        ] {
+            assert_eq!(SketchShape::of_raw_ending(ending), None, "{ending}");
+        }
+    }
+}

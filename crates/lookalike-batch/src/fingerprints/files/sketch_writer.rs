@@ -1,0 +1,138 @@
+//! Writing collections of sketches of several places, in the format that the name of the file asks for.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use lookalike::scheme::SchemeId;
+use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
+use lookalike_hamming::{FileError, FingerprintWriter};
+
+use super::sketch_shape::SketchShape;
+use super::write::{CodeFormat, unwritable};
+use crate::dedup::result_lines::write_line;
+use crate::error::BatchError;
+
+/// A collection in the making. It is there whole or not at all: [`SketchWriter::commit`].
+pub(crate) struct SketchWriter {
+    path: PathBuf,
+    shape: SketchShape,
+    out: SketchOutput,
+}
+
+enum SketchOutput {
+    Lines(AtomicFile),
+    Raw(AtomicFile),
+    Words(FingerprintWriter<AtomicFile>),
+    Table(Box<CodeTableWriter<AtomicFile>>),
+}
+
+/// Writes a sketch as `lookalike fingerprint` prints it; null for a text without features.
+pub(crate) fn write_sketch(
+    out: &mut dyn Write,
+    id: &str,
+    shape: SketchShape,
+    sketch: Option<&[u64]>,
+) -> io::Result<()> {
+    let mut line = serde_json::Map::new();
+    line.insert("id".to_owned(), id.into());
+    let digits = sketch.map(|sketch| shape.digits(sketch));
+    line.insert(shape.kind.column().to_owned(), digits.into());
+    write_line(out, &line)
+}
+
+impl SketchWriter {
+    /// Begins a file of the format that its name asks for.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the name asks for no format of such sketches, or the file cannot be made.
+    pub(crate) fn create(
+        path: &Path,
+        shape: SketchShape,
+        scheme: SchemeId,
+    ) -> Result<Self, BatchError> {
+        let begin = |packing| AtomicFile::create(path, packing).map_err(unwritable(path));
+        let wrong = |error: FileError| unwritable(path)(io::Error::other(error));
+        let out = match CodeFormat::of(path) {
+            Some((CodeFormat::JsonLines, packing)) => SketchOutput::Lines(begin(packing)?),
+            Some((CodeFormat::Fingerprints, packing)) => {
+                let file = begin(packing)?;
+                let header = shape.in_header();
+                let writer = FingerprintWriter::of_sketches(file, scheme.0, header, true);
+                SketchOutput::Words(writer.map_err(wrong)?)
+            }
+            Some((CodeFormat::Parquet, packing)) => {
+                let table = CodeTableWriter::of_texts(begin(packing)?, true, shape.kind.column());
+                SketchOutput::Table(Box::new(table.map_err(unwritable(path))?))
+            }
+            Some((CodeFormat::Raw | CodeFormat::Archive, _)) | None => {
+                match raw_packing(path, shape) {
+                    Some(packing) => SketchOutput::Raw(begin(packing)?),
+                    None => {
+                        return Err(BatchError::Settings(format!(
+                            "{}: {shape} are not written to names like this: name the file .jsonl, .lkfp (a fingerprint file) or .{} \
+                         (raw numbers), each also with .gz or .zst, or .parquet",
+                            path.display(),
+                            shape.raw_ending()
+                        )));
+                    }
+                }
+            }
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            shape,
+            out,
+        })
+    }
+
+    /// Adds a sketch, or a text without features, which only lines and tables keep.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the file cannot be written.
+    pub(crate) fn push(&mut self, id: &str, sketch: Option<&[u64]>) -> Result<(), BatchError> {
+        let Self { path, shape, out } = self;
+        let written = match (out, sketch) {
+            (SketchOutput::Lines(file), _) => write_sketch(file, id, *shape, sketch),
+            (SketchOutput::Table(table), _) => {
+                table.push_text(Some(id), sketch.map(|sketch| shape.digits(sketch)))
+            }
+            (SketchOutput::Raw(_) | SketchOutput::Words(_), None) => Ok(()),
+            (SketchOutput::Raw(file), Some(sketch)) => {
+                let bytes: Vec<u8> = sketch.iter().flat_map(|word| word.to_le_bytes()).collect();
+                file.write_all(&bytes[..shape.raw_bytes()])
+            }
+            (SketchOutput::Words(file), Some(sketch)) => {
+                file.push_sketch(sketch, id).map_err(io::Error::other)
+            }
+        };
+        written.map_err(unwritable(path))
+    }
+
+    /// Ends the file and gives it its name.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the file cannot be written.
+    pub(crate) fn commit(self) -> Result<(), BatchError> {
+        let failed = unwritable(&self.path);
+        let file = match self.out {
+            SketchOutput::Lines(file) | SketchOutput::Raw(file) => file,
+            SketchOutput::Words(file) => file
+                .finish()
+                .map_err(|error| failed(io::Error::other(error)))?,
+            SketchOutput::Table(table) => table.finish().map_err(&failed)?,
+        };
+        file.commit().map_err(failed)
+    }
+}
+
+/// The packing of a raw file whose name tells this shape.
+fn raw_packing(path: &Path, shape: SketchShape) -> Option<Compression> {
+    let name = path.file_name()?.to_string_lossy().to_lowercase();
+    let packings = [Compression::Gzip, Compression::Zstd, Compression::None];
+    let packing = packings
+        .into_iter()
+        .find(|packing| name.ends_with(packing.suffix()))?;
+    let bare = name.strip_suffix(packing.suffix()).unwrap_or(&name);
+    bare.ends_with(&format!(".{}", shape.raw_ending()))
+        .then_some(packing)
+}

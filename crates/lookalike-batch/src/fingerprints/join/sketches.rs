@@ -1,0 +1,190 @@
+//! Sketches of several places joined, all of them in memory: pairs with enough equal places, exactly.
+
+use std::io::Write;
+use std::sync::Mutex;
+
+use super::matches::{FoundPairs, JoinMatches, PairSides};
+use super::self_join::MatchHandover;
+use super::{FingerprintJoin, JoinSummary, JoinedSides};
+use crate::error::BatchError;
+use crate::fingerprints::files::{FingerprintIds, FingerprintName, SketchShape};
+use crate::fingerprints::index;
+use crate::fingerprints::sketches::{
+    EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchMemory, SketchReading,
+    stored_bytes,
+};
+use crate::observer::JobStage;
+
+/// The documents of both sides: those of F first.
+struct JoinedSketches {
+    grouped: GroupedSketches,
+    names: FingerprintIds,
+    /// Documents of F; all of them where there is no Q.
+    of_f: u32,
+    is_alone: bool,
+}
+
+impl JoinedSketches {
+    fn name(&self, document: u32) -> FingerprintName<'_> {
+        self.names.name(document as usize, 0)
+    }
+
+    /// Documents of a sketch that are in F, and those in Q.
+    fn sides(&self, at: u32) -> [impl Iterator<Item = u32> + '_; 2] {
+        let documents = self.grouped.documents(at);
+        [true, false].map(|is_f| {
+            let side = move |&&document: &&u32| (document < self.of_f) == is_f;
+            documents.iter().filter(side).copied()
+        })
+    }
+
+    /// True if a pair of sketches is one of documents of F and Q.
+    fn is_wanted(&self, a: u32, b: u32) -> bool {
+        let has = |at| self.sides(at).map(|mut side| side.next().is_some());
+        let ([a_f, a_q], [b_f, b_q]) = (has(a), has(b));
+        self.is_alone || (a_f && b_q) || (a_q && b_f)
+    }
+
+    /// Adds the pairs of documents of two different sketches, or of one.
+    fn push(&self, a: u32, b: u32, distance: u32, handover: &mut MatchHandover<'_>) {
+        if self.is_alone {
+            // Documents of one sketch are in the order of their names.
+            let [a, b] = [a, b].map(|at| self.name(self.grouped.documents(at)[0]));
+            return handover.push_ordered(a, b, distance);
+        }
+        let mut cross = |x, y| {
+            let [f, _] = self.sides(x);
+            for f in f {
+                let [_, q] = self.sides(y);
+                q.for_each(|q| handover.push(self.name(f), self.name(q), distance));
+            }
+        };
+        cross(a, b);
+        if a != b {
+            cross(b, a);
+        }
+    }
+
+    /// Adds the pairs of documents with one sketch.
+    fn push_equal(&self, at: u32, handover: &mut MatchHandover<'_>) {
+        if !self.is_alone {
+            return self.push(at, at, 0, handover);
+        }
+        let documents = self.grouped.documents(at);
+        let least = self.name(documents[0]);
+        for &other in &documents[1..] {
+            if self.name(other) != least {
+                handover.push_ordered(least, self.name(other), 0);
+            }
+        }
+    }
+}
+
+impl FingerprintJoin<'_> {
+    /// Every pair of sketches with enough equal places; the distance is the number of places that are not.
+    pub(super) fn write_sketches(
+        &self,
+        least: LeastEqual,
+        out: &mut dyn Write,
+    ) -> Result<JoinSummary, BatchError> {
+        if let Some(found) = self.f.iter().find(|source| index::is_index(source.path())) {
+            return Err(BatchError::Settings(format!(
+                "{}: an index holds fingerprints, which have no equal places: join files of sketches, or leave --equal out",
+                found.name()
+            )));
+        }
+        let inputs = [self.f, self.q];
+        let all: u64 = inputs.map(stored_bytes).iter().sum();
+        self.observer.stage(JobStage::Queries, all);
+        let memory = SketchMemory::new(self.limits);
+        let (mut words, mut names) = (Vec::new(), FingerprintIds::default());
+        let mut reading = SketchReading::new(self.observer, self.losses);
+        let mut count = 0;
+        let [f, q] = {
+            let mut side = |sources| {
+                let summaries = reading.each(sources, &mut |reading, _, rows| {
+                    words.extend_from_slice(&rows.words);
+                    if let FingerprintIds::Texts { bytes, ends } = &rows.ids {
+                        names.extend_texts(bytes, ends);
+                    }
+                    count += rows.count as u64;
+                    let bytes = size_of_val(words.as_slice()) as u64;
+                    memory.ensure(bytes, names.bytes(), count, [reading.read_bytes(), all])
+                })?;
+                Ok::<_, BatchError>((summaries, count as u32))
+            };
+            [side(self.f)?, side(self.q)?]
+        };
+        let shape = reading.shape();
+        let ((f, of_f), (q, _)) = (f, q);
+        let equal = shape.map(|shape| least.places(shape)).transpose();
+        let equal = equal.map_err(|error| BatchError::Settings(error.to_string()))?;
+        let budget = memory.pairs(size_of_val(words.as_slice()) as u64, names.bytes(), count);
+        let matches = Mutex::new(JoinMatches::new(self.folder, budget));
+        let mut told = None;
+        if let (Some(shape), Some(equal)) = (shape, equal) {
+            told = Some((shape, equal));
+            let grouped = GroupedSketches::new(shape, words, self.limits.threads, |a, b| {
+                let name = |at: u32| names.name(at as usize, 0);
+                name(a).cmp(&name(b)).then(a.cmp(&b))
+            });
+            let joined = JoinedSketches {
+                grouped,
+                names,
+                of_f,
+                is_alone: self.q.is_empty(),
+            };
+            self.observer.stage(JobStage::Compare, 0);
+            self.join_all(&joined, equal, &matches)?;
+        }
+        let sides = if self.q.is_empty() {
+            PairSides::AB
+        } else {
+            PairSides::FQ
+        };
+        let summary = self.finish(JoinedSides { f, q }, matches, sides, out)?;
+        let apart = |(shape, equal): (SketchShape, usize)| (shape.places - equal) as u32;
+        Ok(JoinSummary {
+            distance: told.map_or(0, apart),
+            equal: told.map(|(shape, least)| EqualPlaces {
+                least,
+                of: shape.to_string(),
+            }),
+            ..summary
+        })
+    }
+
+    fn join_all(
+        &self,
+        joined: &JoinedSketches,
+        least: usize,
+        matches: &Mutex<JoinMatches>,
+    ) -> Result<(), BatchError> {
+        let failed = Mutex::new(None);
+        let handover = || MatchHandover {
+            found: FoundPairs::default(),
+            matches,
+            failed: &failed,
+        };
+        let distinct = &joined.grouped.distinct;
+        let mut equal = handover();
+        for at in 0..distinct.len() as u32 {
+            if self.shard.has(distinct.sketch(at)[0]) {
+                joined.push_equal(at, &mut equal);
+            }
+        }
+        drop(equal);
+        let near = NearSketches {
+            sketches: distinct,
+            least,
+            shard: self.shard,
+            threads: self.limits.threads,
+            wanted: &|a, b| joined.is_wanted(a, b),
+        };
+        near.each(|| {
+            let mut mine = handover();
+            move |a, b, distance| joined.push(a, b, distance, &mut mine)
+        });
+        self.ensure_kept(failed)
+    }
+}

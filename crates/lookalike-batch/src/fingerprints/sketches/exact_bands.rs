@@ -1,0 +1,242 @@
+//! All pairs of sketches with at least k of n places equal, exactly.
+//!
+//! Two sketches that differ in at most n - k places agree wholly in one of n - k + 1 bands of places at least: the pigeonhole principle,
+//! with bands cut as evenly as they can be. So those that share a band are compared, and no pair is missed. Where many share a band, as
+//! pages of one template do, these are cut again by the remaining places, of which k less the band must be equal; there, too, n - k places
+//! may differ. In the end nearly everything that is compared is a pair.
+//!
+//! A pair comes once: by the first of the bands of each level in which it agrees.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::distinct_sketches::DistinctSketches;
+use crate::fingerprints::join::FingerprintShard;
+use crate::parallel_sort::sort_unequal_by;
+
+/// Sketches that are compared all with all, rather than cut further.
+const FEW: usize = 32;
+
+/// The join of different sketches with themselves.
+pub(crate) struct NearSketches<'a> {
+    pub(crate) sketches: &'a DistinctSketches,
+    /// Places that are equal at least, 1 to all.
+    pub(crate) least: usize,
+    /// The part of the pairs that is wanted.
+    pub(crate) shard: FingerprintShard,
+    pub(crate) threads: usize,
+    /// True of the pairs of positions that are of interest.
+    pub(crate) wanted: &'a (dyn Fn(u32, u32) -> bool + Sync),
+}
+
+/// One thread's way through the bands.
+struct BandWalk<'w, S> {
+    near: &'w NearSketches<'w>,
+    /// Bands in which all members agree, and those before them, in which a pair must not.
+    shared: Vec<&'w [u16]>,
+    earlier: Vec<&'w [u16]>,
+    sink: S,
+}
+
+/// Cuts places into bands of about the same length.
+fn cut(places: &[u16], bands: usize) -> Vec<&[u16]> {
+    let start = |band: usize| band * places.len() / bands;
+    (0..bands)
+        .map(|band| &places[start(band)..start(band + 1)])
+        .collect()
+}
+
+impl NearSketches<'_> {
+    /// Places in which a pair may differ.
+    fn apart(&self) -> usize {
+        self.sketches.shape().places - self.least
+    }
+
+    /// A number that is the same for sketches that agree in a band, and hardly ever for others: these cost a comparison.
+    fn key(&self, at: u32, band: &[u16]) -> u64 {
+        let (shape, sketch) = (self.sketches.shape(), self.sketches.sketch(at));
+        band.iter().fold(0, |key: u64, &place| {
+            let mixed =
+                (key ^ shape.place(sketch, place.into())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ mixed >> 29
+        })
+    }
+
+    fn agree(&self, pair: [u32; 2], band: &[u16]) -> bool {
+        let shape = self.sketches.shape();
+        let [a, b] = pair.map(|at| self.sketches.sketch(at));
+        let mut places = band.iter().map(|&place| usize::from(place));
+        places.all(|place| shape.place(a, place) == shape.place(b, place))
+    }
+
+    /// Shows every pair once: the positions, the lesser first, and in how many places the two differ. Each thread has a sink of its own.
+    ///
+    /// O(bands n log n) time and comparisons of what shares a band, where bands are one more than places may differ; 16 bytes of memory for
+    /// each sketch, twice with several threads.
+    pub(crate) fn each<S: FnMut(u32, u32, u32)>(&self, sink: impl Fn() -> S + Sync) {
+        let places: Vec<u16> = (0..self.sketches.shape().places as u16).collect();
+        let bands = cut(&places, self.apart() + 1);
+        let count = self.sketches.len() as u32;
+        for (number, band) in bands.iter().enumerate() {
+            let keyed = (0..count).map(|at| (self.key(at, band), at));
+            let mut keyed: Vec<(u64, u32)> = keyed.collect();
+            sort_unequal_by(&mut keyed, self.threads, Ord::cmp);
+            let groups: Vec<&[(u64, u32)]> = keyed
+                .chunk_by(|a, b| a.0 == b.0)
+                .filter(|group| group.len() > 1 && self.shard.has(group[0].0 ^ number as u64))
+                .collect();
+            let rest = without(&places, band);
+            let next = AtomicUsize::new(0);
+            let work = || {
+                let mut walk = BandWalk {
+                    near: self,
+                    shared: vec![*band],
+                    earlier: bands[..number].to_vec(),
+                    sink: sink(),
+                };
+                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
+                    walk.compare(&members, &rest, self.least.saturating_sub(band.len()));
+                }
+            };
+            std::thread::scope(|scope| {
+                for _ in 1..self.threads.min(groups.len()) {
+                    scope.spawn(work);
+                }
+                work();
+            });
+        }
+    }
+}
+
+fn without(places: &[u16], band: &[u16]) -> Vec<u16> {
+    places
+        .iter()
+        .copied()
+        .filter(|place| !band.contains(place))
+        .collect()
+}
+
+impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
+    /// Finds the pairs among some that share bands: of the remaining places `needed` must be equal.
+    fn compare(&mut self, members: &[u32], rest: &[u16], needed: usize) {
+        if members.len() <= FEW || needed == 0 {
+            for (number, &a) in members.iter().enumerate() {
+                members[number + 1..]
+                    .iter()
+                    .for_each(|&b| self.check([a, b]));
+            }
+            return;
+        }
+        let bands = cut(rest, self.near.apart() + 1);
+        for (number, &band) in bands.iter().enumerate() {
+            let keyed = members.iter().map(|&at| (self.near.key(at, band), at));
+            let mut keyed: Vec<(u64, u32)> = keyed.collect();
+            keyed.sort_unstable();
+            let further = without(rest, band);
+            for group in keyed
+                .chunk_by(|a, b| a.0 == b.0)
+                .filter(|group| group.len() > 1)
+            {
+                let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
+                let mut walk = BandWalk {
+                    near: self.near,
+                    shared: [self.shared.as_slice(), &[band]].concat(),
+                    earlier: [self.earlier.as_slice(), &bands[..number]].concat(),
+                    sink: &mut self.sink as &mut dyn FnMut(u32, u32, u32),
+                };
+                walk.compare(&members, &further, needed.saturating_sub(band.len()));
+            }
+        }
+    }
+
+    /// Shows a pair if it is one, and this is where it comes.
+    fn check(&mut self, pair: [u32; 2]) {
+        let near = self.near;
+        let [a, b] = pair;
+        if !(near.wanted)(a, b) {
+            return;
+        }
+        let shape = near.sketches.shape();
+        let equal = shape.equal_places(near.sketches.sketch(a), near.sketches.sketch(b));
+        if equal >= near.least
+            && self.shared.iter().all(|band| near.agree(pair, band))
+            && !self.earlier.iter().any(|band| near.agree(pair, band))
+        {
+            (self.sink)(a.min(b), a.max(b), (shape.places - equal) as u32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use proptest::prelude::*;
+
+    use super::super::distinct_sketches::GroupedSketches;
+    use super::*;
+    use crate::fingerprints::files::{PlaceKind, SketchShape};
+
+    /// Sketches of which many share places: more than are compared all with all.
+    fn sketches() -> impl Strategy<Value = DistinctSketches> {
+        let kinds = prop::sample::select(vec![PlaceKind::SuperShingles, PlaceKind::Minima]);
+        (kinds, 1..8_usize, 1..5_u64).prop_flat_map(|(kind, places, values)| {
+            let shape = SketchShape { kind, places };
+            let words = shape.words();
+            let word = match kind {
+                PlaceKind::SuperShingles => (0..values).boxed(),
+                PlaceKind::Minima => (0..values, 0..values)
+                    .prop_map(|(a, b)| a | b << 32)
+                    .boxed(),
+            };
+            let odd = kind == PlaceKind::Minima && places % 2 == 1;
+            prop::collection::vec(prop::collection::vec(word, words), 0..160).prop_map(
+                move |rows| {
+                    let row = |mut row: Vec<u64>| {
+                        // The half that is left is zero.
+                        if odd && let Some(last) = row.last_mut() {
+                            *last &= 0xffff_ffff;
+                        }
+                        row
+                    };
+                    let all: Vec<u64> = rows.into_iter().flat_map(row).collect();
+                    GroupedSketches::new(shape, all, 1, |a, b| a.cmp(&b)).distinct
+                },
+            )
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_pair_with_enough_equal_places_comes_once(
+            sketches in sketches(), least in 1..8_usize, threads in 1..4_usize, shards in 1..4_u32,
+        ) {
+            let places = sketches.shape().places;
+            let least = least.min(places);
+            let found = Mutex::new(Vec::new());
+            for shard in 1..=shards {
+                let near = NearSketches {
+                    sketches: &sketches,
+                    least,
+                    shard: format!("{shard}/{shards}").parse().unwrap(),
+                    threads,
+                    wanted: &|a, b| (a + b) % 5 != 0,
+                };
+                near.each(|| |a, b, apart| found.lock().unwrap().push((a, b, apart)));
+            }
+            let mut found = found.into_inner().unwrap();
+            found.sort_unstable();
+            let mut expected = Vec::new();
+            for a in 0..sketches.len() as u32 {
+                for b in a + 1..sketches.len() as u32 {
+                    let place = |at, place| sketches.shape().place(sketches.sketch(at), place);
+                    let equal = (0..places).filter(|&at| place(a, at) == place(b, at)).count();
+                    if equal >= least && (a + b) % 5 != 0 {
+                        expected.push((a, b, (places - equal) as u32));
+                    }
+                }
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

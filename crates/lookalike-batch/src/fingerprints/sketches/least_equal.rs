@@ -1,0 +1,155 @@
+//! The condition on two sketches: how many of their places are equal at least.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::fingerprints::files::SketchShape;
+
+/// Most places in which the sketches of a pair differ: a list of pairs holds no larger distance.
+const MOST_APART: usize = 128;
+/// Against shares such as 0.9 that are a hair above what they are meant to be.
+const ROUNDING: f64 = 1e-9;
+
+/// Least number of places that are equal in the sketches of a pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LeastEqual {
+    /// So many, 1 or more.
+    Places(u32),
+    /// This share of all, above 0 and at most 1, rounded up.
+    Share(f64),
+}
+
+/// A text that names no number of places.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{found:?} is no number of equal places: use a whole number from 1, such as 2, or a share with a point, such as 0.8"
+)]
+pub struct ParseLeastEqualError {
+    /// The text.
+    pub found: String,
+}
+
+/// A number of equal places that sketches of a shape do not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeastEqualError {
+    /// More than there are places.
+    #[error("--equal {least} is more than the {shape} of each sketch: name as many at most")]
+    TooMany {
+        /// The number.
+        least: usize,
+        /// The sketches.
+        shape: SketchShape,
+    },
+    /// Less than can be found exactly.
+    #[error(
+        "--equal {least} lets {apart} of {shape} differ: pairs are found exactly while at most {MOST_APART} do; ask for {nearest} or \
+         more, or make shorter sketches"
+    )]
+    TooFew {
+        /// The number.
+        least: usize,
+        /// Places that may differ.
+        apart: usize,
+        /// The sketches.
+        shape: SketchShape,
+        /// Least number that is possible.
+        nearest: usize,
+    },
+}
+
+/// The condition, for sketches of a shape.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EqualPlaces {
+    /// Places that are equal at least.
+    pub least: usize,
+    /// Such as `6 super-shingles`.
+    pub of: String,
+}
+
+impl LeastEqual {
+    /// The number of places, for sketches of a shape.
+    ///
+    /// # Errors
+    /// [`LeastEqualError`]: they have fewer places, or too many may differ.
+    pub fn places(self, shape: SketchShape) -> Result<usize, LeastEqualError> {
+        let least = match self {
+            Self::Places(places) => places as usize,
+            Self::Share(share) => (share * shape.places as f64 - ROUNDING).ceil().max(1.0) as usize,
+        };
+        let Some(apart) = shape.places.checked_sub(least) else {
+            return Err(LeastEqualError::TooMany { least, shape });
+        };
+        match apart <= MOST_APART {
+            true => Ok(least),
+            false => Err(LeastEqualError::TooFew {
+                least,
+                apart,
+                shape,
+                nearest: shape.places - MOST_APART,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for LeastEqual {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Places(places) => places.fmt(f),
+            Self::Share(share) => write!(f, "{share:?}"),
+        }
+    }
+}
+
+impl FromStr for LeastEqual {
+    type Err = ParseLeastEqualError;
+
+    fn from_str(text: &str) -> Result<Self, ParseLeastEqualError> {
+        let parsed = match text.contains('.') {
+            true => {
+                let share = text.parse().ok();
+                share
+                    .filter(|&share| share > 0.0 && share <= 1.0)
+                    .map(Self::Share)
+            }
+            false => {
+                let places = text.parse().ok();
+                places.filter(|&places| places > 0).map(Self::Places)
+            }
+        };
+        parsed.ok_or_else(|| ParseLeastEqualError {
+            found: text.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fingerprints::files::PlaceKind;
+
+    fn places(text: &str, places: usize) -> Result<usize, LeastEqualError> {
+        let kind = PlaceKind::Minima;
+        text.parse::<LeastEqual>()
+            .unwrap()
+            .places(SketchShape { kind, places })
+    }
+
+    #[test]
+    fn numbers_and_shares_are_so_many_places() {
+        assert_eq!(places("2", 6), Ok(2));
+        assert_eq!(places("0.8", 128), Ok(103));
+        // 0.07 times 100 is 7.000000000000001.
+        assert_eq!(places("0.07", 100), Ok(7));
+        assert_eq!(places("1.0", 100), Ok(100));
+        assert_eq!(places("0.0001", 100), Ok(1));
+        let told = |text, all| places(text, all).unwrap_err().to_string();
+        assert!(told("7", 6).contains("more than the 6 minima"));
+        assert!(told("0.5", 300).contains("ask for 172 or more"));
+        for text in ["0", "-1", "0.0", "1.1", "two", "", "2x", "."] {
+            assert!(text.parse::<LeastEqual>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Files of sketches, one after another as one, within the memory.
+
+use std::sync::atomic::Ordering;
+
+use lookalike::scheme::SchemeId;
+
+use crate::error::BatchError;
+use crate::fingerprints::files::{
+    CodesError, CodesSummary, FingerprintSource, SketchFile, SketchRows, SketchShape, check_losses,
+    ensure_equal_schemes,
+};
+use crate::losses::LossPolicy;
+use crate::observer::{JobObserver, ensure_wanted};
+use crate::settings::JobLimits;
+
+const MIB: u64 = 1 << 20;
+/// Bytes of sketches and names that are in memory at once while a file is read.
+const CHUNK_BYTES: u64 = 4 * MIB;
+
+/// Reads collections whose sketches have one shape and, where files name it, one scheme.
+pub(crate) struct SketchReading<'a> {
+    observer: &'a dyn JobObserver,
+    losses: LossPolicy,
+    shape: Option<(String, SketchShape)>,
+    scheme: Option<(String, SchemeId)>,
+    read_bytes: u64,
+}
+
+impl<'a> SketchReading<'a> {
+    pub(crate) fn new(observer: &'a dyn JobObserver, losses: LossPolicy) -> Self {
+        Self {
+            observer,
+            losses,
+            shape: None,
+            scheme: None,
+            read_bytes: 0,
+        }
+    }
+
+    /// The shape of the sketches so far, if there was one.
+    pub(crate) fn shape(&self) -> Option<SketchShape> {
+        self.shape.as_ref().map(|(_, shape)| *shape)
+    }
+
+    /// Bytes of files that were read, as stored.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    /// Shows all sketches of some files in their order; the reading, the name of their file, and some of them.
+    ///
+    /// # Errors
+    /// [`BatchError`]: a file cannot be read or holds something else, shapes or schemes differ, or `visit` fails.
+    pub(crate) fn each(
+        &mut self,
+        sources: &[FingerprintSource],
+        visit: &mut dyn FnMut(&Self, &str, &SketchRows) -> Result<(), BatchError>,
+    ) -> Result<Vec<CodesSummary>, BatchError> {
+        let mut summaries = Vec::new();
+        let mut rows = SketchRows::default();
+        for source in sources {
+            let mut file = SketchFile::open(source, self.losses.is_strict())?;
+            let (counter, before) = (file.bytes_read(), self.read_bytes);
+            let mut more = true;
+            while more {
+                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                rows.clear();
+                more = file.fill(&mut rows, CHUNK_BYTES)?;
+                self.read_bytes = before + counter.load(Ordering::Relaxed);
+                self.agree(&file)?;
+                visit(self, file.name(), &rows)?;
+                self.observer.advance(self.read_bytes);
+            }
+            summaries.push(file.summary());
+        }
+        check_losses(self.losses, &summaries)?;
+        Ok(summaries)
+    }
+
+    /// Refuses sketches that cannot be compared with those before.
+    fn agree(&mut self, file: &SketchFile) -> Result<(), CodesError> {
+        let name = || file.name().to_owned();
+        let named = file.scheme().map(|scheme| (file.name(), scheme));
+        let before = self
+            .scheme
+            .as_ref()
+            .map(|(name, scheme)| (name.as_str(), *scheme));
+        ensure_equal_schemes(before, named)?;
+        if self.scheme.is_none() {
+            self.scheme = named.map(|(_, scheme)| (name(), scheme));
+        }
+        match (&self.shape, file.shape()) {
+            (Some((a, first)), Some(second)) if *first != second => Err(CodesError::OtherShape {
+                a: a.clone(),
+                b: name(),
+                first: *first,
+                second,
+            }),
+            (None, Some(shape)) => {
+                self.shape = Some((name(), shape));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Total bytes of files, as far as they are known.
+pub(crate) fn stored_bytes(sources: &[FingerprintSource]) -> u64 {
+    let sizes = sources.iter().map(|source| source.path().metadata());
+    sizes.map(|size| size.map_or(0, |size| size.len())).sum()
+}
+
+/// Division of `--memory` where all sketches are in memory.
+pub(crate) struct SketchMemory {
+    limit: u64,
+    fixed: u64,
+}
+
+impl SketchMemory {
+    pub(crate) fn new(limits: &JobLimits) -> Self {
+        Self {
+            limit: limits.memory,
+            fixed: 12 * MIB + limits.threads as u64 * 4 * MIB,
+        }
+    }
+
+    /// Bytes for so many sketches of so many bytes, with names: they are there twice while they are put in order and while vectors grow,
+    /// and each has its place in a band, twice while these are sorted.
+    fn needed(sketch_bytes: u64, name_bytes: u64, count: u64) -> u64 {
+        3 * sketch_bytes + 2 * name_bytes + 40 * count + 4 * MIB
+    }
+
+    /// Refuses sketches that do not fit; `seen` of `all` bytes of the files were read so far.
+    pub(crate) fn ensure(
+        &self,
+        sketch_bytes: u64,
+        name_bytes: u64,
+        count: u64,
+        read: [u64; 2],
+    ) -> Result<(), BatchError> {
+        let needed = Self::needed(sketch_bytes, name_bytes, count);
+        if self.fixed + needed <= self.limit && count < u64::from(u32::MAX) {
+            return Ok(());
+        }
+        let [seen, all] = read;
+        let whole = (all as f64 / seen.max(1) as f64).max(1.0);
+        let least = self.fixed + (needed as f64 * whole) as u64;
+        Err(BatchError::SketchMemory {
+            limit: self.limit,
+            least: least.div_ceil(MIB),
+        })
+    }
+
+    /// Bytes for pairs that wait to be sorted, beside these sketches.
+    pub(crate) fn pairs(&self, sketch_bytes: u64, name_bytes: u64, count: u64) -> u64 {
+        let needed = Self::needed(sketch_bytes, name_bytes, count);
+        let left = self.limit.saturating_sub(self.fixed + needed);
+        (left / 2).clamp(MIB, 512 * MIB)
+    }
+}
