@@ -1,7 +1,7 @@
 //! `lookalike index build`: from files of fingerprints to one index file.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lookalike_batch::JobObserver;
 use lookalike_batch::fingerprints::index::{IndexBuild, can_resume};
@@ -16,8 +16,9 @@ use crate::interrupt;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Inputs are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each
-also .gz or .zst), or raw little-endian numbers of 64 bits in a file named .u64; - is
-standard input. Equal fingerprints are stored once, with the ids of all of them beside.
+also .gz or .zst), raw little-endian numbers of 64 bits in a file named .u64, or other
+indexes; - is standard input. Equal fingerprints are stored once, with the ids of all of
+them beside.
 
 A build that is interrupted leaves INDEX.building, with which --resume goes on.
 
@@ -74,12 +75,7 @@ fn layout(text: &str) -> Result<Layout, String> {
 }
 
 pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
-    if arguments.output.exists() && !arguments.overwrite {
-        return Err(Failure::Usage(format!(
-            "{}: there is a file of this name: choose another, or --overwrite it",
-            arguments.output.display()
-        )));
-    }
+    refuse_existing(&arguments.output, arguments.overwrite)?;
     let named = arguments.design.as_deref();
     let design = named
         .map(|name| design_of_name(name, 64, arguments.distance))
@@ -101,18 +97,39 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         limits: &limits,
         observer: &console,
     };
+    finish(&job, &console, &arguments.losses, &arguments.run)
+}
+
+/// Refuses to write where a file is already, unless it may be replaced.
+pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Failure> {
+    match output.exists() && !may_replace {
+        true => Err(Failure::Usage(format!(
+            "{}: there is a file of this name: choose another, or --overwrite it",
+            output.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Builds, and tells what was built.
+pub(super) fn finish(
+    job: &IndexBuild<'_>,
+    console: &Console<'_>,
+    losses: &LossArguments,
+    run: &RunArguments,
+) -> Result<(), Failure> {
     interrupt::tell_of(&job.folder());
-    if arguments.resume {
+    if job.resume {
         interrupt::warn_of_nothing_to_resume(can_resume(&job.folder()));
     }
     let done = job.run();
     console.clear();
     let summary = done?;
-    if arguments.run.json {
+    if run.json {
         console::json(&summary)?;
-    } else if !arguments.run.quiet {
+    } else if !run.quiet {
         console::index_summary(&summary, &console.measured());
     }
     let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
-    arguments.losses.end(rows)
+    losses.end(rows)
 }

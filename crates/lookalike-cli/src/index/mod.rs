@@ -1,6 +1,7 @@
 //! `lookalike index`: a Hamming index on disk, one file a subcommand.
 
 mod build;
+mod extend;
 mod findings;
 mod info;
 mod page;
@@ -26,6 +27,10 @@ pub(crate) struct IndexArguments {
 enum IndexCommand {
     /// Build an index from files of fingerprints
     Build(build::IndexBuildArguments),
+    /// Add fingerprints to an index
+    Extend(extend::IndexExtendArguments),
+    /// Make one index of several
+    Merge(extend::IndexMergeArguments),
     /// Find all stored fingerprints within a distance
     Search(search::IndexSearchArguments),
     /// Tell what an index holds, and check it
@@ -35,6 +40,8 @@ enum IndexCommand {
 pub(crate) fn run(arguments: &IndexArguments) -> Result<(), Failure> {
     match &arguments.command {
         IndexCommand::Build(arguments) => build::run(arguments),
+        IndexCommand::Extend(arguments) => extend::extend(arguments),
+        IndexCommand::Merge(arguments) => extend::merge(arguments),
         IndexCommand::Search(arguments) => search::run(arguments),
         IndexCommand::Info(arguments) => info::run(arguments),
     }

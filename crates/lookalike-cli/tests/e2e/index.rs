@@ -548,3 +548,143 @@ fn an_index_that_is_cut_short_while_it_is_searched_is_an_error() {
         "{said}"
     );
 }
+
+#[test]
+fn an_extended_index_and_a_merged_one_are_those_of_one_build() {
+    let folder = Folder::new();
+    let codes = codes(900);
+    let (first, second) = codes.split_at(500);
+    let one = json_lines(&folder, "one.jsonl", first, 0);
+    // Fingerprints of the first file again, under further ids.
+    let other = json_lines(&folder, "other.jsonl", second, 500);
+    let again = json_lines(&folder, "again.jsonl", &first[..40], 900);
+    for (number, flags) in [
+        &["--design", "nested-4-4"][..],
+        &["--design", "nested-4-4", "--layout", "buckets"],
+        &[
+            "--design",
+            "2-of-3x3",
+            "--distance",
+            "5",
+            "--layout",
+            "dense",
+        ],
+        &["--design", "scan"],
+        &["--design", "nested-4-4", "--no-ids"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = |what: &str| format!("{what}-{number}.lkix");
+        let whole = built(&folder, &[&one, &other, &again], &name("whole"), flags);
+        let whole = fs::read(whole).unwrap();
+        let grown = built(&folder, &[&one], &name("grown"), flags);
+        index("extend").arg(&grown).arg(&other).arg("-q").succeed();
+        index("extend")
+            .arg(&grown)
+            .arg(&again)
+            .args(["-q", "--memory", "48M"])
+            .succeed();
+        assert!(fs::read(&grown).unwrap() == whole, "extended {flags:?}");
+        let parts = [("a", &one), ("b", &other), ("c", &again)];
+        let parts = parts.map(|(part, input)| built(&folder, &[input], &name(part), flags));
+        let merged = folder.path(name("merged"));
+        let mut merge = index("merge");
+        merge
+            .args(&parts[1..])
+            .arg(&parts[0])
+            .args(["-q", "-o"])
+            .arg(&merged)
+            .succeed();
+        assert!(fs::read(&merged).unwrap() == whole, "merged {flags:?}");
+        // With an index among its inputs, so does a build.
+        let mixed = built(&folder, &[&parts[1], &again, &one], &name("mixed"), flags);
+        assert!(fs::read(&mixed).unwrap() == whole, "mixed {flags:?}");
+        assert!(!folder.path(name("grown.lkix.building")).exists());
+    }
+    // The design that is chosen for few stays, and finds the same.
+    let grown = built(&folder, &[&one], "default.lkix", &[]);
+    index("extend").arg(&grown).args([&other, &again]).succeed();
+    let whole = built(&folder, &[&one, &other, &again], "default-whole.lkix", &[]);
+    let search = |path: &Path| {
+        let queries = codes
+            .iter()
+            .step_by(17)
+            .map(|code| format!("{:016x}", code ^ 0x10));
+        index("search").arg(path).args(queries).succeed().out
+    };
+    assert_eq!(search(&grown), search(&whole));
+}
+
+#[test]
+fn what_cannot_be_put_into_an_index_is_refused_and_leaves_it_as_it_was() {
+    let folder = Folder::new();
+    let codes = codes(60);
+    let lines = json_lines(&folder, "in.jsonl", &codes, 0);
+    let bytes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
+    let raw = folder.add("bare.u64", &bytes);
+    let texts = folder.records("texts.jsonl", &[("a", crate::support::STORY)]);
+    let made = |name: &str, flags: &[&str]| {
+        let path = folder.path(name);
+        let mut command = lookalike("fingerprint");
+        command
+            .arg(&texts)
+            .args(["-q", "-o"])
+            .arg(&path)
+            .args(flags)
+            .succeed();
+        path
+    };
+    let (words, chars) = (
+        made("w.lkfp", &[]),
+        made("c.lkfp", &["--shingle", "chars:5"]),
+    );
+    let of_lines = built(&folder, &[&lines], "lines.lkix", &[]);
+    let of_raw = built(&folder, &[&raw], "raw.lkix", &[]);
+    let of_words = built(&folder, &[&words], "words.lkix", &[]);
+    let refuse = |command: &mut Command, status: i32, words: &[&str]| {
+        command.fail(status).says(words);
+    };
+    let before = fs::read(&of_words).unwrap();
+    refuse(
+        index("extend").arg(&of_words).arg(&chars),
+        1,
+        &["scheme", "cannot be compared"],
+    );
+    assert_eq!(fs::read(&of_words).unwrap(), before);
+    refuse(
+        index("extend").arg(&of_lines).arg(&raw),
+        2,
+        &["has ids", "has none"],
+    );
+    refuse(index("extend").arg(&lines).arg(&raw), 1, &["not a"]);
+    let merged = folder.path("merged.lkix");
+    let merge = |parts: [&Path; 2]| {
+        let mut command = index("merge");
+        command.args(parts).arg("-o").arg(&merged);
+        command
+    };
+    refuse(
+        &mut merge([&of_lines, &lines]),
+        2,
+        &["is no index", "index extend"],
+    );
+    refuse(
+        &mut merge([&of_lines, &of_raw]),
+        2,
+        &["has ids", "has none"],
+    );
+    refuse(
+        index("merge").arg(&of_lines).arg("-o").arg(&merged),
+        2,
+        &["2 values required"],
+    );
+    assert!(!merged.exists());
+    fs::copy(&of_lines, &merged).unwrap();
+    refuse(&mut merge([&of_lines, &of_lines]), 2, &["--overwrite"]);
+    let mut damaged = fs::read(&of_lines).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    fs::write(&of_lines, damaged).unwrap();
+    refuse(index("extend").arg(&of_lines).arg(&lines), 1, &["damaged"]);
+}

@@ -5,8 +5,9 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_hamming::{CodeSource, IdTexts};
+use lookalike_hamming::{CodeSource, HammingIndex, IdTexts, IndexFile};
 
+use super::{is_index, open};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, check_losses,
@@ -131,15 +132,37 @@ impl GatheredFile {
         let mut scheme_of: Option<(String, SchemeId)> = None;
         let (mut codes, mut before) = (FingerprintFile::default(), 0);
         for source in inputs {
+            if is_index(source.path()) {
+                let index = open(source.path(), false)?;
+                let name = source.name();
+                same_scheme(name, index.scheme().map(SchemeId), &mut scheme_of)?;
+                if with_ids && index.documents() > 0 {
+                    same_ids(name, index.has_ids(), &mut ids_of)?;
+                }
+                let kept = with_ids && index.has_ids();
+                each_stored(name, &index, kept, &mut |codes| {
+                    out.add(codes, kept).map_err(&failed)
+                })?;
+                before += index.bytes();
+                advance(before);
+                gathering.summaries.push(CodesSummary {
+                    name: name.to_owned(),
+                    fingerprints: index.documents(),
+                    without_features: 0,
+                    scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
+                    skipped: Vec::new(),
+                });
+                continue;
+            }
             let mut file = CodeFile::open(source, losses.is_strict())?;
             let counter = file.bytes_read();
-            same_scheme(&file, &mut scheme_of)?;
+            same_scheme(file.name(), file.scheme(), &mut scheme_of)?;
             let mut more = true;
             while more {
                 codes.clear();
                 more = file.fill(&mut codes, CHUNK_BYTES)?;
                 if !codes.codes.is_empty() && with_ids {
-                    same_ids(&file, !codes.ids.is_none(), &mut ids_of)?;
+                    same_ids(file.name(), !codes.ids.is_none(), &mut ids_of)?;
                 }
                 let kept = with_ids && ids_of.as_ref().is_some_and(|(_, has)| *has);
                 out.add(&codes, kept).map_err(&failed)?;
@@ -171,12 +194,68 @@ impl GatheredFile {
     }
 }
 
+/// Shows the fingerprints that an index holds, some at a time, each as often as it was stored, and with its ids if these are wanted.
+fn each_stored(
+    name: &str,
+    index: &IndexFile<u64>,
+    with_ids: bool,
+    visit: &mut dyn FnMut(&FingerprintFile) -> Result<(), BatchError>,
+) -> Result<(), BatchError> {
+    let wrong = |source| BatchError::IndexFile {
+        path: name.to_owned(),
+        source,
+    };
+    let (mut codes, mut ids) = (FingerprintFile::default(), Vec::new());
+    let mut done = Ok(());
+    let walked = index.copies(&mut |code, copies| {
+        if done.is_err() {
+            return;
+        }
+        if with_ids {
+            ids.clear();
+            done = index.ids(code, &mut ids).map_err(wrong);
+            for id in &ids {
+                codes.ids.push_text(id, &codes.codes);
+                codes.codes.push(code);
+            }
+        } else {
+            codes.codes.extend((0..copies).map(|_| code));
+        }
+        if codes.bytes() >= CHUNK_BYTES && done.is_ok() {
+            done = visit(&codes);
+            codes.clear();
+        }
+    });
+    walked.map_err(wrong)?;
+    done?;
+    visit(&codes)?;
+    // Without ids an index tells how many fingerprints it was built from, and not which of them repeated.
+    let mut repeats = match index.has_ids() {
+        true => 0,
+        false => index.documents().saturating_sub(index.index().len() as u64),
+    };
+    let mut last = 0;
+    index.index().for_each(&mut |code| last = code);
+    while repeats > 0 {
+        let some = repeats.min(CHUNK_BYTES / 8);
+        codes.clear();
+        codes.codes.resize(some as usize, last);
+        visit(&codes)?;
+        repeats -= some;
+    }
+    Ok(())
+}
+
 /// Refuses inputs of different schemes, where they name theirs.
-fn same_scheme(file: &CodeFile, first: &mut Option<(String, SchemeId)>) -> Result<(), BatchError> {
+fn same_scheme(
+    name: &str,
+    scheme: Option<SchemeId>,
+    first: &mut Option<(String, SchemeId)>,
+) -> Result<(), BatchError> {
     let before = first
         .as_ref()
         .map(|(name, scheme)| (name.as_str(), *scheme));
-    let named = file.scheme().map(|scheme| (file.name(), scheme));
+    let named = scheme.map(|scheme| (name, scheme));
     ensure_equal_schemes(before, named)?;
     if first.is_none() {
         *first = named.map(|(name, scheme)| (name.to_owned(), scheme));
@@ -185,17 +264,13 @@ fn same_scheme(file: &CodeFile, first: &mut Option<(String, SchemeId)>) -> Resul
 }
 
 /// Refuses inputs with ids beside inputs without.
-fn same_ids(
-    file: &CodeFile,
-    has: bool,
-    first: &mut Option<(String, bool)>,
-) -> Result<(), BatchError> {
+fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result<(), BatchError> {
     match first {
         Some((name, before)) if *before != has => {
             let (with, without) = if has {
-                (file.name(), name.as_str())
+                (file, name.as_str())
             } else {
-                (name.as_str(), file.name())
+                (name.as_str(), file)
             };
             Err(BatchError::Settings(format!(
                 "{with} has ids and {without} has none: index them apart, or leave ids out with --no-ids"
@@ -203,7 +278,7 @@ fn same_ids(
         }
         Some(_) => Ok(()),
         None => {
-            *first = Some((file.name().to_owned(), has));
+            *first = Some((file.to_owned(), has));
             Ok(())
         }
     }

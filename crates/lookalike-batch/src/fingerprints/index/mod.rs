@@ -32,7 +32,7 @@ use gathered::{GatheredFile, GatheredInput, LoadedIds};
 
 /// The job: what to index and how.
 pub struct IndexBuild<'a> {
-    /// Collections of fingerprints, in any of the formats of [`crate::fingerprints::files`].
+    /// Collections of fingerprints, in any of the formats of [`crate::fingerprints::files`], and other indexes.
     pub inputs: &'a [FingerprintSource],
     /// The index file.
     pub output: &'a Path,
@@ -377,6 +377,36 @@ fn content_sum(path: &Path) -> Option<u64> {
     let mut sum = HashingStream::new(std::io::sink());
     std::io::copy(&mut file, &mut sum).ok()?;
     Some(sum.digest())
+}
+
+/// Properties of an index that one with more fingerprints has too.
+pub struct IndexProperties {
+    /// Most bits in which a query and what it finds differ.
+    pub distance: u32,
+    /// The design of its tables.
+    pub design: Design,
+    /// Storage of tables.
+    pub layout: Layout,
+    /// True if ids stand beside the fingerprints.
+    pub with_ids: bool,
+}
+
+impl IndexProperties {
+    /// Reads those of an index.
+    ///
+    /// # Errors
+    /// [`BatchError::IndexFile`] names the file and what is wrong with it.
+    pub fn of(path: &Path) -> Result<Self, BatchError> {
+        let file = open_unchecked(path, false)?;
+        let index = file.index();
+        Ok(Self {
+            distance: lookalike_hamming::HammingIndex::radius(index),
+            design: index.design().clone(),
+            layout: index.layout(),
+            // One without any may take ids.
+            with_ids: file.has_ids() || file.documents() == 0,
+        })
+    }
 }
 
 /// True if a file begins as an index does. What cannot be opened is somebody else's error.

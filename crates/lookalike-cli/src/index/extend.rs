@@ -1,0 +1,127 @@
+//! `lookalike index extend` and `merge`: from an index and more fingerprints to one index, as if it had been built of all at once.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lookalike_batch::fingerprints::files::FingerprintSource;
+use lookalike_batch::fingerprints::index::{IndexBuild, IndexProperties, is_index};
+
+use super::build;
+use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
+use crate::console::Console;
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Inputs are those of `lookalike index build`. INDEX keeps its distance, design and layout,
+takes ids if it has some, and is then byte by byte the index that one build of everything would
+have made. Searches may go on: it is replaced when the new one is whole.
+
+It is written anew: extending costs about what building costs, but needs nothing of what
+INDEX was made of. A few new fingerprints are cheaper in an index of their own, which
+`lookalike index search` and `join` take beside INDEX.
+
+Example:
+  lookalike index extend pages.lkix march.fp.jsonl")]
+pub(crate) struct IndexExtendArguments {
+    /// The index
+    index: PathBuf,
+
+    /// Files of fingerprints, or indexes
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<OsString>,
+
+    /// Go on with an extension that was interrupted
+    #[arg(long)]
+    resume: bool,
+
+    #[command(flatten)]
+    losses: LossArguments,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+The result has the distance, design, layout and ids of the first index, and is byte by byte
+the one that a build of everything would have made.
+
+Example:
+  lookalike index merge january.lkix february.lkix -o pages.lkix")]
+pub(crate) struct IndexMergeArguments {
+    /// Indexes, two or more
+    #[arg(required = true, num_args = 2.., value_name = "INDEX")]
+    indexes: Vec<OsString>,
+
+    /// The merged index; written beside its place and renamed when it is whole
+    #[arg(long, short, value_name = "INDEX")]
+    output: PathBuf,
+
+    /// Go on with a merge that was interrupted
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
+
+    /// Replace an index that is already there
+    #[arg(long)]
+    overwrite: bool,
+
+    #[command(flatten)]
+    losses: LossArguments,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
+    let path = arguments.index.as_path();
+    let properties = IndexProperties::of(path)?;
+    let spool = arguments.run.spool(std::env::temp_dir())?;
+    let mut inputs = vec![FingerprintSource::from(path)];
+    inputs.extend(fingerprint_sources(&arguments.inputs, spool.path())?);
+    let limits = arguments.run.limits();
+    let console = Console::new(arguments.run.quiet);
+    let job = IndexBuild {
+        inputs: &inputs,
+        output: path,
+        distance: properties.distance,
+        tables: None,
+        design: Some(properties.design),
+        layout: properties.layout,
+        with_ids: properties.with_ids,
+        resume: arguments.resume,
+        losses: arguments.losses.policy(),
+        limits: &limits,
+        observer: &console,
+    };
+    build::finish(&job, &console, &arguments.losses, &arguments.run)
+}
+
+pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
+    build::refuse_existing(&arguments.output, arguments.overwrite || arguments.resume)?;
+    let spool = arguments.run.spool(std::env::temp_dir())?;
+    let inputs = fingerprint_sources(&arguments.indexes, spool.path())?;
+    if let Some(other) = inputs.iter().find(|source| !is_index(source.path())) {
+        return Err(Failure::Usage(format!(
+            "{} is no index: add files of fingerprints with `lookalike index extend`",
+            other.name()
+        )));
+    }
+    let properties = IndexProperties::of(inputs[0].path())?;
+    let limits = arguments.run.limits();
+    let console = Console::new(arguments.run.quiet);
+    let job = IndexBuild {
+        inputs: &inputs,
+        output: &arguments.output,
+        distance: properties.distance,
+        tables: None,
+        design: Some(properties.design),
+        layout: properties.layout,
+        with_ids: properties.with_ids,
+        resume: arguments.resume,
+        losses: arguments.losses.policy(),
+        limits: &limits,
+        observer: &console,
+    };
+    build::finish(&job, &console, &arguments.losses, &arguments.run)
+}
