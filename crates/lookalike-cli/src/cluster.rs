@@ -17,6 +17,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::radius_warning;
 
 #[derive(clap::Args)]
 #[command(
@@ -112,6 +113,11 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
         console::json(&summary)?;
     } else if !arguments.run.quiet {
         console::cluster_summary(&summary, &arguments.output);
+    }
+    if let (true, Some(distance)) = (arguments.run.warns(), summary.distance) {
+        let inputs = summary.inputs.iter();
+        let schemes = inputs.filter_map(|input| input.scheme_id.as_deref());
+        radius_warning::warn_of_schemes(schemes, distance);
     }
     let of_texts = summary.verification.iter().flat_map(|texts| &texts.skipped);
     let of_files = summary.inputs.iter().flat_map(|input| &input.skipped);

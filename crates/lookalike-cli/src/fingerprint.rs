@@ -13,6 +13,7 @@ use crate::arguments::{
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::write_standard_output;
+use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -148,6 +149,11 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         console::json_summary(&summary, arguments.output.as_deref())?;
     } else if !arguments.run.quiet {
         console::fingerprint_summary(&summary, &console.measured());
+    }
+    let width = job.scheme.shingle.words_each();
+    if let (true, Sketch::Simhash, Some(width)) = (arguments.run.warns(), job.scheme.sketch, width)
+    {
+        radius_warning::warn(width, DEFAULT_DISTANCE, RadiusOf::Fingerprints);
     }
     arguments.input.losses.end(&summary.skipped)
 }

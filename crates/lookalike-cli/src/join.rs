@@ -10,6 +10,7 @@ use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::write_output;
+use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
 #[command(
@@ -56,7 +57,7 @@ pub(crate) struct JoinArguments {
     queries: Vec<OsString>,
 
     /// Most bits in which the fingerprints of a pair differ, 0 to 16
-    #[arg(long, value_name = "BITS", default_value_t = 3)]
+    #[arg(long, value_name = "BITS", default_value_t = DEFAULT_DISTANCE)]
     distance: u32,
 
     /// Fewest super-shingles or minima that the sketches of a pair have in common: a number, or a share such as 0.8
@@ -125,5 +126,9 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
         console::join_summary(&summary, &console.measured());
     }
     let sides = summary.f.iter().chain(&summary.q);
+    if arguments.run.warns() && arguments.equal.is_none() {
+        let schemes = sides.clone().filter_map(|side| side.scheme_id.as_deref());
+        radius_warning::warn_of_schemes(schemes, arguments.distance);
+    }
     arguments.losses.end(sides.flat_map(|side| &side.skipped))
 }

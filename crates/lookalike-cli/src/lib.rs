@@ -41,6 +41,7 @@ mod output_file;
 mod overlap;
 mod pairs;
 pub mod program;
+mod radius_warning;
 #[cfg(feature = "service")]
 mod serve;
 mod short_help;

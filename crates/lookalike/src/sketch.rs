@@ -12,6 +12,7 @@
 mod checksum;
 mod minhash;
 mod one_permutation;
+mod recall;
 mod selection;
 mod signature;
 mod simhash;
@@ -21,6 +22,7 @@ mod wide;
 pub use checksum::{IMatch, bucket_checksums};
 pub use minhash::MinHash;
 pub use one_permutation::OnePermutation;
+pub use recall::{binomial_at_most, one_changed_word, simhash_recall};
 pub use selection::{mod_p, winnow};
 pub use signature::{LengthMismatch, Signature, SuperShingles};
 pub use simhash::{Fingerprint, ParseFingerprintError, Simhash};

@@ -1,13 +1,13 @@
 //! Comparison of a pair by each method.
 
 use lookalike::scheme::{Scheme, Sketch};
-use lookalike::sketch::{MinHash, Simhash, SketchValue};
+use lookalike::sketch::{MinHash, Simhash, SketchValue, binomial_at_most};
 use lookalike::{Features, Sketcher};
 use serde::Serialize;
 
 use super::MethodFinding;
 use crate::error::BatchError;
-use crate::explain::detection_probability::{at_least, at_most};
+use crate::explain::detection_probability::at_least;
 use crate::settings::{JobSettings, Method};
 
 /// Two fingerprints bit by bit.
@@ -240,7 +240,7 @@ fn chance(
             .sketch
             .fingerprint_bits()
             .max(64 * u32::from(settings.method == Method::Henzinger));
-        let chance = at_most(settings.distance, bits, angle);
+        let chance = binomial_at_most(settings.distance, bits, angle);
         (
             chance,
             format!(

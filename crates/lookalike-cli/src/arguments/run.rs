@@ -39,6 +39,11 @@ pub(crate) struct RunArguments {
 }
 
 impl RunArguments {
+    /// True if advice may be given: not where a program reads what is said.
+    pub(crate) fn warns(&self) -> bool {
+        !self.quiet && !self.json
+    }
+
     /// A folder for temporary files in `--tmp`, else in `default`; it vanishes with the job, interrupted or not. Those of
     /// jobs that were killed are removed.
     pub(crate) fn spool(&self, default: PathBuf) -> Result<Spool, Failure> {

@@ -12,9 +12,11 @@ use std::io::{Read, Write as _};
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use lookalike::Scheme;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::radius_warning::{self, RadiusOf};
 use documents::{
     CheckAndInsertArguments, CheckArguments, InsertArguments, ParagraphArguments, QueryArguments,
 };
@@ -181,6 +183,10 @@ struct CreateArguments {
     #[arg(long, value_name = "BITS")]
     radius: Option<u32>,
 
+    /// Warn of nothing
+    #[arg(long, short)]
+    quiet: bool,
+
     /// Lifetime of documents without one of their own [default: forever]
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
@@ -305,7 +311,25 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
         }
     }
     let path = http::collection(&arguments.collection, "");
-    print(&client.json("PUT", &path, Some(&body))?)
+    let created = client.json("PUT", &path, Some(&body))?;
+    if !arguments.quiet {
+        warn_of_collection(&created);
+    }
+    print(&created)
+}
+
+/// Warns of a collection that misses most pages of which a word was changed.
+fn warn_of_collection(created: &Value) {
+    let scheme = created["scheme"]
+        .as_str()
+        .and_then(|text| text.parse::<Scheme>().ok());
+    let width = scheme.and_then(|scheme| scheme.shingle.words_each());
+    let radius = created["radius"]
+        .as_u64()
+        .and_then(|radius| u32::try_from(radius).ok());
+    if let (Some(width), Some(radius)) = (width, radius) {
+        radius_warning::warn(width, radius, RadiusOf::Collection);
+    }
 }
 
 fn get(

@@ -12,6 +12,7 @@ use crate::console::{self, Console};
 use crate::design::design_of_name;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -34,7 +35,7 @@ pub(crate) struct IndexBuildArguments {
     output: PathBuf,
 
     /// Most bits in which a query and what it finds differ, 0 to 16
-    #[arg(long, value_name = "BITS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=16))]
+    #[arg(long, value_name = "BITS", default_value_t = DEFAULT_DISTANCE, value_parser = clap::value_parser!(u32).range(0..=16))]
     distance: u32,
 
     /// Most tables; see `lookalike design` [default: half of the distance and one more, the least memory]
@@ -129,6 +130,9 @@ pub(super) fn finish(
         console::json(&summary)?;
     } else if !run.quiet {
         console::index_summary(&summary, &console.measured());
+    }
+    if run.warns() {
+        radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), job.distance);
     }
     let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
     losses.end(rows)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::serve::Service;
 use crate::support::{Finish as _, Folder, STORY, lookalike, record};
 
-fn client(service: &Service, words: &[&str]) -> Command {
+pub(crate) fn client(service: &Service, words: &[&str]) -> Command {
     let mut command = lookalike("client");
     command
         .args(["--url", &format!("http://{}", service.address)])

@@ -69,6 +69,7 @@ mod pdf;
 #[cfg(unix)]
 mod progress;
 mod promises;
+mod radius_warning;
 mod refusals;
 mod result_folders;
 mod results;

@@ -177,6 +177,15 @@ pub enum Shingle {
 }
 
 impl Shingle {
+    /// Words of each feature, where all have as many.
+    #[must_use]
+    pub const fn words_each(self) -> Option<u32> {
+        match self {
+            Self::Words(width) => Some(width.get() as u32),
+            _ => None,
+        }
+    }
+
     /// Shingles of `width` words, or `None` outside 1 to 64.
     #[must_use]
     pub const fn words(width: u8) -> Option<Self> {

@@ -198,7 +198,10 @@ impl SketchShape {
         let width = kind.digits();
         let places = text.len() / width;
         let is_plain = text.bytes().all(|digit| digit.is_ascii_hexdigit());
-        if !is_plain || text.len() % width != 0 || !(1..=usize::from(u16::MAX)).contains(&places) {
+        if !is_plain
+            || !text.len().is_multiple_of(width)
+            || !(1..=usize::from(u16::MAX)).contains(&places)
+        {
             return Err(format!(
                 "not a sketch: {} has {width} hexadecimal digits for each place, and at least one place",
                 kind.column()

@@ -1,0 +1,111 @@
+//! A warning where a small radius meets features that overlap: most pages with a small change are then missed.
+//!
+//! A changed word changes each run of words that it is in, and so the more bits of a fingerprint, the longer the runs are.
+
+use lookalike::scheme::{Scheme, SchemeId, Shingle, Sketch, Weight};
+use lookalike::sketch::{one_changed_word, simhash_recall};
+
+use crate::console;
+
+/// Most bits in which the fingerprints of a pair differ where no --distance is named.
+pub(crate) const DEFAULT_DISTANCE: u32 = 3;
+/// Words of the pages that the warning speaks of.
+const WORDS: u32 = 100;
+/// Share of them below which there is one.
+const ENOUGH: f64 = 0.5;
+/// Longest runs of words by which a scheme is known.
+const LONGEST: u8 = 10;
+
+/// What the radius is one of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RadiusOf {
+    /// Fingerprints that are not compared yet: the radius is what is taken unless told otherwise.
+    Fingerprints,
+    /// Fingerprints that were joined, or are indexed.
+    Files,
+    /// A collection of the service.
+    Collection,
+}
+
+/// Says that fingerprints of runs of so many words miss most of what a small change makes, if it is so.
+pub(crate) fn warn(width: u32, radius: u32, of: RadiusOf) {
+    if let Some(text) = warning(width, radius, of) {
+        console::warning(&text);
+    }
+}
+
+/// The same of files, whose schemes are known by their ids.
+pub(crate) fn warn_of_schemes<'s>(ids: impl IntoIterator<Item = &'s str>, radius: u32) {
+    if let Some(width) = ids.into_iter().find_map(width_of_scheme) {
+        warn(width, radius, RadiusOf::Files);
+    }
+}
+
+fn warning(width: u32, radius: u32, of: RadiusOf) -> Option<String> {
+    let found = |width| Some(simhash_recall(one_changed_word(WORDS, width)?, 64, radius));
+    let (ours, single) = (found(width)?, found(1)?);
+    if width < 2 || ours >= ENOUGH {
+        return None;
+    }
+    let percent = |share: f64| (100.0 * share).round();
+    let subject = match of {
+        RadiusOf::Fingerprints => format!(
+            "within {radius} bits, which join, cluster and index take unless told otherwise, fingerprints of words:{width}"
+        ),
+        RadiusOf::Files => format!("within {radius} bits fingerprints of words:{width}"),
+        RadiusOf::Collection => {
+            format!("the collection's radius of {radius} bits and features of words:{width}")
+        }
+    };
+    let remedy = match of {
+        RadiusOf::Fingerprints => {
+            "take a larger --distance there, make them with --shingle words:1, or compare texts with `lookalike dedup`"
+        }
+        RadiusOf::Files => {
+            "take a larger --distance, make them with --shingle words:1, or compare texts with `lookalike dedup`"
+        }
+        RadiusOf::Collection => {
+            "create it with a larger --radius, or with a --scheme of shingle=words:1"
+        }
+    };
+    Some(format!(
+        "{subject} find about {}% of pages of {WORDS} words in which one word was changed, single words {}%: {remedy}",
+        percent(ours),
+        percent(single)
+    ))
+}
+
+/// Words of each feature of a scheme that differs from the one of `lookalike fingerprint` in these, and the weight, alone.
+fn width_of_scheme(id: &str) -> Option<u32> {
+    let widths = (2..=LONGEST).filter_map(Shingle::words);
+    let schemes =
+        widths.flat_map(|shingle| [Weight::Set, Weight::Tf].map(|weight| (shingle, weight)));
+    let found = schemes.into_iter().find(|&(shingle, weight)| {
+        let scheme = Scheme::default().shingle(shingle).weight(weight);
+        let scheme = scheme.sketch(Sketch::Simhash);
+        let known: SchemeId = scheme.id();
+        known.to_string() == id
+    });
+    found?.0.words_each()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_radius_that_finds_less_than_half_is_warned_of() {
+        let told = warning(5, 3, RadiusOf::Files).unwrap();
+        assert!(
+            told.contains("about 9% of pages of 100 words") && told.contains("single words 67%"),
+            "{told}"
+        );
+        for (width, radius) in [(1, 0), (1, 3), (5, 16), (60, 3)] {
+            assert_eq!(
+                warning(width, radius, RadiusOf::Files),
+                None,
+                "{width} {radius}"
+            );
+        }
+    }
+}

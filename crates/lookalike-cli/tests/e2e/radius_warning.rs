@@ -1,0 +1,109 @@
+//! A small radius over runs of words is warned of, once, on standard error alone.
+
+use std::process::Command;
+
+use crate::client::client;
+use crate::serve::Service;
+use crate::support::{Finish, Folder, STORY, lookalike};
+
+/// How often a command warns of its radius.
+#[track_caller]
+fn warnings(command: &mut Command) -> usize {
+    let done = command.succeed();
+    assert!(!done.text().contains("warning"), "{}", done.text());
+    let count = done.err.matches("warning:").count();
+    if count > 0 {
+        // 2 * 0.9010 / 1.9010, its angle, and the chance that at most three of 64 bits differ.
+        done.says(&["about 9% of pages of 100 words", "single words 67%"]);
+    }
+    count
+}
+
+#[test]
+fn fingerprints_of_runs_of_words_are_warned_of_and_single_words_are_not() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let count = |flags: &[&str]| warnings(lookalike("fingerprint").arg(&input).args(flags));
+    assert_eq!(count(&[]), 1);
+    assert_eq!(count(&["--weight", "tf"]), 1);
+    for flags in [
+        &["--quiet"][..],
+        &["--json"],
+        &["--shingle", "words:1"],
+        &["--sketch", "minhash:64"],
+        &["--sketch", "super-shingle:6x14"],
+    ] {
+        assert_eq!(count(flags), 0, "{flags:?}");
+    }
+}
+
+#[test]
+fn jobs_over_such_fingerprints_warn_by_the_scheme_that_a_file_names() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let make = |name: &str, flags: &[&str]| {
+        let path = folder.path(name);
+        let mut command = lookalike("fingerprint");
+        command
+            .arg(&input)
+            .args(["-q", "-o"])
+            .arg(&path)
+            .args(flags)
+            .succeed();
+        path
+    };
+    let (runs, single) = (
+        make("runs.lkfp", &[]),
+        make("single.lkfp", &["--shingle", "words:1"]),
+    );
+    let unnamed = make("runs.jsonl", &[]);
+    let out = folder.path("out");
+    for (file, flags, expected) in [
+        (&runs, &[][..], 1),
+        (&runs, &["--quiet"], 0),
+        (&runs, &["--distance", "16"], 0),
+        (&single, &[], 0),
+        (&unnamed, &[], 0),
+    ] {
+        let mut join = lookalike("join");
+        assert_eq!(
+            warnings(join.arg(file).args(flags)),
+            expected,
+            "join {file:?} {flags:?}"
+        );
+        let mut cluster = lookalike("cluster");
+        cluster
+            .arg(file)
+            .args(flags)
+            .args(["--overwrite", "-o"])
+            .arg(&out);
+        assert_eq!(
+            warnings(&mut cluster),
+            expected,
+            "cluster {file:?} {flags:?}"
+        );
+        let mut build = lookalike("index");
+        build
+            .arg("build")
+            .arg(file)
+            .args(flags)
+            .args(["--overwrite", "-o"]);
+        assert_eq!(
+            warnings(build.arg(folder.path("x.lkix"))),
+            expected,
+            "index {file:?} {flags:?}"
+        );
+    }
+}
+
+#[test]
+fn new_collections_of_the_service_are_warned_of_too() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    let create = |name: &str, flags: &[&str]| {
+        warnings(&mut client(&service, &[&["create", name], flags].concat()))
+    };
+    assert_eq!(create("plain", &[]), 1);
+    assert_eq!(create("quiet", &["--quiet"]), 0);
+    assert_eq!(create("wide", &["--radius", "16"]), 0);
+}

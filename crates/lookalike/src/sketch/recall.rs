@@ -1,0 +1,105 @@
+//! The share of near-duplicates that a radius finds, by their resemblance.
+
+/// Chance that two documents are found by fingerprints of so many bits within the radius, by the resemblance of their sets of features.
+///
+/// A bit of a simhash differs with probability a / pi, a being the angle between the two vectors of weights (Charikar, STOC 2002). Two
+/// equally large sets of resemblance r have the cosine 2r / (1 + r), and the number of bits that differ is binomial. Where weights
+/// differ or one set is larger, it is an estimate.
+///
+/// ```
+/// use lookalike::sketch::{one_changed_word, simhash_recall};
+/// // One word of a hundred changes: runs of five words find 9 % of such pairs within 3 bits, single words 67 %.
+/// let of_runs = |width| one_changed_word(100, width).map(|r| simhash_recall(r, 64, 3)).unwrap();
+/// assert_eq!([5, 1].map(|width| (100.0 * of_runs(width)).round()), [9.0, 67.0]);
+/// ```
+#[must_use]
+pub fn simhash_recall(resemblance: f64, bits: u32, radius: u32) -> f64 {
+    let cosine = 2.0 * resemblance / (1.0 + resemblance);
+    let differs = cosine.clamp(-1.0, 1.0).acos() / std::f64::consts::PI;
+    binomial_at_most(radius, bits, differs)
+}
+
+/// Resemblance of two texts of so many different words in runs of `width`, of which one in the middle differs: each of the runs with
+/// that word differs. `None` when the texts are too short for the word to be inside of as many runs as there can be.
+#[must_use]
+pub fn one_changed_word(words: u32, width: u32) -> Option<f64> {
+    let is_inside = width > 0 && words >= 2 * width - 1;
+    let runs = f64::from((words + 1).checked_sub(width)?);
+    let changed = f64::from(width);
+    is_inside.then(|| (runs - changed) / (runs + changed))
+}
+
+/// Chance that at most `most` of `all` independent events of this chance happen. O(most^2) time.
+#[must_use]
+pub fn binomial_at_most(most: u32, all: u32, chance: f64) -> f64 {
+    let exactly = |count: u32| {
+        let choose = (0..count).fold(1.0, |ways, taken| {
+            ways * f64::from(all - taken) / f64::from(taken + 1)
+        });
+        choose * chance.powf(count.into()) * (1.0 - chance).powf((all - count).into())
+    };
+    (0..=most.min(all))
+        .map(exactly)
+        .sum::<f64>()
+        .clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resemblance::resemblance;
+    use crate::{FeatureExtractor, Scheme, Shingle, Simhash};
+
+    #[test]
+    fn recall_rises_with_resemblance_and_radius_to_one() {
+        assert_eq!(simhash_recall(1.0, 64, 0), 1.0);
+        assert!((simhash_recall(0.3, 64, 64) - 1.0).abs() < 1e-9);
+        for radius in 0..16 {
+            let shares = [0.8, 0.9, 0.95, 0.99].map(|r| simhash_recall(r, 64, radius));
+            assert!(shares.is_sorted(), "{shares:?}");
+            assert!(simhash_recall(0.9, 64, radius) < simhash_recall(0.9, 64, radius + 1));
+        }
+        // acos(2 * 0.8 / 1.8) / pi = 0.151548 of 64 bits: that at most three differ has the chance 0.00853.
+        let share = simhash_recall(0.8, 64, 3);
+        assert!((share - 0.00853).abs() < 1e-5, "{share}");
+        assert_eq!(
+            (one_changed_word(8, 5), one_changed_word(0, 1)),
+            (None, None)
+        );
+        assert_eq!(one_changed_word(9, 5), Some(0.0));
+    }
+
+    #[test]
+    fn the_recall_is_that_of_texts_with_a_changed_word() {
+        for width in [5, 1] {
+            let scheme = Scheme {
+                shingle: Shingle::words(width).unwrap(),
+                ..Scheme::default()
+            };
+            let mut features = FeatureExtractor::new(&scheme);
+            for words in [100, 400] {
+                let told = one_changed_word(words, width.into()).unwrap();
+                let (mut found, tries) = (0, 400);
+                for text in 0..tries {
+                    let mut all: Vec<String> =
+                        (0..words).map(|at| format!("w{text}x{at}")).collect();
+                    let first = features.extract(&all.join(" "));
+                    let (ours, set) = (Simhash::of(&first), first.set.to_vec());
+                    all[words as usize / 2] = "other".to_owned();
+                    let second = features.extract(&all.join(" "));
+                    assert!((resemblance(&set, second.set) - told).abs() < 1e-9);
+                    let theirs = Simhash::of(&second);
+                    let distance = ours.zip(theirs).map(|(a, b)| (a.0 ^ b.0).count_ones());
+                    found += u32::from(distance.is_some_and(|distance| distance <= 3));
+                }
+                let share = f64::from(found) / f64::from(tries);
+                // Four standard deviations of 400 tries, and what small sets differ from the law.
+                let expected = simhash_recall(told, 64, 3);
+                assert!(
+                    (share - expected).abs() < 0.1,
+                    "{words} words, runs of {width}: {share}, not {expected}"
+                );
+            }
+        }
+    }
+}
