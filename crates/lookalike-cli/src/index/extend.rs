@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Inputs are those of `lookalike index build`. INDEX keeps its distance, design and layout,
-takes ids if it has some, and is then byte by byte the index that one build of everything would
+takes ids if it has some, and with ids is then byte by byte the index that one build of everything would
 have made. Searches may go on: it is replaced when the new one is whole.
 
 It is written anew: extending costs about what building costs, but needs nothing of what
@@ -45,7 +45,7 @@ pub(crate) struct IndexExtendArguments {
 #[derive(clap::Args)]
 #[command(after_help = "\
 The result has the distance, design, layout and ids of the first index, and is byte by byte
-the one that a build of everything would have made.
+the one that a build of everything would have made, where there are ids.
 
 Example:
   lookalike index merge january.lkix february.lkix -o pages.lkix")]

@@ -570,7 +570,6 @@ fn an_extended_index_and_a_merged_one_are_those_of_one_build() {
             "dense",
         ],
         &["--design", "scan"],
-        &["--design", "nested-4-4", "--no-ids"],
     ]
     .into_iter()
     .enumerate()
