@@ -13,9 +13,9 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Inputs are those of `lookalike index build`. INDEX keeps its distance, design and layout,
-takes ids if it has some, and with ids is then byte by byte the index that one build of everything would
-have made. Searches may go on: it is replaced when the new one is whole.
+Inputs are those of `lookalike index build`. INDEX keeps its distance, design and layout, and
+takes ids if it has some. It then finds what one build of everything would find; with ids it
+has the same bytes. Searches may go on: it is replaced when the new one is whole.
 
 It is written anew: extending costs about what building costs, but needs nothing of what
 INDEX was made of. A few new fingerprints are cheaper in an index of their own, which
@@ -44,8 +44,8 @@ pub(crate) struct IndexExtendArguments {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The result has the distance, design, layout and ids of the first index, and is byte by byte
-the one that a build of everything would have made, where there are ids.
+The result has the distance, design, layout and ids of the first index. It finds what one
+build of everything would find; with ids it has the same bytes.
 
 Example:
   lookalike index merge january.lkix february.lkix -o pages.lkix")]

@@ -613,6 +613,38 @@ fn an_extended_index_and_a_merged_one_are_those_of_one_build() {
         index("search").arg(path).args(queries).succeed().out
     };
     assert_eq!(search(&grown), search(&whole));
+    // Without ids nothing tells which fingerprints repeated, which is all that may differ.
+    let flags = &["--design", "nested-4-4", "--no-ids"][..];
+    let all = [&*one, &other, &again];
+    let whole = built(&folder, &all, "bare-whole.lkix", flags);
+    let parts = [0, 1, 2].map(|part| {
+        built(
+            &folder,
+            &all[part..=part],
+            &format!("bare-{part}.lkix"),
+            flags,
+        )
+    });
+    let merged = folder.path("bare-merged.lkix");
+    index("merge")
+        .args(&parts)
+        .args(["-q", "-o"])
+        .arg(&merged)
+        .succeed();
+    index("extend")
+        .arg(&parts[0])
+        .args(&all[1..])
+        .arg("-q")
+        .succeed();
+    let told = |path: &Path| {
+        let told = String::from_utf8(index("info").arg(path).succeed().out).unwrap();
+        // Behind the line with the name of the file.
+        told.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    for index in [&merged, &parts[0]] {
+        assert_eq!(search(index), search(&whole));
+        assert_eq!(told(index), told(&whole));
+    }
 }
 
 #[test]

@@ -229,7 +229,8 @@ fn each_stored(
     walked.map_err(wrong)?;
     done?;
     visit(&codes)?;
-    // Without ids an index tells how many fingerprints it was built from, and not which of them repeated.
+    // Without ids an index tells how many fingerprints it was built from, and not which of them repeated: the last stands for all of
+    // those, so that the number is kept. A repeat adds nothing else to an index.
     let mut repeats = match index.has_ids() {
         true => 0,
         false => index.documents().saturating_sub(index.index().len() as u64),
