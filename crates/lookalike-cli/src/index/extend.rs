@@ -13,9 +13,9 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Inputs are those of `lookalike index build`. INDEX keeps its distance, design and layout, and
-takes ids if it has some. It then finds what one build of everything would find; with ids it
-has the same bytes. Searches may go on: it is replaced when the new one is whole.
+Inputs are those of `lookalike index build`. INDEX keeps its distance, design and layout,
+and takes ids if it has some. It then finds what one build of everything would find; with
+ids it has the same bytes. Searches may go on: it is replaced when the new one is whole.
 
 It is written anew: extending costs about what building costs, but needs nothing of what
 INDEX was made of. A few new fingerprints are cheaper in an index of their own, which
