@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::JobObserver;
-use lookalike_batch::fingerprints::index::{IndexBuild, can_resume};
+use lookalike_batch::fingerprints::index::{IndexBuild, IndexBuildSummary, can_resume};
 use lookalike_hamming::Layout;
 
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
@@ -98,7 +98,11 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         limits: &limits,
         observer: &console,
     };
-    finish(&job, &console, &arguments.losses, &arguments.run)
+    let summary = finish(&job, &console, &arguments.run)?;
+    if arguments.run.warns() {
+        radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), job.distance);
+    }
+    end(&summary, &arguments.losses)
 }
 
 /// Refuses to write where a file is already, unless it may be replaced.
@@ -116,9 +120,8 @@ pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Fa
 pub(super) fn finish(
     job: &IndexBuild<'_>,
     console: &Console<'_>,
-    losses: &LossArguments,
     run: &RunArguments,
-) -> Result<(), Failure> {
+) -> Result<IndexBuildSummary, Failure> {
     interrupt::tell_of(&job.folder());
     if job.resume {
         interrupt::warn_of_nothing_to_resume(can_resume(&job.folder()));
@@ -131,9 +134,10 @@ pub(super) fn finish(
     } else if !run.quiet {
         console::index_summary(&summary, &console.measured());
     }
-    if run.warns() {
-        radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), job.distance);
-    }
-    let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
-    losses.end(rows)
+    Ok(summary)
+}
+
+/// Ends with an error if more rows were lost than may be.
+pub(super) fn end(summary: &IndexBuildSummary, losses: &LossArguments) -> Result<(), Failure> {
+    losses.end(summary.inputs.iter().flat_map(|input| &input.skipped))
 }

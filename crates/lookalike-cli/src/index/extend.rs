@@ -1,7 +1,7 @@
 //! `lookalike index extend` and `merge`: from an index and more fingerprints to one index, as if it had been built of all at once.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::fingerprints::index::{IndexBuild, IndexProperties, is_index};
@@ -44,8 +44,8 @@ pub(crate) struct IndexExtendArguments {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The result has the distance, design, layout and ids of the first index. It finds what one
-build of everything would find; with ids it has the same bytes.
+The result has the distance, design and layout of the first index, and ids if all of them
+have some. It finds what one build of everything would find; with ids it has the same bytes.
 
 Example:
   lookalike index merge january.lkix february.lkix -o pages.lkix")]
@@ -79,22 +79,15 @@ pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let mut inputs = vec![FingerprintSource::from(path)];
     inputs.extend(fingerprint_sources(&arguments.inputs, spool.path())?);
-    let limits = arguments.run.limits();
-    let console = Console::new(arguments.run.quiet);
-    let job = IndexBuild {
+    IndexRebuild {
         inputs: &inputs,
         output: path,
-        distance: properties.distance,
-        tables: None,
-        design: Some(properties.design),
-        layout: properties.layout,
-        with_ids: properties.with_ids,
+        properties,
         resume: arguments.resume,
-        losses: arguments.losses.policy(),
-        limits: &limits,
-        observer: &console,
-    };
-    build::finish(&job, &console, &arguments.losses, &arguments.run)
+        losses: &arguments.losses,
+        run: &arguments.run,
+    }
+    .finish()
 }
 
 pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
@@ -107,21 +100,64 @@ pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
             other.name()
         )));
     }
-    let properties = IndexProperties::of(inputs[0].path())?;
-    let limits = arguments.run.limits();
-    let console = Console::new(arguments.run.quiet);
-    let job = IndexBuild {
+    IndexRebuild {
         inputs: &inputs,
         output: &arguments.output,
-        distance: properties.distance,
-        tables: None,
-        design: Some(properties.design),
-        layout: properties.layout,
-        with_ids: properties.with_ids,
+        properties: properties_of_merged(&inputs)?,
         resume: arguments.resume,
-        losses: arguments.losses.policy(),
-        limits: &limits,
-        observer: &console,
-    };
-    build::finish(&job, &console, &arguments.losses, &arguments.run)
+        losses: &arguments.losses,
+        run: &arguments.run,
+    }
+    .finish()
+}
+
+/// The properties of the first index. Ids are in all of them or in none, whatever their order: none may be lost unseen.
+fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<IndexProperties, Failure> {
+    let mut all = Vec::with_capacity(indexes.len());
+    for index in indexes {
+        all.push(IndexProperties::of(index.path())?);
+    }
+    let find = |has_ids| all.iter().position(|index| index.has_ids == Some(has_ids));
+    let (with, without) = (find(true), find(false));
+    if let (Some(with), Some(without)) = (with, without) {
+        return Err(Failure::Usage(format!(
+            "{} has ids and {} has none: merge them without ids by `lookalike index build --no-ids`, which takes indexes too",
+            indexes[with].name(),
+            indexes[without].name()
+        )));
+    }
+    let mut properties = all.swap_remove(0);
+    properties.has_ids = Some(without.is_none());
+    Ok(properties)
+}
+
+/// An index that is written anew, with the properties of one that is there.
+struct IndexRebuild<'a> {
+    inputs: &'a [FingerprintSource],
+    output: &'a Path,
+    properties: IndexProperties,
+    resume: bool,
+    losses: &'a LossArguments,
+    run: &'a RunArguments,
+}
+
+impl IndexRebuild<'_> {
+    fn finish(self) -> Result<(), Failure> {
+        let limits = self.run.limits();
+        let console = Console::new(self.run.quiet);
+        let job = IndexBuild {
+            inputs: self.inputs,
+            output: self.output,
+            distance: self.properties.distance,
+            tables: None,
+            design: Some(self.properties.design),
+            layout: self.properties.layout,
+            with_ids: self.properties.has_ids.unwrap_or(true),
+            resume: self.resume,
+            losses: self.losses.policy(),
+            limits: &limits,
+            observer: &console,
+        };
+        build::end(&build::finish(&job, &console, self.run)?, self.losses)
+    }
 }

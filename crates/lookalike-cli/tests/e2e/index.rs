@@ -700,11 +700,18 @@ fn what_cannot_be_put_into_an_index_is_refused_and_leaves_it_as_it_was() {
         2,
         &["is no index", "index extend"],
     );
-    refuse(
-        &mut merge([&of_lines, &of_raw]),
-        2,
-        &["has ids", "has none"],
-    );
+    // Whichever is first: its lack of ids made those of the other go away without a word.
+    for parts in [[&*of_lines, &*of_raw], [&*of_raw, &*of_lines]] {
+        let words = [
+            "lines.lkix has ids",
+            "raw.lkix has none",
+            "index build --no-ids",
+        ];
+        refuse(&mut merge(parts), 2, &words);
+    }
+    let remedy = built(&folder, &[&of_raw, &of_lines], "remedy.lkix", &["--no-ids"]);
+    let told = String::from_utf8(index("info").arg(remedy).succeed().out).unwrap();
+    assert!(told.contains("without ids"), "{told}");
     refuse(
         index("merge").arg(&of_lines).arg("-o").arg(&merged),
         2,

@@ -387,8 +387,8 @@ pub struct IndexProperties {
     pub design: Design,
     /// Storage of tables.
     pub layout: Layout,
-    /// True if ids stand beside the fingerprints.
-    pub with_ids: bool,
+    /// True if ids stand beside the fingerprints; `None` for an index of nothing, which may take some or not.
+    pub has_ids: Option<bool>,
 }
 
 impl IndexProperties {
@@ -403,8 +403,7 @@ impl IndexProperties {
             distance: lookalike_hamming::HammingIndex::radius(index),
             design: index.design().clone(),
             layout: index.layout(),
-            // One without any may take ids.
-            with_ids: file.has_ids() || file.documents() == 0,
+            has_ids: (file.documents() > 0).then(|| file.has_ids()),
         })
     }
 }
