@@ -16,7 +16,7 @@ const ENOUGH: f64 = 0.5;
 /// Longest runs of words by which a scheme is known.
 const LONGEST: u8 = 10;
 
-/// What the radius is one of.
+/// Kind of what the radius belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RadiusOf {
     /// Fingerprints that are not compared yet: the radius is what is taken unless told otherwise.

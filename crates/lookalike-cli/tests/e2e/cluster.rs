@@ -29,7 +29,7 @@ fn documents(lines: &[Value]) -> (Vec<Document>, usize) {
     (all, without)
 }
 
-/// Who was removed for whom, at which distance.
+/// Pairs of a removed document and its survivor, with their distance.
 type Removals = BTreeMap<String, (String, Option<u64>)>;
 
 /// Documents of equal fingerprint, first ones first, in the order of the file.

@@ -6,7 +6,7 @@ use crate::client::client;
 use crate::serve::Service;
 use crate::support::{Finish, Folder, STORY, lookalike};
 
-/// How often a command warns of its radius.
+/// Number of times that a command warns of its radius.
 #[track_caller]
 fn warnings(command: &mut Command) -> usize {
     let done = command.succeed();

@@ -93,7 +93,7 @@ fn pairs(lines: &[Value]) -> BTreeMap<(String, String), usize> {
     lines.iter().map(pair).collect()
 }
 
-/// Who was removed for whom, by comparing everything with everything: one after another goes to the closest survivor before it.
+/// Pairs of a removed document and its survivor, by comparing everything with everything: one after another goes to the closest survivor before it.
 fn decide(documents: &[Document], least: usize) -> BTreeMap<String, (String, u64)> {
     let (mut removed, mut survivors) = (BTreeMap::new(), Vec::<&Document>::new());
     for class in classes(documents) {
@@ -118,7 +118,7 @@ fn decide(documents: &[Document], least: usize) -> BTreeMap<String, (String, u64
     removed
 }
 
-/// What `cluster` wrote about removed documents.
+/// The lines that `cluster` wrote about removed documents.
 fn removals(folder: &Path) -> BTreeMap<String, (String, u64)> {
     let mut removed = BTreeMap::new();
     for cluster in json_lines(&fs::read(folder.join("clusters.jsonl")).unwrap()) {

@@ -1,12 +1,14 @@
 //! Many threads at once.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lookalike::{Fingerprint, Scheme};
 use lookalike_store::{
-    CollectionSettings, InsertWhen, Store, StoreOptions, StoreTuning, StoredDocument, UnixMillis,
-    Verdict, WriteOp, WriteOutcome,
+    Collection, CollectionSettings, InsertWhen, Store, StoreOptions, StoreTuning, StoredDocument,
+    UnixMillis, Verdict, WriteOp, WriteOutcome,
 };
 
 const NOW: UnixMillis = UnixMillis(5000);
@@ -19,14 +21,18 @@ fn options() -> StoreOptions {
     StoreOptions::default().create(true).tuning(tuning)
 }
 
+/// A new store, and its only collection.
+fn pages(folder: &Path, options: StoreOptions) -> (Store, Arc<Collection>) {
+    let store = Store::open(folder, options).expect("it opens");
+    let settings = CollectionSettings::new(&Scheme::default());
+    let pages = store.create_collection("pages", &settings);
+    (store, pages.expect("a collection"))
+}
+
 #[test]
 fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::open(folder.path(), options()).expect("it opens");
-    let settings = CollectionSettings::new(&Scheme::default());
-    let pages = store
-        .create_collection("pages", &settings)
-        .expect("a collection");
+    let (store, pages) = pages(folder.path(), options());
     let new = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -64,11 +70,7 @@ fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
 fn one_page_replaced_many_times_stays_quick() {
     let folder = tempfile::tempdir().expect("a folder");
     let tuning = StoreTuning::default().memory_documents(200_000);
-    let store = Store::open(folder.path(), options().tuning(tuning)).expect("it opens");
-    let settings = CollectionSettings::new(&Scheme::default());
-    let pages = store
-        .create_collection("pages", &settings)
-        .expect("a collection");
+    let (store, pages) = pages(folder.path(), options().tuning(tuning));
     let begun = std::time::Instant::now();
     for _ in 0..10 {
         let writes =
@@ -88,11 +90,7 @@ fn one_page_replaced_many_times_stays_quick() {
 #[test]
 fn one_run_is_made_behind_the_scenes_while_others_write() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::open(folder.path(), options()).expect("it opens");
-    let settings = CollectionSettings::new(&Scheme::default());
-    let pages = store
-        .create_collection("pages", &settings)
-        .expect("a collection");
+    let (store, pages) = pages(folder.path(), options());
     let insert = |from: u64| {
         let document = |n: u64| StoredDocument::new(n.to_string(), Fingerprint(n << 20));
         let batch = (from..from + 100).map(|n| WriteOp::Insert(document(n)));
@@ -116,11 +114,7 @@ fn one_run_is_made_behind_the_scenes_while_others_write() {
 #[test]
 fn readers_see_whole_batches_while_others_write_and_merge() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::open(folder.path(), options()).expect("it opens");
-    let settings = CollectionSettings::new(&Scheme::default());
-    let pages = store
-        .create_collection("pages", &settings)
-        .expect("a collection");
+    let (store, pages) = pages(folder.path(), options());
     let ended = AtomicBool::new(false);
     let code = |version: u64, at: u64| Fingerprint(version << 32 | 0xffff_0000 | at);
     std::thread::scope(|scope| {
@@ -174,11 +168,7 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
 fn a_write_that_meets_the_end_is_answered() {
     for _ in 0..100 {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(folder.path(), options()).expect("it opens");
-        let settings = CollectionSettings::new(&Scheme::default());
-        let pages = store
-            .create_collection("pages", &settings)
-            .expect("a collection");
+        let (store, pages) = pages(folder.path(), options());
         let (told, heard) = std::sync::mpsc::channel();
         let submitted = std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
@@ -211,11 +201,7 @@ fn a_fan_out_beyond_the_runs_merges_them_all() {
     let folder = tempfile::tempdir().expect("a folder");
     let tuning = StoreTuning::default().fan_out(100);
     let options = StoreOptions::default().create(true).tuning(tuning);
-    let store = Store::open(folder.path(), options).expect("it opens");
-    let settings = CollectionSettings::new(&Scheme::default());
-    let pages = store
-        .create_collection("pages", &settings)
-        .expect("a collection");
+    let (store, pages) = pages(folder.path(), options);
     for number in 0..60_u64 {
         let document = StoredDocument::new(number.to_string(), Fingerprint(number));
         pages
