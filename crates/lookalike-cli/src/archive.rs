@@ -9,7 +9,7 @@ use lookalike_batch::{
     ArchiveBlockSize, ArchiveLevel, ArchiveSettings, ArchiveSummary, CollectionArchive,
     CollectionArchiveInfo, DedupJob, JobLimits, JobObserver as _, JobSettings,
 };
-use lookalike_corpus::{InputOptions, sync_directory};
+use lookalike_corpus::{InputOptions, parent_directory, sync_directory};
 use tempfile::TempPath;
 
 use crate::arguments::{self, InputArguments, RunArguments, SimilarityArguments};
@@ -165,7 +165,7 @@ impl ArchiveBuildArguments {
         self.similarity.check()?;
         let options = self.similarity.options(self.input.options(None));
         let settings = self.settings(&options)?;
-        let spool = self.run.spool(parent(&self.output).to_owned())?;
+        let spool = self.run.spool(parent_directory(&self.output).to_owned())?;
         let inputs = self
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
@@ -241,7 +241,7 @@ impl ArchiveExtractArguments {
         done?;
         // A directory takes the place of an empty one only.
         fs::rename(place.path(), folder).map_err(failed)?;
-        sync_directory(parent(folder)).map_err(failed)
+        sync_directory(parent_directory(folder)).map_err(failed)
     }
 }
 
@@ -304,7 +304,8 @@ struct PlaceBeside {
 
 impl PlaceBeside {
     fn new(output: &Path) -> Result<Self, Failure> {
-        let folder = Spool::new(parent(output)).map_err(|error| unwritable(output, &error))?;
+        let folder =
+            Spool::new(parent_directory(output)).map_err(|error| unwritable(output, &error))?;
         Ok(Self {
             folder,
             output: output.to_owned(),
@@ -321,15 +322,8 @@ impl PlaceBeside {
         let file = TempPath::try_from_path(self.path()).map_err(failed)?;
         let put = file.persist_noclobber(&self.output);
         put.map_err(|error| failed(error.error))?;
-        sync_directory(parent(&self.output)).map_err(failed)
+        sync_directory(parent_directory(&self.output)).map_err(failed)
     }
-}
-
-fn parent(path: &Path) -> &Path {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
 }
 
 fn unwritable(output: &Path, error: &io::Error) -> Failure {

@@ -159,7 +159,7 @@ impl AtomicFile {
             // First, so that its fields have their columns, and their places, in any case.
             columns.learn(example)?;
         }
-        let lines = tempfile::tempfile_in(parent(path))?;
+        let lines = tempfile::tempfile_in(parent_directory(path))?;
         let lines = BufWriter::with_capacity(BUFFER_BYTES, lines);
         Ok(AtomicFile {
             encoder: FileEncoder::Table(PendingTable {
@@ -200,7 +200,7 @@ impl AtomicFile {
         self.temporary
             .persist(&self.path)
             .map_err(|error| error.error)?;
-        sync_directory(parent(&self.path))
+        sync_directory(parent_directory(&self.path))
     }
 }
 
@@ -357,10 +357,11 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFil
     }
     // Not while a process ends: it could not remove this file any more.
     let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);
-    builder.tempfile_in(parent(path))
+    builder.tempfile_in(parent_directory(path))
 }
 
-fn parent(path: &Path) -> &Path {
+/// The directory that holds a path: `.` for a bare name.
+pub fn parent_directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

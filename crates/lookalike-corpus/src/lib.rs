@@ -89,8 +89,8 @@ mod tree;
 
 pub use address::{linked_address, page_address};
 pub use atomic::{
-    AtomicFile, OutputFormat, begin_no_more_files, remove_leftovers, sync_directory,
-    sync_file_system, uninterrupted,
+    AtomicFile, OutputFormat, begin_no_more_files, parent_directory, remove_leftovers,
+    sync_directory, sync_file_system, uninterrupted,
 };
 pub use boilerplate::{BoilerplateLines, line_keys, site_key};
 pub use chunk::ChunkReader;

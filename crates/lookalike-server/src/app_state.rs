@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use lookalike_store::{Collection, Store, UnixMillis};
@@ -44,6 +44,8 @@ pub struct AppState {
     keys: RwLock<Arc<ApiKeys>>,
     clock: GuardedClock,
     stopping: AtomicBool,
+    /// Held from the count of collections to the creation of one more: creations that race would pass the limit together.
+    pub(crate) creating: Mutex<()>,
 }
 
 impl fmt::Debug for AppState {
@@ -81,6 +83,7 @@ impl AppState {
             keys: RwLock::new(Arc::new(config.keys)),
             clock: GuardedClock::new(config.clock, last.unwrap_or_default(), config.trust_clock),
             stopping: AtomicBool::new(false),
+            creating: Mutex::new(()),
             store,
             limits,
             log: config.log,

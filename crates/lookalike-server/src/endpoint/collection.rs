@@ -21,6 +21,7 @@ use crate::request::{
     ChangedCollection, EncodedBody, KeptParts, NewCollection, ParagraphRuleOption,
 };
 use crate::response::{json, with_permit};
+use crate::sync::lock;
 
 /// A collection as it is shown.
 #[derive(Serialize, JsonSchema)]
@@ -184,6 +185,7 @@ pub(crate) async fn create(
     let by = request.by.clone();
     let work = move |app: &AppState, name: String, body: crate::request::ReceivedBody| {
         let (settings, parts) = object::<NewCollection>(&body.bytes, body.format)?.settings()?;
+        let _one_at_a_time = lock(&app.creating);
         let known = app.store.collections();
         let is_new = known.iter().all(|(other, _)| *other != name);
         let most = app.limits.collections;

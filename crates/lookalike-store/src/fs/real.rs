@@ -146,7 +146,7 @@ impl FileSystem for RealFs {
             .and_then(|()| file.write_all(holder.as_bytes()))
             .and_then(|()| file.set_len(holder.len() as u64));
         drop(written);
-        Ok(Box::new(file))
+        Ok(Box::new(LockedFile(file)))
     }
 
     fn lock_to_read(&self, path: &Path) -> Result<Box<dyn FileLock>, LockError> {
@@ -157,7 +157,7 @@ impl FileSystem for RealFs {
             opened => opened.map_err(LockError::Io)?,
         };
         ensure_free(&mut file, fs::File::try_lock_shared)?;
-        Ok(Box::new(file))
+        Ok(Box::new(LockedFile(file)))
     }
 }
 
@@ -202,4 +202,35 @@ impl FileHandle for fs::File {
     }
 }
 
-impl FileLock for fs::File {}
+/// A file whose lock ends with it, at once.
+#[derive(Debug)]
+struct LockedFile(fs::File);
+
+impl FileLock for LockedFile {}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // A lock belongs to the open file. A child that another thread is just starting has a copy of the handle until its program
+        // begins, and closing ours would leave the lock to it. If this fails, the lock ends with the last handle.
+        let _ended = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_is_being_started_does_not_keep_the_lock() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("lock");
+        let file = fs::File::create(&path).expect("a file");
+        // What a fork has until its program begins: the same open file.
+        let inherited = file.try_clone().expect("a second handle");
+        file.try_lock().expect("free");
+        drop(LockedFile(file));
+        let again = RealFs::default().lock(&path, "the next");
+        assert!(again.is_ok(), "{again:?}");
+        drop(inherited);
+    }
+}

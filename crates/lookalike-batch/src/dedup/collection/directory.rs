@@ -189,7 +189,15 @@ fn load_order(folder: &Path, entry: &OrderEntry) -> Result<FrequencyLevels, Coll
 pub struct CollectionWriter {
     pub(crate) folder: PathBuf,
     /// Held for its lock.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for CollectionWriter {
+    fn drop(&mut self) {
+        // A lock belongs to the open file. A child that another thread is just starting has a copy of the handle until its program
+        // begins, and closing ours would leave the lock to it. If this fails, the lock ends with the last handle.
+        let _ended = self.lock.unlock();
+    }
 }
 
 impl CollectionWriter {
@@ -216,7 +224,7 @@ impl CollectionWriter {
                 remove_spools(folder).map_err(unwritable(folder.to_owned()))?;
                 Ok(Self {
                     folder: folder.to_owned(),
-                    _lock: lock,
+                    lock,
                 })
             }
             Err(TryLockError::WouldBlock) => Err(CollectionError::Locked {

@@ -101,7 +101,7 @@ impl JsonLines {
                 continue;
             }
             let taken = if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
-                self.skip_line()?;
+                self.input.skip_until(b'\n').map_err(StopReason::Io)?;
                 Err("longer than 1 MiB".to_owned())
             } else {
                 take(line)
@@ -115,22 +115,6 @@ impl JsonLines {
             }
         }
         Ok(true)
-    }
-
-    /// Goes to the end of a line without keeping it.
-    fn skip_line(&mut self) -> Result<(), StopReason> {
-        loop {
-            let buffered = self.input.fill_buf().map_err(StopReason::Io)?;
-            let end = buffered.iter().position(|&byte| byte == b'\n');
-            let (used, done) = match end {
-                Some(at) => (at + 1, true),
-                None => (buffered.len(), buffered.is_empty()),
-            };
-            self.input.consume(used);
-            if done {
-                return Ok(());
-            }
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_corpus::{AtomicFile, Compression, open_regular};
+use lookalike_corpus::{AtomicFile, Compression, open_regular, parent_directory, sync_directory};
 use lookalike_hamming::{
     BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, IndexFile, IndexFileWriter,
     Layout, PlanLimits, plan,
@@ -126,7 +126,10 @@ impl IndexBuild<'_> {
         let costed = self.design(gathering.count);
         let scratch = self.scratch(&costed, &gathering)?;
         let (tables, resumed) = self.write(&folder, &gathered, &gathering, &costed, scratch)?;
-        fs::rename(folder.join(PART), self.output).map_err(BatchError::result(self.output))?;
+        fs::rename(folder.join(PART), self.output)
+            // The new name is durable before the only other copy of the work goes.
+            .and_then(|()| sync_directory(parent_directory(self.output)))
+            .map_err(BatchError::result(self.output))?;
         fs::remove_dir_all(&folder).map_err(&failed)?;
         self.summary(gathering, tables, resumed)
     }
