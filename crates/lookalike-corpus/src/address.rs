@@ -21,6 +21,8 @@ pub fn page_address(name: &str) -> Option<String> {
         Some(_) => linked_address("", name),
         None => {
             let mut path = String::new();
+            // The name of a file is no URL: a `%`, `#` or `?` in it is a character of the name, and must not be
+            // taken for an escape, a fragment or a query when a link to it is compared.
             encode(name, |c| " \"#%<>?`{}".contains(c), &mut path);
             without_dots(&path)
         }
@@ -41,6 +43,7 @@ pub fn linked_address(page: &str, link: &str) -> Option<String> {
     // URL parser).
     let link = link.trim_matches(|c: char| c <= ' ');
     let link: String = link.chars().filter(|c| !"\t\n\r".contains(*c)).collect();
+    // Before the query: a `?` behind the `#` belongs to the fragment (RFC 3986, section 3.5).
     let link = link.split('#').next().unwrap_or_default();
     let (path, query) = match link.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -49,6 +52,7 @@ pub fn linked_address(page: &str, link: &str) -> Option<String> {
     if let Some(name) = scheme(path) {
         // In URLs of the web a backslash is a slash (WHATWG URL).
         let rest = path[name.len() + 1..].replace('\\', "/");
+        // `http:path` without `//` is a link that browsers repair in different ways; it names no page here.
         return url(&name.to_ascii_lowercase(), rest.strip_prefix("//")?, query);
     }
     let Some((name, place)) = page.split_once("://").filter(|_| scheme(page).is_some()) else {
@@ -76,6 +80,7 @@ pub fn linked_address(page: &str, link: &str) -> Option<String> {
 
 /// The address that a link in a file leads to.
 fn linked_file(page: &str, path: &str, query: Option<&str>) -> Option<String> {
+    // `//host/path` takes its scheme from the page, and a file has none.
     if path.starts_with("//") {
         return None;
     }
@@ -118,9 +123,13 @@ fn url(scheme: &str, place: &str, query: Option<&str>) -> Option<String> {
     };
     let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     let host = host.to_lowercase();
+    // An empty port stands for the default one (RFC 3986, section 3.2.3), so a colon may be left before and
+    // behind `:80`.
     let host = host.trim_end_matches(':');
     let host = host.strip_suffix(default_port).unwrap_or(host);
     let host = host.trim_end_matches(':');
+    // Characters that no host holds (WHATWG URL, forbidden host code points). Hosts beyond ASCII stay as they
+    // are: Punycode would need the tables of IDNA, and a link and its page are mostly written alike.
     if host.is_empty() || host.contains(|c: char| c <= ' ' || "<>\"%^`{|}".contains(c)) {
         return None;
     }
@@ -155,6 +164,7 @@ fn without_dots(path: &str) -> Option<String> {
                 continue;
             }
         }
+        // A last `.` or `..` means a directory: its address ends with a slash, as that of `a/` does.
         if parts.peek().is_none() {
             kept.push("");
         }

@@ -117,6 +117,7 @@ impl AtomicFile {
             Compression::Gzip => Some(FrameFormat::Gzip),
             Compression::Zstd => Some(FrameFormat::Zstd),
             Compression::Bzip2 | Compression::Xz => {
+                // By now the temporary file exists; dropping it here removes it.
                 let reason = "bzip2 and xz are read, not written";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
             }
@@ -124,6 +125,7 @@ impl AtomicFile {
         let encoder = match format {
             None => FileEncoder::Plain(file),
             Some(format) => {
+                // Frames are cut by content length alone, so the number of threads does not show in the file.
                 let threads = format.threads_within(memory).min(threads);
                 FileEncoder::Frames(FrameWriter::new(file, format, threads))
             }
@@ -159,6 +161,8 @@ impl AtomicFile {
             // First, so that its fields have their columns, and their places, in any case.
             columns.learn(example)?;
         }
+        // On the disk of the result, where there is room for it, rather than in a /tmp that may be memory. It
+        // has no name: nothing is left of it after a kill.
         let lines = tempfile::tempfile_in(parent_directory(path))?;
         let lines = BufWriter::with_capacity(BUFFER_BYTES, lines);
         Ok(AtomicFile {
@@ -197,9 +201,12 @@ impl AtomicFile {
         // The bytes before the name: after a power cut the name never stands for a part of them.
         file.sync_all()?;
         drop(file);
+        // `persist` is rename(2), which replaces the old file at once; readers see the old bytes or the new
+        // ones.
         self.temporary
             .persist(&self.path)
             .map_err(|error| error.error)?;
+        // The name itself is data of the directory.
         sync_directory(parent_directory(&self.path))
     }
 }
@@ -259,6 +266,7 @@ impl PendingTable {
 /// Writes lines, from the first one on, whose columns were learned.
 #[cfg(feature = "parquet")]
 fn write_table(columns: &mut InferredColumns, lines: &mut File, file: File) -> io::Result<File> {
+    // Types widen with every line; only after the last one is it known what each column is.
     columns.settle();
     let out = BufWriter::with_capacity(BUFFER_BYTES, file);
     let out = writer::write_parquet(columns, lines, out)?;
@@ -294,6 +302,7 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     for (mut lines, out, temporary, path) in waiting {
         let file = write_table(&mut columns, &mut lines, out)?;
         done.push(AtomicFile {
+            // Complete by now: `commit` has nothing to do but to sync and to rename it.
             encoder: FileEncoder::Plain(BufWriter::new(file)),
             temporary,
             path,
@@ -311,6 +320,7 @@ pub fn remove_leftovers(directory: &Path) -> io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
+        // Not links: what they lead to was not made here.
         if is_temporary(&entry.file_name()) && entry.file_type()?.is_file() {
             match fs::remove_file(entry.path()) {
                 Ok(()) => removed += 1,
@@ -325,6 +335,8 @@ pub fn remove_leftovers(directory: &Path) -> io::Result<usize> {
 /// No [`AtomicFile`] is begun in this process from now on: whoever tries waits until the process has ended. For a process that
 /// ends while its threads are at work, and would leave behind what they begin after it looked for leftovers.
 pub fn begin_no_more_files() {
+    // The lock is never given back. Taking it waits for those who are just making a file, so the list of
+    // leftovers that is made next is complete.
     std::mem::forget(BEGINNING.write().unwrap_or_else(PoisonError::into_inner));
 }
 
@@ -353,6 +365,8 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFil
     builder.prefix(&prefix).rand_bytes(6);
     {
         use std::os::unix::fs::PermissionsExt;
+        // The default of `tempfile` is 0600, which the final file would keep: results could be read by nobody
+        // else.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     // Not while a process ends: it could not remove this file any more.

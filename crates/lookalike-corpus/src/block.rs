@@ -35,6 +35,8 @@ mod sse2 {
         pub(crate) fn new(bytes: &[u8; BLOCK]) -> ByteBlock {
             let all = u128::from_le_bytes(*bytes);
             // SAFETY: needs SSE2, without which this module is not compiled.
+            // By way of the halves, since the intrinsic that loads takes a raw pointer; the compiler makes one
+            // `movdqu` of it.
             ByteBlock(unsafe { _mm_set_epi64x((all >> 64) as i64, all as i64) })
         }
 
@@ -51,6 +53,8 @@ mod sse2 {
         pub(crate) fn at_most(self, byte: u8) -> u32 {
             // SAFETY: needs SSE2, without which this module is not compiled.
             unsafe {
+                // SSE2 compares signed bytes only, in which those beyond ASCII are the smallest. The minimum is
+                // unsigned: x <= b is min(x, b) == x.
                 let least = _mm_min_epu8(self.0, _mm_set1_epi8(byte as i8));
                 _mm_movemask_epi8(_mm_cmpeq_epi8(least, self.0)) as u32
             }

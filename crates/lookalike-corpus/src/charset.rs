@@ -50,6 +50,7 @@ pub fn decode_declared<'a>(
     html: bool,
     header: Option<&'static Encoding>,
 ) -> DecodedText<'a> {
+    // Above every declaration, as in browsers (WHATWG Encoding, section 6, "decode").
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return decode_as(encoding, &bytes[mark..]);
     }
@@ -66,6 +67,8 @@ pub fn decode_declared<'a>(
             wrong_declaration: false,
         },
         Err(_) if is_nearly_utf8(bytes) => decode_as(UTF_8, bytes),
+        // Only now, since the detector never says UTF-8 here (`Utf8Detection::Deny`): valid and nearly valid
+        // bytes do not get to it.
         Err(_) => decode_as(guess(bytes, html), bytes),
     };
     DecodedText {
@@ -85,6 +88,8 @@ fn is_wrong(declared: &'static Encoding, bytes: &[u8]) -> bool {
     declared != encoding_rs::ISO_2022_JP
         && bytes
             .iter()
+            // Bytes from 0xC0 on begin a sequence; the rest of it is below. So sequences are counted, not
+            // bytes. The count comes first: it ends soon, or leaves nothing to validate.
             .filter(|byte| **byte >= 0xc0)
             .take(UTF8_BENEFIT)
             .count()
@@ -110,6 +115,8 @@ fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> DecodedText<'a
 fn is_nearly_utf8(bytes: &[u8]) -> bool {
     let (mut good, mut broken) = (0, 0);
     for piece in bytes.utf8_chunks() {
+        // `utf8_chunks` ends a piece at each broken sequence, which makes it one break for each replacement
+        // character that decoding puts there.
         good += piece.valid().bytes().filter(|byte| *byte >= 0xc0).count();
         broken += usize::from(!piece.invalid().is_empty());
     }
@@ -118,6 +125,8 @@ fn is_nearly_utf8(bytes: &[u8]) -> bool {
 
 fn guess(bytes: &[u8], html: bool) -> &'static Encoding {
     let iso_2022_jp = if html {
+        // An escape sequence in a page could hide markup from whoever reads it as ASCII; chardetng asks not to
+        // guess it for what comes from the web.
         Iso2022JpDetection::Deny
     } else {
         Iso2022JpDetection::Allow
@@ -139,6 +148,8 @@ pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
         let rest = &head[at..];
         if rest.starts_with(b"<!--") {
             // The two hyphens may be those that begin the comment (WHATWG HTML, "prescan a byte stream").
+            // 2 bytes that were passed over, and 3 of the end itself. A comment without an end hides what
+            // follows.
             at += memchr::memmem::find(&rest[2..], b"-->")? + 5;
         } else if starts_with_word(&rest[1..], b"meta") {
             let (encoding, length) = meta(&rest[5..]);
@@ -154,6 +165,7 @@ pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
 }
 
 fn starts_with_word(bytes: &[u8], word: &[u8]) -> bool {
+    // Strictly more: a byte must follow, or `<meta` may go on to `<metadata`.
     bytes.len() > word.len()
         && bytes[..word.len()].eq_ignore_ascii_case(word)
         && matches!(
@@ -175,6 +187,7 @@ fn meta(tag: &[u8]) -> (Option<&'static Encoding>, usize) {
             content = content.or_else(|| charset_in(value));
         }
     }
+    // `charset` wins over the pragma, whatever their order in the tag.
     let encoding = charset.or(content.filter(|_| pragma));
     (encoding, attributes.at)
 }
@@ -216,6 +229,8 @@ impl<'a> MetaAttributes<'a> {
             return None;
         }
         let start = self.at;
+        // The first byte of a name may be `=` (WHATWG HTML, "get an attribute"). Taking it unseen also makes
+        // the loop move on in any case.
         self.at += 1;
         self.skip(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b'/' | b'>' | b'='));
         let name = &self.tag[start..self.at];
@@ -237,6 +252,7 @@ impl<'a> MetaAttributes<'a> {
             self.at = start;
             self.skip(|byte| byte != first);
             let value = &self.tag[start..self.at];
+            // A quote that is not closed runs to the end of the 1024 bytes.
             self.at = (self.at + 1).min(self.tag.len());
             return value;
         }

@@ -80,6 +80,7 @@ impl<'a> ChunkReader<'a> {
 
     /// Adds to the chunk until it is large enough or the inputs end.
     fn fill(&mut self, chunk: &mut RecordChunk) -> Result<(), ReadError> {
+        // Looked at between records: a chunk passes its size by one document at most.
         while chunk.held() < self.limits.chunk_bytes
             && chunk.pieces.len() < MAX_PIECES
             && chunk.records < MAX_RECORDS
@@ -88,6 +89,7 @@ impl<'a> ChunkReader<'a> {
                 match open.fill(chunk, self.limits, self.mode) {
                     Ok(true) => {}
                     Ok(false) => self.open = Some(open),
+                    // `open` is dropped: a source that failed once is not read on.
                     Err(error) => self.lose_rest(open.records(), error, chunk)?,
                 }
             } else if self.next_source < self.inputs.sources.len() {
@@ -106,11 +108,15 @@ impl<'a> ChunkReader<'a> {
         source: &'a Source,
         chunk: &mut RecordChunk,
     ) -> Result<Option<OpenSource<'a>>, ReadError> {
+        // Raw readings are for output, after decisions were made on what was parsed: a source that is gone by
+        // then is an error of the job.
         if self.mode != ReadMode::Parse {
             return self.open(number, source).map(Some);
         }
         if source.loss().is_none() {
             match self.open(number, source) {
+                // Kept in the source, not in the reader: a second reading of the inputs must skip the same one,
+                // or the numbers of records would shift.
                 Err(error) if error.is_of_file() => source.lose(error.reason()),
                 opened => return opened.map(Some),
             }
@@ -156,6 +162,7 @@ impl<'a> ChunkReader<'a> {
         let source = &self.inputs.sources[self.next_source];
         self.next_source += 1;
         let is_apart = self.mode == ReadMode::CopyBesideTables && source.is_typed_table();
+        // Lost while it was parsed: it has no records to copy.
         if !source.is_document() && self.mode != ReadMode::Parse && source.is_lost() {
             return Ok(());
         }
@@ -168,6 +175,8 @@ impl<'a> ChunkReader<'a> {
             ReadMode::Copy | ReadMode::CopyBesideTables => FileState::Unread,
             ReadMode::Parse => read_file(source, self.limits, chunk),
         };
+        // A file that is lost keeps its number, since it is a document; only sources of many records vanish as
+        // a whole.
         chunk.records += 1;
         chunk.pieces.push(ChunkPiece {
             source: number,
@@ -249,6 +258,8 @@ fn read_file(source: &Source, limits: ReadLimits, chunk: &mut RecordChunk) -> Fi
     match try_read_file(source, limits, chunk) {
         Ok(state) => state,
         Err(error) => {
+            // Several small files share the buffer: the part of a broken one must not end up in the text of the
+            // next.
             chunk.bytes.truncate(start);
             // A later reading must skip it as well, whatever the file is by then.
             source.lose(error.reason());
@@ -266,6 +277,8 @@ fn try_read_file(
     let mut decoder = SourceDecoder::open(source)?;
     let step = file_step(source, limits);
     let state = loop {
+        // Nothing is reserved by what the file claims of its size; the ratio is looked at after each step, so a
+        // bomb costs one step too many.
         let outcome = decoder.append(&mut chunk.bytes, step)?;
         let length = chunk.bytes.len() - start;
         // The ratio comes first: a file that grows without end is a bomb, not a long document.
@@ -324,11 +337,14 @@ fn hash_long_file(
 pub(crate) fn is_bomb(source: &Source, length: u64, limits: ReadLimits) -> bool {
     source.compression != Compression::None
         && length > BOMB_FLOOR_BYTES
+        // Against the size on disk of the whole file, not of what was read: in the middle of a file the two are
+        // no measure of each other.
         && length > source.bytes.saturating_mul(limits.decoded_ratio)
 }
 
 /// Bytes to request at once: a plain file whole, with one byte more to see its end.
 fn file_step(source: &Source, limits: ReadLimits) -> usize {
+    // One byte beyond the limit tells that the text is too long.
     let most = limits.document_bytes.saturating_add(1);
     match source.compression {
         Compression::None => usize::try_from(source.bytes)

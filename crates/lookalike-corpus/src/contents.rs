@@ -18,6 +18,7 @@ impl Inputs {
     /// When a source cannot be read.
     pub fn content_sums(&self) -> Result<Vec<u64>, ReadError> {
         let sum = |source: &Source| match source.learned.sum.get() {
+            // What of a lost source was read depends on when it was lost; zero says that nothing of it counts.
             _ if source.is_lost() => Ok(0),
             Some(sum) => Ok(*sum),
             None => content_sum(source),
@@ -31,6 +32,8 @@ impl Inputs {
     /// When a source cannot be read.
     pub fn changed_since(&self, sums: &[u64]) -> Result<Option<&Source>, ReadError> {
         for (at, source) in self.sources.iter().enumerate() {
+            // Read anew, never from `learned`: size and time may be the same although the bytes are not, which
+            // is why the sum is asked for.
             if sums.get(at) != Some(&content_sum(source)?) {
                 return Ok(Some(source));
             }
@@ -46,6 +49,8 @@ impl Inputs {
         for (source, &records) in sources.filter(|(source, _)| !source.is_document()) {
             let was_lost = source.is_lost();
             let metadata = fs::metadata(source.file());
+            // Errors of the machine (too many open files, a disk that fails) are no property of the source, and
+            // come up again when it is read.
             if let Err(error) = decode::check_metadata(source, metadata)
                 && error.is_of_file()
             {

@@ -73,6 +73,7 @@ impl FromStr for Converter {
             return Err(wrong("no command"));
         }
         Ok(Converter {
+            // Names are compared in lower case: `.PS` and `.ps` are one format.
             suffix: suffix.to_lowercase(),
             words,
         })
@@ -108,14 +109,19 @@ impl Converter {
             ),
             false => None,
         };
+        // The name is made here, of TMPDIR and the ending. A TMPDIR that is not UTF-8 would make the command
+        // miss the file, with an error that names it.
         let path = copy.as_ref().map(|copy| copy.path().to_string_lossy());
         let words = self.words.iter().map(|word| match &path {
+            // Within one word: no path becomes two arguments, however it is called.
             Some(path) => word.replace(PATH, path),
             None => word.clone(),
         });
         let words: Vec<String> = words.collect();
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
+        // The thread that writes it may outlive this call, when the command neither reads nor ends, so it
+        // cannot borrow.
         let input = copy.is_none().then(|| bytes.to_vec());
         let mut running = RunningCommand::start(command, input, most)
             .map_err(|error| format!("{} cannot be started: {error}", self.name()))?;
@@ -158,6 +164,7 @@ pub(crate) fn converter_of<'c>(converters: &'c [Converter], name: &str) -> Optio
     let fitting = converters
         .iter()
         .filter(|converter| name.ends_with(&converter.suffix));
+    // Of equal ones `max_by_key` gives the last, by which a later option overrides an earlier one.
     fitting.max_by_key(|converter| converter.suffix.len())
 }
 
@@ -199,6 +206,7 @@ impl RunningCommand {
             // A command need not read all of its input.
             thread::spawn(move || drop(pipe.write_all(&input)));
         }
+        // Dropping the pipe after so many bytes ends a command that writes on, by SIGPIPE.
         let output = read(child.stdout.take(), most.saturating_add(1));
         let complaint = read(child.stderr.take(), COMPLAINT_BYTES);
         Ok(RunningCommand {
@@ -228,12 +236,16 @@ impl RunningCommand {
     ) -> Result<ConvertedText, ConversionFailure> {
         let output = self
             .output
+            // One wait for all of it: the thread sends when the pipe closes or `most` is reached. A thread that
+            // ended without a word counts as late, which cannot happen but by a panic.
             .recv_timeout(limit)
             .map_err(|_| ConversionFailure::Late)?;
         let output = output.map_err(ConversionFailure::Io)?;
         if output.len() > self.most {
             return Ok(ConvertedText::TooLong);
         }
+        // The output is closed, so the end is near in nearly all cases. `wait` would wait for ever where it is
+        // not.
         let status = loop {
             match self.child.try_wait().map_err(ConversionFailure::Io)? {
                 Some(status) => break status,
@@ -268,6 +280,8 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> Receiver<io::R
             let full = bytes.len() >= most;
             // Nobody listens any more once the command was given up.
             let _ = send.send(read.map(|_| bytes));
+            // A command that writes much to standard error would stop at a full pipe, and never finish its
+            // output.
             if full && most == COMPLAINT_BYTES {
                 let _ = io::copy(&mut pipe, &mut io::sink());
             }
@@ -279,6 +293,7 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> Receiver<io::R
 /// Puts the command into a process group of its own, so that all it starts can be ended with it.
 fn own_group(command: &mut Command) {
     use std::os::unix::process::CommandExt;
+    // Also keeps Ctrl-C of the terminal from it: the job decides what becomes of a document under way.
     command.process_group(0);
 }
 

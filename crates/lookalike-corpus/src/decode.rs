@@ -65,6 +65,7 @@ impl SteppedStream {
 
 impl Read for SteppedStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        // Files as they are need no steps: they cannot be damaged.
         if matches!(self.stream, DecodedStream::Plain(_)) {
             return self.stream.read(out);
         }
@@ -76,6 +77,7 @@ impl Read for SteppedStream {
             self.at = 0;
             self.step.resize(STEP_BYTES, 0);
             let read = self.stream.read(&mut self.step);
+            // Before the error goes up: a step of zeros must not be given out at the next call.
             self.step.truncate(*read.as_ref().unwrap_or(&0));
             read?;
         }
@@ -105,6 +107,8 @@ impl<'a> SourceDecoder<'a> {
             source,
             stream: SteppedStream::new(stream),
         };
+        // After opening: what is checked is the open file, so another one that takes its name later does not
+        // matter.
         decoder.check_unchanged()?;
         Ok(decoder)
     }
@@ -116,6 +120,8 @@ impl<'a> SourceDecoder<'a> {
         want: usize,
     ) -> Result<DecodeStep, ReadError> {
         let start = out.len();
+        // Zeros first, since `Read` takes initialised memory only. They are written once per byte read, at a
+        // small part of the cost of decompression and parsing.
         out.resize(start + want, 0);
         let (filled, end) = fill(&mut self.stream, &mut out[start..]);
         out.truncate(start + filled);
@@ -173,9 +179,12 @@ pub(crate) fn check_metadata(
 ) -> Result<(), ReadError> {
     let now = metadata.map_err(|error| io_error(source, error))?;
     let same_time = match source.origin {
+        // Times of copies in the spool directory are those of the job itself; nobody else writes there.
         SourceOrigin::File(_) => now.modified().ok() == source.modified,
         SourceOrigin::Spool { .. } | SourceOrigin::Given(_) => true,
     };
+    // As make and rsync do it: cheap, and enough for files that are appended to. Jobs that resume compare sums
+    // in addition.
     if now.len() == source.bytes && same_time {
         return Ok(());
     }
@@ -189,6 +198,7 @@ impl DecodedStream {
         }
         let packed = BufReader::with_capacity(READ_BYTES, counted);
         Ok(match compression {
+            // `None` returned above.
             Compression::None | Compression::Gzip => {
                 DecodedStream::Gzip(Box::new(MultiGzDecoder::new(packed)))
             }
@@ -238,6 +248,7 @@ impl Read for DecodedStream {
 pub(crate) fn peek(head: &[u8], compression: Compression, bytes: usize) -> Vec<u8> {
     let mut out = vec![0; bytes];
     let filled = match compression {
+        // A slice, not a copy of all of the head filled up with zeros.
         Compression::None => return head[..head.len().min(bytes)].to_vec(),
         Compression::Gzip => fill(&mut MultiGzDecoder::new(head), &mut out).0,
         Compression::Zstd => match zstd_decoder(head) {
@@ -258,11 +269,14 @@ pub(crate) fn zstd_decoder<R: io::BufRead>(
     reader: R,
 ) -> io::Result<zstd::stream::read::Decoder<'static, R>> {
     let mut decoder = zstd::stream::read::Decoder::with_buffer(reader)?;
+    // Frames with larger windows (`zstd --ultra --long=31`) would take 2 GiB each; they are refused with the
+    // library's word.
     decoder.window_log_max(ZSTD_WINDOW_LOG)?;
     Ok(decoder)
 }
 
 fn xz_decoder<R: io::BufRead>(reader: R) -> io::Result<XzDecoder<R>> {
+    // Without it decoding ends after the first stream, in silence: `cat a.xz b.xz` would lose b.
     let flags = liblzma::stream::CONCATENATED;
     let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES, flags)?;
     Ok(XzDecoder::new_stream(reader, stream))
@@ -293,6 +307,7 @@ pub(crate) struct CountedFile {
 impl CountedFile {
     /// Of the file of a source.
     pub(crate) fn of(file: File, source: &Source) -> CountedFile {
+        // A second reading of the same source sums nothing: one sum per byte on disk is all that it costs.
         let unknown = source.learned.sum.get().is_none();
         CountedFile {
             file,
@@ -310,6 +325,7 @@ impl Read for CountedFile {
             if let Some(summing) = &mut self.summing {
                 summing.0.update(&out[..n]);
             }
+        // A read of nothing into an empty buffer is no end of the file.
         } else if !out.is_empty()
             && let Some(summing) = self.summing.take()
         {

@@ -113,6 +113,8 @@ impl<'o> InputDiscovery<'o> {
         arguments: &[OsString],
         standard_input: &mut dyn Read,
     ) -> Result<Inputs, InputError> {
+        // First of all: a mode that this build lacks would otherwise show up after hours of walking and
+        // copying.
         html::check(self.options.html)?;
         for argument in arguments {
             if argument == "-" {
@@ -123,6 +125,7 @@ impl<'o> InputDiscovery<'o> {
                 self.argument(argument)?;
             }
         }
+        // Numbers of sources are stored in 32 bits in records and files of state.
         if u32::try_from(self.sources.len()).is_err() {
             return Err(InputError::TooMany);
         }
@@ -137,6 +140,7 @@ impl<'o> InputDiscovery<'o> {
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => self.many(argument, vec![path.to_owned()]),
             Ok(meta) => self.named(path, &meta),
+            // A file that is really called `a[1].txt` wins over the glob.
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.glob(argument),
             Err(error) => Err(io_error(path, error)),
         }
@@ -156,6 +160,7 @@ impl<'o> InputDiscovery<'o> {
     }
 
     fn no_match(&self, name: String) -> Result<(), InputError> {
+        // The folder was left out by the expansion itself, a moment ago, so its skip is the last one.
         match self.skips.last() {
             Some(skip) if skip.kind == SkipKind::ResultsFolder => Err(InputError::Empty {
                 name,
@@ -198,6 +203,7 @@ impl<'o> InputDiscovery<'o> {
             self.walk(path);
         }
         let new = &self.skips[skips..];
+        // A folder whose files were all named before is not empty: it names what is read already.
         let duplicates = new.iter().any(|skip| skip.kind == SkipKind::Duplicate);
         if self.sources.len() > sources || duplicates {
             return Ok(());
@@ -248,6 +254,7 @@ impl<'o> InputDiscovery<'o> {
                 return None;
             }
         };
+        // After `metadata`, so that a link to nothing is told as unreadable, not as one that leads out.
         if self.leads_out(path, above) {
             let reason = "a link that leads out of the folder: --follow-links reads it".to_owned();
             self.skip(path, SkipKind::Outside, reason);
@@ -286,14 +293,19 @@ impl<'o> InputDiscovery<'o> {
         };
         !self.options.follow_links
             && path.is_symlink()
+            // Against the root of the walk, with all links of the target resolved: a chain of links, or `..` in
+            // one, does not get around it.
             && fs::canonicalize(path).is_ok_and(|target| !target.starts_with(root))
     }
 
     fn directory(&mut self, path: &Path, above: &[PathBuf]) -> Option<PendingDirectory> {
         let listed = fs::canonicalize(path).and_then(|directory| {
+            // Only directories above count: two links to one directory side by side are walked twice, and its
+            // files are duplicates then. The list is as long as the walk is deep.
             if above.contains(&directory) {
                 return Ok(None);
             }
+            // Whole or not at all: half a listing would look like a smaller folder.
             let entries: Vec<_> = fs::read_dir(path)?.collect::<Result<_, _>>()?;
             Ok(Some((directory, entries)))
         });
@@ -315,6 +327,7 @@ impl<'o> InputDiscovery<'o> {
             return None;
         }
         let mut names: Vec<OsString> = entries.iter().map(fs::DirEntry::file_name).collect();
+        // The system's order differs between file systems and runs; numbers of documents must not.
         names.sort();
         let (hidden, names): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| glob::is_hidden(name));
@@ -345,6 +358,7 @@ impl<'o> InputDiscovery<'o> {
         } else {
             return false;
         };
+        // Globs meet a folder once for each pattern that matches; it is told of once.
         self.left_out.insert(directory);
         self.skip(path, kind, reason.to_owned());
         true
@@ -379,10 +393,14 @@ impl<'o> InputDiscovery<'o> {
 
     /// Looks at a regular file.
     fn examine(&mut self, path: &Path, meta: &Metadata) -> io::Result<FoundPath> {
+        // Two names of one file by links are one; hard links are two, as no name tells of them, and are found
+        // as duplicates by their text.
         let canonical = fs::canonicalize(path)?;
         if self.seen.contains(&canonical) {
             return Ok(FoundPath::Again);
         }
+        // Opened and read once while searching: a file without permission is told now, by name, not in the
+        // middle of the job.
         let head = head_of(path)?;
         let (format, compression) = match sniff::sniff(path, &head, self.options) {
             SniffedFormat::Read(format, compression) => (format, compression),
@@ -438,6 +456,8 @@ impl<'o> InputDiscovery<'o> {
     fn remote(&mut self, url: &str) -> Result<(), InputError> {
         let name = || url.to_owned();
         let number = self.sources.len() + self.skips.len();
+        // The number makes names of copies unique among several arguments; skips count, too, since refused
+        // copies had names.
         let objects = remote::fetch(url, &self.options.store, self.spool_dir, number);
         let objects = objects.map_err(|refused| InputError::Remote {
             name: refused.name,
@@ -447,6 +467,8 @@ impl<'o> InputDiscovery<'o> {
         if objects.is_empty() {
             return Err(InputError::NoMatch { name: name() });
         }
+        // One object under exactly this name, not a prefix or a pattern: what is wrong with it is an error, as
+        // for a file.
         let is_named = objects.iter().all(|object| object.url == url);
         for object in objects {
             if let Some(refusal) = self.object(object)?
@@ -554,11 +576,13 @@ enum FoundPath {
 /// Returns true if a path failed because it is a link that leads to itself.
 fn is_loop(path: &Path, error: &io::Error) -> bool {
     let plain = [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied];
+    // ELOOP has no stable kind in the standard library.
     !plain.contains(&error.kind()) && path.is_symlink()
 }
 
 fn head_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = vec![0; sniff::HEAD_BYTES];
+    // `open_regular` does not hang at a FIFO that took the place of the file since it was looked at.
     let (filled, end) = decode::fill(&mut open_regular(path)?, &mut head);
     end?;
     head.truncate(filled);
@@ -574,6 +598,7 @@ fn spool(input: &mut dyn Read, copy: &Path) -> io::Result<(u64, u64)> {
     loop {
         let (filled, end) = decode::fill(&mut &mut *input, &mut buffer);
         hasher.update(&buffer[..filled]);
+        // What was read before an error is written, too; the caller gives up the whole copy.
         file.write_all(&buffer[..filled])?;
         bytes += filled as u64;
         if end? {

@@ -54,6 +54,8 @@ pub fn exact_pieces<E: From<ReadError>>(
         let chunk = chunk?;
         for piece in &chunk.pieces {
             let source = &inputs.sources[piece.source as usize];
+            // Archives and tables hold bytes that belong to no row. Whoever needs those byte for byte copies
+            // the file.
             if !source.is_exact() || source.is_lost() {
                 continue;
             }
@@ -71,6 +73,7 @@ pub fn exact_pieces<E: From<ReadError>>(
         }
     }
     for (number, source) in (0..).zip(&inputs.sources) {
+        // A file of three bytes; without this its copy would be empty.
         if source.format == Format::Jsonl && !seen[number as usize] && is_lone_mark(source)? {
             visit(mark(number))?;
         }
@@ -95,6 +98,7 @@ fn is_lone_mark(source: &Source) -> Result<bool, ReadError> {
         return Ok(false);
     }
     let mut bytes = Vec::new();
+    // One byte more shows that nothing follows.
     SourceDecoder::open(source)?.append(&mut bytes, BYTE_ORDER_MARK.len() + 1)?;
     Ok(bytes == BYTE_ORDER_MARK)
 }
@@ -117,6 +121,7 @@ fn visit_lines<E>(
     }
     let mut number = piece.first_record;
     for line in TextLines::new(bytes) {
+        // The same test as in the parser and in the count of the cutter: all three must agree on numbers.
         let is_record = line.is_record(max_bytes);
         let end = line.start + line.content.len() + line.end.len();
         visit(ExactPiece {
@@ -155,6 +160,7 @@ fn visit_file<E: From<ReadError>>(
             })?;
         }
         offset += bytes.len() as u64;
+        // A bomb is a bad record; its bytes would fill the disk of whoever stores them.
         if step != DecodeStep::More || is_bomb(source, offset, limits) {
             return Ok(());
         }

@@ -42,6 +42,8 @@ impl FromStr for FieldPath {
                     names.push(String::new());
                     continue;
                 }
+                // A backslash at the end stands for itself, rather than for an error that hardly anybody would
+                // understand.
                 '\\' => chars.next().unwrap_or('\\'),
                 c => c,
             };
@@ -65,6 +67,8 @@ impl fmt::Display for FieldPath {
             if i > 0 {
                 f.write_str(".")?;
             }
+            // Backslashes first, or those that escape the dots would be doubled. What is shown parses to the
+            // same path.
             f.write_str(&name.replace('\\', "\\\\").replace('.', "\\."))?;
         }
         Ok(())

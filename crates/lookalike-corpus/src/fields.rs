@@ -63,6 +63,8 @@ fn values<'de, T: Deserialize<'de>>(
     reason: &str,
 ) -> Result<Vec<T>, String> {
     let json = found.raw(slot).unwrap_or("null");
+    // Untagged values are tried one after the other, and the message of the last try would mislead; the reason
+    // is the caller's.
     let several: Result<Option<OneOrMany<T>>, _> = serde_json::from_str(json);
     match several {
         Ok(several) => Ok(several.map_or_else(Vec::new, Vec::from)),

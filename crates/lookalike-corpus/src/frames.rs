@@ -94,10 +94,13 @@ impl<W: Write> FrameWriter<W> {
         let is_whole = self.frame.len() == self.format.frame_bytes();
         // What fits one frame needs no threads.
         if self.threads < 2 || is_first && !is_whole {
+            // `clear` keeps the buffer for the next frame. On threads it goes along with the task.
             let compressed = self.format.compress(&self.frame)?;
             self.frame.clear();
             return self.out.write_all(&compressed);
         }
+        // One frame per thread and one that waits; more would be memory without gain. Writing the oldest one
+        // keeps the order and makes the producer wait when the disk is slow.
         if self.waiting.len() > self.threads {
             self.write_first()?;
         }
@@ -107,6 +110,7 @@ impl<W: Write> FrameWriter<W> {
         };
         let (sender, result) = mpsc::channel();
         let frame = std::mem::take(&mut self.frame);
+        // A channel per frame: results come in any order, and are taken in that of the frames.
         tasks.send((frame, sender)).map_err(|_| ended())?;
         self.waiting.push_back(result);
         Ok(())

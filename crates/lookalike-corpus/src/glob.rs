@@ -28,6 +28,8 @@ pub(crate) fn expand(
     leave_out: &mut dyn FnMut(&Path) -> bool,
 ) -> Result<Vec<PathBuf>, String> {
     let mut paths = vec![PathBuf::new()];
+    // Component by component over the file system, not a walk of everything against one matcher:
+    // `/data/2024/*.gz` lists one directory.
     for component in Path::new(pattern).components() {
         paths = match component {
             Component::Normal(name) if name == "**" => all_below(&paths, leave_out),
@@ -35,6 +37,8 @@ pub(crate) fn expand(
             other => paths.iter().map(|path| path.join(other)).collect(),
         };
     }
+    // Literal components were joined unseen. Not `metadata`: a link to nothing is a match, of which it is told
+    // that it cannot be read.
     paths.retain(|path| path.symlink_metadata().is_ok());
     paths.dedup();
     let last = Path::new(pattern).file_name().unwrap_or_default();
@@ -75,6 +79,7 @@ fn all_below(paths: &[PathBuf], leave_out: &mut dyn FnMut(&Path) -> bool) -> Vec
             .into_iter()
             .filter(|name| !is_hidden(name))
             .map(|name| path.join(name))
+            // A link to a directory above would make the walk endless.
             .filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir()))
             .filter(|path| !leave_out(path));
         stack.extend(below.collect::<Vec<_>>().into_iter().rev());

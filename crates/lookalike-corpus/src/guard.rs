@@ -24,6 +24,7 @@ pub(crate) struct PanicGuard {
 impl PanicGuard {
     pub(crate) fn new() -> PanicGuard {
         PanicGuard {
+            // Guards nest: the inner one must not unmark the thread while the outer one still holds.
             before: HANDLED.replace(true),
         }
     }
@@ -40,6 +41,8 @@ impl Drop for PanicGuard {
 /// Runs foreign code on hostile bytes: none when it panics.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     let _guard = PanicGuard::new();
+    // Sound as long as the closure's values are dropped after a panic, as all callers do: a reader that
+    // panicked is never asked again.
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 

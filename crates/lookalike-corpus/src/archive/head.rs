@@ -103,9 +103,13 @@ pub(super) fn find(format: Format, bytes: &[u8]) -> Option<usize> {
     match format {
         Format::Arc => memchr::memchr_iter(b'\n', bytes)
             .map(|newline| newline + 1)
+            // ARC heads have no magic: the whole line must parse. A line is at most `MAX_ARC_LINE`, so a byte
+            // is looked at once for the end of its line and once as a word.
             .find(|&at| matches!(begin_arc(&bytes[at..]), HeadBegin::Head(_))),
         _ => memmem::find_iter(bytes, b"\nWARC/")
             .map(|newline| newline + 1)
+            // The digit is checked apart, since `\nWARC/` stands in texts about the format too. More is not
+            // asked for: the rest of the head may not be there yet.
             .find(|&at| begins_warc(&bytes[at..])),
     }
 }
@@ -122,6 +126,7 @@ pub(super) fn overlap(format: Format) -> usize {
 /// `WARC/` and a digit, as far as there are bytes.
 pub(super) fn begins_warc(bytes: &[u8]) -> bool {
     let magic = b"WARC/";
+    // A part of the magic counts as a beginning: the caller reads on and asks again. Empty bytes do, too.
     let n = bytes.len().min(magic.len());
     bytes[..n] == magic[..n] && bytes.get(5).is_none_or(u8::is_ascii_digit)
 }
@@ -132,6 +137,8 @@ fn begin_warc(bytes: &[u8]) -> HeadBegin {
     }
     match head_end(bytes) {
         Some((text, length)) => {
+            // Fields are UTF-8 (WARC 1.1, section 4), but crawlers copy URIs as servers sent them; a head with
+            // one broken byte still bounds its block.
             let head = parse_warc(&String::from_utf8_lossy(&bytes[..text]));
             HeadBegin::Head(Box::new((head, length)))
         }
@@ -177,6 +184,8 @@ fn parse_warc(text: &str) -> ArchiveHead {
     let field = |wanted: &str| {
         let found = fields
             .iter()
+            // The first one counts: only `WARC-Concurrent-To` may be repeated (WARC 1.1, section 5.7), and it
+            // is not read.
             .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         found
             .map(|(_, value)| value.as_str())
@@ -212,6 +221,7 @@ fn unbracketed(uri: &str) -> &str {
 
 fn begin_arc(bytes: &[u8]) -> HeadBegin {
     let line = &bytes[..bytes.len().min(MAX_ARC_LINE)];
+    // Without the bound a binary file that is called .arc would be held to its first line feed.
     let Some(newline) = memchr::memchr(b'\n', line) else {
         return if line.len() < MAX_ARC_LINE {
             HeadBegin::Part
@@ -231,11 +241,15 @@ fn parse_arc(line: &str) -> Option<ArchiveHead> {
     let words: Vec<&str> = line.trim_end().split(' ').collect();
     let (last, words) = words.split_last()?;
     let length = last.parse().ok()?;
+    // From 2 on: the URL and the address stand before. The first such pair counts, since a URL with blanks can
+    // hold a date, but hardly an address in front of it.
     let date = (2..words.len()).find(|&i| is_date(words[i]) && is_address(words[i - 1]))?;
     let url = words[..date - 1].join(" ");
+    // All that ARC names are URLs; a line of a log with address, date and length is none.
     if !url.contains(':') {
         return None;
     }
+    // The version block of a file (ARC 1, "filedesc"). All other records are answers of servers.
     let kind = if url.starts_with("filedesc:") {
         "warcinfo"
     } else {
@@ -255,6 +269,8 @@ fn is_date(word: &str) -> bool {
 }
 
 fn is_address(word: &str) -> bool {
+    // IPv4 or IPv6 by its letters only: archives hold addresses that no parser takes, and the date beside it
+    // makes it certain enough.
     word.contains(['.', ':'])
         && word
             .bytes()

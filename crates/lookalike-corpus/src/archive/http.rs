@@ -37,6 +37,7 @@ pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
     if !block.starts_with(b"HTTP/") {
         return None;
     }
+    // A head without an end is all head: its lines must not become the text of a page.
     let (end, body) = head::head_end(block).unwrap_or((block.len(), block.len()));
     let text = String::from_utf8_lossy(&block[..end]);
     let (line, rest) = text.split_once('\n').unwrap_or((&text, ""));
@@ -54,6 +55,8 @@ pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
     Some(HttpResponse {
         status,
         mime: all("content-type").next(),
+        // Chunked is the last coding if it is there at all (RFC 9112, section 6.1); other transfer codings do
+        // not occur in archives.
         chunked: all("transfer-encoding").any(|value| value.contains("chunked")),
         encodings: all("content-encoding")
             .flat_map(|value| {
@@ -72,6 +75,8 @@ impl<'a> HttpResponse<'a> {
     /// The hash of the body as stored, of which more may follow, and of what its head says of its encodings.
     pub(super) fn stored_hash(&self) -> LongHasher {
         let mut hasher = LongHasher::of_text();
+        // The same stored bytes under another encoding are another text. A body without any hashes like the
+        // text of a file with these bytes, so that the two count as copies.
         if self.chunked || !self.encodings.is_empty() {
             hasher.update_delimited(&[u8::from(self.chunked)]);
             let encodings = self.encodings.iter();
@@ -98,10 +103,14 @@ impl<'a> HttpResponse<'a> {
         // They are listed in the order in which they were applied (RFC 9110, section 8.4).
         for encoding in self.encodings.iter().rev() {
             match inflate(encoding, &body.bytes, limit) {
+                // Each layer is cut at the limit by itself: none can grow beyond it, whatever the next one
+                // makes of it.
                 Ok(bytes) => body.bytes = Cow::Owned(bytes),
                 Err(reason) => {
                     let reason =
                         format!("not in {encoding:.20}, though its head says so: {reason}");
+                    // The first reason stays: what fails after the chunks did not fit is mostly its
+                    // consequence.
                     body.raw.get_or_insert(reason);
                     break;
                 }
@@ -118,6 +127,7 @@ fn unchunked(stored: &[u8]) -> Option<Vec<u8>> {
     let mut rest = stored;
     while !rest.is_empty() {
         // `chunk-size [ chunk-ext ] CRLF` (RFC 9112, section 7.1); what has no such line is not chunked.
+        // The bound keeps a body that is not chunked from being searched to its end for each of its lines.
         let newline = memchr::memchr(b'\n', &rest[..rest.len().min(1024)])?;
         let line = std::str::from_utf8(&rest[..newline]).ok()?;
         let digits = line.split(';').next().unwrap_or_default().trim();
@@ -161,6 +171,8 @@ fn some(decoder: impl Read, limit: usize) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let most = (limit as u64).saturating_add(1);
     match decoder.take(most).read_to_end(&mut out) {
+        // Errors after the first bytes are ends of cut-off bodies, which archives are full of. Bytes of another
+        // encoding fail at once, in the header.
         Err(error) if out.is_empty() => Err(error.to_string()),
         _ => Ok(out),
     }

@@ -83,10 +83,14 @@ impl<'a> MemberReader<'a> {
         let before = self.window.len();
         match self.members.append(&mut self.window, STEP_BYTES)? {
             MemberOutput::More => {}
+            // The border is where the window ended: a member begins between two steps of the decoder, never
+            // within one.
             MemberOutput::Member(at) => self.borders.push_back((before, at)),
             MemberOutput::Gap(reason) => self.gap = Some(reason),
             MemberOutput::End => self.ended = true,
         }
+        // A border at the reading position is entered now, so that `borders` are all ahead, and `member` is
+        // that of the next byte.
         self.settle();
         Ok(self.window.len() > before)
     }
@@ -94,6 +98,7 @@ impl<'a> MemberReader<'a> {
     fn give_back(&mut self) {
         self.window.drain(..self.at);
         self.base += self.at as u64;
+        // Borders before `at` were entered by `settle`, so none can fall below 0.
         for (border, _) in &mut self.borders {
             *border -= self.at;
         }
@@ -127,6 +132,7 @@ impl<'a> MemberReader<'a> {
     /// is there.
     pub(super) fn cross_gap(&mut self) -> Option<String> {
         let reason = self.gap.take()?;
+        // What stands before the gap cannot be completed by what follows it.
         self.pass(self.rest().len());
         Some(reason)
     }

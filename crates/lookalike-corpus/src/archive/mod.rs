@@ -85,6 +85,7 @@ impl<'a> ArchiveReader<'a> {
                 self.record(&head, offset, member, sink)?;
             }
             HeadBegin::Part => {
+                // `begin` stops at a part only when no more bytes follow without a gap.
                 self.tell(sink, offset, "ends within its head".to_owned());
                 self.feed.pass(self.feed.rest().len());
             }
@@ -102,6 +103,7 @@ impl<'a> ArchiveReader<'a> {
             self.source.compression,
             Compression::Gzip | Compression::Zstd
         );
+        // No member begins at `u64::MAX`: the first record is never a second one.
         let (last, told) = self.last_member.unwrap_or((u64::MAX, false));
         let shared = is_packed && last == member;
         if shared && !told {
@@ -110,6 +112,7 @@ impl<'a> ArchiveReader<'a> {
                     .to_owned()
             });
         }
+        // Once a member was found to be shared it stays so for its further records, which are not told again.
         self.last_member = Some((member, shared));
     }
 
@@ -139,6 +142,8 @@ impl<'a> ArchiveReader<'a> {
         let Some(reason) = self.feed.cross_gap() else {
             return false;
         };
+        // Bytes behind a gap are in the middle of a record nearly always; the skip tells of them, and a bad
+        // record in addition would count the same loss twice.
         self.is_told = true;
         sink.skips
             .push(SkippedPart::damaged(self.source, offset, &reason));
@@ -158,6 +163,8 @@ impl<'a> ArchiveReader<'a> {
     /// Moves to the next head, a gap or the end.
     fn resync(&mut self) -> Result<(), ReadError> {
         loop {
+            // From 1 on: what stands at the reading position was refused a moment ago, and would be found for
+            // ever.
             if let Some(at) = self.next_head(1) {
                 self.feed.pass(at);
                 return Ok(());
@@ -182,6 +189,8 @@ impl<'a> ArchiveReader<'a> {
         let in_line = head::find(format, rest.get(from - 1..)?).map(|at| at + from - 1);
         let borders = self.feed.borders().filter(|&border| border >= from);
         let at_border = borders
+            // The nearer one of the two. A border needs no line feed in front of it, which compressed records
+            // often lack.
             .take_while(|&border| in_line.is_none_or(|line| border < line))
             .find(|&border| self.begins(&rest[border..]));
         at_border.or(in_line)
@@ -190,6 +199,8 @@ impl<'a> ArchiveReader<'a> {
     fn begins(&self, bytes: &[u8]) -> bool {
         match self.source.format {
             Format::Arc => matches!(head::begin(Format::Arc, bytes), HeadBegin::Head(_)),
+            // `WARC/` and a digit, all of them: a few bytes behind a border are taken for a head only once it
+            // is certain.
             _ => bytes.len() >= 6 && head::begins_warc(bytes),
         }
     }
@@ -214,6 +225,7 @@ impl<'a> ArchiveReader<'a> {
             ArchiveBlock::Sound(held, unheld) => {
                 let place = page::ArchivePlace { offset, member };
                 let body = &self.feed.rest()[..held];
+                // The page is made while the body is still held; only then the window moves on.
                 let mut hasher =
                     self.pages
                         .add(head, body, unheld > 0, place, &mut self.notes, sink);
@@ -258,12 +270,15 @@ impl<'a> ArchiveReader<'a> {
         }
         if length > held as u64 {
             let unheld = length - held as u64;
+            // Whether the rest ends well is not known without holding it. What can be known is whether it
+            // exists, and `pass_unheld` stops where another record begins.
             if !self.is_beyond_file(length) {
                 return Ok(ArchiveBlock::Sound(held, unheld));
             }
             let reason = format!("its length is {length}, more than the file holds");
             return Ok(ArchiveBlock::Wrong(reason, self.next_head(1)));
         }
+        // The price of not trusting lengths: the head of the next record is read before this one is given out.
         if self.ends_well(held)? {
             return Ok(ArchiveBlock::Sound(held, 0));
         }
@@ -274,6 +289,8 @@ impl<'a> ArchiveReader<'a> {
     /// Reads until `n` bytes are there; stops where another record begins before.
     fn need_block(&mut self, n: usize) -> Result<bool, ReadError> {
         while self.feed.rest().len() < n {
+            // A length that lies by gigabytes must not swallow the records that follow; each member is its own
+            // witness.
             if self.border_with_head(n).is_some() {
                 return Ok(true);
             }
@@ -294,6 +311,7 @@ impl<'a> ArchiveReader<'a> {
     /// Returns true if an uncompressed block of this length reaches beyond the end of the file.
     fn is_beyond_file(&self, length: u64) -> bool {
         self.source.compression == Compression::None
+            // Without compression offsets are those of the file. With it the length that remains is not known.
             && length > self.source.bytes.saturating_sub(self.feed.offset())
     }
 
@@ -322,6 +340,8 @@ impl<'a> ArchiveReader<'a> {
             match head::begin(self.source.format, &self.feed.rest()[blank..]) {
                 HeadBegin::Head(_) => return Ok(true),
                 HeadBegin::None => return Ok(false),
+                // The file, or what is readable of it, ends within the next head. The block before it is whole
+                // nevertheless.
                 HeadBegin::Part if !self.feed.more()? => return Ok(true),
                 HeadBegin::Part => {}
             }
@@ -338,6 +358,7 @@ impl<'a> ArchiveReader<'a> {
             if self.feed.rest().is_empty() && !self.feed.more()? {
                 return Ok(());
             }
+            // Steps end at borders, since that is where a length that lies is found out.
             let here = self.feed.borders().find(|&border| border > 0);
             let most = here.unwrap_or(usize::MAX).min(self.feed.rest().len());
             let passed = usize::try_from(bytes).unwrap_or(usize::MAX).min(most);
@@ -360,6 +381,7 @@ impl RowReader for ArchiveReader<'_> {
         while !sink.is_full() {
             if !self.step(sink)? {
                 let name = self.source.name();
+                // Counts by kind are told once, at the end of the source: their number must not depend on chunks.
                 sink.skips.extend(self.notes.drain(&name));
                 return Ok(true);
             }

@@ -101,6 +101,8 @@ impl ArchivePages {
             Some(url) => format!("{what} of {url:.200}"),
             None => what.to_owned(),
         };
+        // Only in WAT: a WARC holds metadata records beside the pages that they describe, and a page would
+        // count twice.
         if self.is_wat && head.kind == ArchiveRecordType::Metadata && is_json(head) {
             match self.add_wat(head, block, is_cut, place, sink) {
                 AddedWat::Page => return None,
@@ -115,6 +117,7 @@ impl ArchivePages {
             return None;
         }
         let mut payload = payload(head, block, self.limit);
+        // A body that is cut is too long even if what its encoding makes of the part is not.
         payload.body.too_long |= is_cut;
         // Other bodies are words of the server, not the page (RFC 9110 section 15).
         if let Some(status) = payload.status.filter(|status| !(200..300).contains(status)) {
@@ -134,6 +137,8 @@ impl ArchivePages {
                 named(&format!("a body {reason}"))
             });
         }
+        // The hash is of what is stored: a body that is too long is never decoded as a whole, and copies of it
+        // are stored alike.
         self.write(head, &payload, text, place, sink);
         payload.body.too_long.then(|| payload.stored.hash())
     }
@@ -147,7 +152,9 @@ impl ArchivePages {
         sink: &mut RowSink<'_>,
     ) {
         let html = text == PayloadText::Html;
+        // The mime type holds parameters still; `write_fields` cuts them off for the reader of the results.
         let header = payload.mime.as_deref().and_then(charset::in_content_type);
+        // A row that is too long carries its fields without a text, so that it can be named in the results.
         let decoded: Option<DecodedText<'_>> = (!payload.body.too_long && text != PayloadText::Pdf)
             .then(|| charset::decode_declared(&payload.body.bytes, html, header));
         let mut line = JsonObject::begin(sink.bytes);
@@ -174,6 +181,7 @@ impl ArchivePages {
             row.charset_wrong = decoded.wrong_declaration;
         }
         if text == PayloadText::Pdf && !payload.body.too_long {
+            // Beside the line, since bytes of a PDF are no JSON. They count for the size of the chunk.
             sink.attach_pdf(payload.body.bytes.to_vec());
         }
     }
@@ -192,6 +200,7 @@ impl ArchivePages {
             true => WatRecord::default(),
             false => match WatRecord::parse(block) {
                 Ok(Some(wat)) => wat,
+                // Counted by the caller as metadata, as in any other archive.
                 Ok(None) => return AddedWat::NoPage,
                 Err(error) => {
                     let reason = format!("its metadata is no JSON: {error}");
@@ -202,6 +211,7 @@ impl ArchivePages {
         };
         let mut line = JsonObject::begin(sink.bytes);
         let known = KnownFacts {
+            // The date of the page, not of the day on which its metadata was made.
             date: wat.date.as_deref().or(head.date.as_deref()),
             record_id: wat.record_id.as_deref().or(head.record_id.as_deref()),
             status: wat.status,
@@ -291,6 +301,8 @@ fn not_a_document(kind: ArchiveRecordType) -> Option<SkipKind> {
 
 /// A response with HTTP, or whatever else the record holds.
 fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPayload<'a> {
+    // Resources and conversions are blocks without HTTP (WARC 1.1, sections 6.4 and 6.8), even where their text
+    // begins with `HTTP/`.
     let response = match head.kind {
         ArchiveRecordType::Response => http::parse(block),
         _ => None,
@@ -321,6 +333,7 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
     let essence = mime.split(';').next().unwrap_or_default().trim();
     match essence {
         "text/html" | "application/xhtml+xml" => Some(PayloadText::Html),
+        // Servers declare what they do not know as text/plain: the tags of such a page would be its text.
         "text/plain" if sniff::is_html(body) => Some(PayloadText::Html),
         "text/plain" | "text/markdown" | "text/x-markdown" => plain(body),
         "text/xml" | "application/xml" | "application/rss+xml" | "application/atom+xml" => {
@@ -333,6 +346,7 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
                 Some(PayloadText::Html)
             } else if body.starts_with(b"%PDF-") {
                 pdf()
+            // Declared as no text; without such a word what has no NUL is taken for text.
             } else if essence == "application/octet-stream" {
                 None
             } else {

@@ -33,6 +33,7 @@ impl WatRecord {
         let envelope = &json["Envelope"];
         let response = &envelope["Payload-Metadata"]["HTTP-Response-Metadata"];
         let html = &response["HTML-Metadata"];
+        // `Value` gives null for what is missing, at any depth, so nothing above needs to be there.
         if !html.is_object() {
             return Ok(None);
         }
@@ -55,11 +56,13 @@ impl WatRecord {
 
     /// Takes a link if a reader can follow it: images and forms are listed too.
     fn link(&mut self, link: &Value) {
+        // `ia-web-commons` names element and attribute: `A@/href`, `IMG@/src`, `FORM@/action`.
         let is_anchor = text(&link["path"]).is_some_and(|path| path.starts_with("A@"));
         let Some(url) = text(&link["url"]).filter(|_| is_anchor) else {
             return;
         };
         self.out_links.push(url.to_owned());
+        // Pushed even if empty: the two lists are read side by side.
         let words = text(&link["text"]).map(joined);
         self.link_texts.push(words.unwrap_or_default());
     }

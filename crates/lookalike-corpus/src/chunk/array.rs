@@ -125,6 +125,8 @@ impl<'a> ArrayCutter<'a> {
         let mut rows = Vec::new();
         let start = chunk.bytes.len();
         let mut is_done = false;
+        // Each turn does one of three things: reads a step, takes all of an element that is in memory, or takes
+        // one byte between elements. The input is empty again before the next step is read, so it never grows.
         while !is_done && chunk.held() < limits.chunk_bytes && rows.len() < MAX_ROWS {
             if self.at == self.input.len() {
                 if self.is_at_end {
@@ -139,6 +141,8 @@ impl<'a> ArrayCutter<'a> {
                 let end = self.within();
                 let is_long = self.element.line.len() > limits.document_bytes;
                 if is_long || self.element.long.is_some() {
+                    // Rows that were made so far are a piece of their own: the parts of the long element lie
+                    // behind them in the same buffer.
                     self.take_rows(chunk, start, rows);
                     self.add_long(chunk, end, mode);
                     return Ok(false);
@@ -167,6 +171,7 @@ impl<'a> ArrayCutter<'a> {
                 chunk
                     .skips
                     .push(SkippedPart::damaged(self.source, offset, &reason));
+                // Damage is told here; that the array is not closed is its consequence, and not told again.
                 (self.is_at_end, self.is_damaged) = (true, true);
             }
         }
@@ -190,6 +195,7 @@ impl<'a> ArrayCutter<'a> {
         }
         self.margin = match (byte, margin) {
             (b'\n', _) => Some(Vec::new()),
+            // Longer margins are none, so a file of blanks does not end up in memory.
             (_, Some(mut margin)) if margin.len() < MAX_SPACE => {
                 margin.push(byte);
                 Some(margin)
@@ -204,6 +210,8 @@ impl<'a> ArrayCutter<'a> {
         let next = match (self.state, byte) {
             (ArrayState::Start, b'[') | (ArrayState::Behind, b',') => ArrayState::Before,
             (ArrayState::Before | ArrayState::Behind, b']') => ArrayState::Over,
+            // Pretty printers indent all elements alike, and what is within an element deeper. A brace at the
+            // same depth as that of the broken element is the next element, whatever quotes are open by then.
             (ArrayState::Seek, b'{') if margin == self.element.margin => {
                 return self.begin(margin);
             }
@@ -244,6 +252,7 @@ impl<'a> ArrayCutter<'a> {
             .skips
             .push(SkippedPart::lost(self.source, self.offset, reason));
         self.state = ArrayState::Over;
+        // The rest is not even decompressed: nothing in it could be a record.
         self.is_at_end = true;
         self.pass(self.input.len() - self.at);
     }
@@ -255,6 +264,7 @@ impl<'a> ArrayCutter<'a> {
                 if let Some(reason) = self.string() {
                     return ElementEnd::Broken(reason);
                 }
+                // The element is a string and nothing else, which the parser refuses. Here it only has to end.
                 if self.element.closing.is_empty() && !self.element.in_string {
                     return ElementEnd::Whole;
                 }
@@ -263,6 +273,8 @@ impl<'a> ArrayCutter<'a> {
             let byte = self.input[self.at];
             let element = &mut self.element;
             if is_space(byte) {
+                // Records become lines, so no line break between tokens may stay. White space without one stays
+                // for the sake of byte-exact output.
                 element.is_dropped |= byte == b'\n' || byte == b'\r';
                 if element.space.len() < MAX_SPACE {
                     element.space.push(byte);
@@ -300,6 +312,8 @@ impl<'a> ArrayCutter<'a> {
         let rest = &self.input[self.at..];
         let element = &mut self.element;
         let special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
+        // An escape may be cut by the end of a step: the byte behind it is the first of the next one, and no
+        // quote.
         let plain = match element.is_escaped {
             true => 0,
             false => rest.iter().position(special).unwrap_or(rest.len()),
@@ -314,6 +328,7 @@ impl<'a> ArrayCutter<'a> {
             return Some("a string does not end on its line".to_owned());
         }
         let element = &mut self.element;
+        // Of `\u0041` only the `u` counts as escaped; the digits are no special bytes.
         let was_escaped = std::mem::take(&mut element.is_escaped);
         element.is_escaped = byte == b'\\' && !was_escaped;
         element.in_string = byte != b'"' || was_escaped;
@@ -327,6 +342,7 @@ impl<'a> ArrayCutter<'a> {
         let element = &mut self.element;
         match byte {
             b'"' => element.in_string = true,
+            // Bounds the memory for brackets, a byte each. serde_json stops at 128 anyway.
             b'{' | b'[' if element.closing.len() == MAX_DEPTH => {
                 return Some(format!("more than {MAX_DEPTH} brackets are open"));
             }
@@ -364,6 +380,7 @@ impl<'a> ArrayCutter<'a> {
             chunk.bytes.push(b'\n');
         }
         self.element.line.clear();
+        // A broken element is a row without bytes: it keeps its number, and those behind it keep theirs.
         rows.push(JsonRow::new(chunk.bytes.len(), self.element.offset, state));
         self.record += 1;
         self.state = next;
@@ -399,6 +416,8 @@ impl<'a> ArrayCutter<'a> {
 
     /// Hands on what is there of an element that is too long to be held, or hashes and drops it.
     fn add_long(&mut self, chunk: &mut RecordChunk, end: ElementEnd, mode: ReadMode) {
+        // An element may pass the limit and end in one step. It still is a first part and a last one, since
+        // whoever reads parts waits for both.
         let is_first = self.element.long.replace(RecordPart::Middle).is_none();
         if is_first {
             self.push_long(chunk, RecordPart::First, mode);
@@ -451,6 +470,8 @@ impl<'a> ArrayCutter<'a> {
         match self.state {
             ArrayState::Over => {}
             ArrayState::Within if self.element.long.is_some() => {
+                // Its text was given up already, and the hash is of what there was; the skip says that the
+                // array is not closed.
                 self.add_long(chunk, ElementEnd::Whole, mode);
                 self.told_open(chunk);
             }

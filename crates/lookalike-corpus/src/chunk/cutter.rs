@@ -74,9 +74,13 @@ impl<'a> LineCutter<'a> {
         mode: ReadMode,
     ) -> Result<bool, ReadError> {
         let start = chunk.bytes.len();
+        // One copy of the unfinished line per chunk. The buffer of the chunk is given away with it, so the line
+        // cannot stay where it was read.
         chunk.bytes.append(&mut self.carry);
         if !self.ended && !self.has_lines {
             let read = self.read(chunk, start, limits);
+            // A line that is carried is lost with the error, as the source is; whole lines of it went with
+            // earlier chunks.
             self.ended = read.inspect_err(|_| chunk.bytes.truncate(start))?;
         }
         let ended = self.ended;
@@ -87,6 +91,7 @@ impl<'a> LineCutter<'a> {
         if self.in_long {
             from = self.go_on_long(chunk, start, ended, mode);
         }
+        // Not `else`: a long line that ended leaves other lines behind it in the same read.
         if !self.in_long {
             self.take_lines(chunk, from, ended, limits, mode);
         }
@@ -110,6 +115,7 @@ impl<'a> LineCutter<'a> {
                 .saturating_sub(before)
                 .max(unfinished)
                 .max(1);
+            // Read to where it will be parsed, without a copy.
             let step = self.decoder.append(&mut chunk.bytes, want)?;
             self.drop_byte_order_mark(chunk, start);
             if let DecodeStep::Damaged(reason) = &step {
@@ -136,6 +142,8 @@ impl<'a> LineCutter<'a> {
     /// The mark is no part of the first record.
     fn drop_byte_order_mark(&mut self, chunk: &mut RecordChunk, start: usize) {
         if self.offset == 0 && chunk.bytes[start..].starts_with(BYTE_ORDER_MARK) {
+            // Moves the bytes of one read, once per source. A second mark is not dropped: `offset` is no longer
+            // 0.
             chunk.bytes.drain(start..start + BYTE_ORDER_MARK.len());
             self.offset = BYTE_ORDER_MARK.len() as u64;
         }
@@ -150,6 +158,7 @@ impl<'a> LineCutter<'a> {
         limits: ReadLimits,
         mode: ReadMode,
     ) {
+        // A pass over the chunk at the speed of memory; counts of lines are needed before any is parsed.
         let last = memchr_iter(b'\n', &chunk.bytes[from..]).nth(MAX_LINES - 1);
         let cut = match memrchr(b'\n', &chunk.bytes[from..]) {
             // What is made of a line may be many times its size: short lines are cut by their number.
@@ -158,9 +167,12 @@ impl<'a> LineCutter<'a> {
             }
             _ if ended => chunk.bytes.len(),
             Some(newline) => from + newline + 1,
+            // No line ends here: all of it is carried.
             None => from,
         };
         if cut > from {
+            // Numbers of records are given out here, in order, so that chunks can be parsed by any thread at
+            // any time.
             let (lines, records) = lines::count(&chunk.bytes[from..cut], limits.document_bytes);
             self.push(chunk, from..cut, PieceContent::Lines);
             self.line += lines;
@@ -169,7 +181,9 @@ impl<'a> LineCutter<'a> {
             chunk.blank_lines += lines - records;
         }
         let rest = &chunk.bytes[cut..];
+        // Then nothing is read for the next chunk: it is cut from what is held.
         self.has_lines = !rest.is_empty() && (ended || memchr(b'\n', rest).is_some());
+        // The same bound as in `read`: content and `\r\n` that fit the limit exactly are less.
         if !self.has_lines && chunk.bytes.len() - cut >= limits.document_bytes + 2 {
             self.begin_long(chunk, cut, mode);
         } else {
@@ -198,6 +212,7 @@ impl<'a> LineCutter<'a> {
         let newline = memchr(b'\n', &chunk.bytes[start..]);
         let (part, end) = match newline {
             Some(newline) => (RecordPart::Last, start + newline + 1),
+            // The last line of a file need not end with a line feed.
             None if ended => (RecordPart::Last, chunk.bytes.len()),
             None => (RecordPart::Middle, self.hold_back_return(chunk)),
         };
@@ -235,9 +250,12 @@ impl<'a> LineCutter<'a> {
         }
         let bytes = &chunk.bytes[range.clone()];
         self.long_hasher.update(match part {
+            // The hash is of the line without its end, so that the same record in a file with `\r\n` has the
+            // same one.
             RecordPart::Last => split_terminator(bytes).0,
             _ => bytes,
         });
+        // Nothing of a long line stays: the memory for it is one read.
         chunk.bytes.drain(range.clone());
         self.offset += range.len() as u64;
         if part == RecordPart::Last {

@@ -60,10 +60,13 @@ impl<'a> RowCutter<'a> {
                 .bytes
                 .truncate(rows.last().map_or(start, |row| row.end));
         }
+        // Readers that seek, as those of Parquet do, may be further in front at one time than at the next;
+        // progress never goes back.
         let disk_bytes = self.reader.disk_bytes().max(self.counted_disk_bytes);
         chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
         self.counted_disk_bytes = disk_bytes;
         let count = rows.len() as u64;
+        // A reading that only skipped something makes no piece, but its skips are in the chunk.
         if count > 0 {
             chunk.pieces.push(ChunkPiece {
                 source: self.number,
