@@ -12,6 +12,8 @@ pub(crate) fn has_homoglyphs(text: &str) -> bool {
     };
     // The word may have begun before its first letter of Greek or Cyrillic.
     let start = text[..first]
+        // The byte found is a lead byte of UTF-8, so `first` is a boundary; a break before it is found by
+        // walking back over one word.
         .rfind(|c: char| !c.is_alphabetic())
         .unwrap_or(0);
     let mut word = WordScripts::default();
@@ -28,6 +30,8 @@ pub(crate) fn has_homoglyphs(text: &str) -> bool {
 /// Finds the first byte that begins a character of Greek or Cyrillic: U+0340 to U+04FF.
 fn first_candidate(text: &[u8]) -> Option<usize> {
     const STEP: usize = 64;
+    // Lead bytes of two-byte sequences. 0xCD also begins some combining marks, which cost a closer look and
+    // nothing else.
     let begins = |byte: &u8| (0xcd..=0xd3).contains(byte);
     // Without a way out of the loop a block is one comparison of vectors.
     let has_one = |block: &[u8]| block.iter().fold(false, |any, byte| any | begins(byte));
@@ -57,6 +61,8 @@ impl WordScripts {
         let scripts = self.of_script.iter().filter(|count| **count > 0).count();
         let all_alike = |(&all, &alike): (&u32, &u32)| all > 0 && all == alike;
         self.letters >= LEAST_LETTERS
+            // Every letter of one script must have a twin: `Ωmega` mixes scripts as well, but nobody takes its
+            // first letter for a Latin one.
             && scripts > 1
             && self.of_script.iter().zip(&self.alike).any(all_alike)
     }
@@ -71,6 +77,8 @@ const LATIN_ALIKE: &str = "ABCEHIJKMNOPSTXYZaceijopsvxy";
 fn letter(c: char) -> Option<(usize, bool)> {
     match c {
         'A'..='Z' | 'a'..='z' => Some((0, LATIN_ALIKE.contains(c))),
+        // Latin all the same: they count against "all alike", as no Greek or Cyrillic letter bears such
+        // accents.
         '\u{c0}'..='\u{24f}' => Some((0, false)),
         '\u{370}'..='\u{3ff}' => Some((1, GREEK_ALIKE.contains(c))),
         '\u{400}'..='\u{52f}' => Some((2, CYRILLIC_ALIKE.contains(c))),

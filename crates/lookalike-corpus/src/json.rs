@@ -23,6 +23,8 @@ pub(crate) fn pick<'de, 'b>(
     buffers: &'b mut TextBuffers,
 ) -> Result<FoundFields<'de, 'b>, serde_json::Error> {
     let mut found = FoundFields::new(buffers);
+    // A line that is given up is read a second time from its beginning, which clears what the first walk has
+    // set.
     if flat::pick(line, selection, &mut found).is_none() {
         any_line::walk(line, selection, &mut found)?;
     }

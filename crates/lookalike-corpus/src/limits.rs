@@ -6,6 +6,7 @@ use crate::options::InputOptions;
 pub(crate) fn max_document_bytes(options: &InputOptions) -> usize {
     usize::try_from(options.max_document_bytes)
         .unwrap_or(usize::MAX)
+        // No buffer can be longer, and sums such as limit + 2 cannot overflow.
         .min(isize::MAX as usize / 2)
 }
 

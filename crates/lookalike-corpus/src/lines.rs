@@ -67,6 +67,7 @@ pub(crate) fn split_terminator(line: &[u8]) -> (&[u8], &'static [u8]) {
 fn is_blank(content: &[u8]) -> bool {
     content
         .iter()
+        // Ends at the first byte of nearly every line.
         .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }
 

@@ -50,6 +50,8 @@ impl<'a> Iterator for TagAttributes<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         self.take(self.until(|byte| byte != b'/' && !is_blank(byte)));
         // A name may begin with `=`.
+        // The name takes a byte at least in this case, and in every other since the first byte ends no name:
+        // the iterator always moves on.
         let begins = usize::from(*self.rest.as_bytes().first()? == b'=');
         let bytes = &self.rest.as_bytes()[begins..];
         let end = bytes
@@ -69,6 +71,7 @@ impl<'a> Iterator for TagAttributes<'a> {
 impl<'a> TagAttributes<'a> {
     fn value(&mut self) -> &'a str {
         if let Some(quote @ (b'"' | b'\'')) = self.rest.as_bytes().first().copied()
+            // A quote without an end is none: the tag was cut at its `>` by a rule that ignores it, too.
             && let Some(length) = memchr(quote, &self.rest.as_bytes()[1..])
         {
             let value = &self.take(length + 2)[1..];
@@ -96,6 +99,7 @@ fn resolved(raw: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
+        // A numeric reference needs no semicolon even here; only names may be the names of parameters.
         let found = entity::decode(rest).filter(|(_, length)| {
             let ends = rest[..*length].ends_with(';') || rest.as_bytes()[1] == b'#';
             let next = rest.as_bytes().get(*length);

@@ -64,6 +64,8 @@ impl OpenRegion {
 
     pub(super) fn opened(&mut self, name: TagName, begins: impl FnOnce() -> bool) {
         match &mut self.open {
+            // Elements of other names are not counted: pages close them in any order, and only an end tag of
+            // the same name can end the region.
             Some((known, depth)) if *known == name => *depth += 1,
             Some(_) => {}
             None if begins() => self.open = Some((name, 1)),
@@ -146,6 +148,7 @@ impl<'b> TextBlocks<'b> {
     fn end_block(&mut self, gap: TextGap) {
         let end = self.sink.len();
         if end == self.start {
+            // Nothing was written since the last gap: of several gaps in a row the strongest one stands.
             self.gap = self.gap.max(gap);
             return;
         }
@@ -158,6 +161,8 @@ impl<'b> TextBlocks<'b> {
         let linked = self
             .linked
             .drain(..)
+            // Over text that is written already, so each byte is counted once as text and at most once as a
+            // link.
             .map(|(from, to)| words(&text.as_bytes()[from..to]));
         let linked = linked.sum();
         self.blocks.push(TextBlock {
@@ -206,6 +211,7 @@ impl PageTarget for TextBlocks<'_> {
             self.end_link();
             self.link = Some(self.sink.len());
         } else if is_cell(name) {
+            // Cells end blocks, though they share a line: a row of a layout table is a menu beside an article.
             self.end_block(TextGap::Space);
         } else if !self_closing && (is_chrome(name) || is_container(name)) {
             self.end_block(TextGap::None);
@@ -244,6 +250,8 @@ pub(super) fn words(text: &[u8]) -> u32 {
     let (mut words, mut spaceless, mut before) = (0, 0, b' ');
     for &byte in text {
         words += u32::from(byte > b' ' && before <= b' ');
+        // Kana and Han up to U+9FFF by their lead bytes. No table of scripts and no decoding: this loop runs
+        // over every byte of every page.
         spaceless += u32::from(matches!(byte, 0xe3..=0xe9));
         before = byte;
     }

@@ -62,6 +62,7 @@ macro_rules! elements {
         impl HtmlElement {
             /// The element of this name.
             pub(super) fn of(name: TagName) -> HtmlElement {
+                // Names are numbers, so the compiler makes a tree of comparisons of this chain.
                 $(if name == const { TagName::new($name) } {
                     return HtmlElement::$variant;
                 })+
@@ -194,6 +195,7 @@ elements! {
 impl HtmlElement {
     /// Returns true if it belongs to a group.
     pub(super) fn is(self, group: u16) -> bool {
+        // One load and one `and`, where the standard lists dozens of names in each of its rules.
         GROUPS[self as usize] & group != 0
     }
 

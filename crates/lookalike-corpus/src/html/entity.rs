@@ -27,6 +27,7 @@ pub(super) fn decode(text: &str) -> Option<(EntityValue, usize)> {
 }
 
 fn named(bytes: &[u8]) -> Option<(EntityValue, usize)> {
+    // A text of one long word behind each `&` would be quadratic without the bound.
     let window = &bytes[1..bytes.len().min(MAX_NAME)];
     let letters = window
         .iter()
@@ -46,6 +47,7 @@ fn named(bytes: &[u8]) -> Option<(EntityValue, usize)> {
 
 fn lookup(name: &[u8]) -> Option<EntityValue> {
     let value = match name {
+        // These make up nearly all references of pages; the table behind them costs a hash.
         b"&amp;" => "&",
         b"&lt;" => "<",
         b"&gt;" => ">",
@@ -68,6 +70,7 @@ fn numeric(bytes: &[u8]) -> Option<(EntityValue, usize)> {
         .and_then(|byte| (*byte as char).to_digit(radix))
     {
         // Any number of digits: what is beyond Unicode becomes U+FFFD.
+        // Saturation is safe: what is at the limit of u32 is no character, whatever digits follow.
         code = code.saturating_mul(radix).saturating_add(digit);
         end += 1;
     }
@@ -88,6 +91,8 @@ fn character(code: u32) -> char {
         '\u{178}',
     ];
     match code {
+        // HTML, numeric character reference end state. Surrogates and what is beyond U+10FFFF fail in
+        // `from_u32`, with the same result.
         0 => char::REPLACEMENT_CHARACTER,
         0x80..=0x9f => WINDOWS_1252[code as usize - 0x80],
         _ => char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),

@@ -69,6 +69,7 @@ impl FastExtractor {
             let core = text.trim_matches(BLANK);
             gap = gap.max(block.gap);
             if !kept || core.is_empty() {
+                // A block of white space only, in `pre` for instance, is a gap as wide as its lines.
                 gap = gap.max(TextGap::Space).max(white(text));
                 continue;
             }
@@ -78,6 +79,7 @@ impl FastExtractor {
                 out.push_str(gap.as_str());
             }
             out.push_str(core);
+            // White space at the edges goes into the gap, so that no blank is doubled where two blocks meet.
             gap = white(&text[from + core.len()..]);
         }
     }
@@ -111,6 +113,7 @@ fn judge(blocks: &[TextBlock]) -> Vec<bool> {
         own
     };
     let kept = by_rule(blocks, &own);
+    // Before it is narrowed: what `main` holds is compared with what the rule would keep, not with menus.
     if f64::from(words(blocks, &kept)) < ENOUGH * f64::from(words(blocks, &own)) {
         return narrowed(blocks, own);
     }
@@ -166,6 +169,7 @@ fn is_content(before: Option<&TextBlock>, block: &TextBlock, next: Option<&TextB
         return false;
     }
     if before.map_or(0.0, density) <= 5.0 / 9.0 {
+        // The constants of the paper's decision tree, learned on its corpus, unchanged.
         block.words > 16 || words(next) > 15 || words(before) > 4
     } else {
         block.words > 40 || words(next) > 17

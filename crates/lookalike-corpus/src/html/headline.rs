@@ -72,6 +72,7 @@ impl PageIdentity {
     /// As one number, which is not 0.
     #[must_use]
     pub fn to_bits(self) -> u64 {
+        // Neither hash is ever 0 (see `hash`), so a half of zeros is free to say that there is none.
         u64::from(self.headline.unwrap_or(0)) << 32 | u64::from(self.title)
     }
 
@@ -163,8 +164,11 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
         let known: HashSet<String> = words(&title).collect();
         // A header names the site, or the page.
         let is_aside = |heading: &FoundHeading| {
+            // In a header that does not repeat the title stands the name of the site, the same on every page of
+            // it.
             heading.aside || heading.header && missing(&heading.text, &known) > 0.75
         };
+        // A page all of whose headings stand in frames has its headline there.
         let aside = self.found.iter().all(is_aside);
         let candidates = || {
             let found = self.found.iter();
@@ -173,6 +177,7 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
         let titled = candidates().filter(|heading| missing(&heading.text, &known) < 0.25);
         // Of several that are equally long the first.
         let longest = titled
+            // `max_by_key` gives the last of several equal ones.
             .rev()
             .max_by_key(|heading| words(&heading.text).count());
         let chosen = longest
@@ -197,6 +202,7 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
     fn end_heading(&mut self) {
         self.open = None;
         let heading = std::mem::take(&mut self.current);
+        // Headings that are pictures have no words and take no place among the 64.
         if words(&heading.text).next().is_some() && self.found.len() < MAX_HEADINGS {
             self.found.push(heading);
         }
@@ -206,7 +212,11 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
         if self.open.is_none() || self.current.text.len() >= MAX_BYTES {
             return;
         }
+        // An offset by subtraction of addresses: all texts that the walk tells are slices of the page. No
+        // pointer is made from it.
         self.current.end = text.as_ptr().addr() - self.base + text.len();
+        // The sink collapses white space within a part only; a blank at its edges is put here, for `a</b> c` is
+        // two words.
         let part = &text[..text.floor_char_boundary(MAX_BYTES)];
         if part.starts_with(char::is_whitespace) {
             self.current.text.push(' ');
@@ -273,6 +283,7 @@ impl<T: PageTarget> PageTarget for HeadlineFinder<'_, T> {
         } else if !self_closing {
             self.chrome.opened(name, || CHROME.contains(&name));
             self.content.opened(name, || CONTENT.contains(&name));
+            // A header within an article is that of the article.
             let of_page = !self.content.is_open();
             self.header.opened(name, || name == HEADER && of_page);
         }
@@ -315,6 +326,7 @@ fn missing(heading: &str, known: &HashSet<String>) -> f64 {
     for word in words(heading) {
         let length = word.chars().count();
         all += length;
+        // By letters, not words: that "the" and "of" are in the title says little.
         missing += length * usize::from(!known.contains(&word));
     }
     missing as f64 / all.max(1) as f64
@@ -336,6 +348,7 @@ fn hash(text: &str) -> u32 {
         hash.update(word.as_bytes());
         hash.update(b" ");
     }
+    // The lower half of XXH3, whose bits are all alike. 0 is taken by "none"; it becomes 1 once in 2^32.
     (hash.digest() as u32).max(1)
 }
 

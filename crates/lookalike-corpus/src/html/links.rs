@@ -103,11 +103,13 @@ impl HtmlLinks {
 fn anchor(text: &str, start: usize, end: usize, window: usize) -> Option<Anchor> {
     let end = end.min(text.len());
     let written = &text[start.min(end)..end];
+    // Blanks within the link but before its text belong to no side.
     let start = end - written.trim_start().len();
     let words = joined(written.split_whitespace().take(ANCHOR_WORDS));
     // Bounded: a page of one long text and many links takes linear time.
     let reach = window * WORD_BYTES;
     let before = &text[text.ceil_char_boundary(start.saturating_sub(reach))..start];
+    // Blocks are lines in this text; a window does not reach into the next paragraph.
     let before = before.rsplit('\n').next().unwrap_or_default();
     let behind = &text[end..text.floor_char_boundary(end.saturating_add(reach))];
     let behind = behind.split('\n').next().unwrap_or_default();
@@ -159,6 +161,7 @@ impl PageTarget for LinkFinder<'_> {
         let target = || attribute::value(attributes, "href").map(String::from);
         if name == LINK {
             self.end_link();
+            // Without `href` it is no link, but the target of one; it still ends the one before.
             self.open = target().map(|target| (target, self.sink.len()));
         } else if name == AREA {
             let text = attribute::value(attributes, "alt").unwrap_or_default();

@@ -194,6 +194,8 @@ static ALL_WORDS: LazyLock<KeywordTable> = LazyLock::new(|| {
     for (says, words) in WORDS {
         for word in words {
             match all.iter_mut().find(|(known, _)| known == word) {
+                // A word stands in several lists; the automaton may hold each once only, or the second one
+                // would hide the first.
                 Some((_, known)) => *known |= says,
                 None => all.push((word, says)),
             }
@@ -266,6 +268,7 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
     marks.set(DIALOG, element == HtmlElement::Dialog || (modal && dialog));
     // `okMaybeItsACandidate` of Readability.js: one word that speaks for it outweighs all against.
     let unlikely = said & (says::UNLIKELY | says::MAYBE) == says::UNLIKELY;
+    // As in Readability.js, links are never dropped by their class; they weigh by their text.
     marks.set(UNLIKELY, unlikely && element != HtmlElement::A);
     marks
 }
@@ -304,6 +307,7 @@ fn is_invisible(style: &str) -> bool {
 fn is_film(value: &str) -> bool {
     FILMS.iter().any(|site| {
         value
+            // The first place counts: `//evil.example/youtube.com` is none, as the name must begin the host.
             .split_once(site)
             .is_some_and(|(before, _)| before.ends_with("//") || before.ends_with("//www."))
     })
@@ -314,6 +318,7 @@ fn columns(value: &str) -> u16 {
     let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     match value.parse::<u16>() {
         Ok(columns) => columns.clamp(1, 1000),
+        // More digits than u16 holds; the standard clamps `colspan` to 1000 (HTML, 4.9.11).
         Err(_) if digits => 1000,
         Err(_) => 1,
     }

@@ -143,6 +143,7 @@ impl HtmlText {
     /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*, *fast* and
     /// *main*, and for adversarial pages in the others.
     pub fn extract(&mut self, html: &str, out: &mut String) {
+        // A walk of its own, for the other modes do not ask where the headline stands.
         let headline = match self.extraction.mode {
             HtmlMode::Main => headline(html),
             _ => None,
@@ -216,6 +217,8 @@ impl HtmlText {
     }
 
     fn fast(&mut self, html: &str, out: &mut String) -> Option<String> {
+        // Taken out and put back, so that the walk can borrow `self`. The buffers inside move along without a
+        // copy.
         let mut fast = std::mem::take(&mut self.fast);
         let mut title = None;
         fast.extract(|blocks| title = self.walk(blocks, html), out);
@@ -246,6 +249,7 @@ impl HtmlText {
             plain.clear();
             title = self.fast(html, &mut plain);
             let more = words(plain.as_bytes());
+            // A short article is not wrong by being short: it is given up only for twice as much.
             let is_better = stands_apart && more > article || is_few && more > MANY_TIMES * article;
             if is_better || is_chrome {
                 out.truncate(start);
@@ -258,6 +262,8 @@ impl HtmlText {
             }
             self.plain = plain;
         }
+        // The article lies in a menu or footer. Then neither text can be trusted, and a page without much else
+        // is taken whole.
         if is_chrome {
             // *fast* believes in page chrome only if a tenth of the page is outside of it.
             let mut own = std::mem::take(&mut self.plain);
@@ -274,6 +280,7 @@ impl HtmlText {
             let mut whole = std::mem::take(&mut self.plain);
             whole.clear();
             self.outside_chrome(html, &mut whole);
+            // Half as much again at least: below that the difference is labels and captions.
             if 2 * words(whole.as_bytes()) > 3 * kept {
                 out.truncate(start);
                 out.push_str(&whole);
@@ -348,6 +355,7 @@ fn headline(html: &str) -> Option<usize> {
 fn put_first(title: Option<String>, start: usize, text: &mut String) {
     if let Some(title) = title.filter(|title| !title.is_empty()) {
         let gap = if text.len() == start { "" } else { "\n\n" };
+        // Moves the text by the length of a title, once per page; the title is known only behind the walk.
         text.insert_str(start, &(title + gap));
     }
 }

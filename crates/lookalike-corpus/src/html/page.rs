@@ -40,6 +40,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
             let next = memchr(b'<', &bytes[at..]).map_or(bytes.len(), |found| at + found);
             self.text(at, next);
             at = next;
+            // `markup` returns more than `at` in every case, so the walk ends.
             if at < bytes.len() {
                 at = self.markup(at);
             }
@@ -61,6 +62,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
                 Some(b'a'..=b'z' | b'A'..=b'Z') => self.end_tag(at),
                 // A bogus comment; of `</>` nothing is left (HTML, end tag open state).
                 Some(_) => past_greater(bytes, at + 2),
+                // HTML, end tag open state: at the end of the page the two characters are text.
                 None => self.literal(at, at + 2),
             },
             Some(b'!') => self.declaration(at),
@@ -80,11 +82,14 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         let bytes = self.html.as_bytes();
         let rest = &bytes[at + 2..];
         if rest.starts_with(b"--") {
+            // A comment without an end takes the rest of the page. That is searched once only, since nothing
+            // comes behind it.
             return tag::comment_end(bytes, at);
         }
         // Outside of SVG and MathML this is a bogus comment (HTML, markup declaration open state).
         if self.foreign > 0 && rest.starts_with(b"[CDATA[") {
             let start = at + b"<![CDATA[".len();
+            // The same holds here: a search without a result ends the walk, so the whole stays linear.
             let end = memmem::find(&bytes[start..], b"]]>").map(|found| start + found);
             self.verbatim(start, end.unwrap_or(bytes.len()));
             return end.map_or(bytes.len(), |end| end + 3);
@@ -102,6 +107,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         let bytes = self.html.as_bytes();
         let (kind, name, name_end) = tag::name(bytes, at + 1);
         let Some((end, self_closing)) = tag::attributes_end(bytes, name_end) else {
+            // HTML, tag open state: a tag without `>` is dropped with all that follows.
             return bytes.len();
         };
         if self.hidden == 0 {
@@ -136,6 +142,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
                 end
             }
             TagLayout::Template => {
+                // End tags without a beginning are ignored, as a parser does.
                 self.hidden = self.hidden.saturating_sub(1);
                 end
             }
@@ -175,6 +182,8 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
     fn raw(&mut self, raw: tag::RawText, name: &[u8], from: usize, self_closing: bool) -> usize {
         let bytes = self.html.as_bytes();
         if self.foreign > 0 && raw != tag::RawText::Script {
+            // In SVG and MathML, names of HTML's raw elements mean nothing special (HTML, 13.2.6.5), except for
+            // `script`.
             return if self_closing {
                 from
             } else {

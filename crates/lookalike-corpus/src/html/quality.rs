@@ -24,6 +24,7 @@ const WORDS: u8 = 5;
 /// Returns true if a page is ordinary ([`super::shape`]) and within the limits of the library.
 pub(super) fn within_limits(html: &str) -> bool {
     html.len() <= MAX_BYTES
+        // Cheap checks first; `shape` walks the page.
         && memchr::memchr_iter(b'<', html.as_bytes()).count() <= MAX_MARKUP
         && shape::kind(html) != PageShape::Adversarial
 }
@@ -69,6 +70,7 @@ impl ExtractorAnswers {
         let sets: Vec<Vec<u64>> = self
             .texts
             .iter()
+            // A copy, as the extractor's set lives in its buffer until the next text.
             .map(|text| self.features.feature_set(text).to_vec())
             .collect();
         let agreement = |of: usize| -> f64 {
@@ -80,6 +82,8 @@ impl ExtractorAnswers {
         let mut best: Option<(f64, usize)> = None;
         for at in (0..sets.len()).filter(|at| !sets[*at].is_empty()) {
             let agreement = agreement(at);
+            // Strictly more: among equals the order in which answers were added decides, so the result is the
+            // same on every machine.
             if best.is_none_or(|(most, _)| agreement > most) {
                 best = Some((agreement, at));
             }

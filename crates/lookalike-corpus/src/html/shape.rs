@@ -72,6 +72,7 @@ pub(super) fn is_reference(html: &str) -> bool {
         AhoCorasick::new(tags).expect("a few short tags")
     });
     let mut marks = MARKS.find_iter(html);
+    // The search finds tags in comments and scripts, too: it may only send a page to the walk, not decide.
     marks.nth(FEW_MARKS as usize - 1).is_some() && kind(html) == PageShape::Reference
 }
 
@@ -125,6 +126,7 @@ impl PageTarget for ShapeCounter {
         // An attribute takes two bytes at least.
         let many = attributes.len() > 2 * MAX_ATTRIBUTES
             && TagAttributes::new(attributes).nth(MAX_ATTRIBUTES).is_some();
+        // The walk goes on, but nothing is pushed any more: the rest costs a comparison per tag.
         self.adversarial |= many || self.elements > MAX_ELEMENTS || self.open.len() > MAX_DEPTH;
         if !self.adversarial && !self_closing && !is_flat(name) {
             self.open.push(name);
@@ -136,6 +138,7 @@ impl PageTarget for ShapeCounter {
             return;
         }
         // As a tree builder does, but for its exceptions: what is inside is closed as well.
+        // At most `MAX_DEPTH` looks per end tag, so the walk stays linear.
         if let Some(at) = self.open.iter().rposition(|open| *open == name) {
             self.open.truncate(at);
         }

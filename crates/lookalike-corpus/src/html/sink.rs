@@ -47,6 +47,7 @@ impl<'o> TextSink<'o> {
     fn run(&mut self, text: &str) -> usize {
         let bytes = text.as_bytes();
         if self.preformatted {
+            // At least 1: a text that begins with `&` is taken by `reference` before.
             let length = memchr::memchr(b'&', bytes).unwrap_or(bytes.len());
             self.kept(&text[..length]);
             return length;
@@ -106,6 +107,7 @@ impl<'o> TextSink<'o> {
             if i > 0 {
                 self.out.push('\n');
             }
+            // CRLF becomes LF, so that one page saved by two systems has one text.
             self.out.push_str(line.strip_suffix('\r').unwrap_or(line));
         }
     }
@@ -120,6 +122,7 @@ impl<'o> TextSink<'o> {
                 TextGap::None => "",
                 TextGap::Space => " ",
                 _ if written.ends_with("\n\n") => "",
+                // Preformatted text may end with line feeds of its own; they count as a part of the gap.
                 TextGap::Line if written.ends_with('\n') => "",
                 TextGap::Line => "\n",
                 TextGap::Paragraph if written.ends_with('\n') => "\n",
@@ -181,17 +184,21 @@ fn is_space(byte: u8) -> bool {
 /// Finds the end of the text from `at` on that is copied as it is: at `&` and at white space, other than a
 /// single space between two words.
 fn run_end(bytes: &[u8], mut at: usize) -> usize {
+    // Less than, not at most: the byte behind the block must be there, since a space at its end depends on it.
     while at + BLOCK < bytes.len() {
         let Some(block) = bytes[at..].first_chunk() else {
             break;
         };
         let ends = ends_mask(ByteBlock::new(block), bytes[at + BLOCK]);
+        // The bit above the block is always set, so a block without an end moves on by 16: no branch on an
+        // empty mask.
         at += ends.trailing_zeros() as usize;
         if ends & FULL != 0 {
             return at;
         }
     }
     while at < bytes.len() {
+        // At the end of a text a space ends the run: what the next text begins with is not known yet.
         let next = bytes.get(at + 1).copied().unwrap_or(b' ');
         if ends_run(bytes[at], next) {
             break;
@@ -210,6 +217,8 @@ fn ends_mask(block: ByteBlock, next: u8) -> u32 {
     let next = u32::from(next <= b' ' || next == b'&') << (BLOCK - 1);
     // A space ends a run only before what stops it: the byte behind each is one bit further up.
     let spaces = block.equal(b' ') & (stops_space >> 1 | next);
+    // Six vector operations and four `pmovmskb` for 16 bytes. Each of the four takes about three cycles to an
+    // integer register, but none waits for another.
     block.at_most(b' ' - 1) | amp | spaces | 1 << BLOCK
 }
 

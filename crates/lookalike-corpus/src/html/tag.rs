@@ -65,6 +65,7 @@ pub(super) fn name(bytes: &[u8], from: usize) -> (TagLayout, TagName, usize) {
     let mut end = from;
     while end < bytes.len() && !ends_name(bytes[end]) {
         // Longer names lose their beginning, but no known name is that long.
+        // Names are in lower case in HTML (tag name state); bytes beyond ASCII stay, and equal no known name.
         key = key << 8 | u128::from(bytes[end].to_ascii_lowercase());
         end += 1;
     }
@@ -136,6 +137,8 @@ kinds! {
 pub(super) fn attributes_end(bytes: &[u8], mut at: usize) -> Option<(usize, bool)> {
     loop {
         match *bytes.get(at)? {
+            // `<a href=x/>` does not close itself: there the slash is a part of the value, and `unquoted_end`
+            // has passed over it. It counts here nevertheless; `<br clear=all/>` is much more common.
             b'>' => return Some((at + 1, bytes[at - 1] == b'/')),
             byte if byte == b'/' || is_space(byte) => at += 1,
             _ => at = attribute_end(bytes, at)?,
@@ -155,6 +158,7 @@ fn attribute_end(bytes: &[u8], at: usize) -> Option<usize> {
         at += 1;
     }
     if bytes[at] != b'=' {
+        // Back to the end of the name: the white space behind it belongs to what follows.
         return Some(name_end);
     }
     at += 1;
@@ -162,7 +166,10 @@ fn attribute_end(bytes: &[u8], at: usize) -> Option<usize> {
         at += 1;
     }
     match bytes[at] {
+        // None without a closing quote: the page ends within the tag, and the walk with it. So this search runs
+        // once without a result.
         quote @ (b'"' | b'\'') => Some(at + 1 + memchr(quote, &bytes[at + 1..])? + 1),
+        // A missing value (before attribute value state): the tag ends here.
         b'>' => Some(at),
         _ => unquoted_end(bytes, at),
     }
@@ -183,6 +190,7 @@ pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
         let greater = from + found;
         // The dashes of `<!-->` are those of its beginning.
         let closed =
+            // `--!>` ends a comment, too (comment end bang state), but not with the dashes of `<!--`.
             bytes[at + 2..greater].ends_with(b"--") || bytes[content..greater].ends_with(b"--!");
         if closed {
             return greater + 1;
@@ -195,6 +203,7 @@ pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
 /// Finds the end tag of a raw text element, or the end of the page.
 pub(super) fn raw_end(bytes: &[u8], from: usize, name: &[u8]) -> usize {
     let mut at = from;
+    // Two bytes instead of the whole name, which may be in any case.
     while let Some(found) = memmem::find(&bytes[at..], b"</") {
         at += found;
         if is_tag(&bytes[at + 2..], name) {

@@ -38,6 +38,7 @@ impl CharCount {
             return self;
         }
         CharCount {
+            // White space on both sides of the border is one run, as it will be on the page.
             count: self.count + next.count - u32::from(self.trails && next.leads),
             leads: self.leads,
             trails: next.trails,
@@ -136,6 +137,7 @@ impl PageTree {
         self.nodes.push(PageNode {
             parent,
             depth,
+            // Empty until it is closed.
             end: at + 1,
             children: 0,
             ..node
@@ -163,6 +165,7 @@ impl PageTree {
         let end = self.at(of).end;
         let first = Some(of + 1).filter(|first| *first < end);
         std::iter::successors(first, move |at| {
+            // From one child to the next in one step, however much is inside.
             Some(self.at(*at).end).filter(|next| *next < end)
         })
     }
@@ -193,6 +196,8 @@ pub(super) fn build(html: &str, tree: &mut PageTree) -> TreeFacts {
     };
     tree.clear(PageNode::implied(HtmlElement::Body));
     let mut builder = TreeBuilder {
+        // The same trick as in the finder of headlines: offsets from slices, without carrying them through the
+        // walk.
         base: html.as_ptr().addr(),
         tree,
         facts,
@@ -274,6 +279,7 @@ impl TreeBuilder<'_> {
             let Some(OpenElement { at, element, .. }) = self.open.pop() else {
                 return;
             };
+            // Each element was counted when it was pushed, and leaves the stack only here.
             *self.counter(element) -= 1;
             self.tree.close(at);
         }
@@ -421,6 +427,7 @@ impl TreeBuilder<'_> {
             before.commas += commas;
             return;
         }
+        // Elements are bounded, texts between comments are not.
         self.facts.adversarial |= self.tree.nodes.len() > MAX_NODES;
         let node = PageNode {
             from,
@@ -504,6 +511,7 @@ impl PageTarget for TreeBuilder<'_> {
             return;
         }
         let marks = marks::read(element, attributes);
+        // Pictures that load nothing are pixels that count visits.
         if element == HtmlElement::Img && !marks.has(marks::SOURCE) {
             return;
         }
@@ -515,6 +523,7 @@ impl PageTarget for TreeBuilder<'_> {
             marks,
             ..PageNode::implied(element)
         };
+        // In HTML a slash at the end of a start tag is ignored (HTML, 13.1.2.1).
         if element.is(VOID) || (self_closing && self.counts.foreign > 0) {
             self.facts.breaks |= element == HtmlElement::Br && self.follows_break();
             self.counts.elements += 1;
@@ -533,6 +542,7 @@ impl PageTarget for TreeBuilder<'_> {
         // Each takes a look at all open elements.
         self.counts.end_tags += 1;
         self.facts.adversarial |= self.counts.end_tags > 2 * MAX_ELEMENTS;
+        // Elements that are not told apart share `Other`: their names must agree, too.
         let same = |open: &OpenElement| open.element == element && open.name == name;
         match element {
             HtmlElement::P => self.close_if(self.find(same, bars_paragraph)),
@@ -544,6 +554,7 @@ impl PageTarget for TreeBuilder<'_> {
             _ if element.is_row_group() || element.is_cell() => {
                 self.close_if(self.find(same, bars_table));
             }
+            // Any end tag of a heading closes whichever is open: `<h2>…</h3>` (HTML, 13.2.6.4.7).
             _ if element.is(HEADING) => {
                 self.close_if(self.find(|open| open.element.is(HEADING), bars_block));
             }
@@ -565,6 +576,7 @@ fn measure(text: &str, verbatim: bool) -> (CharCount, u32) {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         let (blank, length) = match byte {
+            // Controls count as blanks, which makes this one comparison; they hardly occur.
             ..=b' ' => (true, 1),
             b'&' if !verbatim => reference(&text[at..]),
             b'!'..0x80 => (false, 1),
@@ -604,6 +616,8 @@ fn wide(bytes: &[u8]) -> (bool, usize) {
     };
     let blank = bytes.starts_with("\u{a0}".as_bytes())
         || bytes.starts_with("\u{3000}".as_bytes())
+        // U+2000 to U+200A and the separators of lines and paragraphs. `bytes[2]` is there: the text is valid
+        // UTF-8.
         || (bytes.starts_with(&[0xe2, 0x80]) && matches!(bytes[2], 0x80..=0x8a | 0xa8 | 0xa9));
     (blank, length)
 }

@@ -16,6 +16,8 @@ pub(super) fn walk<'de>(
 ) -> Result<(), serde_json::Error> {
     found.clear(selection.root.below);
     let mut json = serde_json::Deserializer::from_str(line);
+    // Recursion as deep as the field paths, 32 at most; below that `IgnoredAny` and serde_json's own limit of
+    // 128 hold.
     json.deserialize_any(Value {
         node: &selection.root,
         found,
@@ -33,6 +35,8 @@ impl<'de> DeserializeSeed<'de> for Value<'_, '_, 'de, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        // Of two fields of one name the last counts, as in JavaScript and Python. What was found below the
+        // first one is forgotten with it.
         self.found.clear(self.node.below);
         if self.node.raw == 0 {
             return json.deserialize_any(self);
@@ -42,6 +46,8 @@ impl<'de> DeserializeSeed<'de> for Value<'_, '_, 'de, '_> {
         if self.node.text == 0 && self.node.children.is_empty() {
             return Ok(());
         }
+        // A value that is wanted as JSON and as text, or has wanted fields in it, is read twice. Rare, and
+        // twice is the most per level.
         let mut again = serde_json::Deserializer::from_str(raw.get());
         again.deserialize_any(self).map_err(de::Error::custom)
     }

@@ -133,7 +133,10 @@ impl<'de> FlatWalk<'de, '_, '_> {
     fn skip_other(&mut self) -> Option<()> {
         let rest = serde_json::Deserializer::from_str(&self.line[self.at..]);
         let mut values = rest.into_iter::<IgnoredAny>();
+        // serde_json checks numbers, nesting and escapes here, so that what this walk accepts is JSON
+        // throughout.
         values.next()?.ok()?;
+        // For numbers the offset is behind the last digit; what follows is seen by the caller.
         self.at += values.byte_offset();
         Some(())
     }
@@ -162,10 +165,13 @@ impl<'de> FlatWalk<'de, '_, '_> {
             self.found.set_text(slots, text);
             return Some(());
         }
+        // The buffer of the text slot. Unescaping is also the check of the escapes, so no second pass is
+        // needed.
         let end = self.found.buffers.0[0].unescape(bytes, start)?;
         self.at = end + 1;
         self.found.set_text(slots, TextCapture::Buffered);
         // Two text fields at one path would be odd: there is one buffer for each.
+        // Given up after the fact: the other walk sets everything anew.
         (slots == 1 << FieldSlot::Text as u16).then_some(())
     }
 }

@@ -72,6 +72,7 @@ impl<'de, 'b> FoundFields<'de, 'b> {
     /// Forgets an earlier value of the same name: the last one wins.
     pub(super) fn clear(&mut self, slots: u16) {
         for (i, raw) in self.raw.iter_mut().enumerate() {
+            // One path may be asked for by several slots, such as an id that is also the order key.
             if slots >> i & 1 == 1 {
                 *raw = None;
             }

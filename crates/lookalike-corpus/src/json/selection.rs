@@ -80,6 +80,7 @@ impl FieldSelection {
         node.below |= bit;
         for name in path.names() {
             node = node.child(name);
+            // Along the whole path: a repeated object at any level hides what stood in the one before.
             node.below |= bit;
         }
         if (slot as usize) < RAW_SLOTS {
@@ -106,6 +107,8 @@ impl FieldNode {
         let found = self
             .children
             .iter()
+            // A dozen names at most, which differ in length mostly: a comparison of lengths and rarely one of
+            // bytes. A hash would cost more.
             .find(|(known, _)| known.as_bytes() == name);
         found.map(|(_, node)| node)
     }

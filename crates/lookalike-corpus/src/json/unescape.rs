@@ -18,6 +18,7 @@ pub(crate) struct UnescapeBuffer {
 impl UnescapeBuffer {
     /// Returns the last string.
     pub(crate) fn text(&self) -> &str {
+        // Checked again instead of trusted: that takes little beside the rest, and no unsafe code.
         let text = simdutf8::basic::from_utf8(&self.bytes[..self.length]);
         text.expect("a string without its escapes is still UTF-8")
     }
@@ -33,6 +34,7 @@ impl UnescapeBuffer {
     pub(super) fn unescape(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         // An escape is never shorter than what it stands for; the last block may overhang.
         let most = bytes.len() - at + BLOCK;
+        // Never cleared: zeros are written once, not for each string.
         if self.bytes.len() < most {
             self.bytes.resize(most, 0);
         }
@@ -61,6 +63,7 @@ impl UnescapeBuffer {
             }
         }
         let rest = bytes[at..].iter().position(|byte| is_special(*byte))?;
+        // Fewer than 16 bytes are left in the line, not in the string: this is its last field.
         self.bytes[self.length..self.length + rest].copy_from_slice(&bytes[at..at + rest]);
         self.length += rest;
         Some(at + rest)
@@ -134,6 +137,8 @@ fn unicode_escape(bytes: &[u8]) -> Option<(char, usize)> {
     if let Some(c) = char::from_u32(u32::from(first)) {
         return Some((c, 6));
     }
+    // A high surrogate needs its low one right behind (RFC 8259, section 7). A lone one gives the line to the
+    // slow walk, whose error is then mended or told.
     let second = unit(&bytes[6..])?;
     let c = char::decode_utf16([first, second]).next()?.ok()?;
     Some((c, 12))

@@ -139,6 +139,8 @@ impl ArticleCleaner {
                 )
                 && cleaner.is_box(html, tree, at, sums, rules)
         });
+        // One sweep where Readability.js makes a dozen passes by tag. The order within it is from the inside
+        // out, so that a box is judged by what its own boxes leave.
         let left = self.sweep(tree, article, |cleaner, at, sums| {
             let node = tree.at(at);
             match node.element {
@@ -178,6 +180,7 @@ impl ArticleCleaner {
         let mut short = Vec::new();
         self.sweep(tree, article, |_, at, sums| {
             if shares(at) && sums.chars.trimmed() < SHARE_CHARS {
+                // Collected first: Readability.js measures every box with those inside it still there.
                 short.push(at);
             }
             false
@@ -198,6 +201,7 @@ impl ArticleCleaner {
             false
         });
         for &part in &article.parts {
+            // Forwards: in preorder the parent's flags are final before its children are reached.
             for at in part..tree.at(part).end {
                 let node = tree.at(at);
                 let above = node.parent as usize;
@@ -226,6 +230,7 @@ impl ArticleCleaner {
                     continue;
                 }
                 let depth = usize::from(tree.at(at).depth) - outer;
+                // One row for the node and one for its children.
                 if self.pending.len() < depth + 2 {
                     self.pending.resize(depth + 2, ContentSums::default());
                 }
@@ -236,10 +241,15 @@ impl ArticleCleaner {
                     inside.data = inside.data || is_data(tree, at, &inside);
                     if removes(self, at, &inside) {
                         self.remove(tree, at);
+                        // Its row for this depth is untouched, which takes it out of the sums of all elements
+                        // above.
                         continue;
                     }
                 }
+                // Backwards through preorder each subtree ends before its root is met: no recursion, and each
+                // node is added once per sweep.
                 let sums = with(tree, at, inside);
+                // What is read later stands earlier on the page.
                 self.pending[depth] = sums.then(self.pending[depth]);
             }
             left = std::mem::take(&mut self.pending[0]).then(left);
@@ -334,6 +344,7 @@ fn with(tree: &PageTree, at: u32, inside: ContentSums) -> ContentSums {
         widest: inside.widest.max(if is_row { inside.columns } else { 0 }),
         columns: match element {
             HtmlElement::Td => inside.columns.saturating_add(node.marks.columns()),
+            // Columns of a table inside a cell are not those of the row outside.
             HtmlElement::Table => 0,
             _ => inside.columns,
         },

@@ -29,6 +29,7 @@ pub(super) fn text(html: &str, tree: &PageTree, of: u32, removed: &[bool]) -> St
     while at < tree.at(of).end {
         let node = tree.at(at);
         if removed.get(at as usize) == Some(&true) {
+            // Preorder: the subtree ends where the next sibling begins.
             at = node.end;
             continue;
         }

@@ -99,6 +99,8 @@ struct BestArticle {
 impl ReadingView {
     /// Looks for the article of a page. O(length of the page).
     pub(super) fn read(&mut self, html: &str) -> ArticleSearch {
+        // First, since it costs a search for six short strings on nearly all pages, and a tree costs most of
+        // the time of this mode.
         if shape::is_reference(html) {
             return ArticleSearch::Reference;
         }
@@ -109,6 +111,7 @@ impl ReadingView {
         paragraphs::insides(&self.page, &mut self.insides);
         if facts.breaks {
             paragraphs::break_lines(&self.page, &self.insides, &mut self.lines);
+            // The old tree becomes the buffer of the next page.
             std::mem::swap(&mut self.page, &mut self.lines);
             paragraphs::insides(&self.page, &mut self.insides);
         }
@@ -132,14 +135,17 @@ impl ReadingView {
             unlikely: rules.without_unlikely,
             title,
         };
+        // Each attempt begins with the page as it was: what an earlier one took out may be the article.
         strip.copy(&self.page, &self.insides, &mut self.tree);
         let weigh = rules.cleaning.weigh;
         let article = self.scores.article(html, &self.tree, weigh);
+        // Before `unframe`, which makes a `div` of a footer.
         let chrome = parts_in_chrome(&self.tree, &article);
         unframe(&mut self.tree, &article);
         let chars = self
             .cleaner
             .clean(html, &self.tree, &article, rules.cleaning);
+        // As Readability.js does: if no attempt finds enough, the one that found most counts.
         if chars > self.best.chars {
             self.best.chars = chars;
             self.best.article = article;
@@ -236,6 +242,7 @@ impl ReadingView {
 
     fn tell_part<T: PageTarget>(&self, html: &str, part: u32, target: &mut T) {
         let tree = &self.best.tree;
+        // A stack of ends instead of recursion. It is as deep as the page nests, 256 at most.
         let end = tree.at(part).end;
         let mut open: Vec<(u32, HtmlElement)> = Vec::new();
         let mut at = part;
@@ -260,6 +267,8 @@ impl ReadingView {
                 element => {
                     target.open(element.name(), written, false);
                     lay_out(target, element.kind(), true);
+                    // Elements without content are told as opened only: `close` of a `br` would be a second
+                    // line break.
                     if node.end > at + 1 {
                         open.push((node.end, element));
                     }

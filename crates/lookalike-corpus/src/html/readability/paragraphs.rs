@@ -45,6 +45,8 @@ pub(super) fn insides(tree: &PageTree, insides: &mut Vec<InnerContent>) {
         }
         let filled = node.end as usize > at + 1;
         inside.phrasing =
+            // `_isPhrasingContent` of Readability.js, for all nodes in one pass, where it asks again for each
+            // child of each `div`.
             element.is(PHRASING) || (element.is_transparent() && filled && !inside.breaking);
         let child = *inside;
         let above = &mut insides[node.parent as usize];
@@ -66,6 +68,7 @@ pub(super) fn break_lines(tree: &PageTree, insides: &[InnerContent], out: &mut P
     while at < tree.len() {
         copy.close_before(at);
         let node = tree.at(at);
+        // A single `br` is a line break within a paragraph; two are how old pages end one (`_replaceBrs`).
         if node.element == HtmlElement::Br && is_break_before(tree, node.end, copy.end()) {
             copy.end_wrap();
             copy.wrap(HtmlElement::P);
@@ -93,6 +96,7 @@ fn is_break_before(tree: &PageTree, mut at: u32, end: u32) -> bool {
 /// Just after a row of `br` and the white space between them.
 fn after_breaks(tree: &PageTree, mut at: u32, end: u32) -> u32 {
     while is_break_before(tree, at, end) {
+        // Only white space stands before it, as `is_break_before` has seen.
         while tree.at(at).element != HtmlElement::Br {
             at += 1;
         }
@@ -249,11 +253,14 @@ impl StripRules<'_> {
                 let signs = !signed && is_byline;
                 titled |= titles;
                 signed |= signs;
+                // Only the first heading that repeats the title, and the first byline: later ones belong to the
+                // text.
                 if titles || signs || self.takes_out(&mut copy, node, inside) {
                     at = node.end;
                     continue;
                 }
             }
+            // What is in a drawing is kept or goes with it as a whole: class names mean other things there.
             if node.element == HtmlElement::Svg {
                 fixed = fixed.max(node.end);
             }
@@ -266,6 +273,8 @@ impl StripRules<'_> {
                     DivTreatment::Block => wraps = true,
                     DivTreatment::Its(paragraph) => {
                         at = paragraph;
+                        // The paragraph takes the place of the `div`, and was judged as its content; it is not
+                        // judged again.
                         fixed = fixed.max(paragraph + 1);
                         copy.close_before(at);
                         node = *tree.at(at);
@@ -283,6 +292,7 @@ impl StripRules<'_> {
         let marks = node.marks;
         marks.has(HIDDEN | DIALOG)
             || (self.unlikely && marks.has(UNLIKELY_ROLE))
+            // `hasAncestorTag(node, "table")` and `"code"` in Readability.js look three levels up.
             || (self.unlikely && marks.has(UNLIKELY) && !is_in_code(copy))
             || (node.element.is(HOLDER)
                 && inside.chars.is_blank()
@@ -339,6 +349,7 @@ fn division(tree: &PageTree, insides: &[InnerContent], of: u32) -> DivTreatment 
     let linked = measure::density(inside.linked, inside.chars.trimmed());
     match (rows, others, paragraph) {
         (1, 0, _) if linked < LINKED => DivTreatment::Paragraph,
+        // `_hasSingleTagInsideElement`: the `div` around one paragraph would take half of its points.
         (0, 1, Some(paragraph)) if linked < LINKED => DivTreatment::Its(paragraph),
         (0, _, _) if !inside.blocks => DivTreatment::Renamed,
         _ => DivTreatment::Block,
@@ -354,6 +365,7 @@ fn is_title(html: &str, tree: &PageTree, at: u32, title: &HashSet<String>) -> bo
         all += length;
         missing += length * usize::from(!title.contains(word));
     }
+    // In integers: no rounding decides whether a heading stays.
     all > 0 && missing * 4 < all
 }
 

@@ -51,6 +51,7 @@ impl ArticleScores {
         self.read(tree);
         self.score(tree, weigh);
         let candidates = self.candidates();
+        // Nothing scored, or only `body`: all of the page is the article.
         let Some(best) = candidates.first().copied().filter(|best| *best != 0) else {
             return ArticleParts { parts: vec![0] };
         };
@@ -70,6 +71,7 @@ impl ArticleScores {
         self.scores.clear();
         self.scores.resize(len, f32::NAN);
         self.scored.clear();
+        // From the end: a node's own sums are complete before it is added to its parent.
         for (at, node) in tree.nodes.iter().enumerate().skip(1).rev() {
             let mut text = self.texts[at];
             if node.is_text() {
@@ -110,12 +112,15 @@ impl ArticleScores {
             let points = 2 + self.texts[at as usize].commas + (length / 100).min(3);
             for (level, above) in tree.ancestors(at).take(LEVELS).enumerate() {
                 let share = match level {
+                    // The parent gets all points, its parent half, those above a sixth, a ninth, a twelfth.
                     0 | 1 => level + 1,
                     _ => 3 * level,
                 };
                 let score = &mut self.scores[above as usize];
                 if score.is_nan() {
                     *score = base(tree.at(above), weigh);
+                    // In the order of the page, so that the stable sort below settles ties as Readability.js
+                    // does.
                     self.scored.push(above);
                 }
                 *score += points as f32 / share as f32;
@@ -125,12 +130,14 @@ impl ArticleScores {
 
     /// The best elements, the best one first; where scores are no points, they are forgotten.
     fn candidates(&mut self) -> Vec<u32> {
+        // At most five per paragraph, so sorting them is within O(nodes · log nodes).
         let mut candidates = std::mem::take(&mut self.scored);
         for &at in &candidates {
             let score = self.of(at);
             self.scores[at as usize] = match score {
                 ..=0.0 => f32::NAN,
                 ..=5.0 => score,
+                // Links take points in proportion: lists of links are long, too.
                 _ => score * (1.0 - self.density(at)),
             };
         }
@@ -146,6 +153,8 @@ impl ArticleScores {
             .iter()
             .filter(|at| self.of(**at) / self.of(best) >= NEARLY);
         let near: Vec<u32> = near.copied().collect();
+        // An article whose paragraphs stand in several boxes of equal rank: what is around all of them is the
+        // article.
         if near.len() > OTHERS {
             let around = |above: &u32| {
                 let end = tree.at(*above).end;
@@ -165,6 +174,7 @@ impl ArticleScores {
             self.scores[best as usize] = base(tree.at(best), weigh);
         }
         let mut last = self.of(best);
+        // `_grabArticle`: an ancestor with less than a third has other content.
         let least = last / 3.0;
         for above in tree.ancestors(best).take_while(|at| *at != 0) {
             let score = self.scores[above as usize];
@@ -189,6 +199,7 @@ impl ArticleScores {
         let least = (self.of(best) * 0.2).max(10.0);
         let belongs = |at: &u32| {
             let node = tree.at(*at);
+            // Loose texts beside the article are labels.
             if *at == best || node.is_text() {
                 return *at == best;
             }
@@ -225,6 +236,7 @@ impl ArticleScores {
 
 /// The outermost element that is all there is in what is around it.
 fn only_children(tree: &PageTree, best: u32) -> u32 {
+    // Outwards, so that siblings of the box around the article are found, too.
     let alone = |at: &u32| *at != 0 && tree.at(*at).children == 1;
     tree.ancestors(best)
         .take_while(alone)
