@@ -18,6 +18,8 @@ impl LongHasher {
     }
 
     fn new(context: &str) -> LongHasher {
+        // In a box: the state of BLAKE3 takes about 2 KB, and readers that hold one are moved around. The
+        // contexts must never change, or hashes in collections would match nothing any more.
         LongHasher(Box::new(blake3::Hasher::new_derive_key(context)))
     }
 
@@ -27,6 +29,7 @@ impl LongHasher {
 
     /// Adds bytes with their length, so that they are told from those before and behind them.
     pub(crate) fn update_delimited(&mut self, bytes: &[u8]) {
+        // Without lengths the encodings "ab", "c" and "a", "bc" would be one.
         self.update(&(bytes.len() as u64).to_le_bytes());
         self.update(bytes);
     }

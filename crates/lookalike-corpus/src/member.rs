@@ -57,6 +57,7 @@ impl<'a> MemberDecoder<'a> {
     pub(crate) fn open(source: &'a Source) -> Result<MemberDecoder<'a>, ReadError> {
         let state = match source.compression {
             Compression::Gzip | Compression::Zstd => {
+                // Only for its check that the file is the one that was discovered.
                 decode::SourceDecoder::open(source)?;
                 let file = decode::open_source(source)?;
                 MemberState::Between(BufReader::with_capacity(
@@ -110,6 +111,8 @@ impl<'a> MemberDecoder<'a> {
 
     /// One step; none when there is nothing to tell of it.
     fn step(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<Option<MemberOutput>> {
+        // The state is taken out, for the decoder must be consumed to give its input back. Each way out below
+        // puts one in; on an error it stays `Over`, which ends the source.
         match std::mem::replace(&mut self.state, MemberState::Over(0)) {
             MemberState::Over(bytes) => {
                 self.state = MemberState::Over(bytes);
@@ -120,6 +123,8 @@ impl<'a> MemberDecoder<'a> {
             MemberState::Gzip(at, mut decoder) => {
                 let read = self.read_some(&mut decoder, out, want);
                 match read {
+                    // The decoder has read to the end of its trailer and not a byte further: it works on the
+                    // buffer of the reader (`bufread`).
                     Ok(0) => self.state = MemberState::Between(decoder.into_inner()),
                     Ok(_) => {
                         self.state = MemberState::Gzip(at, decoder);
@@ -182,6 +187,7 @@ impl<'a> MemberDecoder<'a> {
         want: usize,
     ) -> io::Result<Option<MemberOutput>> {
         let at = position(&input);
+        // Another reader's sum needs this read of nothing, too: it is how the end of the file is seen.
         if input.fill_buf()?.is_empty() {
             let counted = input.get_ref();
             decode::check_unchanged(self.source, counted).map_err(io::Error::other)?;
@@ -194,6 +200,7 @@ impl<'a> MemberDecoder<'a> {
             return match self.read_some(&mut decoder, out, want) {
                 Ok(n) => {
                     self.state = MemberState::Zstd(at, decoder);
+                    // An empty member is not told of, and holds no record.
                     Ok((n > 0).then_some(MemberOutput::Member(at)))
                 }
                 Err(error) => self.broken(at, decoder.finish(), error),
@@ -224,6 +231,7 @@ impl<'a> MemberDecoder<'a> {
         let (filled, end) = decode::fill(reader, &mut out[start..]);
         out.truncate(start + filled);
         match end {
+            // Bytes before the damage are good as far as the library checked them, and may end a record.
             Err(error) if filled > 0 => {
                 self.pending = Some(error);
                 Ok(filled)
@@ -239,6 +247,7 @@ impl<'a> MemberDecoder<'a> {
         mut input: MemberInput,
         error: io::Error,
     ) -> io::Result<Option<MemberOutput>> {
+        // A failing disk is no damaged member: searching on would lose the rest of the file in silence.
         if error.raw_os_error().is_some() {
             return Err(error);
         }
@@ -254,7 +263,10 @@ impl<'a> MemberDecoder<'a> {
         };
         input.seek(SeekFrom::Start(from))?;
         self.state = match find_magic(&mut input, magic(self.source.compression))? {
+            // Three or four bytes by chance are no member: then decoding fails at once, and the search goes on
+            // behind them.
             true => MemberState::Between(input),
+            // All bytes of the file were looked at, which is what progress counts.
             false => MemberState::Over(self.source.bytes),
         };
         Ok(Some(MemberOutput::Gap(error.to_string())))
@@ -282,6 +294,7 @@ fn find_magic(input: &mut MemberInput, magic: &[u8]) -> io::Result<bool> {
             return Ok(true);
         }
         // The number may begin in what is left of this buffer.
+        // Back by at most three bytes, to refill the buffer from there; `BufReader` has no way to keep a rest.
         let left = buffer.len().min(magic.len() - 1);
         let passed = buffer.len() - left;
         input.consume(passed);

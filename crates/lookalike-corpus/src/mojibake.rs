@@ -13,12 +13,14 @@ pub(crate) fn is_mojibake(text: &str) -> bool {
     const LEADS: u8 = 0xc3;
     let bytes = text.as_bytes();
     let (mut wrong, mut other, mut at) = (0, 0, 0);
+    // Texts in ASCII cost one search at the speed of memory; those in French and Spanish a look at each accent.
     while let Some(found) = memchr(LEADS, &bytes[at..]) {
         at += found;
         // The byte begins a character wherever it stands in valid UTF-8.
         match sequence(&text[at..]) {
             Some(length) => {
                 wrong += 1;
+                // Past the whole sequence: its later characters are no leads of their own.
                 at += length;
             }
             None => {
@@ -43,6 +45,7 @@ fn sequence(text: &str) -> Option<usize> {
     for _ in 0..more {
         code = code << 6 | u32::from(continuation(chars.next()?)?);
     }
+    // Overlong forms were never valid UTF-8 (RFC 3629, section 3), so no encoder wrote them.
     let shortest = [0x80, 0x800, 0x1_0000][more - 1];
     (code >= shortest && char::from_u32(code).is_some()).then(|| text.len() - chars.as_str().len())
 }
@@ -53,6 +56,7 @@ fn continuation(c: char) -> Option<u8> {
     if let 0x80..=0xbf = code {
         return Some(code as u8 & 0x3f);
     }
+    // Bytes 0x80 to 0x9F are printable characters in windows-1252, elsewhere in Unicode than their numbers say.
     let place = WINDOWS_1252.iter().position(|known| *known == c)?;
     Some(place as u8)
 }

@@ -16,6 +16,7 @@ fn escape(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut name = String::with_capacity(bytes.len() + 8);
     for piece in bytes.utf8_chunks() {
+        // Doubled, so that a name with the four characters `\xff` in it is told from one with the byte.
         name.push_str(&piece.valid().replace('\\', "\\\\"));
         for byte in piece.invalid() {
             write!(name, "\\x{byte:02x}").expect("writing to a string succeeds");

@@ -42,6 +42,7 @@ pub fn named_files(
     for argument in arguments {
         if let Some(url) = remote::url(argument) {
             files.extend(objects(url, store, spool_dir)?);
+        // A file that bears the name of the glob itself wins, as in discovery.
         } else if glob::is_glob(argument) && Path::new(argument).symlink_metadata().is_err() {
             files.extend(matches(argument)?);
         } else {
@@ -78,6 +79,7 @@ fn objects(
     // The copies of each argument have a folder of their own.
     let mut folder = tempfile::Builder::new();
     let folder = folder.prefix("objects-").tempdir_in(spool_dir);
+    // Kept: it goes with the spool directory, after the caller has read the copies.
     let folder = folder.map_err(failed)?.keep();
     let objects = remote::fetch(url, store, &folder, 0).map_err(|refused| InputError::Remote {
         name: refused.name,

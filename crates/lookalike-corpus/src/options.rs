@@ -122,6 +122,8 @@ impl InputOptions {
     /// default. A resumed job must agree on it.
     #[must_use]
     pub fn canonical(&self) -> String {
+        // Taken apart without `..`, so that a new option does not compile until somebody has decided whether it
+        // belongs here.
         let InputOptions {
             format,
             delimiter,

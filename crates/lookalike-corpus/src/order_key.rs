@@ -120,6 +120,8 @@ pub struct OrderNumber {
 impl OrderNumber {
     fn parse(text: &str) -> Option<OrderNumber> {
         let nearest = number(text)?;
+        // Beyond 2^53 doubles skip integers: ids of messages as order keys differ in the last digits only.
+        // `nearest` was rounded from the same text, so the difference is at most half a step.
         let rest = integer(text).map_or(0, |integer| integer - nearest as i128);
         Some(OrderNumber {
             nearest,
@@ -130,6 +132,7 @@ impl OrderNumber {
     /// A time, as nanoseconds since 1970. Times of whole microseconds have no rest until the year 2255.
     fn of_nanos(nanos: i128) -> OrderNumber {
         let nearest = nanos as f64 / 1e9;
+        // A double of seconds since 1970 has steps of 0.24 µs today: it holds microseconds, not nanoseconds.
         let rest = nanos - (nearest * 1e6).round() as i128 * 1000;
         OrderNumber {
             nearest,
@@ -156,6 +159,7 @@ pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
         })
     };
     let text = match json.as_bytes().first() {
+        // JSON of a checked line: `n` begins nothing but null.
         None | Some(b'n') => return OrderKey::Missing,
         Some(b'"') => match serde_json::from_str::<String>(json) {
             Ok(text) => Cow::Owned(text.trim().to_owned()),
@@ -172,6 +176,7 @@ pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
         OrderField::Latest(_) => OrderKey::Text(text),
         OrderField::Max(_) | OrderField::Min(_) => match OrderNumber::parse(&text) {
             Some(number) => OrderKey::Number(number),
+            // Told apart for the sake of the message: the mend is `newest:` instead of `max:`.
             None if time(&text).is_some() => unusable("a date, not a number"),
             None => unusable("not a number"),
         },
@@ -186,6 +191,7 @@ pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
 }
 
 fn number(text: &str) -> Option<f64> {
+    // Rust takes `inf` and `nan`, which must not outrank all numbers.
     let number: f64 = text.parse().ok()?;
     number.is_finite().then_some(number)
 }
@@ -208,6 +214,7 @@ fn integer(text: &str) -> Option<i128> {
 
 /// The time since 1970 of a date or time; without an offset it is UTC, without a day the first of the month, without a month of the year.
 fn time(text: &str) -> Option<OrderNumber> {
+    // Before numbers: `2024.03` is a month here, not a number of seconds.
     if let Some(time) = iso(text) {
         return Some(time);
     }
@@ -231,8 +238,10 @@ fn numeric_time(text: &str, number: f64) -> Option<OrderNumber> {
     let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
     if is_whole && matches!(text.len(), 4 | 8) {
         let (year, rest) = text.split_at(4);
+        // A year alone leaves nothing to split.
         let (month, day) = rest.split_at_checked(2).unwrap_or(("01", "01"));
         let date = Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
+        // Eight digits that are no date, such as 19991399, are seconds: some time in 1970.
         if let Ok(date) = date {
             return civil(date.to_datetime(jiff::civil::Time::midnight()));
         }
@@ -258,6 +267,7 @@ fn scaled(text: &str, digits: usize) -> Option<i128> {
     if whole.len() + digits > MOST_DIGITS {
         return None;
     }
+    // By moving the point in the text, not by a product of doubles: no nanosecond is lost.
     format!("{whole}{fraction:0<digits$}").parse().ok()
 }
 
@@ -269,6 +279,7 @@ fn iso(text: &str) -> Option<OrderNumber> {
         return text.parse::<Timestamp>().ok().map(since_1970);
     }
     let separator = char::from(separator);
+    // Byte 4 is ASCII, so 5 is a boundary. jiff wants two digits each; people write one.
     let (month, rest) = leading_digits(&text[5..])?;
     let (day, rest) = match rest.strip_prefix(separator) {
         Some(rest) => leading_digits(rest)?,
@@ -280,6 +291,8 @@ fn iso(text: &str) -> Option<OrderNumber> {
         return civil(date.to_datetime(jiff::civil::Time::midnight()));
     }
     let rest = match rest.strip_suffix("UTC").or(rest.strip_suffix("GMT")) {
+        // jiff reads `Z`, not the names of the zone. An offset may stand behind a blank in logs and databases,
+        // too.
         Some(time) => format!("{}Z", time.trim_end()),
         None => rest.replacen(" +", "+", 1).replacen(" -", "-", 1),
     };

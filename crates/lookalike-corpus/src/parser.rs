@@ -230,6 +230,7 @@ impl<'i> Parser<'i> {
         records: impl FnOnce(&mut Self, &mut RecordVisitor<'_>),
     ) {
         // Outermost, so that it judges the text after boilerplate was taken out.
+        // Both are passes over the text, which run here on as many threads as there are parsers.
         let visit: &mut RecordVisitor<'_> = &mut |record| {
             visit(record.map(|record| Record {
                 mojibake: is_mojibake(&record.text),
@@ -244,6 +245,8 @@ impl<'i> Parser<'i> {
         records(self, &mut |record| {
             visit(record.map(|mut record| {
                 let format = inputs.sources[record.source as usize].format;
+                // In place of the visitor, so that every kind of record passes through one piece of code,
+                // whatever made it.
                 lines.strip(&mut record, format, wants_visible);
                 record
             }));
@@ -284,6 +287,7 @@ impl<'i> Parser<'i> {
                 };
                 self.line(line.content, text, &place, visit);
             }
+            // The numbers must come out as the cutter gave them to the chunks behind this one.
             place.number += u64::from(line.is_record(self.max_bytes));
             place.line += 1;
         }
@@ -297,12 +301,14 @@ impl<'i> Parser<'i> {
         visit: &mut RecordVisitor<'_>,
     ) {
         let mut place = line_place(piece);
+        // Rows have no lines; 0 makes messages say `record`.
         place.line = 0;
         let mut start = piece.range.start;
         for row in rows {
             place.offset = row.offset;
             // Without the line feed; a bad row has no bytes at all.
             place.raw = start..row.end.saturating_sub(1).max(start);
+            // Rows lie one behind the other in the chunk, so that only their ends are stored.
             start = row.end;
             let raw = &chunk.bytes[place.raw.clone()];
             match &row.state {
@@ -317,6 +323,8 @@ impl<'i> Parser<'i> {
                             record.charset = row.charset;
                             record.charset_wrong = row.charset_wrong;
                             match (&row.pdf, state) {
+                                // A row that has a text by itself needs none of its PDF, and cannot be too
+                                // long.
                                 _ if record.text_state != TextState::Missing => Ok(record),
                                 (Some(pdf), _) => with_pdf(record, pdf, &place, most, time),
                                 (_, &RowState::TooLong(long_hash)) => Ok(Record {
@@ -344,6 +352,7 @@ impl<'i> Parser<'i> {
 
     /// One line, whose broken UTF-8 is already replaced in `text`.
     fn line(&mut self, raw: &[u8], text: &str, place: &RecordPlace, visit: &mut RecordVisitor<'_>) {
+        // Out of `self`, since the record borrows them while the extractor in `self` is at work.
         let mut buffers = std::mem::take(&mut self.buffers);
         self.object(raw, text, place, &mut buffers, visit);
         self.buffers = buffers;
@@ -357,6 +366,7 @@ impl<'i> Parser<'i> {
         buffers: &mut TextBuffers,
         visit: &mut RecordVisitor<'_>,
     ) {
+        // First, because the fast walk takes objects only, and the message should say what there is instead.
         if !text.trim_start_matches(JSON_BLANKS).starts_with('{') {
             return visit(Err(not_an_object(text, place)));
         }
@@ -382,6 +392,7 @@ impl<'i> Parser<'i> {
         found: &'r mut FoundFields<'_, '_>,
         replaced: bool,
     ) -> Result<Record<'r>, BadRecord> {
+        // The id before the text: a record whose id cannot be used is bad whatever it says.
         let id = id_of(found).map_err(|reason| place.bad(BadKind::WrongType, reason))?;
         let id_generated = id.is_none();
         let id_named = self.names_id && !id_generated;
@@ -431,6 +442,7 @@ impl<'i> Parser<'i> {
             return Ok(text.map(|text| (text, None, Fallback::None)));
         }
         found.settle(FieldSlot::Html);
+        // Absent, null, or a text that is HTML; other types are errors of the record, as for `text`.
         let Some(html) = captured(found, FieldSlot::Html)? else {
             return Ok(None);
         };
@@ -439,6 +451,7 @@ impl<'i> Parser<'i> {
 
     /// The text of a page, and what a reader sees of it if that is asked for.
     fn extract(&mut self, source: u32, html: &str) -> ChosenText<'_> {
+        // For a warning when options of HTML were given and no page was met.
         self.inputs.sources[source as usize].learned.note_html();
         self.html_text.clear();
         if !self.reads_visible {
@@ -481,6 +494,7 @@ impl<'i> Parser<'i> {
             })),
             FileState::Unread => unreachable!("for the raw reader only"),
             FileState::Whole if source.format == Format::Converted => {
+                // Too long until a text is there: the state is set by whoever makes it.
                 let record = place.record(raw, source.name(), TextState::TooLong);
                 match self.convert(source, raw) {
                     Ok(ConvertedText::Whole(bytes)) => {
@@ -652,6 +666,7 @@ fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), String> {
 
 /// Decodes a JSON string that is known to be well formed, save for lone surrogates.
 fn string_text(json: &str) -> (Cow<'_, str>, bool) {
+    // Nearly all ids, which are borrowed then. The JSON was checked, so the quotes are its first and last byte.
     if memchr::memchr(b'\\', json.as_bytes()).is_none() {
         return (Cow::Borrowed(&json[1..json.len() - 1]), false);
     }
@@ -688,6 +703,7 @@ fn not_an_object(line: &str, place: &RecordPlace) -> BadRecord {
 /// The parser's words without its line number, which is always 1 here.
 fn json_reason(error: &serde_json::Error) -> String {
     let words = error.to_string();
+    // serde_json gives no message without the place.
     let words = words.split(" at line ").next().unwrap_or(&words);
     format!("invalid JSON at column {}: {words}", error.column())
 }

@@ -43,6 +43,8 @@ impl RecordChunk {
         let mut sum = Xxh3::new();
         sum.update(&self.bytes);
         for piece in &self.pieces {
+            // Source and number, so that equal bytes at another place have another sum; the ranges tell where
+            // records were cut.
             let place = [
                 u64::from(piece.source),
                 piece.first_record,

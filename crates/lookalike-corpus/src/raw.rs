@@ -145,6 +145,7 @@ fn visit_piece<E>(
     };
     match &piece.span {
         PieceContent::Lines => {
+            // The numbers follow from the same rule as in the parser; they are stored nowhere.
             let records = TextLines::new(bytes).filter(|line| line.is_record(max_bytes));
             for (number, line) in (piece.first_record..).zip(records) {
                 visit(record(number, RecordPart::Whole, line.content, line.end))?;
@@ -161,6 +162,7 @@ fn visit_piece<E>(
             let mut start = piece.range.start;
             for (number, row) in (piece.first_record..).zip(rows) {
                 let line = &chunk.bytes[start..row.end];
+                // A bad row has no bytes, and so no line feed to cut off.
                 let (content, end) = split_terminator(line);
                 visit(record(number, RecordPart::Whole, content, end))?;
                 start = row.end;

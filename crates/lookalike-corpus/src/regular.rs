@@ -27,6 +27,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         // ...unless it comes just now; then nobody waits for it. Regular files do not know this flag.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)?;
+    // Between the first check and the opening another file may have taken the name; this one is of what is
+    // open.
     check(&file.metadata()?)?;
     Ok(file)
 }

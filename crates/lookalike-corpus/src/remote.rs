@@ -226,7 +226,11 @@ mod store {
                     Some(listing) => format!("{}{location}", listing.base),
                     None => url.to_owned(),
                 };
+                // Numbers, not names of objects: those may hold slashes, be longer than a file name, or differ
+                // in case only.
                 let copy = spool.join(format!("object-{number}-{}", objects.len()));
+                // One after the other: the order and the number of open connections stay known, and one
+                // transfer fills most lines.
                 objects.push(copied(&*store, &address, &location, url, copy).await?);
             }
             Ok(objects)
@@ -255,6 +259,7 @@ mod store {
             let remedy = "name each of them, or those of a store by s3://, gs:// or az://";
             Some(("a web address has no list of files", remedy))
         } else if url.query().is_some() {
+            // Queries hold signatures of stores, which would stand in names of sources and so in all results.
             Some(("an address with a query is not read", FETCH))
         } else if url.password().is_some() {
             Some(("the password in it would stand in the results", FETCH))
@@ -289,6 +294,7 @@ mod store {
             let reason = "the password in it would stand in the results".to_owned();
             return Err((reason, "give it in the environment"));
         }
+        // Without even a slash: nobody who forgets a name means a whole bucket.
         if rest == bucket {
             let reason = "names a bucket, not an object".to_owned();
             return Err((reason, "end it with / for all that is in the bucket"));
@@ -300,6 +306,7 @@ mod store {
             return Err(("its name begins with an empty folder".to_owned(), TWISTED));
         }
         let folder = match path.find('*') {
+            // Stores list by prefixes of whole folders: the nearest one before the first star.
             Some(star) => &path[..path[..star].rfind('/').map_or(0, |slash| slash + 1)],
             None => path,
         };
@@ -328,6 +335,7 @@ mod store {
         };
         let pattern = globset::GlobBuilder::new(&format!("{}{below}", pieces.join("*")))
             .literal_separator(true)
+            // A backslash is a character of a name here; elsewhere in globs it is an escape.
             .backslash_escape(false)
             .build()?;
         Ok(pattern.compile_matcher())
@@ -344,6 +352,7 @@ mod store {
         let mut settings: Vec<_> = ours.into_iter().chain(settings.0.clone()).collect();
         if address.kind == StoreKind::Web {
             // Who writes `http:` means it.
+            // Behind the user's own: of two settings of one name the last counts.
             settings.push(("allow_http".to_owned(), "true".to_owned()));
         }
         Ok(parse_url_opts(&address.store, settings)?.0)
@@ -357,6 +366,8 @@ mod store {
         let Some(listing) = &address.listing else {
             return Ok(vec![address.location.clone()]);
         };
+        // The whole listing in memory, some hundred bytes an object: it must be sorted, for stores do not
+        // promise an order.
         let listed: Vec<_> = store.list(Some(&address.location)).try_collect().await?;
         let found = listed
             .into_iter()
@@ -381,6 +392,7 @@ mod store {
         let (size, tag) = (whole.meta.size, whole.meta.e_tag.clone());
         let mut parts = whole.into_stream();
         let mut file = File::create(&copy).map_err(local)?;
+        // The hash is what a resumed job knows the object by: it has no time of its own here.
         let (mut hasher, mut bytes, mut resumed_at) = (Xxh3::new(), 0, 0);
         loop {
             match parts.try_next().await {
@@ -393,6 +405,8 @@ mod store {
                 // The library counts its attempts over the whole transfer: ten breaks in a large one would end it,
                 // and any after three minutes. As long as something came it is worth asking again.
                 Err(error) => {
+                    // Without a tag nobody can tell whether the rest is of the same object. Each attempt must
+                    // have brought something, so a server that only breaks off does not hold the job.
                     let is_worth_it = tag.is_some() && bytes > resumed_at && bytes < size;
                     resumed_at = bytes;
                     let options = GetOptions {

@@ -48,6 +48,7 @@ fn is_summary(path: &Path) -> bool {
     };
     let mut text = String::new();
     let read = BufReader::new(file)
+        // The text is cut, not refused: what is cut is no JSON, and the answer is no.
         .take(MAX_SUMMARY_BYTES)
         .read_to_string(&mut text);
     read.is_ok()

@@ -98,11 +98,13 @@ pub(crate) struct RowSink<'c> {
 
 impl RowSink<'_> {
     pub(crate) fn is_full(&self) -> bool {
+        // The second bound is for rows without bytes, such as bad ones: each costs its reason in memory.
         self.bytes.len() + *self.attached >= self.enough || self.rows.len() >= MAX_ROWS
     }
 
     /// Ends the line that was appended to `bytes`.
     pub(crate) fn push(&mut self, offset: u64, state: RowState, replaced: bool) {
+        // A bad row ends where the one before ends: no bytes at all.
         if !matches!(state, RowState::Bad(..)) {
             self.bytes.push(b'\n');
         }
@@ -176,6 +178,7 @@ impl<'b> JsonObject<'b> {
 
 /// Appends a JSON string.
 pub(crate) fn string(bytes: &mut Vec<u8>, text: &str) {
+    // Enough for most texts. Escapes are rare enough for the vector to grow by itself.
     bytes.reserve(text.len() + 2);
     bytes.push(b'"');
     let mut rest = text.as_bytes();
@@ -194,6 +197,7 @@ pub(crate) fn string(bytes: &mut Vec<u8>, text: &str) {
 /// Counts the bytes before the first that a JSON string must escape.
 fn plain_length(bytes: &[u8]) -> usize {
     let mut at = 0;
+    // Sixteen bytes a step. Prose has an escape each line or so, so a longer stride would not be filled.
     while let Some(block) = bytes[at..].first_chunk() {
         let block = ByteBlock::new(block);
         let special = block.equal(b'"') | block.equal(b'\\') | block.at_most(b' ' - 1);
@@ -202,6 +206,8 @@ fn plain_length(bytes: &[u8]) -> usize {
         }
         at += BLOCK;
     }
+    // RFC 8259, section 7: these and nothing else must be escaped. DEL and what is beyond ASCII stay as they
+    // are.
     let special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
     let rest = &bytes[at..];
     at + rest.iter().position(special).unwrap_or(rest.len())
@@ -232,6 +238,7 @@ pub(crate) struct SkipNotes(BTreeMap<SkipKind, (u64, u64, String)>);
 impl SkipNotes {
     pub(crate) fn add(&mut self, kind: SkipKind, offset: u64, reason: impl FnOnce() -> String) {
         let note = self.0.entry(kind);
+        // The reason of the first one only: reasons of millions of requests and images are never made.
         note.or_insert_with(|| (0, offset, reason())).0 += 1;
     }
 

@@ -31,6 +31,7 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
     let host = match host.rfind(':') {
+        // Colons within brackets are those of an IPv6 address.
         Some(colon) if !host[colon..].contains(']') => &host[..colon],
         _ => host,
     };
@@ -67,6 +68,7 @@ pub fn server_of<'r>(record: &'r Record<'_>, format: Format) -> Option<Cow<'r, s
 fn field(raw: &[u8], path: &FieldPath) -> Option<String> {
     let mut object = std::str::from_utf8(raw).ok()?;
     for name in path.names() {
+        // Values stay unparsed, save the one that the path leads to.
         let fields: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(object).ok()?;
         object = fields.get(name.as_str())?.get();
     }

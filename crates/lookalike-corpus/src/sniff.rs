@@ -42,9 +42,13 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Sniffed
     let name = lower_name(path);
     let compression = compression(&name, head);
     let inner = inner_name(&name);
+    // Before the content is looked at: whoever names a command for an ending means these files, whatever is in
+    // them.
     if converter_of(&options.converters, inner).is_some() {
         return SniffedFormat::Read(Format::Converted, compression);
     }
+    // 8 KiB of compressed bytes give 8 KiB of text, unless a block of bzip2 is larger than that: then the head
+    // is empty, and the name decides.
     let head = decode::peek(head, compression, HEAD_BYTES);
     if let Some(format) = options.format {
         return match refusal(&head, format, compression) {
@@ -102,6 +106,7 @@ fn compression(name: &str, head: &[u8]) -> Compression {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
         // A skippable frame, as seekable and dictionary-less zstd files may begin with.
         [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+        // Seven bytes, as `BZh9` alone may begin a text.
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', ..] => Compression::Bzip2,
         // An empty stream has no block.
         [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, ..] => Compression::Bzip2,
@@ -129,6 +134,8 @@ fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
         _ if head.starts_with(b"WARC/") => Format::Warc,
         // The record that describes an ARC file is its first.
         _ if head.starts_with(b"filedesc:") => Format::Arc,
+        // WAT as such must be asked for: in a WARC its records are counted as metadata, and in both they look
+        // alike.
         "warc" | "wet" | "wat" => Format::Warc,
         "arc" => Format::Arc,
         "csv" | "psv" => Format::Csv,
@@ -137,6 +144,8 @@ fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
         _ if head.starts_with(b"ARROW1") => Format::Arrow,
         "parquet" => Format::Parquet,
         "arrow" | "arrows" | "feather" => Format::Arrow,
+        // Behind the magic numbers: a Parquet file that is called .jsonl is Parquet. Before the content: a
+        // first line that is broken does not make plain text of the rest.
         "jsonl" | "ndjson" | "jl" => Format::Jsonl,
         "html" | "htm" | "xhtml" => Format::Html,
         "pdf" => Format::Pdf,
@@ -170,6 +179,8 @@ fn is_array(head: &[u8]) -> bool {
     };
     let rest = rest.trim_ascii_start();
     match rest.strip_prefix(b"{") {
+        // A list of objects. Lists of numbers or texts are no records, and neither is `[{x` of some other
+        // language.
         Some(rest) => matches!(rest.trim_ascii_start().first(), None | Some(b'"' | b'}')),
         None => rest.trim_ascii_end() == b"]",
     }
@@ -189,6 +200,7 @@ fn is_jsonl(head: &[u8]) -> bool {
         _ => return false,
     }
     // A line longer than what is seen cannot be parsed to its end.
+    // Half: decompression gives less than was asked for where a block ends.
     if end.is_none() && head.len() >= HEAD_BYTES / 2 {
         return true;
     }
@@ -228,6 +240,7 @@ fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
         format,
         Format::Text | Format::Html | Format::Csv | Format::Tsv
     );
+    // The others have marks of their own, or fail by record with a better reason.
     if is_utf16 || takes_any || memchr::memchr(0, head).is_none() {
         return None;
     }

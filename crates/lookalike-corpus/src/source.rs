@@ -288,6 +288,7 @@ impl SkipKind {
 impl Inputs {
     /// Leaves out what `others` hold too: such files are told as [`SkipKind::Duplicate`], with this reason. Returns how many.
     pub fn leave_out(&mut self, others: &Inputs, reason: &str) -> usize {
+        // Canonical paths: the same file may be named from another directory, or by a link.
         let known: HashSet<PathBuf> = others.sources.iter().filter_map(Source::identity).collect();
         let passed_over = others.skips.iter().filter_map(|skip| skip.file.as_ref());
         let passed_over: HashSet<PathBuf> = passed_over
@@ -295,6 +296,7 @@ impl Inputs {
             .collect();
         let is_known =
             |source: &mut Source| source.identity().is_some_and(|it| known.contains(&it));
+        // Numbers of the sources behind move up, so this comes before anything is read.
         let again: Vec<Source> = self.sources.extract_if(.., is_known).collect();
         self.skips.retain(|skip| {
             let file = skip.file.as_ref().and_then(|file| file.canonicalize().ok());
@@ -336,9 +338,11 @@ impl Inputs {
 impl Source {
     fn feed(&self, hasher: &mut Xxh3) {
         let name = self.name();
+        // With its length: names and sizes next to each other must not read as others.
         hasher.update(&(name.len() as u64).to_le_bytes());
         hasher.update(name.as_bytes());
         hasher.update(&self.bytes.to_le_bytes());
+        // By the order of the variants: inserting one in front of others makes every unfinished job start anew.
         hasher.update(&[self.format as u8, self.compression as u8]);
         if let SourceOrigin::Spool { hash, .. } = &self.origin {
             hasher.update(&hash.to_le_bytes());

@@ -9,12 +9,14 @@ pub fn replace_lone(json: &str) -> Cow<'_, str> {
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &json.as_bytes()[at..]) {
         let escape = at + found;
+        // Escapes are crossed one by one: in `\\ud800` the second backslash is escaped, and begins none.
         let (length, lone) = escape_at(&json.as_bytes()[escape..]);
         if lone {
             fixed.push_str(&json[copied..escape]);
             fixed.push_str("\\ufffd");
             copied = escape + length;
         }
+        // A backslash at the very end has nothing behind it.
         at = (escape + length).min(json.len());
     }
     if copied == 0 {
@@ -27,6 +29,7 @@ pub fn replace_lone(json: &str) -> Cow<'_, str> {
 /// Length of the escape that the bytes begin with, and whether it is half a surrogate pair.
 fn escape_at(bytes: &[u8]) -> (usize, bool) {
     match unit(bytes) {
+        // Any other escape; whether it is valid is for the parser to say.
         None => (2, false),
         Some(0xd800..=0xdbff) => match unit(&bytes[6..]) {
             Some(0xdc00..=0xdfff) => (12, false),

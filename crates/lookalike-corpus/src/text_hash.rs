@@ -22,6 +22,7 @@ pub fn seen_text_hash(text: &str, visible: &str) -> u128 {
         return of_text;
     }
     let mut hasher = blake3::Hasher::new();
+    // Two hashes of 16 bytes, not the texts again: whoever has a hash of one at hand need not read it twice.
     hasher.update(&of_text.to_le_bytes());
     hasher.update(&text_hash(visible).to_le_bytes());
     first_128(&hasher.finalize())
@@ -50,6 +51,7 @@ pub fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
         part(&anchor.before);
         part(&anchor.after);
     }
+    // The names part the lists; each link stands behind its length, so none can pass for a name.
     for (name, links) in [("in", &fields.in_links), ("out", &fields.out_links)] {
         part(name);
         links.iter().for_each(|link| part(link));

@@ -126,6 +126,7 @@ impl FileTree {
         let Err(error) = same else {
             return Ok(bytes);
         };
+        // Results must not hold a text of which something else was decided.
         fs::remove_file(to).map_err(TransferError::Output)?;
         Err(TransferError::Source(io::Error::other(error)))
     }
@@ -148,6 +149,8 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
         // A symbolic link is read from where it lies: a relative path would lead elsewhere.
         let from = fs::canonicalize(from).map_err(TransferError::Source)?;
         fs::hard_link(&from, to)
+            // Whatever went wrong: across file systems, no permission, too many links. If the place is the
+            // trouble, this fails, too.
             .or_else(|_| symbolic_link(&from, to))
             .map_err(TransferError::Output)?;
         let meta = file.metadata().map_err(TransferError::Source)?;
@@ -156,6 +159,8 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
     let mut copy = || {
         let mut temporary = atomic::temporary_beside(to)?;
         let bytes = io::copy(&mut file, temporary.as_file_mut())?;
+        // Without a sync of each: `sync_file_system` does it for all, before the summary says that the job is
+        // complete.
         temporary.persist(to).map_err(|error| error.error)?;
         Ok(bytes)
     };
@@ -209,6 +214,7 @@ impl TakenNames {
 
     fn is_free(&self, path: &Path) -> bool {
         let folded = folded(path);
+        // `ancestors` begins with the path itself.
         let below_file = folded.ancestors().any(|above| self.files.contains(above));
         !below_file && !self.directories.contains(&folded)
     }
@@ -223,6 +229,7 @@ impl TakenNames {
 
 fn folded(path: &Path) -> PathBuf {
     match path.to_str() {
+        // File systems of macOS and Windows do not tell cases apart; results may be copied there.
         Some(text) => PathBuf::from(text.to_lowercase()),
         None => path.to_owned(),
     }
@@ -232,6 +239,7 @@ fn relative(path: &Path) -> PathBuf {
     path.components()
         .filter_map(|component| match component {
             Component::Normal(name) => Some(name),
+            // No result is ever written outside of its folder, whatever the arguments are.
             Component::ParentDir => Some("_up".as_ref()),
             Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
         })

@@ -37,9 +37,13 @@ pub(super) fn measure(bytes: &[u8]) -> Result<(), String> {
         let Some(body) = body.filter(|_| at >= end && !bytes[..at].ends_with(b"end")) else {
             continue;
         };
+        // `/Length` is not believed: it may lie, or name an object elsewhere. Readers that repair files search
+        // as well.
         let length = memmem::find(&bytes[body..], b"endstream").unwrap_or(bytes.len() - body);
         let stored = &bytes[body..body + length];
         let size = unpacked(dictionary(bytes, at)?, stored)?;
+        // Counts the bytes as stored, too, where nothing unpacks: overlapping streams add up, which bounds the
+        // searches of this loop by `MOST_OF_ALL`.
         all += size;
         if size > MOST_OF_ONE || all > MOST_OF_ALL {
             return Err(format!(
@@ -70,6 +74,7 @@ fn body_start(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// Returns the dictionary before the stream.
 fn dictionary(bytes: &[u8], at: usize) -> Result<&[u8], String> {
+    // `N G obj << … >> stream`: the nearest `obj` before the keyword begins its dictionary.
     let before = &bytes[at.saturating_sub(DICTIONARY_BYTES)..at];
     match memmem::rfind(before, b"obj") {
         Some(found) => Ok(&before[found + 3..]),
@@ -91,6 +96,7 @@ fn unpacked(dictionary: &[u8], stored: &[u8]) -> Result<u64, String> {
     match growths[..] {
         [] => Ok(length),
         [FilterGrowth::Times(most)] => Ok(length.saturating_mul(most)),
+        // Held is only what the text encoding was undone of, which is smaller than what is stored.
         [_] => Ok(inflated(&plain(&filters, stored)).max(length)),
         _ => Err(
             "one of its streams is packed more than once, and may grow without bound".to_owned(),
@@ -100,6 +106,8 @@ fn unpacked(dictionary: &[u8], stored: &[u8]) -> Result<u64, String> {
 
 fn growth(filter: &[u8]) -> FilterGrowth {
     match filter {
+        // A table that fills up and is cleared: 3,838 codes of 9 to 12 bits, some 5,500 bytes, stand for 1 + 2
+        // + … + 3,838 bytes, which is 1,340 times as much.
         b"LZWDecode" | b"LZW" => FilterGrowth::Times(1400),
         // Two bytes become 128 at most (ISO 32000-1, section 7.4.5).
         b"RunLengthDecode" | b"RL" => FilterGrowth::Times(64),
@@ -113,11 +121,13 @@ fn growth(filter: &[u8]) -> FilterGrowth {
 /// The names of the filters that a dictionary tells, `?` where another object does.
 fn filters(dictionary: &[u8]) -> Vec<&[u8]> {
     let mut filters: Vec<&[u8]> = Vec::new();
+    // `/#46ilter` is `/Filter` (ISO 32000-1, section 7.3.5).
     if memmem::find(dictionary, b"/F#").is_some() || memmem::find(dictionary, b"/#").is_some() {
         filters.push(b"?");
     }
     for at in memmem::find_iter(dictionary, b"/F") {
         let after = &dictionary[at + 2..];
+        // `/F` is the short form in inline images, and names a file elsewhere; both are taken for filters.
         let value = after.strip_prefix(b"ilter").unwrap_or(after);
         if value.first().is_some_and(u8::is_ascii_alphanumeric) {
             continue;
@@ -161,6 +171,7 @@ fn inflated(bytes: &[u8]) -> u64 {
         let mut most = reader.take(MOST_OF_ONE + 1);
         // What comes before damage is what a reader gets.
         let _ = copy(&mut most, &mut sink());
+        // `limit` is what is still allowed, so this is what was read.
         MOST_OF_ONE + 1 - most.limit()
     };
     let zlib = count(&mut ZlibDecoder::new(bytes));
@@ -209,6 +220,7 @@ fn ascii85(stored: &[u8]) -> Vec<u8> {
 /// Five digits of base 85 are four bytes; of fewer digits one byte less than digits.
 fn end_group(group: &mut Vec<u8>, out: &mut Vec<u8>) {
     let bytes = group.len() - 1;
+    // Padded with `u`, the highest digit (ISO 32000-1, section 7.4.3).
     group.resize(5, 84);
     let value = group
         .iter()

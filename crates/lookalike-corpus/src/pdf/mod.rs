@@ -83,6 +83,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
     })?;
     let stop = Arc::new(AtomicBool::new(false));
     let (send, receive) = channel();
+    // The thread may outlive this call, so nothing of it is borrowed.
     let (copy, heard) = (bytes.to_vec(), Arc::clone(&stop));
     let reader = thread::Builder::new()
         .name("lookalike-pdf".to_owned())
@@ -90,10 +91,13 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
     let reader = reader.spawn(move || read(copy, most, &heard, &send));
     let reader =
         reader.map_err(|error| PdfError::new(&format!("no thread to read it: {error}")))?;
+    // A thread cannot be ended from outside. One that is left behind costs a processor until it hears; a
+    // process each would cost a start for each file.
     match receive.recv_timeout(limit) {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout) => {
             // The thread is left behind: it hears this at the next thing that it draws, and ends.
+            // Nothing else is handed over by this flag, so no order is needed.
             stop.store(true, Ordering::Relaxed);
             Err(PdfError::new(&format!(
                 "the PDF takes longer than {} s for its {} bytes: see --pdf-limit",
@@ -104,6 +108,8 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
         Err(RecvTimeoutError::Disconnected) => {
             // It panicked: of its own accord, or because there was too much to draw.
             match reader.join() {
+                // Unwinding is the only way out of the library's interpreter, which knows no errors of a
+                // device.
                 Err(panic) if panic.is::<page::TextFull>() => Ok(PdfText::TooLong),
                 _ => Err(PdfError::new(
                     "the PDF is damaged in a way that its reader does not bear",
@@ -114,6 +120,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
 }
 
 fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<PdfOutcome>) {
+    // On this thread, for the hook of the program asks the thread that panics.
     let _guard = PanicGuard::new();
     let outcome = match Pdf::new(bytes) {
         Ok(pdf) => Ok(PdfText::Whole(draw(&pdf, most, stop))),

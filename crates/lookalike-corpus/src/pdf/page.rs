@@ -103,12 +103,16 @@ impl<'s> PageTextWriter<'s> {
         let height = last.along.hypot().max(along.hypot());
         let line = last.along / last.along.hypot();
         let moved = here - last.end;
+        // In the direction of the last glyph, so that text that runs upwards is read like any other. Measured
+        // in heights, small print and headlines alike.
         let (on, across) = (moved.dot(line) / height, moved.cross(line).abs() / height);
         let turned = line.cross(along).abs() > 0.1 * along.hypot();
+        // A glyph of no height divides by zero. Comparisons with NaN are all false, so this comes first.
         if !(on.is_finite() && across.is_finite()) || turned || across > PARAGRAPH_GAP {
             self.break_line(2);
         } else if across > LINE_GAP || on.abs() > COLUMN_GAP {
             self.break_line(1);
+        // Kerning moves glyphs back a little; further back than half a height begins something else.
         } else if !(-0.5..=WORD_GAP).contains(&on) {
             self.space();
         }
@@ -116,6 +120,7 @@ impl<'s> PageTextWriter<'s> {
 
     fn glyph(&mut self, text: &str, place: Affine, advance: f64) {
         let (origin, along) = (place * Point::ZERO, vector(place, UNITS));
+        // Written so that NaN is refused, too.
         if !(along.hypot() > 0.0 && along.is_finite() && origin.is_finite()) {
             return;
         }
@@ -144,6 +149,7 @@ fn advance(glyph: &Glyph<'_>) -> f64 {
         Glyph::Outline(glyph) => glyph.advance_width(),
         Glyph::Type3(glyph) => glyph.advance_width(),
     };
+    // Fonts that tell no widths: half an em is about that of a digit.
     width.map_or(UNITS / 2.0, f64::from)
 }
 
@@ -163,6 +169,7 @@ impl Device<'_> for PageTextWriter<'_> {
         let start = props.transform * first.transform() * Point::ZERO;
         let texts: Vec<String> = glyphs.iter().map(|glyph| unicode(glyph)).collect();
         let all = texts.concat();
+        // Less than a point apart: shadows and false bold. Nothing is drawn again on purpose so near.
         let again = |(at, text): &(Point, String)| at.distance(start) < 1.0 && *text == all;
         if self.run.as_ref().is_some_and(again) {
             return;

@@ -99,11 +99,15 @@ fn batches(mut file: File, bytes: u64, most: u64) -> Result<(Batches, Option<Str
     let is_file = file.read_exact(&mut magic).is_ok() && magic == FILE_MAGIC;
     // A file is a stream between two marks. Its footer is not needed, and not believed.
     let start = if is_file { first_message(&mut file) } else { 0 };
+    // All messages are checked before the first is decoded: the library allocates by what lengths in messages
+    // say.
     let (end, wrong) = ArrowMessages::new(&mut file, bytes, most).sound(start, is_file);
     let failed = |error: std::io::Error| error.to_string();
     file.seek(SeekFrom::Start(start)).map_err(failed)?;
+    // Where the sound messages end the library sees the end of the stream, which it takes without a mark.
     let stream = BufReader::new(file).take(end - start);
     let reader = guarded(|| StreamReader::try_new(stream, None));
+    // The check's own reason is the better one: it names the message.
     let reader = reader.map_err(|reason| wrong.clone().unwrap_or(reason))?;
     Ok((Box::new(reader), wrong))
 }
@@ -112,6 +116,7 @@ fn batches(mut file: File, bytes: u64, most: u64) -> Result<(Batches, Option<Str
 fn first_message(file: &mut File) -> u64 {
     let mut at = 8;
     let mut word = [0; 8];
+    // A message begins with 0xFFFFFFFF or its length, never with eight zeros (those end a stream).
     while at < 64 && file.read_exact(&mut word).is_ok() && word == [0; 8] {
         at += 8;
     }

@@ -54,6 +54,7 @@ impl BatchCursor {
 /// Adds rows until the sink is full; true at the end of the table.
 pub(super) fn fill(table: &mut impl BatchSource, sink: &mut RowSink<'_>) -> bool {
     while !sink.is_full() {
+        // A batch may hold more rows than a chunk takes: it waits here, and the next call goes on within it.
         if let Some(batch) = table.cursor().batch.take() {
             table.cursor().add_rows(batch, sink);
             continue;

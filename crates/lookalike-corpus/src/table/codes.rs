@@ -75,6 +75,7 @@ impl CodeTable {
                 "no column is named {column}: there are {names}"
             )));
         }
+        // Columns that are not asked for are not even read from the disk.
         let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
         let part = pages::ParquetPart {
             groups: (0..metadata.metadata().num_row_groups()).collect(),
@@ -122,6 +123,7 @@ fn cell<'c>(codes: &'c ArrayRef, row: usize, column: &str) -> io::Result<CodeCel
     }
     Ok(match codes.data_type() {
         DataType::UInt64 => CodeCell::Number(codes.as_primitive::<UInt64Type>().value(row)),
+        // Spark and BigQuery have no unsigned type: the bits are the fingerprint.
         DataType::Int64 => CodeCell::Number(codes.as_primitive::<Int64Type>().value(row) as u64),
         DataType::Utf8 => CodeCell::Text(codes.as_string::<i32>().value(row)),
         DataType::LargeUtf8 => CodeCell::Text(codes.as_string::<i64>().value(row)),
@@ -219,6 +221,7 @@ impl<W: Write + Send> CodeTableWriter<W> {
         let packed = Compression::ZSTD(ZstdLevel::default());
         let properties = WriterProperties::builder().set_compression(packed);
         let properties = properties
+            // A row group is held by the writer until it is full: 2^20 rows of 8 bytes and an id each.
             .set_max_row_group_row_count(Some(ROW_GROUP))
             .build();
         let schema = Arc::new(Schema::new(fields));

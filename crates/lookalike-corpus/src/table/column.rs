@@ -64,6 +64,7 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
         if let Some(text) = text_bytes(column, row).filter(|text| text.len() > limit) {
             bytes.truncate(before);
             bytes.extend_from_slice(b"null");
+            // Several long columns go into one hash, in the order of the columns.
             long.get_or_insert_with(LongHasher::of_text).update(text);
         }
     }
@@ -119,6 +120,8 @@ pub(super) fn number_text(array: &ArrayRef, row: usize) -> String {
 }
 
 fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
+    // Types nest as deep as the schema says, which a file may make as deep as it likes; this recursion and the
+    // parser's both end.
     if depth > MAX_DEPTH || array.is_null(row) {
         return out.extend_from_slice(b"null");
     }
@@ -238,6 +241,7 @@ fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut bool) 
     let start = out.len();
     out.push(b'[');
     for item in 0..items.len() {
+        // Checked before each item: one item beyond the bound is the most that is written.
         if out.len() - start > MOST_OF_LIST {
             *replaced = true;
             out.truncate(start);

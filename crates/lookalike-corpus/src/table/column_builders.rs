@@ -220,6 +220,8 @@ impl<'de> Visitor<'de> for AddObject<'_> {
         group.seen.fill(false);
         let mut expected = 0;
         while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
+            // Lines of one file mostly have their fields in one order: the guess is right nearly always, and
+            // spares a search.
             let at = group.fields.find(&name, expected);
             let at = at.ok_or_else(|| A::Error::custom("the line has changed"))?;
             expected = at + 1;
@@ -243,6 +245,7 @@ impl<'de> DeserializeSeed<'de> for ColumnVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        // Types do not agree in this column: the value stays as it is written, in a text.
         if let ColumnBuilder::Json(column) = self.0 {
             let text = <&RawValue>::deserialize(deserializer)?.get();
             match text {
@@ -278,6 +281,8 @@ impl<'de> Visitor<'de> for ColumnVisitor<'_> {
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
         match self.0 {
             ColumnBuilder::Int(column) => column.append_value(value),
+            // A column with one fraction in it is of floats; a whole number that no float holds would have made
+            // it a column of JSON.
             ColumnBuilder::Float(column) => column.append_value(value as f64),
             _ => return Err(E::invalid_type(serde::de::Unexpected::Signed(value), &self)),
         }

@@ -118,6 +118,8 @@ impl<'a> DelimitedTable<'a> {
             if self.at == self.input.len() && !self.ended {
                 self.read(sink)?;
             }
+            // An empty input is the word for the end (csv-core), so after the last read the reader gets one,
+            // and gives out a row without a line feed.
             let (result, read, wrote, ended) = self.reader.read_record(
                 &self.input[self.at..],
                 &mut self.fields[filled..],
@@ -129,6 +131,8 @@ impl<'a> DelimitedTable<'a> {
             columns += ended;
             match result {
                 ReadRecordResult::InputEmpty => {}
+                // Nothing is lost by a full buffer: the reader holds no byte of its own, and goes on where it
+                // stopped.
                 ReadRecordResult::OutputFull if filled <= self.limit => {
                     // Doubled, up to one byte beyond the limit: more need not be held to know that the row is
                     // too long.
@@ -181,6 +185,7 @@ impl<'a> DelimitedTable<'a> {
                 Format::Tsv => b'\t',
                 _ => dialect::delimiter(&self.input[self.at..], self.ended),
             });
+            // A new reader for each source: quotes that one leaves open do not reach into the next.
             self.reader = dialect::reader(delimiter);
         }
         Ok(())
@@ -243,6 +248,8 @@ impl RowReader for DelimitedTable<'_> {
             let Some(row) = self.row(sink)? else {
                 return Ok(true);
             };
+            // The row at the very end of damaged data: whether it ends there, or only its bytes do, nobody
+            // knows.
             let cut_off = self.is_damaged && self.at == self.input.len();
             match self.names.take() {
                 _ if cut_off => sink.bad(offset, BadKind::Broken, CUT_OFF.to_owned()),
@@ -250,6 +257,7 @@ impl RowReader for DelimitedTable<'_> {
                 None => {
                     let names: Vec<String> = (1..=row.columns).map(|n| n.to_string()).collect();
                     self.add(&names, &row, offset, sink);
+                    // A first row that is too long counts no columns; the next one does.
                     self.names = row.long_hash.is_none().then_some(names);
                 }
                 Some(names) => {

@@ -43,6 +43,7 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
     let mut left = count - 1;
     while left > 0 {
         let mut head = CompactWalk::new(bytes.get(at..)?.iter().copied());
+        // Cut to 32 bits, as the values are: what is beyond would wrap away in the sum.
         let least = head.signed()? as i32;
         at += usize::try_from(head.passed()).ok()?;
         let widths = bytes.get(at..at.checked_add(usize::try_from(minis).ok()?)?)?;
@@ -55,6 +56,7 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
             if width > 32 {
                 return None;
             }
+            // The last part is padded: its bytes are there, its values are not counted.
             let here = left.min(mini_values);
             for number in 0..here {
                 let delta = packed(bytes.get(at..)?, number, width)?;
@@ -64,6 +66,7 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
             }
             left -= here;
             let whole = mini_values.checked_mul(width.into())? / 8;
+            // May lie behind the end, when the last part was cut off by a writer that saves its padding.
             at = at.checked_add(usize::try_from(whole).ok()?)?;
         }
     }
@@ -92,6 +95,7 @@ fn packed(bytes: &[u8], place: u64, width: u8) -> Option<u32> {
     let bit = place.checked_mul(width.into())?;
     let start = usize::try_from(bit / 8).ok()?;
     let length = (bit % 8 + u64::from(width)).div_ceil(8) as usize;
+    // 32 bits from any bit of a byte on are 39 bits at most: five bytes, of the eight here.
     let mut word = [0; 8];
     word.get_mut(..length)?
         .copy_from_slice(bytes.get(start..start + length)?);

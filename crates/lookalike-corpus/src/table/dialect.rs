@@ -27,6 +27,8 @@ pub(super) fn delimiter(head: &[u8], is_whole: bool) -> u8 {
         let columns = columns(head, delimiter, is_whole);
         let first = columns.first().copied().filter(|first| *first > 1)?;
         let alike = columns.iter().filter(|columns| **columns == first).count();
+        // In thousandths, which makes an integer to compare by. `columns` is not empty, since its first was
+        // taken.
         Some((alike * 1000 / columns.len(), first, delimiter))
     };
     // Of equal ones the first: `max_by_key` would take the last.
@@ -71,6 +73,8 @@ fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptio
 /// Counts the values of each of the first rows. A row that may go on is left out.
 fn columns(head: &[u8], delimiter: u8, is_whole: bool) -> Vec<usize> {
     let mut reader = reader(delimiter);
+    // The content is thrown away: only the numbers of fields are counted, so full buffers are simply filled
+    // anew.
     let (mut fields, mut ends) = (vec![0; 1 << 12], vec![0; 1 << 8]);
     let (mut rows, mut at, mut columns) = (Vec::new(), 0, 0);
     while rows.len() < ROWS {
@@ -79,6 +83,7 @@ fn columns(head: &[u8], delimiter: u8, is_whole: bool) -> Vec<usize> {
         columns += ended;
         match result {
             // An empty input tells the reader that the last row is over.
+            // `head[at..]` is empty by now, and the next turn tells the reader so.
             ReadRecordResult::InputEmpty if is_whole => {}
             ReadRecordResult::InputEmpty | ReadRecordResult::End => return rows,
             ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {}

@@ -34,6 +34,8 @@ const VALUES_A_BYTE: i64 = 64;
 /// Reads the footer of a file, or says what is wrong with it.
 pub(super) fn load(file: &File) -> std::result::Result<ArrowReaderMetadata, String> {
     let metadata =
+        // The checks are made while the library reads: it asks for the footer by `get_bytes`, and gets it only
+        // when it is sound.
         guarded(|| ArrowReaderMetadata::load(&CheckedFooter(file), ArrowReaderOptions::new()))?;
     let file_bytes = file.metadata().map_err(|error| error.to_string())?.len();
     match impossible(&metadata, file_bytes) {
@@ -86,6 +88,8 @@ fn check(footer: &[u8]) -> Option<()> {
                 if count > MOST_ROW_GROUPS {
                     return None;
                 }
+                // Each element takes a byte at least, so the loop ends with the footer, whatever the count
+                // says.
                 (0..count).try_for_each(|_| walk.skip_element(kind, DEPTH))?;
             }
             (_, kind) => walk.skip(kind, DEPTH)?,
@@ -107,10 +111,12 @@ fn check_schema(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<()> 
             *missing -= 1;
         }
         let children = children(walk)?;
+        // More children than elements are still to come: the library would reserve room for all of them.
         if children > left {
             return None;
         }
         open.push(children);
+        // The library reads a schema by calling itself.
         if open.len() > SCHEMA_DEPTH {
             return None;
         }
@@ -143,6 +149,7 @@ fn children(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
 
 /// Finds a statement of the footer that cannot be true of a file of this size.
 fn impossible(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Option<String> {
+    // Negative numbers do not fit either.
     let fits = |value: i64| u64::try_from(value).is_ok_and(|value| value <= file_bytes);
     let mut rows = 0_u64;
     for (number, group) in metadata.metadata().row_groups().iter().enumerate() {
@@ -164,6 +171,8 @@ fn impossible(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Option<String>
             return Some(format!("row group {number}: {reason}"));
         }
     }
+    // Runs of one value are packed in a few bytes whatever their length; real tables of constants stay far
+    // below 8,000 rows a byte of file.
     (rows > EASY_ROWS && rows > file_bytes.saturating_mul(ROWS_A_BYTE))
         .then(|| format!("a file of {file_bytes} bytes says that it has {rows} rows: not read"))
 }

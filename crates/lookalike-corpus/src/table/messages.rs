@@ -64,6 +64,7 @@ impl<'f> ArrowMessages<'f> {
             match self.message(at) {
                 Ok(0) => return (at, self.behind_end(is_file)),
                 Ok(length) => at += length,
+                // Lengths chain the messages: behind one that is wrong nobody knows where the next begins.
                 Err(reason) => return (at, Some(reason)),
             }
         }
@@ -74,6 +75,7 @@ impl<'f> ArrowMessages<'f> {
         self.seek(at)?;
         let mut prefix = 4;
         let mut length = self.word()?;
+        // Since Arrow 0.15 (IPC format, "Encapsulated message format"); before, the length came first.
         if length == CONTINUATION {
             length = self.word()?;
             prefix = 8;
@@ -93,6 +95,7 @@ impl<'f> ArrowMessages<'f> {
         }
         let mut head = vec![0; length as usize];
         self.file.read_exact(&mut head).map_err(|_| beyond())?;
+        // Verifies the flatbuffer: every offset in it stays within the head.
         let message = root_as_message(&head).map_err(|error| format!("no message: {error}"))?;
         let body = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
         if body > left - head_bytes {
@@ -135,6 +138,7 @@ impl<'f> ArrowMessages<'f> {
             // A delta is added to the dictionary of its number; any other takes its place.
             let kept = if dictionary.isDelta() { *before } else { 0 };
             *before = kept.saturating_add(unpacked);
+            // A saturated one is above any limit by itself, and sizes of files cannot make the others overflow.
             let all = self.dictionaries.values().sum();
             if all > self.most {
                 return Err(self.too_much("its dictionaries", all));
@@ -178,6 +182,7 @@ impl<'f> ArrowMessages<'f> {
     ) -> Result<u64, String> {
         let mut all = 0_u64;
         for buffer in packed.batch.buffers().into_iter().flatten() {
+            // Added up as declared: many small lies are as large as one.
             all = all.saturating_add(self.unpacked_buffer(packed, buffer, codec)?);
             let allowed = EASY.max(packed.bytes.saturating_mul(TIMES));
             if all > allowed {
@@ -221,6 +226,7 @@ impl<'f> ArrowMessages<'f> {
         self.file.read_exact(&mut prefix).map_err(|_| beyond())?;
         let length = length - PREFIX;
         let declared = match i64::from_le_bytes(prefix) {
+            // Arrow format, BodyCompression: buffers that do not shrink are stored as they are.
             -1 => return Ok(length),
             declared => u64::try_from(declared)
                 .map_err(|_| format!("a buffer says that it comes to {declared} bytes"))?,

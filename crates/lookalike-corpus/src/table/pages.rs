@@ -98,6 +98,8 @@ pub(super) fn record_batches(
             _ => 1,
         });
     let longest = longest.max().unwrap_or(1).max(1);
+    // The library sets aside rows × length before it reads: a type of 2 GiB a value, which a schema may name,
+    // would do with one row.
     let rows = rows.min((FIXED_BYTES / longest).max(1) as usize);
     let fields = metadata.schema().fields();
     let hint = match part.texts {
@@ -123,6 +125,7 @@ fn view_type(kind: &DataType) -> DataType {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        // A dictionary of texts that was written by Arrow: as views each row is a reference anyway.
         DataType::Dictionary(_, value) if view_type(value) != **value => view_type(value),
         DataType::List(item) => DataType::List(as_view(item)),
         DataType::LargeList(item) => DataType::LargeList(as_view(item)),
@@ -241,6 +244,8 @@ impl CheckedPages {
                 false => Ok(()),
             };
         }
+        // The footer's number bounds all pages together: thousands of small pages with large counts add up,
+        // too.
         self.left -= values as i64;
         if self.left < 0 {
             return refused("its pages have more values than its footer says".to_owned());
@@ -249,6 +254,7 @@ impl CheckedPages {
             Encoding::DELTA_LENGTH_BYTE_ARRAY => {
                 let lengths = values_of(page, self.levels)
                     .and_then(|values| delta::lengths(values, MOST_LENGTHS));
+                // Texts of this encoding stand in the page in full; only their lengths could contradict it.
                 lengths.map(|_| 0)
             }
             Encoding::DELTA_BYTE_ARRAY => {
@@ -303,6 +309,7 @@ fn behind_levels(bytes: &[u8], values: u32, encoding: Encoding, highest: i16) ->
     }
     let length = match encoding {
         // In pages of the first version the length of the levels stands before them.
+        // The sum cannot overflow on 64 bits; `get` refuses what lies outside.
         Encoding::RLE => 4 + u32::from_le_bytes(*bytes.first_chunk()?) as usize,
         Encoding::BIT_PACKED => {
             let bits = u64::from(16 - highest.unsigned_abs().leading_zeros());
@@ -315,6 +322,7 @@ fn behind_levels(bytes: &[u8], values: u32, encoding: Encoding, highest: i16) ->
 
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
+        // Unpacked by now, which `CheckedFile` allowed; decoded only after this check.
         let page = self.pages.get_next_page()?;
         page.iter().try_for_each(|page| self.check(page))?;
         Ok(page)
@@ -359,6 +367,8 @@ impl ChunkReader for CheckedFile {
 
     /// Readers are for the heads of pages only.
     fn get_read(&self, start: u64) -> Result<Self::T> {
+        // Byte by byte out of a buffer of 8 KiB: a head takes some fifty bytes, once for each page of about a
+        // mebibyte.
         let bytes = self.file.get_read(start)?.take(HEAD).bytes();
         let head = match sound_head(bytes.map_while(std::io::Result::ok)) {
             Ok(head) => head,
@@ -384,6 +394,7 @@ impl CheckedFile {
             Compression::LZ4 => (LZ4_TIMES, |packed| Box::new(FrameDecoder::new(packed))),
             _ => return Ok(()),
         };
+        // Small pages cannot grow beyond what is allowed: nearly none is unpacked twice.
         if head.packed.saturating_mul(times) <= MOST {
             return Ok(());
         }
@@ -439,6 +450,8 @@ impl DataPageHead {
         let mut first = [0_i64; 3];
         for value in &mut first {
             // The field after the one before.
+            // Step 1 and kind i32 in one byte: `type`, `uncompressed_page_size`, `compressed_page_size`
+            // (parquet.thrift, PageHeader).
             walk.byte().filter(|&field| field == 0x10 | kind::I32)?;
             *value = small(walk)?;
         }
@@ -454,6 +467,7 @@ impl DataPageHead {
                 });
             }
             last += step;
+            // Step 0 would begin a number in full, which can go backwards and name a field twice.
             if step == 0 || last > FIELDS {
                 return None;
             }

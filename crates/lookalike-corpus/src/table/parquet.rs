@@ -84,6 +84,7 @@ impl<'a> ParquetTable<'a> {
         };
         let number = self.next_group;
         self.next_group += 1;
+        // By the mean of the group, which the footer tells; a negative one is clamped below.
         let per_row = group.total_byte_size() / group.num_rows().max(1);
         let rows = (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS) as usize;
         let file = file.try_clone().map_err(|error| error.to_string())?;
@@ -99,6 +100,7 @@ impl<'a> ParquetTable<'a> {
 
     /// Gives up the rest of the row group and reports it as lost.
     fn lose(&mut self, reason: &str, skips: &mut Vec<SkippedPart>) {
+        // The rest of the group cannot be reached: pages have no marks to begin again at.
         self.rows = None;
         let reason = format!("row group {}: {reason}", self.next_group);
         skips.push(SkippedPart::lost(self.source, self.cursor.number(), reason));
@@ -111,6 +113,8 @@ impl BatchSource for ParquetTable<'_> {
             if let Some(rows) = &mut self.rows {
                 match guarded(|| rows.next().transpose()) {
                     Ok(Some(batch)) => return Some(batch),
+                    // A row group that ends early gives fewer rows; numbers of the rows behind it follow from
+                    // what was read, in both readings alike.
                     Ok(None) => self.rows = None,
                     Err(reason) => self.lose(&reason, skips),
                 }
@@ -154,6 +158,7 @@ impl RowReader for ParquetTable<'_> {
             return self.source.bytes;
         }
         let read = groups.iter().take(self.next_group);
+        // For progress only: groups count when they are begun.
         let bytes: i64 = read.map(|group| group.compressed_size().max(0)).sum();
         (bytes as u64).min(self.source.bytes)
     }

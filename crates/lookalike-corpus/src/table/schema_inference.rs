@@ -75,6 +75,7 @@ impl<'de> Visitor<'de> for LearnRecord<'_> {
                 )));
             }
             expected = at + 1;
+            // Its end is found first: a value that cannot be learned must not end the reading of the line.
             let value: &'de RawValue = entries.next_value()?;
             let kind = &mut fields.0[at].1;
             let mut json = serde_json::Deserializer::from_str(value.get());
@@ -138,6 +139,7 @@ impl InferredFields {
             self.0.len() - 1
         });
         // Fields mostly come in their order.
+        // As long as places rise none can be repeated: the search through `seen` is for lines in another order.
         let in_order = seen.last().is_none_or(|&last| last < at);
         *repeats |= !in_order && seen.contains(&at);
         seen.push(at);
@@ -173,6 +175,8 @@ impl InferredType {
             ) => InferredType::UInt,
             (InferredType::Int { wide: false, .. }, InferredType::Float)
             | (InferredType::Float, InferredType::Int { wide: false, .. }) => InferredType::Float,
+            // Bool, Text and Float meet themselves here; lists and structs are learned in place and never come
+            // along as `other`.
             (mine, other) if mine == other => mine,
             _ => InferredType::Json,
         };
@@ -276,6 +280,7 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
         let mut seen = Vec::new();
         let mut expected = 0;
         while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
+            // Another kind by now: the rest is read for its end only.
             let InferredType::Struct(fields) = &mut *self.kind else {
                 entries.next_value::<IgnoredAny>()?;
                 continue;
@@ -306,6 +311,7 @@ impl InferredType {
         match self {
             InferredType::Null => *self = InferredType::Text,
             InferredType::List(item) => item.settle(),
+            // Nothing but `{}` was seen.
             InferredType::Struct(fields) if fields.0.is_empty() => *self = InferredType::Json,
             InferredType::Struct(fields) => fields.0.iter_mut().for_each(|field| field.1.settle()),
             _ => {}

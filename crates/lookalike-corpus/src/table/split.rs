@@ -122,6 +122,7 @@ impl TableShape {
             let mut metadata: Vec<KeyValue> = pairs
                 .map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
                 .collect();
+            // A hash map has no order; the same table must give the same bytes.
             metadata.sort_by(|a, b| a.key.cmp(&b.key));
             let metadata = (!metadata.is_empty()).then_some(metadata);
             let properties = properties.set_key_value_metadata(metadata).build();
@@ -132,6 +133,7 @@ impl TableShape {
         let is_kept = are_written_alike(file.schema_descr(), &made);
         let mut metadata = file.key_value_metadata().cloned();
         if let (false, Some(metadata)) = (is_kept, &mut metadata) {
+            // The writer adds its own: two would contradict each other.
             metadata.retain(|pair| pair.key != ARROW_SCHEMA_META_KEY);
         }
         let sorting = parquet
@@ -140,6 +142,8 @@ impl TableShape {
             .and_then(|group| group.sorting_columns());
         let is_sorted =
             |group: &parquet::file::metadata::RowGroupMetaData| group.sorting_columns() == sorting;
+        // Rows keep their order, so what was sorted stays so. Columns are named by number there, which holds
+        // only while the schema is kept.
         let sorting = sorting.filter(|_| is_kept && parquet.row_groups().iter().all(is_sorted));
         let properties = properties
             .set_key_value_metadata(metadata)
@@ -182,6 +186,7 @@ impl SplitPart {
     }
 
     fn add(&mut self, batch: &RecordBatch, rows: &[bool]) -> io::Result<()> {
+        // Writing an empty batch would be harmless; filtering a large one for nothing is not.
         if !rows.contains(&true) {
             return Ok(());
         }
@@ -265,10 +270,13 @@ impl Inputs {
                 part.add(&batch, rows)?;
             }
         }
+        // Before anything gets its name: the numbers of rows are those of the file that was parsed.
         decode::check_metadata(source, fs::metadata(source.file())).map_err(io::Error::other)?;
         let [first, second] = parts;
         Ok(Some(SplitTable {
             rows: number,
+            // Both are written at the same time and named one after the other; a job that ends in between
+            // writes both anew.
             bytes: [first.finish(paths[0])?, second.finish(paths[1])?],
         }))
     }

@@ -75,6 +75,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
     }
 
     fn pass(&mut self, bytes: u64) -> Option<()> {
+        // `nth` passes one more than its number, and there is no `nth(-1)` for a text without bytes.
         let last = usize::try_from(bytes).ok()?.checked_sub(1);
         last.map_or(Some(()), |last| self.bytes.nth(last).map(drop))?;
         self.passed += bytes;
@@ -85,6 +86,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
     pub(super) fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
+            // The kind is the value.
             kind::TRUE | kind::FALSE => Some(()),
             kind::BYTE => self.pass(1),
             kind::I16 | kind::I32 | kind::I64 => self.number().map(drop),

@@ -50,6 +50,8 @@ pub(crate) fn write_parquet<W: Write + Send>(
     let mut rows = TableRowWriter::new(columns, out)?;
     each_line(lines, |line| {
         let line = if columns.repeats {
+            // Of two fields of one name the last counts, which is how this type reads them. Its maps keep their
+            // order by the feature `preserve_order`, or sort; columns are found by name in both cases.
             let value: serde_json::Value = serde_json::from_str(line)?;
             Cow::Owned(serde_json::to_string(&value)?)
         } else {
@@ -86,6 +88,7 @@ fn each_line(
                 ),
             ));
         }
+        // Lines of the user's own may hold both; a table of texts cannot.
         let text = String::from_utf8_lossy(&line);
         visit(&surrogate::replace_lone(&text)).map_err(|error| {
             io::Error::new(error.kind(), format!("row {number} of the table: {error}"))
@@ -126,6 +129,7 @@ impl<W: Write + Send> TableRowWriter<W> {
     fn add(&mut self, line: &str) -> io::Result<()> {
         self.group.add(line)?;
         self.bytes += line.len();
+        // The second bound keeps offsets of lists within 32 bits: `ends` counts items of one batch.
         if self.bytes >= BATCH_BYTES || self.group.rows() == BATCH_ROWS {
             self.flush()?;
         }
