@@ -150,6 +150,7 @@ impl ArchiveBuildArguments {
     }
 
     fn run(&self) -> Result<(), Failure> {
+        // Before anything is read; `put_file` looks again, since hours may lie between.
         refuse_existing(&self.output)?;
         let console = Console::new(self.run.quiet);
         let summary = self.build(&console)?;
@@ -199,6 +200,8 @@ impl ArchiveExtractArguments {
                 refuse_existing(file)?;
                 let place = PlaceBeside::new(file)?;
                 let failed = |error| unwritable(file, &error);
+                // In a folder of its own beside the output: on the same file system, so that the name can be
+                // given by a rename.
                 let mut out = File::create_new(place.path()).map_err(failed)?;
                 self.extract_chosen(&archive, &mut |bytes| out.write_all(bytes).map_err(failed))?;
                 out.sync_all().map_err(failed)?;
@@ -219,6 +222,7 @@ impl ArchiveExtractArguments {
         write: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let found = self.id.iter().map(|id| archive.find(id));
+        // All ids before the first byte: a misspelt one must not leave half of the documents in a pipe.
         let found: Vec<usize> = found.collect::<Result<_, _>>()?;
         for record in found {
             write(&archive.read(record)?)?;
@@ -320,6 +324,8 @@ impl PlaceBeside {
     fn put_file(self) -> Result<(), Failure> {
         let failed = |error| unwritable(&self.output, &error);
         let file = TempPath::try_from_path(self.path()).map_err(failed)?;
+        // A hard link or a rename that replaces nothing, so no race can overwrite what somebody put there
+        // meanwhile.
         let put = file.persist_noclobber(&self.output);
         put.map_err(|error| failed(error.error))?;
         sync_directory(parent_directory(&self.output)).map_err(failed)
@@ -337,6 +343,8 @@ fn unwritable(output: &Path, error: &io::Error) -> Failure {
 
 fn refuse_existing(output: &Path) -> Result<(), Failure> {
     match output.symlink_metadata() {
+        // `symlink_metadata`, so that a link to nothing counts as being there. Other errors come up when the
+        // file is made.
         Err(_) => Ok(()),
         Ok(_) => Err(Failure::Usage(format!(
             "{}: is there already, and nothing is overwritten: choose another place with -o, or remove it",

@@ -15,6 +15,7 @@ pub(crate) fn name_file(path: &Path) {
         "lookalike: error: {shown}: the file was cut short, or could not be read, while it was searched: build it again, or give \
          --in-memory\n"
     );
+    // The first file stays: the handler reads without a lock, so the message may not change any more.
     if MESSAGE.set(message).is_err() {
         return;
     }
@@ -23,6 +24,7 @@ pub(crate) fn name_file(path: &Path) {
     // one (`write` and `_exit`) and reads a value that was set before.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
+        // Without SA_SIGINFO the field holds a handler of one argument, which is what this one is.
         action.sa_sigaction = handler as libc::sighandler_t;
         libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut());
     }

@@ -51,8 +51,10 @@ pub(crate) fn for_program<T>(words: &[OsString], job: impl FnOnce() -> T) -> (T,
         words: Some(words.to_vec()),
         warnings: Some(Vec::new()),
     };
+    // A command of another program may run one of ours from within its callbacks: calls nest.
     let before = RestoredCall(CALL.replace(call));
     let done = job();
+    // Before the old call comes back, which has warnings of its own.
     let warnings = CALL.with_borrow_mut(|call| call.warnings.take());
     drop(before);
     (done, warnings.unwrap_or_default())

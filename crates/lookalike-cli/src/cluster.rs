@@ -104,6 +104,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
     let is_ours = !arguments.output.exists();
     let done = arguments.cluster(&console);
     console.clear();
+    // `remove_dir` refuses a folder with something in it, so no result can be lost here.
     if is_ours && done.is_err() {
         // A job that failed leaves no empty folder.
         let _ = std::fs::remove_dir(&arguments.output);
@@ -119,6 +120,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
         let schemes = inputs.filter_map(|input| input.scheme_id.as_deref());
         radius_warning::warn_of_schemes(schemes, distance);
     }
+    // Losses of both readings count: a text that could not be read left its document unverified.
     let of_texts = summary.verification.iter().flat_map(|texts| &texts.skipped);
     let of_files = summary.inputs.iter().flat_map(|input| &input.skipped);
     arguments.input.losses.end(of_files.chain(of_texts))

@@ -118,6 +118,7 @@ impl CollectArguments {
         let input = self.input.options(order_field(&self.keep)?);
         let options = self.similarity.options(input);
         let settings = self.settings(&options)?;
+        // Before the lock, which would make the folder of a misspelt name.
         let old = match (DocumentCollection::is_in(&self.folder), is_new) {
             (true, true) => return Err(exists(&self.folder)),
             (false, true) => None,
@@ -125,6 +126,7 @@ impl CollectArguments {
         };
         let was_there = self.folder.exists();
         let collected = self.collect_with(&settings, &options, old.is_some(), console);
+        // What was there before is never touched, whatever came of this job.
         if !was_there && collected.is_err() {
             remove_unless_used(&self.folder);
         }
@@ -147,6 +149,7 @@ impl CollectArguments {
         };
         let spool = self.run.spool(self.folder.clone())?;
         let paths: Vec<OsString> = self.input.inputs.iter().flat_map(kept_documents).collect();
+        // Behind `kept_documents`, which turns folders of results into the files in them.
         refuse_collections(&paths)?;
         let inputs =
             self.input
@@ -190,6 +193,7 @@ fn print(info: &CollectionInfo) -> Result<(), Failure> {
     use std::io::Write as _;
 
     let mut out = std::io::stdout().lock();
+    // None for a collection without documents.
     let each = match info.bytes.checked_div(info.documents) {
         Some(each) => format!(", {each} bytes a document"),
         None => String::new(),
@@ -267,6 +271,8 @@ impl JobCollections {
         let collections: Vec<&Path> = collections
             .filter(|path| DocumentCollection::is_in(path))
             .collect();
+        // A collection was decided upon as a whole; other documents beside it may be near-duplicates of what is
+        // in it.
         if let (Some(path), 2..) = (collections.first(), against.len()) {
             return Err(Failure::Usage(format!(
                 "--against {}: a collection stands alone: add the other documents to it with `lookalike collection add`",
@@ -290,6 +296,7 @@ impl JobCollections {
     /// Refuses to add to a collection that the job is not compared with: it would get near-duplicates of what it has.
     fn refuse_unread(&self, into: &Path, against: Option<&Path>) -> Result<(), Failure> {
         let is_same =
+            // Both are there at this point, so that two errors are never taken for the same path.
             against.is_some_and(|path| path.canonicalize().ok() == into.canonicalize().ok());
         match DocumentCollection::is_in(into) && !is_same {
             false => Ok(()),

@@ -42,6 +42,8 @@ pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Comm
         // The command line lives as long as the process.
         let value: &'static str = Box::leak(value.into_boxed_str());
         command = command.mut_subcommand("serve", |serve| {
+            // As a default, which clap ranks below flags and the environment, and checks by the same parser as
+            // a flag.
             serve.mut_arg(&id, |argument| argument.default_value(value))
         });
     }

@@ -192,6 +192,7 @@ impl DedupArguments {
 
     /// Refuses to replace the results that new documents are compared with: they are never written, so they would be gone.
     fn refuse_losing_against(&self) -> Result<(), Failure> {
+        // A folder that is not there has nothing to lose.
         let Ok(output) = self.output.canonicalize() else {
             return Ok(());
         };
@@ -204,11 +205,13 @@ impl DedupArguments {
                     .iter()
                     .next()
                     .map(OsString::from);
+                // The folder itself, or something within one of its results; other files in it stay.
                 Some(name.is_none_or(|name| DEDUP_RESULTS.iter().any(|result| *result == name)))
             });
             below.unwrap_or(false)
         };
         match self.against.iter().find(is_replaced) {
+            // Without `--overwrite` results that are there are refused anyway.
             Some(path) if self.overwrite => Err(Failure::Usage(format!(
                 "--overwrite would replace {}, whose documents are compared with and not written again: choose another \
                  folder for the results with -o",
@@ -255,6 +258,7 @@ impl DedupArguments {
             .iter()
             .filter(|path| !DocumentCollection::is_in(Path::new(path)));
         let against: Vec<OsString> = read.flat_map(kept_documents).collect();
+        // Those of `--against` come first: a document of a lower number survives among equals, and theirs must.
         let mut all = match against.is_empty() {
             true => Inputs {
                 sources: Vec::new(),
@@ -302,6 +306,7 @@ impl DedupArguments {
         decisions: Option<&Path>,
     ) -> Result<DedupSummary, Failure> {
         let is_ours = !self.output.exists();
+        // Looked at before the job, for the lock makes the folder.
         let has_collection = self.into.as_ref().is_none_or(|folder| folder.exists());
         let done = self.dedup(console, decisions);
         if let Some(folder) = self
@@ -375,10 +380,13 @@ impl DedupArguments {
             console::warning("--pairs all lists every pair of equal texts with --method copies");
         }
         self.refuse_results_in_collections()?;
+        // Under the lock of `--into` before anything is read, so that two jobs do not compare with the same
+        // state and then both add to it.
         let collections = JobCollections::open(&self.against, self.into.as_deref())?;
         self.refuse_learning(&collections)?;
         let limits = self.run.limits();
         let spool = self.run.spool(self.temporary()?)?;
+        // After the spool, which takes the folder: from now on a signal has something to remove.
         interrupt::remove_unfinished(&self.output);
         if self.resume {
             interrupt::warn_of_nothing_in(&self.output);
@@ -459,6 +467,7 @@ impl DedupArguments {
         if !quiet {
             self.similarity.warn(summary.counts.without_category);
         }
+        // A resumed job has not read the first part: whether there was HTML in it, this run does not know.
         if !summary.resumed {
             self.input.warn_of_unused(inputs, quiet);
         }

@@ -197,6 +197,7 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
 /// The constants that were asked for, and where they come from.
 fn constants(arguments: &DesignArguments) -> Result<(CostConstants, String), Failure> {
     match (&arguments.constants, arguments.calibrate) {
+        // With both options the file is written; with the file alone it is read.
         (file, true) => {
             let measured = measured();
             if let Some(path) = file {
@@ -316,6 +317,8 @@ fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String
         .memory_bytes(None);
     let all = designs.iter().map(|costed| costed.design.clone());
     let mut all: Vec<Design> = all.collect();
+    // Each design stands there once for each of its layouts, one behind the other; `plan_of` adds the layouts
+    // again.
     all.dedup();
     let of_any_size = plan_of(
         arguments.fingerprints,
@@ -369,6 +372,7 @@ fn row(costed: &CostedDesign, fingerprints: u64) -> String {
 
 /// A count with three digits or all of them: `0.25`, `262,144`.
 fn number(value: f64) -> String {
+    // Counts of probes are whole numbers; matches for a probe may be a millionth.
     if value >= 10.0 || value.fract() == 0.0 {
         grouped(value.round() as u64)
     } else if value >= 0.01 {

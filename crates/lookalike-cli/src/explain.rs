@@ -147,6 +147,7 @@ impl ExplainArguments {
         let mut found = [None, None];
         let visited = visit(&self.inputs, &options, spool.path(), |record| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
+                // The first record of an id, as elsewhere. Both sides may be the same record.
                 if *wanted == record.id && found.is_none() {
                     *found = Some(ExplainedPair::new(record));
                 }
@@ -181,6 +182,7 @@ fn file(
             documents.push(ExplainedPair::new(record))
         })?;
     let count = documents.len();
+    // The reason why there is none says more than that there is none.
     if let (0, Some(lost)) = (count, lost) {
         return Err(Failure::Failed(lost));
     }
@@ -333,6 +335,7 @@ fn describe_bits(text: &mut String, both: &FingerprintComparison, color: bool) {
         "  simhash                  {} of {} bits differ",
         both.distance, both.bits
     );
+    // Places count from the left, as the digits are written, and come in order.
     let is_marked = |place: u32| both.differing.binary_search(&place).is_ok();
     for (name, digits) in [("a", &both.a), ("b", &both.b)] {
         let _ = write!(text, "    {name}  {digits}  ");
@@ -348,6 +351,7 @@ fn describe_bits(text: &mut String, both: &FingerprintComparison, color: bool) {
         }
         text.push('\n');
     }
+    // Without colour the marks stand below: in a file or a pipe, codes of a terminal would be in the way.
     if !color && both.distance > 0 {
         let indent = " ".repeat(both.a.len() + 9);
         let marks: String = (0..both.bits)

@@ -51,6 +51,8 @@ impl fmt::Display for Failure {
 impl From<BatchError> for Failure {
     fn from(error: BatchError) -> Self {
         match error {
+            // `lookalike join … | head` is done once `head` is; a shell would show any other status as a
+            // failure.
             BatchError::File { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => {
                 Self::ReaderGone
             }

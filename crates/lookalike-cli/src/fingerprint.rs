@@ -85,6 +85,7 @@ impl FingerprintJobArguments {
     /// Place in which fingerprints are sorted: beside the output, which is about as large, unless told otherwise.
     fn scratch(&self) -> ArchiveScratch<'_> {
         let beside = self.output.as_deref().and_then(Path::parent);
+        // The parent of a bare name is the empty path, which no system call takes for the current folder.
         let beside = beside.filter(|folder| !folder.as_os_str().is_empty());
         let told = self.run.tmp.as_deref();
         ArchiveScratch {
@@ -170,6 +171,8 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         losses: arguments.input.losses.policy(),
         observer: &console,
     };
+    // Also with `-o`: then the job writes the file itself and nothing to `out`, for some formats need more than
+    // a stream.
     let done = write_standard_output(|out| job.run(out));
     console.clear();
     let summary = done?;

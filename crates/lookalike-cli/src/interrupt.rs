@@ -63,6 +63,7 @@ impl TemporaryPath {
 /// Makes a temporary folder, which is removed when the command is interrupted.
 pub(crate) fn temporary_folder(make: impl FnOnce() -> io::Result<TempDir>) -> io::Result<TempDir> {
     // A signal that comes meanwhile waits for the list.
+    // The folder is made while the list is locked: a signal finds it either listed or not made.
     let mut all = listening();
     let folder = make()?;
     if let Some(all) = &mut all {
@@ -111,6 +112,8 @@ fn listening() -> Option<MutexGuard<'static, Vec<TemporaryPath>>> {
         return None;
     }
     let all = watched_so_far();
+    // The thread begins with the first path that is watched: commands that leave nothing behind keep the
+    // default of the system.
     if all.is_empty() {
         let (ready, listening) = channel();
         // Without a thread to wait for signals they do what they always did.
@@ -144,6 +147,7 @@ fn wait(ready: &Sender<()>) {
     let Some(signal) = signals.forever().next() else {
         return;
     };
+    // Taken for good: whoever wants to watch or to end from here on waits, and the process ends meanwhile.
     let watched = watched_so_far();
     crate::console::error(&end(&watched));
     // Held to the end of the process: see `give_way`.
@@ -157,6 +161,7 @@ fn wait(ready: &Sender<()>) {
 /// Removes what is watched, and tells what is left.
 fn end(watched: &[TemporaryPath]) -> String {
     let told = || watched.iter().find_map(TemporaryPath::told);
+    // Looked at before anything is removed, since removal changes what can be told.
     let before = told();
     begin_no_more_files();
     watched.iter().for_each(TemporaryPath::remove);

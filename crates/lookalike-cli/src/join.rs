@@ -84,6 +84,7 @@ impl JoinArguments {
     fn sides(&self) -> Result<(&[OsString], &[OsString]), Failure> {
         match (self.collections.as_slice(), self.queries.as_slice()) {
             (f @ [_], []) => Ok((f, &[])),
+            // Two bare arguments are F and Q, as in `join` of the shell; more would be a guess.
             ([_, _], []) => Ok(self.collections.split_at(1)),
             (_, []) => Err(Failure::Usage(
                 "more than two collections, and nothing says which of them are Q: name these with --queries; to join many \

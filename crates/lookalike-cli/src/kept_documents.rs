@@ -15,6 +15,7 @@ struct KeptView {
 /// The kept documents of an earlier result, or the path itself.
 pub(crate) fn kept_documents(path: &OsString) -> Vec<OsString> {
     let folder = Path::new(path);
+    // A path that is no folder of results is an input like any other, and errors come up when it is read.
     let summary = std::fs::read(folder.join(SUMMARY_FILE)).ok();
     let kept = summary.and_then(|text| serde_json::from_slice::<KeptView>(&text).ok());
     match kept.filter(|kept| kept.program == PROGRAM) {

@@ -146,6 +146,8 @@ fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
     #[cfg(not(feature = "service"))]
     let command = Cli::command();
     let read = short_help::shorten(command).get_matches_from(words);
+    // On what clap has matched, since only it knows which values stand on the command line and which are
+    // defaults.
     option_uses::check(&read)?;
     Cli::from_arg_matches(&read).map_err(|error| error.exit())
 }
@@ -184,6 +186,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         CliCommand::Completions(arguments) => completions::run(&arguments),
         CliCommand::Man(arguments) => completions::manual(&arguments),
     };
+    // Before anything is said of a failure: after a signal it would be about files that the signal removed.
     interrupt::give_way();
     failure::exit_status(done)
 }

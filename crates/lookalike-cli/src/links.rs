@@ -112,6 +112,7 @@ impl LinksArguments {
         let spool = self.run.spool(std::env::temp_dir())?;
         let options = self.options(self.format);
         let inputs = Inputs::discover(&self.inputs, &options, spool.path())?;
+        // `--id` names a field of INPUT; files of links go by their URLs.
         let from_options = self.options(self.from_format).id_field(None);
         let from = match self.from.is_empty() {
             true => None,

@@ -14,6 +14,7 @@ pub(crate) fn memory() -> u64 {
     let machine = meminfo("MemTotal:").unwrap_or(UNKNOWN);
     let group = fs::read_to_string("/sys/fs/cgroup/memory.max")
         .ok()
+        // `max` where there is no limit, which is no number.
         .and_then(|text| text.trim().parse().ok());
     group.map_or(machine, |group: u64| group.min(machine))
 }

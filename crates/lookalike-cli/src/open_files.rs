@@ -22,6 +22,7 @@ pub(crate) fn raise_limit() {
 
 /// Refuses settings that need more files than the process may open.
 pub(crate) fn ensure_enough(connections: usize, collections: usize) -> Result<(), Failure> {
+    // None stands for "unlimited".
     let Some(most) = getrlimit(Resource::Nofile).current else {
         return Ok(());
     };

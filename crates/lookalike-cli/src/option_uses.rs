@@ -92,7 +92,9 @@ const READING_FILES: [&str; 5] = [
 
 /// True if an option stands on the command line.
 fn is_given(read: &ArgMatches, id: &str) -> bool {
+    // clap panics when it is asked for an option that the command does not have.
     let is_known = read.try_contains_id(id).is_ok();
+    // Defaults and the environment do not count: nobody named those for this command.
     is_known && read.value_source(id) == Some(ValueSource::CommandLine)
 }
 
@@ -162,6 +164,7 @@ fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
 /// Refuses options for HTML beside a format that never holds any; of all others only reading tells.
 fn of_html(read: &ArgMatches) -> Result<(), Failure> {
     let format = value::<Format>(read, "format").copied();
+    // Records of all other formats may have a field of HTML.
     let Some(format @ (Format::Text | Format::Pdf)) = format else {
         return Ok(());
     };

@@ -46,6 +46,7 @@ pub(crate) fn write_created<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
     let mut file = created.map_err(unwritable(path))?;
+    // An error drops the file, which vanishes: what was there before stays.
     let written = write(&mut file)?;
     file.commit().map_err(unwritable(path))?;
     Ok(written)
@@ -55,8 +56,10 @@ pub(crate) fn write_created<T>(
 pub(crate) fn write_standard_output<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, BatchError> {
+    // Standard output is flushed at each line by itself, which would be a system call for each pair.
     let mut out = BufWriter::with_capacity(BUFFER, stdout().lock());
     let written = write(&mut out)?;
+    // Not left to the drop, which would lose the error: a full disk behind a redirection must be a failure.
     out.flush().map_err(|source| BatchError::File {
         path: "standard output".into(),
         source,

@@ -288,6 +288,7 @@ pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
     let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
     let text = std::fs::read_to_string(path)
         .map_err(|error| failed(format!("{error}: a list is a file of ids, one a line")))?;
+    // Numbers before the filter, so that messages name the line of the file.
     let lines = text.lines().map(str::trim).enumerate();
     lines
         .filter(|(_, line)| !line.is_empty())
@@ -323,6 +324,7 @@ pub(crate) fn run(arguments: &OverlapArguments) -> Result<(), Failure> {
 
 /// Returns true if a job ended without its results.
 fn failed(done: &Result<(), Failure>) -> bool {
+    // After losses the results are there.
     !matches!(done, Ok(()) | Err(Failure::Losses { .. }))
 }
 
@@ -393,6 +395,7 @@ impl OverlapArguments {
         let done = task(&job);
         console.clear();
         let done = done?;
+        // What was read before the interruption is not read again: whether there was HTML is not known.
         if !self.resume {
             self.input.warn_of_unused(&inputs, self.run.quiet);
         }

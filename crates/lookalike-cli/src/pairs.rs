@@ -115,6 +115,7 @@ impl PairsArguments {
         let settings = self.similarity.settings(read)?;
         let scope = match self.unit {
             PairUnit::Documents => settings.scope,
+            // The category of a paragraph is its document: none is compared within its own.
             PairUnit::Paragraphs => PairScope::Across,
         };
         Ok(settings
@@ -150,6 +151,8 @@ pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
     let mut job = DedupJob::new(&inputs, spool.path()).options(options);
     if let Some(divided) = &divided {
         let options = divided.options();
+        // Paragraphs are records of a file of their own, so the job that compares documents compares them
+        // unchanged.
         records = Inputs::discover(&[divided.path.clone().into()], &options, spool.path())?;
         job = DedupJob::new(&records, spool.path())
             .options(options)

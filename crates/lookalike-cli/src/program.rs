@@ -173,6 +173,7 @@ fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
 fn first_paragraph(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
+    // clap sets usage and tips off by an empty line.
     let paragraph: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
     paragraph.join(" ")
 }

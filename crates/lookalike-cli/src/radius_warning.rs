@@ -42,6 +42,8 @@ pub(crate) fn warn_of_schemes<'s>(ids: impl IntoIterator<Item = &'s str>, radius
 }
 
 fn warning(width: u32, radius: u32, of: RadiusOf) -> Option<String> {
+    // A model, not a measurement: the share of features that one word changes, and the chance that so many bits
+    // of 64 turn.
     let found = |width| Some(simhash_recall(one_changed_word(WORDS, width)?, 64, radius));
     let (ours, single) = (found(width)?, found(1)?);
     if width < 2 || ours >= ENOUGH {
@@ -80,6 +82,7 @@ fn width_of_scheme(id: &str) -> Option<u32> {
     let widths = (2..=LONGEST).filter_map(Shingle::words);
     let schemes =
         widths.flat_map(|shingle| [Weight::Set, Weight::Tf].map(|weight| (shingle, weight)));
+    // An id is a hash: it can only be compared with those of schemes that are likely.
     let found = schemes.into_iter().find(|&(shingle, weight)| {
         let scheme = Scheme::default().shingle(shingle).weight(weight);
         let scheme = scheme.sketch(Sketch::Simhash);

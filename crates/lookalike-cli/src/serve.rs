@@ -203,6 +203,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let keys = keys::read(arguments.keys.as_deref())?;
     let limits = arguments.limits();
     let pem = arguments.pem()?;
+    // Before the store is opened: a service that is open to the network must not exist even for a moment.
     check_address(arguments.listen, &keys).map_err(open_to_others)?;
     if arguments.print_config {
         return print_config(arguments, &limits, keys.len());
@@ -217,6 +218,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     open_files::raise_limit();
     let queue = LogQueue::start().map_err(failed("threads"))?;
     let log = arguments.log(&queue);
+    // Before threads begin. From here on every panic is a line of the log.
     tell_of_panics(&log);
     if keys.are_required() && keys.is_empty() {
         log.record(&nobody_may_ask());
@@ -228,6 +230,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         log.record(&entry.with("remedy", remedy));
     }
     let connections = limits.connections + arguments.health_connections();
+    // Twice: without the store first, since opening it takes files, too, and may take long.
     open_files::ensure_enough(connections, 0)?;
     let options = StoreOptions::default()
         .create(!arguments.require_existing)
@@ -259,6 +262,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     };
     let tls = tls.map(Arc::new);
     let served = serve(&runtime, arguments, Arc::new(app), tls, &output);
+    // Does not wait for blocking tasks: the store is closed by now, or its closing was given up.
     runtime.shutdown_background();
     queue.flush(LOG_FLUSH_TIMEOUT);
     served
@@ -305,11 +309,14 @@ fn serve(
     let LogOutput { log, queue } = output;
     runtime.block_on(async {
         let address = arguments.listen;
+        // All sockets before the first request: a wrong second address must not show when clients are served
+        // already.
         let main = listen(address, "--listen")?;
         let health = match arguments.health_listen {
             Some(address) => Some(listen(address, "--health-listen")?),
             None => None,
         };
+        // The one that the system chose, where the port was 0.
         let address = main.local_addr().map_err(failed(address))?;
         let mut signals = Signals::new().map_err(failed("signals"))?;
         let mut hangups = Hangups::new().map_err(failed("signals"))?;
@@ -327,6 +334,7 @@ fn serve(
         let (force_shutdown, forced) = tokio::sync::oneshot::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (watching, lines) = (log.clone(), queue.clone());
+        // A task of its own, for the one that serves may wait for requests when the second signal comes.
         tokio::spawn(async move {
             let signal = signals.next().await;
             watching.record(&LogEntry::new(LogLevel::Info, "stopping").with("signal", signal));
@@ -360,6 +368,7 @@ fn serve(
             }
         };
         tokio::select! {
+            // The other two never end; they stop when this one does, at their next await.
             () = lookalike_server::serve(listeners, &app, tls.as_ref(), first, second) => {}
             () = reloading => {}
             () = telling_time => {}

@@ -13,8 +13,10 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
         "t" => 4,
         _ => return Err(wrong()),
     };
+    // A double holds every size up to 2^53 bytes exactly; beyond that nobody counts bytes.
     let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
     let bytes = number * 1024_f64.powi(power);
+    // `inf` and `NaN` parse as numbers.
     if number.is_finite() && (0.0..1e18).contains(&bytes) {
         Ok(bytes as u64)
     } else {
@@ -26,6 +28,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     const MOST: f64 = (1_u64 << 63) as f64;
     let wrong = || format!("{text:?} is not a count: write for example 1000000, 8e9 or 2^34");
+    // First as an integer, so that counts beyond 2^53 keep every digit.
     if let Ok(count) = text.parse() {
         return if count <= MOST as u64 {
             Ok(count)
@@ -51,6 +54,7 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
 pub(crate) fn show(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        // By 1000, not 1024: three digits are all that is shown, and 1,010 KiB would have four.
         if value < 1000.0 || unit == "TiB" {
             let decimals = if unit == "B" || value >= 100.0 {
                 0

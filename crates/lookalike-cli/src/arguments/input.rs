@@ -106,6 +106,8 @@ impl LossArguments {
     ) -> Result<(), Failure> {
         let mut lost = rows.into_iter().filter(|row| row.is_loss());
         match (self.max_skipped, lost.next()) {
+            // With `--max-skipped` the user has said what is bearable, and the job has failed already if there
+            // was more.
             (None, Some(row)) => Err(Failure::Losses {
                 count: row.count + lost.map(|row| row.count).sum::<u64>(),
                 first: row.first.clone(),
@@ -168,6 +170,8 @@ impl InputArguments {
         };
         let is_table = |source: &Source| matches!(source.format, Format::Csv | Format::Tsv);
         let speaks_of_tables = self.delimiter.is_some() || self.no_header;
+        // An option without effect is an error of whoever gave it, and this is the first moment at which it is
+        // known.
         if speaks_of_tables && !inputs.sources.iter().any(is_table) {
             return Err(Failure::Usage(
                 "--delimiter and --no-header are for CSV and TSV, and nothing that is read is such a table: say --format csv \
@@ -191,6 +195,7 @@ impl InputArguments {
 fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
+        // Letters and digits are values; a quote or the end of a line would take the reader's own syntax apart.
         [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => Ok(*byte),
         _ => Err(format!(
             "{text:?} cannot separate values: write one character such as ';' or '|', or tab"
@@ -255,6 +260,7 @@ fn store_settings() -> StoreSettings {
             .iter()
             .any(|prefix| name.starts_with(prefix))
     };
+    // `vars` panics at the first variable that is not UTF-8, whoever set it.
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
         known(&name).then(|| (name.to_lowercase(), value))
@@ -282,6 +288,8 @@ fn converter(text: &str) -> Result<Converter, String> {
         .map_err(|error: OptionError| error.to_string())?;
     let program = &converter.words()[0];
     let is_there = match program.contains('/') {
+        // Whether it may be run shows when it is started; here a misspelt name is to be told before hours of
+        // work.
         true => Path::new(program).is_file(),
         false => {
             let folders = std::env::var_os("PATH").unwrap_or_default();

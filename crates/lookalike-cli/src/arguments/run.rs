@@ -50,6 +50,7 @@ impl RunArguments {
         let parent = self.tmp.clone().unwrap_or(default);
         Spool::new(&parent).map_err(|error| {
             let reason = error.to_string();
+            // The library adds the path of a temporary name, which says nothing to the user.
             let reason = reason.split(" at path").next().unwrap_or_default();
             Failure::Failed(format!(
                 "{}: {reason}: temporary files go there; name another directory with --tmp",

@@ -250,6 +250,7 @@ impl SchemeArguments {
         sketch: Sketch,
         read: &InputOptions,
     ) -> Result<Scheme, Failure> {
+        // Rarity learned elsewhere would let the evaluation see what a job of this kind never has.
         self.refuse_terms("an evaluation makes the table that it needs of its own documents")?;
         self.without_table(weight, sketch, read, self.key()?)
     }
@@ -314,6 +315,7 @@ impl SchemeArguments {
         let terms = Terms::from_bytes(&bytes, key).map_err(|error| failed(error.to_string()))?;
         let named = scheme.terms(Some(terms.id()));
         terms
+            // Counts of other features would give weights without meaning, and no error.
             .ensure_fits(&named)
             .map_err(|error| failed(error.to_string()))?;
         Ok(terms)

@@ -26,10 +26,13 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
 /// A word as a shell takes it.
 pub(crate) fn quoted(word: OsString) -> String {
     let text = word.to_string_lossy().into_owned();
+    // No `~`, `*` or `!`: only what every shell leaves alone.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text
     } else {
+        // Within single quotes nothing is special but the quote itself: it ends them, stands escaped, and
+        // begins them again.
         format!("'{}'", text.replace('\'', "'\\''"))
     }
 }

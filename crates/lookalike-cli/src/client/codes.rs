@@ -122,6 +122,8 @@ fn load_codes(
             let mut body = Vec::new();
             for &code in chunk {
                 let id = id_of(codes.ids.name(at, code));
+                // The compact form: 8 bytes of fingerprint, 2 of length, both little-endian, and the id. See
+                // `docs/service.md`.
                 let length = u16::try_from(id.len()).map_err(|_| {
                     Failure::Failed(format!(
                         "an id of {} bytes is too long for a collection",
@@ -135,6 +137,7 @@ fn load_codes(
             }
             let answers = client.packed(&path, body)?;
             counts.loaded += answers.len() as u64;
+            // A byte an item; the highest bit says that a document of this id was there.
             let replaced = answers.iter().filter(|answer| **answer & 0x80 != 0);
             counts.replaced += replaced.count() as u64;
         }

@@ -310,6 +310,7 @@ impl<'a> DocumentOperation<'a> {
             let mut done = Ok(());
             chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
             parser.parse(&chunk, &mut |record| {
+                // The parser cannot be stopped within a chunk: what follows the error is passed over.
                 if done.is_err() {
                     return;
                 }
@@ -320,6 +321,8 @@ impl<'a> DocumentOperation<'a> {
                     Ok(record) if record.text_state == TextState::Present => {
                         let mut item = json!({"text": record.text});
                         if record.visible.is_some() {
+                            // The number has the first byte of the hash lowest; hexadecimal digits are written
+                            // from the first byte on.
                             let hash = record.seen_hash().swap_bytes();
                             item["text_hash"] = format!("{hash:032x}").into();
                         }
@@ -330,8 +333,11 @@ impl<'a> DocumentOperation<'a> {
                         add_fields(&record.fields, &mut item);
                         linked += u64::from(!record.fields.is_empty());
                         if self.names_documents() {
+                            // Checks and queries keep nothing: ids would only be sent to be ignored.
                             item["id"] = json!(record.id);
                         }
+                        // Lines of an export carry their own expiry and metadata, so that export and insert
+                        // bring a collection over whole.
                         let keeps = self.kept_for.is_some();
                         let own = keeps.then(|| exported::beside_text(record.raw)).flatten();
                         if let Some(own) = own {
@@ -357,6 +363,7 @@ impl<'a> DocumentOperation<'a> {
                 break;
             }
         }
+        // Also after a loss that ends the reading: what was read before it was accepted.
         batch.send()?;
         batch.out.flush()?;
         // What the collection looks at was not asked for here.
@@ -431,6 +438,7 @@ fn add_fields(fields: &DocumentFields, item: &mut Value) {
 
 impl RequestBatch<'_> {
     fn push(&mut self, id: String, item: Value, bytes: usize) -> Result<(), Failure> {
+        // A document that is larger than the bound by itself goes alone.
         if self.items.len() == self.most || self.bytes + bytes > BYTES && !self.items.is_empty() {
             self.send()?;
         }
@@ -469,6 +477,8 @@ impl RequestBatch<'_> {
     fn follow(&self, item: &Value, answer: &mut Value, most: usize) -> Result<(), Failure> {
         loop {
             let shown = answer["neighbours"].as_array().map_or(0, Vec::len);
+            // Each page begins behind the last neighbour of the one before; inserts in between neither repeat
+            // nor hide one.
             let Some(after) = answer["next"].as_str().filter(|_| shown < most) else {
                 return Ok(());
             };
@@ -484,6 +494,7 @@ impl RequestBatch<'_> {
                 all.extend(more);
             }
             answer["more"] = page["more"].take();
+            // The greatest of all pages. `None` is less than any number, which is meant.
             if page["resemblance"].as_f64() > answer["resemblance"].as_f64() {
                 answer["resemblance"] = page["resemblance"].take();
             }

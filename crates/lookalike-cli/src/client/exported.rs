@@ -44,6 +44,7 @@ fn says_when_it_expires(line: &[u8]) -> bool {
 
 /// Tells whether lines are those of an export: each says when its document expires, if ever.
 fn is_exported(input: &mut dyn BufRead) -> io::Result<bool> {
+    // Looked at without taking it: the same bytes are read again by whoever sends them.
     let head = input.fill_buf()?;
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
     Ok(line.starts_with(b"{") && says_when_it_expires(line))
@@ -68,6 +69,7 @@ pub(super) struct ExportedFields {
 
 /// Fields of a record beside its text, if it is a line of an export.
 pub(super) fn beside_text(record: &[u8]) -> Option<ExportedFields> {
+    // A search for some bytes spares the parser on lines that are no exports.
     if !says_when_it_expires(record) {
         return None;
     }
@@ -108,11 +110,13 @@ pub(super) fn for_each_batch(
         let read = input.as_mut().take(LONGEST).read_until(b'\n', &mut line);
         let is_end = read.map_err(failed(path))? == 0;
         let document = line.trim_ascii();
+        // Decided before the document is added: the batch goes without it.
         let is_full = count == most || batch.len() + document.len() > BYTES;
         if count > 0 && (is_end || is_full) {
             batch.push(b']');
             let sent = send(std::mem::take(&mut batch));
             sent.map_err(|failure| of_lines(path, first, number, failure))?;
+            // `number` is that of the last line that was sent.
             (count, first) = (0, number + 1);
         }
         if is_end {

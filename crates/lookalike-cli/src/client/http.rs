@@ -49,6 +49,8 @@ pub(crate) fn escaped(name: &str) -> String {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
             char::from(byte).to_string()
         }
+        // RFC 3986, section 2.3: all but the unreserved characters, so that no name ends a path or begins a
+        // query.
         _ => format!("%{byte:02X}"),
     };
     name.bytes().map(byte).collect()
@@ -64,8 +66,11 @@ impl ServiceClient {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(10)))
+            // Until the head of the answer; the body of an export may take as long as it likes.
             .timeout_recv_response(Some(TIMEOUT))
             .max_redirects(0)
+            // A service beside its users is asked directly. The variables of proxies are for the web, and would
+            // get the key.
             .proxy(None);
         if url.starts_with("https:") {
             config = config.tls_config(tls(ca)?);

@@ -341,8 +341,10 @@ fn get(
     let option = if texts { "/get?text=true" } else { "/get" };
     let path = http::collection(collection, option);
     // Texts are shown of one document at a time.
+    // A request has a bound on its items; the words of a command line may be more.
     for ids in ids.chunks(if texts { 1 } else { 100 }) {
         let mut items: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+        // One item instead of a list gives one object instead of a list.
         let body = if texts { items.remove(0) } else { items.into() };
         match client.json("POST", &path, Some(&body))? {
             Value::Array(found) => found.iter().try_for_each(print)?,
@@ -396,6 +398,8 @@ fn export(client: &ServiceClient, collection: &str) -> Result<(), Failure> {
     let mut lines = client.stream(&http::collection(collection, "/export"))?;
     let (mut out, mut piece) = (std::io::stdout().lock(), vec![0; 1 << 16]);
     loop {
+        // Copied as it comes, however large the collection is. A connection that breaks must not look like the
+        // end: chunked bodies end with a mark, and without it this read fails.
         let count = lines.read(&mut piece).map_err(|error| {
             Failure::Failed(format!(
                 "the export was interrupted: {error}; the output is incomplete"

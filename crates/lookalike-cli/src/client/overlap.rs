@@ -79,6 +79,7 @@ pub(super) fn copies_of(
     let path = collection(&arguments.collection, &options);
     let answer = client.json("POST", &path, Some(&json!({"id": arguments.id})))?;
     let found = answer["copies"].as_array();
+    // Results before warnings: whoever reads standard output in a pipe has all of them by then.
     found.into_iter().flatten().try_for_each(print)?;
     let shown = found.map_or(0, Vec::len) as u64;
     for (count, what) in [

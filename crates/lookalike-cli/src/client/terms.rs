@@ -20,6 +20,7 @@ pub(super) fn add(path: &Path, scheme: Option<&str>, body: &mut Value) -> Result
             .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?,
         None => terms.scheme().sketch(Sketch::Simhash).weight(Weight::Idf),
     };
+    // A scheme that names another table keeps its name, and is refused by the check below.
     let named = scheme.terms(scheme.terms.or(Some(terms.id())));
     terms
         .ensure_fits(&named)

@@ -16,6 +16,7 @@ pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
+        // Counted from the end, where groups begin.
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }

@@ -63,6 +63,7 @@ fn say(line: &str) {
 /// The line without characters that act on a terminal or turn its text around: names of files may hold any.
 pub(crate) fn harmless(line: &str) -> Cow<'_, str> {
     let acts = |c: char| {
+        // Marks of the Unicode bidirectional algorithm (UAX #9): they can make `gpj.exe` read as `exe.jpg`.
         let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
         turns || (c.is_control() && c != '\n' && c != '\t')
     };
@@ -188,6 +189,7 @@ impl ConsoleState {
         };
         let wall = wall.elapsed().as_secs_f64();
         let cpu = cpu.try_elapsed().map_or(0.0, |cpu| cpu.as_secs_f64());
+        // Only entries of the stage that runs: a later stage of the same name is listed by itself.
         let mut own = stages[self.first..].iter_mut();
         match own.find(|entry| entry.0 == what.name()) {
             Some(entry) => *entry = (entry.0, entry.1 + wall, entry.2 + cpu),
@@ -203,6 +205,7 @@ impl JobObserver for Console<'_> {
             program.stage(stage, total);
         }
         let mut state = self.state();
+        // What ran up to now is closed at the moment at which the next begins: the times add up to the whole.
         state.stages = state.stages();
         state.first = state.stages.len();
         state.running = Some((stage, stage, Instant::now(), ProcessTime::now()));
@@ -261,6 +264,7 @@ fn template(stage: JobStage, total: u64, columns: u16) -> String {
     // The library may use the last column, where some terminals wrap.
     let bar = |rest: u16| columns.saturating_sub(rest).clamp(4, 40);
     match (total, stage.counts_bytes()) {
+        // Without a total there is no share that a bar could show.
         (0, _) => format!("{name:8} {{spinner}} {{elapsed}}"),
         (_, true) if columns >= WIDE => format!(
             "{name:8} [{{bar:{}}}] {{binary_bytes}} of {{binary_total_bytes}}, {{binary_bytes_per_sec}}, {{eta}} left",
@@ -305,6 +309,7 @@ pub(crate) fn line_beside(line: &str) {
 
 /// A JSON object as one line on standard output.
 pub(crate) fn json(object: &impl serde::Serialize) -> std::io::Result<()> {
+    // In one write: a reader of lines never sees half of one.
     let mut line = serde_json::to_vec(object)?;
     line.push(b'\n');
     std::io::stdout().lock().write_all(&line)

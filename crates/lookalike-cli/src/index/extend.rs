@@ -77,6 +77,7 @@ pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
     let path = arguments.index.as_path();
     let properties = IndexProperties::of(path)?;
     let spool = arguments.run.spool(std::env::temp_dir())?;
+    // The index is the first of its own inputs; it is replaced by a rename, so it stays readable to the end.
     let mut inputs = vec![FingerprintSource::from(path)];
     inputs.extend(fingerprint_sources(&arguments.inputs, spool.path())?);
     IndexRebuild {
@@ -126,6 +127,7 @@ fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<IndexProperties
             indexes[without].name()
         )));
     }
+    // The first one; the order of the rest does not matter any more.
     let mut properties = all.swap_remove(0);
     properties.has_ids = Some(without.is_none());
     Ok(properties)

@@ -205,6 +205,8 @@ impl RepeatedFingerprints {
 fn distribution(index: &IndexFile<u64>) -> Result<Distribution, lookalike_hamming::FileError> {
     let mut all = Vec::with_capacity(index.index().len());
     index.copies(&mut |code, copies| all.push((code, copies)))?;
+    // An index gives its fingerprints in the order of a table, which permutes the bits; gaps are those of
+    // sorted neighbours.
     all.sort_unstable();
     let mut analyzer = Analyzer::default();
     for &(code, copies) in &all {
@@ -212,6 +214,7 @@ fn distribution(index: &IndexFile<u64>) -> Result<Distribution, lookalike_hammin
     }
     let analysis: Analysis<u64> = analyzer.finish();
     all.retain(|&(_, copies)| copies > 1);
+    // The fingerprint settles ties, so that a page of the same index is the same.
     all.sort_unstable_by_key(|&(code, copies)| (std::cmp::Reverse(copies), code));
     all.truncate(LISTED);
     let repeated = all

@@ -151,6 +151,8 @@ fn rows<'a>(
         let ids = repeated
             .ids
             .iter()
+            // Ids may be in any script; isolated, one that runs from right to left does not turn its neighbours
+            // around.
             .map(|id| format!("<bdi>{}</bdi>", escaped(id)));
         let _ = writeln!(
             page,
@@ -187,6 +189,7 @@ fn chart(
     );
     for part in [0.0, 0.5, 1.0] {
         let (at, count) = (y(most * part), most * part);
+        // Half of a maximum of 1 is no number of fingerprints.
         if count.fract() == 0.0 {
             let _ = write!(
                 svg,

@@ -95,6 +95,7 @@ const GROUP: usize = 64;
 const CHUNK_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
+    // Before it is opened: a page may be missing as soon as the first byte is looked at.
     if !arguments.in_memory {
         bus_error::name_file(&arguments.index);
     }
@@ -123,6 +124,8 @@ pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
     let spool = Spool::new(&std::env::temp_dir())?;
     for query in &arguments.queries {
         match query.parse::<Fingerprint>() {
+            // Sixteen hexadecimal digits are a fingerprint even if a file has that name; `./` before it means
+            // the file.
             Ok(Fingerprint(code)) => search.group(&[code], &|_| query.clone())?,
             Err(_) => {
                 for source in fingerprint_sources(&[query], spool.path())? {
@@ -163,6 +166,8 @@ impl<W: Write> SearchRun<'_, W> {
             more = file
                 .fill(&mut codes, CHUNK_BYTES)
                 .map_err(BatchError::from)?;
+            // Queries of a group wait for memory together: each probe misses the cache, and the misses of 64
+            // queries overlap.
             for start in (0..codes.codes.len()).step_by(GROUP) {
                 let group = &codes.codes[start..(start + GROUP).min(codes.codes.len())];
                 let name = |at: usize| match codes.ids.name(start + at, group[at]) {
@@ -185,6 +190,7 @@ impl<W: Write> SearchRun<'_, W> {
             .index()
             .search_group(queries, self.distance, visit);
         let effort = effort.map_err(|error| Failure::Usage(error.to_string()))?;
+        // By query, distance and fingerprint: several tables find the same entry in any order.
         found.sort_unstable();
         let summary = &mut self.summary;
         summary.queries += queries.len() as u64;
@@ -207,6 +213,7 @@ impl<W: Write> SearchRun<'_, W> {
             })?;
             let fingerprint = Fingerprint(code).to_string();
             let named = ids.iter().map(|&id| Some(id));
+            // An index without ids still gives a line for each fingerprint.
             let bare = ids.is_empty().then_some(None);
             for id in named.chain(bare) {
                 let fingerprint = fingerprint.clone();

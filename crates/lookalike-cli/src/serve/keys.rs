@@ -18,6 +18,8 @@ pub(super) fn read(file: Option<&Path>) -> Result<ApiKeys, Failure> {
     let text = std::fs::read_to_string(file).map_err(failed(format!(
         "{shown}: make a key with --make-key ROLE:NAME, which creates the file"
     )))?;
+    // Behind the reading, as a missing file has the better message. Who may write to the file could make
+    // himself an administrator.
     check_mode(file)?;
     let keys: ApiKeys = text.parse().map_err(|error| {
         Failure::Failed(format!(
@@ -68,6 +70,8 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     let mut lines = options.open(file).map_err(failed(&shown))?;
     lines
         .write_all(key.line.as_bytes())
+        // The hash is on the disk before the secret is shown: a key that somebody holds must never be unknown
+        // after a crash.
         .and_then(|()| lines.sync_all())
         .map_err(failed(&shown))?;
     writeln!(std::io::stdout(), "{}", key.secret)?;

@@ -56,6 +56,7 @@ impl LogQueue {
     pub(super) fn push(&self, entry: &LogEntry) {
         let text = line(entry);
         let mut state = self.state();
+        // A reader of standard error that stands still must not fill the memory, nor stop requests.
         if state.waiting.len() >= MOST_WAITING {
             state.lost += 1;
             return;
@@ -88,6 +89,7 @@ impl LogQueue {
                 .filled
                 .wait_while(state, |state| state.waiting.is_empty())
                 .unwrap_or_else(PoisonError::into_inner);
+            // Written without the lock: a write may block for as long as the reader likes.
             let lines = std::mem::take(&mut state.waiting);
             let lost = std::mem::take(&mut state.lost);
             state.writing = true;

@@ -33,6 +33,7 @@ impl Hangups {
     }
 
     pub(super) async fn next(&mut self) {
+        // No more signals can come, which is not a signal.
         if self.0.recv().await.is_none() {
             std::future::pending::<()>().await;
         }

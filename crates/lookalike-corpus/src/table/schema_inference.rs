@@ -253,6 +253,8 @@ impl<'de> Visitor<'de> for TypeLearner<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        // Types nest in Parquet's schema and in the library's recursion; deeper values stay readable as JSON
+        // text.
         if matches!(self.kind, InferredType::Null) && self.depth < MAX_DEPTH {
             *self.kind = InferredType::List(Box::default());
         }

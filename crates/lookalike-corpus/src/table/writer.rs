@@ -50,8 +50,8 @@ pub(crate) fn write_parquet<W: Write + Send>(
     let mut rows = TableRowWriter::new(columns, out)?;
     each_line(lines, |line| {
         let line = if columns.repeats {
-            // Of two fields of one name the last counts, which is how this type reads them. Its maps keep their
-            // order by the feature `preserve_order`, or sort; columns are found by name in both cases.
+            // Of two fields of one name the last counts, which is how this type reads them. The order of its
+            // names does not matter: columns are found by name.
             let value: serde_json::Value = serde_json::from_str(line)?;
             Cow::Owned(serde_json::to_string(&value)?)
         } else {
