@@ -77,10 +77,13 @@ impl ArrowArray {
         };
         let data = numbers.to_data();
         let width = data.data_type().primitive_width().unwrap_or(1);
+        // NumPy keeps this object alive as the base of its array, and the array is frozen: the address stays
+        // good.
         let address = data.buffers()[0].as_ptr() as usize + data.offset() * width;
         let view = PyDict::new(py);
         view.set_item("version", 3)?;
         view.set_item("typestr", format!("<{kind}{width}"))?;
+        // Read-only: the memory may be shared with other arrays, and with the producer of the data.
         view.set_item("data", (address, true))?;
         match columns {
             Some(columns) => view.set_item("shape", (self.0.len(), columns))?,
@@ -254,6 +257,8 @@ impl ArrowTable {
         })?;
         let mut starts = vec![0];
         for batch in &self.batches {
+            // One more than batches: `partition_point` finds the batch of a row also behind empty ones, which
+            // share a start.
             starts.push(starts[starts.len() - 1] + batch.num_rows() as u64);
         }
         let rows = rows.values();
@@ -292,6 +297,8 @@ impl ArrowTable {
     fn with_columns(&self, other: &Self) -> PyResult<Self> {
         let fields = self.schema.fields().iter().chain(other.schema.fields());
         let schema = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
+        // The batches of the two tables end at different rows; in one piece they can be cut as the first ones
+        // are.
         let others = concat_batches(&other.schema, &other.batches).map_err(CallError::value)?;
         if others.num_rows() != self.__len__() {
             return Err(CallError::Value(format!(
@@ -437,6 +444,8 @@ pub(crate) fn concat_tables(tables: Vec<PyRef<'_, ArrowTable>>) -> PyResult<Opti
             return Ok(None);
         }
         for (own, other) in fields.iter_mut().zip(others) {
+            // Producers differ in this for the same data; a null in a field that promises none would be
+            // refused.
             let is_nullable = own.is_nullable() || other.is_nullable();
             own.set_nullable(is_nullable);
         }

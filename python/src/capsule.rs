@@ -159,6 +159,7 @@ fn import(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef, CallE
         .unwrap_or_else(|_| Err(broken("its type is none")))?;
     // SAFETY: the array is the producer's, its number of buffers and children fits the type, and the lengths that are read from
     // its buffers are lengths; the rest of what it says is validated before anything else reads it.
+    // Takes the array over in any case: on an error, too, it is released, once.
     let data = guarded(|| unsafe { from_ffi_and_data_type(array, data_type.clone()) })?;
     guarded(|| data.validate_full().map(|()| make_array(data.clone())))
 }
@@ -185,6 +186,7 @@ fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType) -> Result<(), Cal
     let expected = layout(data_type);
     let own = expected.buffers.len() + usize::from(expected.can_contain_null_mask);
     let buffers = own + usize::from(expected.variadic);
+    // The number is a signed one in C: a negative one comes as a huge one.
     let too_few = array.num_buffers() < buffers || array.num_buffers() > MOST;
     // Some producers give a null array one buffer.
     if too_few && !matches!(data_type, DataType::Null) {
@@ -252,6 +254,7 @@ fn check_end(array: &FFI_ArrowArray, width: usize) -> Result<(), CallError> {
 
 /// Checks the lengths of the buffers that views point into.
 fn check_view_lengths(array: &FFI_ArrowArray) -> Result<(), CallError> {
+    // Validity, views and lengths; checked above to be there.
     let count = array.num_buffers() - 3;
     let lengths = array.buffer(array.num_buffers() - 1);
     if count == 0 {

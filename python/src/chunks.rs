@@ -94,6 +94,8 @@ impl PyTextChunks {
             ..DocumentColumns::default()
         };
         run(batch.py(), |_| {
+            // For the whole batch: the cutter holds the sets of one text at a time, and `push` reads them from
+            // it.
             let mut chunks = locked(&self.chunks);
             let SeenChunks { texts, seen } = &mut *chunks;
             let (mut ids, mut units) = (Vec::new(), BinaryBuilder::new());
@@ -104,6 +106,8 @@ impl PyTextChunks {
                     let document = rows.document(row, None);
                     let hash = document.text.as_deref().and_then(|text| texts.chunk(text));
                     ids.push(document.id.map(|id| id.into_owned()));
+                    // The hash of the text, by which the engine joins documents with the sets of their text;
+                    // the same on every machine.
                     units.append_option(hash.map(u128::to_le_bytes));
                     if let Some(hash) = hash.filter(|hash| seen.insert(*hash)) {
                         sets.push(hash, texts);

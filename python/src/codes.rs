@@ -62,6 +62,8 @@ impl CodeColumn {
             }
             None => {
                 let before = self.codes.len() as u64;
+                // Rows are counted from the first missing one on: data without nulls, which is nearly all,
+                // costs no list of rows.
                 self.rows.get_or_insert_with(|| (0..before).collect());
             }
         }
@@ -83,6 +85,7 @@ impl CodeColumn {
                 let numbers = array.as_primitive::<UInt32Type>();
                 Box::new(|at| numbers.value(at).into())
             }
+            // A column of nothing but None; none of its values is asked for.
             DataType::Null => Box::new(|_| 0),
             other => {
                 return Err(CallError::Type(format!(
@@ -132,6 +135,8 @@ fn of_numpy(array: &Bound<'_, PyAny>) -> Result<Vec<u64>, CallError> {
     }
     let named = PyDict::new(array.py());
     named.set_item("copy", false)?;
+    // Signed ones keep their bits, strides and byte order are undone; without a copy where the array is so
+    // already.
     let words = array.call_method("astype", ("<u8",), Some(&named))?;
     let bytes: Bound<'_, PyBytes> = words
         .call_method0("tobytes")?

@@ -66,6 +66,7 @@ pub(crate) fn dedup_documents(
         .field_rule()
         .map(|rule| rule.to_string().parse::<OrderField>());
     let order = order.transpose().map_err(CallError::value)?.map(Arc::new);
+    // On this thread, with the interpreter: what follows may be read on any.
     let documents = DocumentSource::of(documents, columns.clone(), order.clone())?;
     let against = against.map(|against| DocumentSource::of(against, columns, order));
     let against = against.transpose()?.map(DocumentSource::against);
@@ -152,6 +153,7 @@ fn result_rows(saved: &SavedDecisions, in_order: bool, own_tables: &[bool]) -> V
     let against = saved.against();
     let outcomes: Vec<DocumentDecision> = saved.decisions().collect();
     let of_sources: Vec<_> = saved.source_documents().collect();
+    // Sources of `--against` come first, and have no rows in the results.
     let new = &of_sources[of_sources.len() - own_tables.len()..];
     let mut has_own = vec![false; outcomes.len()];
     let mut groups: Vec<Vec<u32>> = Vec::new();
@@ -164,10 +166,12 @@ fn result_rows(saved: &SavedDecisions, in_order: bool, own_tables: &[bool]) -> V
         true => (0..outcomes.len() as u32).filter(is_shared).collect(),
         false => saved.by_id().iter().copied().filter(is_shared).collect(),
     };
+    // The order in which the results are put behind each other: what the sources share first.
     groups.insert(0, shared);
     let mut rows = vec![0; outcomes.len() - against];
     let mut next = 0;
     for group in groups {
+        // Each group is a table of kept rows and one of removed rows behind it.
         for is_kept in [true, false] {
             let outcome = |document: &&u32| outcomes[**document as usize];
             for &document in group
@@ -331,6 +335,7 @@ impl DocumentDecisions {
     /// Rows of the largest clusters, the survivor first; none for documents that were only compared with.
     fn largest_clusters(&self, most: usize) -> Vec<Vec<Option<u32>>> {
         let first = self.against as u32;
+        // None for documents that were only compared with: they are no rows of the caller's data.
         let row = |document: u32| document.checked_sub(first);
         let mut clusters: Vec<_> = self.clusters.iter().collect();
         clusters.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));

@@ -88,6 +88,7 @@ impl DocumentRows {
                     .iter()
                     .filter_map(|column| column.get(row))
                     .collect();
+                // A document of which one column is missing has the others; one without any has no text.
                 (!parts.is_empty()).then(|| parts.join("\n").into())
             }
         };
@@ -119,6 +120,7 @@ impl DocumentBatch for RowBatch {
         for row in self.range.clone() {
             let mut document = self.rows.document(row, self.order.as_deref());
             if let (None, Some(first)) = (&document.id, self.named_from) {
+                // Row numbers start at 0 in both data; two documents of one id would be taken for one.
                 document.id = Some(format!("against-{}", first + row).into());
             }
             visit(document);
@@ -219,6 +221,7 @@ impl DocumentSource {
             if let Some((rows, next)) = &mut self.current {
                 let (len, start) = (rows.texts[0].len(), *next);
                 let (mut end, mut bytes) = (start, 0);
+                // At least one row, however long it is.
                 while end < len && end - start < BATCH_ROWS && bytes < BATCH_BYTES {
                     bytes += rows.bytes(end);
                     end += 1;
@@ -253,6 +256,7 @@ impl Iterator for DocumentSource {
             return None;
         }
         let batch = self.next_batch();
+        // A producer must not be asked again after its end or an error.
         self.ended = !matches!(batch, Ok(Some(_)));
         batch
             .map_err(|error| SourceError(std::sync::Mutex::new(Some(error))))
@@ -321,6 +325,7 @@ fn hosts(urls: &TextColumn) -> TextColumn {
 fn plain_texts(array: &ArrayRef) -> Result<TextColumn, CallError> {
     match TextColumn::of(array) {
         Ok(texts) => Ok(texts),
+        // No text: then a number, a date or a truth, whose own error says what is read.
         Err(_) => scalar_texts(array, |text, _| text),
     }
 }
@@ -357,6 +362,8 @@ fn scalar_texts(
         }
         DataType::Float32 => {
             let numbers = array.as_primitive::<Float32Type>();
+            // By way of a double, which shows digits that the caller never wrote (0.1 is 0.10000000149011612),
+            // as JSON of the same value does elsewhere.
             Box::new(|row| Some((number_text(numbers.value(row).into())?, true)))
         }
         DataType::Date32 => {
@@ -373,6 +380,7 @@ fn scalar_texts(
                 TimeUnit::Microsecond => timestamp_us_to_datetime,
                 TimeUnit::Nanosecond => timestamp_ns_to_datetime,
             };
+            // All four units hold integers of 64 bits: read as such, one function serves whatever the zone is.
             let ticks = array.to_data();
             let ticks = arrow_array::Int64Array::from(
                 ticks
@@ -388,6 +396,7 @@ fn scalar_texts(
             Box::new(move |row| Some((numbers[row].to_string(), true)))
         }
         DataType::Dictionary(..) => {
+            // Each distinct value is written once, however many rows have it.
             let values = scalar_texts(array.as_any_dictionary().values(), form)?;
             return Ok(TextColumn::Dictionary(
                 dictionary_keys(array),
@@ -403,6 +412,7 @@ fn scalar_texts(
     };
     let mut texts = LargeStringBuilder::new();
     for row in 0..array.len() {
+        // Below a null may lie anything, also what no date is.
         let value = array.is_valid(row).then(|| value(row)).flatten();
         texts.append_option(value.map(|(text, is_number)| form(text, is_number)));
     }
@@ -529,6 +539,7 @@ fn scalar_text(
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some((crate::texts::string(text, row)?.to_owned(), false)));
     }
+    // Before integers: in Python a bool is one.
     if let Ok(truth) = value.cast::<PyBool>() {
         return Ok(Some((truth.is_true().to_string(), true)));
     }

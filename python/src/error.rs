@@ -102,6 +102,7 @@ impl From<BatchError> for CallError {
             }
             BatchError::JoinMemory { least, .. }
             | BatchError::SelfJoinMemory { least, .. }
+            // These count in MiB.
             | BatchError::IndexMemory { least, .. } => limit(least << 20),
             BatchError::Settings(_) => Self::Value(message),
             BatchError::Given(_) => Self::bad_input(message),
@@ -161,6 +162,7 @@ fn exception(py: Python<'_>, error: CallError) -> PyResult<PyErr> {
         CallError::Type(message) | CallError::Value(message) => ("LookalikeError", message),
         CallError::Raised(error) => return Ok(error),
     };
+    // Classes of the Python part, so that users see and catch ordinary classes with fields of their own.
     let class = exceptions(py)?.getattr(py, class)?;
     let value = class.bind(py).call((message,), Some(&named))?;
     Ok(PyErr::from_value(value))
@@ -195,6 +197,7 @@ fn in_python(message: &str) -> String {
         let (before, option) = rest.split_at(at);
         let name = option[2..]
             .find(|c: char| !(c.is_ascii_lowercase() || c == '-'))
+            // Names of options are lower case and hyphens; whatever else follows ends them.
             .map_or(&option[2..], |end| &option[2..2 + end]);
         told.push_str(before);
         rest = &option[2 + name.len()..];

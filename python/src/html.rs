@@ -40,6 +40,7 @@ pub(crate) fn extract<'py>(
     let threads = crate::work::threads(threads)?;
     let text_of = |extractor: &HtmlText, page: &str| {
         let mut text = String::new();
+        // A copy, since extraction needs its buffers, and this function may be called by several threads.
         extractor.clone().extract(page, &mut text);
         text
     };
@@ -50,6 +51,7 @@ pub(crate) fn extract<'py>(
         })?;
         return Ok(PyString::new(py, &text).into_any());
     }
+    // Before iterables, which a string is, too.
     if let Ok(page) = html.cast::<PyString>() {
         let page = page.to_str()?;
         let text = run(py, |_| Ok(text_of(&extractor, page)))?;

@@ -282,6 +282,7 @@ impl PyIndex {
                 found.push((query, distance, code));
             })
             .map_err(CallError::value)?;
+        // By query, distance and code, whatever table met them first.
         found.sort_unstable();
         let (mut neighbours, mut ids) = (Neighbours::default(), Vec::new());
         for (query, distance, code) in found {
@@ -290,6 +291,7 @@ impl PyIndex {
                 .ids(code, &mut ids)
                 .map_err(|error| CallError::Failed(error.to_string()))?;
             let named = ids.iter().map(|id| Some((*id).to_owned()));
+            // An index without ids still gives a row for each code.
             for id in named.chain(ids.is_empty().then_some(None)) {
                 neighbours.queries.push(queries.row(start + query));
                 neighbours.ids.push(id);
@@ -362,6 +364,7 @@ impl IndexInput<'_> {
     fn write<W: Write>(&self, out: W, cancellation: &Cancellation) -> Result<W, CallError> {
         let failed = |error: &dyn std::fmt::Display| CallError::Failed(error.to_string());
         let limits = BuildLimits::default().threads(self.threads);
+        // Written with the first table, as the order of codes is known then.
         let mut ids = Some(IdTexts {
             texts: &self.ids.texts,
             ends: &self.ids.ends,
@@ -369,6 +372,7 @@ impl IndexInput<'_> {
         let mut writer =
             IndexFileWriter::new(out, self.scheme, &self.design.design, self.design.layout)
                 .map_err(|error| failed(&error))?;
+        // Looked at between tables, which take seconds at most for what fits into the memory of one machine.
         while !cancellation.is_cancelled()
             && writer
                 .next_table(self.codes, ids.take(), limits)

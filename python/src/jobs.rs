@@ -71,6 +71,7 @@ pub(crate) fn observed<T: Send>(
                 return Ok(());
             };
             let mut told = locked(&told);
+            // Only what is new is told: the callback takes the interpreter from other threads.
             if let Some(StageProgress { stage, done, total }) = now
                 && now != *told
             {

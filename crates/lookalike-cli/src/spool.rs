@@ -26,6 +26,7 @@ pub(crate) struct Spool {
 impl Spool {
     /// A folder in `parent`; those of killed commands there are removed.
     pub(crate) fn new(parent: &Path) -> io::Result<Self> {
+        // Before the new folder is made: its own must not be looked at while it has no lock.
         remove_abandoned(parent);
         let folder =
             interrupt::temporary_folder(|| Builder::new().prefix(SPOOL).tempdir_in(parent))?;
@@ -67,6 +68,8 @@ fn remove_abandoned(parent: &Path) {
 
 fn is_abandoned(folder: &Path) -> bool {
     let lock = File::open(folder.join(LOCK));
+    // Locks of this kind belong to the open file, so a second attempt of the same process fails, too: several
+    // jobs of one program do not remove each other's folders.
     lock.is_ok_and(|file| file.try_lock().is_ok())
 }
 

@@ -154,6 +154,8 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
     for (name, found) in &found {
         let line = match found {
             Ok(recovery) => {
+                // The last bytes of a log, without a valid sum: a write that was cut off before it was
+                // acknowledged.
                 torn += u64::from(recovery.torn_bytes > 0);
                 json!({
                     "collection": name, "state": if recovery.torn_bytes > 0 { "torn" } else { "whole" },
@@ -279,6 +281,8 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
             more = file
                 .fill(&mut codes, READ)
                 .map_err(|error| Failure::Failed(error.to_string()))?;
+            // From now, for each piece that is read: loading may take hours, and documents live as long as is
+            // said from when they are there.
             let expires = arguments
                 .ttl
                 .map(|seconds| now().after(Duration::from_secs(seconds)));
@@ -299,6 +303,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let too_many_losses = arguments.losses.policy().check(&skipped, loaded);
     let filled = started.elapsed().as_secs_f64();
     if arguments.no_compact {
+        // What is in memory becomes a run, so that the next start reads no long log.
         collection.flush().map_err(failed)?;
     } else {
         collection.compact().map_err(failed)?;
@@ -311,6 +316,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         "loaded": loaded, "replaced": replaced, "documents": documents, "skipped": skipped,
         "runs": runs, "filled_after_seconds": filled, "seconds": started.elapsed().as_secs_f64(),
     }))?;
+    // After the store is closed and the summary is printed: what was loaded stays loaded.
     too_many_losses?;
     arguments.losses.end(&skipped)
 }

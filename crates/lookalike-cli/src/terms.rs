@@ -244,6 +244,7 @@ impl ReadingArguments {
         let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
         let mut limits = self.run.limits();
         if let Some((_, table)) = table {
+            // The table stays in memory beside the one that is counted; both share the limit.
             limits.memory = limits.memory.saturating_sub(table.counts().memory());
         }
         let spool = self.run.spool(std::env::temp_dir())?;
@@ -281,12 +282,14 @@ impl ReadingArguments {
     ) -> Result<(), Failure> {
         let skipped = summary.skipped.clone();
         let summary = TermsSummary {
+            // Only where a table was added to: else all documents are new.
             read: summary.read.filter(|_| summary.drift.is_some()),
             boilerplate: summary.boilerplate,
             drift: summary.drift,
             skipped: summary.skipped,
             ..TermsSummary::of(&table)
         };
+        // By way of another name, for the output may be the table itself.
         write_bytes(output, &table.to_bytes())?;
         if self.run.json {
             console::json(&summary)?;
