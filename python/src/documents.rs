@@ -481,6 +481,7 @@ fn of_list(
                     crate::texts::string(text, row).map_err(|error| error.in_column(Some(name)))
                 });
                 let text = text.transpose()?;
+                // 64 for what a row costs by itself, so that a list of empty strings is cut into batches, too.
                 bytes += text.map_or(0, str::len) + 64;
                 texts.append_option(text);
             }

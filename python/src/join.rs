@@ -69,11 +69,14 @@ impl RowsByCode {
     fn of(column: &CodeColumn) -> Self {
         let numbered = column.codes.iter().enumerate();
         let mut rows: Vec<_> = numbered.map(|(at, &code)| (code, column.row(at))).collect();
+        // By code for the binary search of `rows`, then by row: equal codes give their rows in ascending order.
         rows.sort_unstable();
         Self(rows)
     }
 
     fn rows(&self, code: u64) -> impl Iterator<Item = u64> + Clone + '_ {
+        // The engine tells codes, not places, since it sorts and drops repeats of its own. A search for each
+        // pair that is found is cheap beside the join.
         let first = self.0.partition_point(|&(other, _)| other < code);
         let rest = self.0[first..].iter();
         rest.take_while(move |&&(other, _)| other == code)
@@ -96,6 +99,7 @@ fn joined(
         .threads(threads);
     let queries = BatchJoin::new(&b.codes, distance, limits).map_err(CallError::value)?;
     let rows = RowsByCode::of(b);
+    // Nulls have no code, so places here are not rows of the column: `CodeColumn::row` is asked for each.
     let starts: Vec<usize> = (0..a.codes.len()).step_by(CHUNK).collect();
     let found = for_all(
         threads,
@@ -109,6 +113,8 @@ fn joined(
                 let a = a.row(start + at);
                 pairs.extend(rows.rows(code).map(|b| RowPair { a, b, distance }));
             });
+            // Chunks are of ascending rows of `a`: sorted by themselves and put one behind the other they are
+            // in order as a whole.
             pairs.sort_unstable();
             Ok(pairs)
         },
@@ -119,10 +125,12 @@ fn joined(
 /// All pairs `a < b` of rows.
 fn self_joined(column: &CodeColumn, distance: u32, threads: usize) -> Vec<RowPair> {
     let rows = RowsByCode::of(column);
+    // The join tells pairs of different codes only: those of equal ones are made here.
     let pairs = Mutex::new(equal_pairs(&rows));
     let limits = SelfJoinLimits::default().threads(threads);
     self_join(&column.codes, distance, limits, || {
         |first, second, distance| {
+            // The order of codes is not that of rows: which row is `a` is decided for each pair.
             let of_codes = rows.rows(first).flat_map(|a| {
                 rows.rows(second).map(move |b| RowPair {
                     a: a.min(b),

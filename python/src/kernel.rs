@@ -39,6 +39,8 @@ const HELD: usize = 32 << 20;
 /// Steps of `lookalike dedup` for engines that spread a collection over many machines.
 #[pyclass(frozen, name = "DedupKernel", module = "lookalike._lookalike")]
 pub(crate) struct PyDedupKernel {
+    // Kept for pickling: an engine sends the words to its workers, and each builds its own kernel of them. That
+    // is why nothing of a `prepare` or of counts travels along.
     words: Vec<OsString>,
     warnings: Vec<String>,
     kernel: DedupKernel,
@@ -51,6 +53,8 @@ impl From<KernelError> for CallError {
     fn from(error: KernelError) -> Self {
         match error {
             KernelError::Settings(error) => error.into(),
+            // Settings that the caller can change; then data that a shuffle repeated, mixed up or cut off; the
+            // rest is no fault of either.
             KernelError::NoLevels | KernelError::WholeRecords { .. } => Self::value(error),
             KernelError::RepeatedRank { .. }
             | KernelError::AgainstAfterOthers { .. }
@@ -174,6 +178,7 @@ impl PyDedupKernel {
         let tables = tables(batch)?;
         run(batch.py(), |_| {
             let mut worker = locked(&self.worker);
+            // The worker counts over all batches of a task: what is told is the part of this one.
             let before = worker.frequency().total();
             for table in &tables {
                 self.each_document(table, |document| {
@@ -234,6 +239,8 @@ impl PyDedupKernel {
             for table in &tables {
                 self.each_document(table, |document| Ok(packer.add(document)?))?;
             }
+            // Few large blocks: each row of the result is the share of one bucket, and a shuffle pays for every
+            // row.
             let rows = match packer.held() > HELD {
                 true => packer.take(),
                 false => Vec::new(),
@@ -271,6 +278,7 @@ impl PyDedupKernel {
                     PayloadColumn::of(table, "keys")?,
                 ]);
             }
+            // The same row of the three columns is one block: they are read together, never column by column.
             let rows = parts
                 .iter()
                 .flat_map(|columns| (0..columns[0].len()).map(move |row| (columns, row)));
@@ -363,6 +371,8 @@ impl PyDedupKernel {
             let (mut ranks, mut survivors) = (Vec::new(), Vec::new());
             let (mut similarities, mut reasons) = (Float64Builder::new(), StringBuilder::new());
             self.for_each_component(&tables, |members| {
+                // Goes through the rest without work. What is returned then is dropped: `run` raises what
+                // cancelled it.
                 if cancellation.is_cancelled() {
                     return Ok(());
                 }
@@ -460,9 +470,12 @@ impl PyDedupKernel {
             rows.extend((0..table.len()).map(|row| (components.value(row), number, row)));
             batches.push(ClassRows::of(table, &self.columns)?);
         }
+        // A shuffle brings the rows of a component in any order and in several batches: sorted, each component
+        // is one run. Its members are put into the order of ranks by the worker.
         rows.sort_unstable();
         let mut members = Vec::new();
         for component in rows.chunk_by(|a, b| a.0 == b.0) {
+            // One buffer for all components, most of which have two members.
             members.clear();
             let all = component.iter();
             members.extend(all.map(|&(_, batch, row)| batches[batch].member(row)));
@@ -534,6 +547,7 @@ struct TruthColumn(Option<ArrayRef>);
 
 fn truths(table: &StructArray, name: &str) -> Result<TruthColumn, CallError> {
     match table.column_by_name(name) {
+        // Most collections have nothing that others are compared with, and engines then leave the column out.
         None => Ok(TruthColumn(None)),
         Some(values) if values.data_type() == &DataType::Boolean => {
             Ok(TruthColumn(Some(values.clone())))
@@ -562,6 +576,7 @@ struct ClassRows {
 impl ClassRows {
     fn of(table: &StructArray, columns: &DocumentColumns) -> Result<Self, CallError> {
         let columns = DocumentColumns {
+            // Ranks stand for the order by now.
             order: None,
             ..columns.clone()
         };
@@ -617,6 +632,8 @@ impl PayloadColumn {
             Self::Small(values) => (values.is_valid(row), values.value(row)),
             Self::Large(values) => (values.is_valid(row), values.value(row)),
         };
+        // Rows of two kinds come in one table, as a union of them makes it: each has nulls in the columns of
+        // the other kind.
         if is_there { bytes } else { &[] }
     }
 }
@@ -633,7 +650,9 @@ fn rows_of(columns: &[PayloadColumn]) -> impl Iterator<Item = &[u8]> {
 
 /// Packed rows by their buckets.
 fn bucket_table(name: &str, rows: &[(u32, Vec<u8>)]) -> Result<ArrowTable, CallError> {
+    // Signed, since Spark has no other integers.
     let buckets: Vec<i32> = rows.iter().map(|(bucket, _)| *bucket as i32).collect();
+    // Large: blocks of a batch may be more than 2 GiB together, where offsets of 32 bits end.
     let mut bytes = LargeBinaryBuilder::new();
     rows.iter().for_each(|(_, rows)| bytes.append_value(rows));
     ArrowTable::of(vec![

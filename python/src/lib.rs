@@ -40,7 +40,9 @@ use pyo3::prelude::*;
 #[pyfunction]
 fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
     // Panics of the command are told as those of the program are.
+    // As a command it is alone in the process: nobody else sets hooks meanwhile.
     let silent = std::panic::take_hook();
+    // Detached, for the command may run for hours; other threads of the interpreter must not stand still.
     let status = py.detach(|| lookalike_cli::run(words));
     std::panic::set_hook(silent);
     status

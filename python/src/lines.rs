@@ -15,6 +15,8 @@ use crate::error::CallError;
 /// Lines of a file that Zstandard compressed, one after another.
 #[pyclass(frozen, module = "lookalike")]
 pub(crate) struct ZstdLines {
+    // The outer buffer holds what is unpacked, to look for line feeds in; the inner one is of the compressed
+    // bytes.
     reader: Mutex<BufReader<zstd::Decoder<'static, BufReader<File>>>>,
     path: PathBuf,
 }
@@ -34,6 +36,8 @@ pub(crate) fn table_of_lines(
 ) -> PyResult<ArrowTable> {
     let path = folder.join("table.parquet");
     let failed = |error: std::io::Error| CallError::Failed(error.to_string());
+    // By way of a file, since the types of columns are inferred from all lines by the writer of results: a
+    // table made here has the types that the same records have in results as Parquet.
     let mut table = AtomicFile::lines(&path, OutputFormat::Parquet, "").map_err(failed)?;
     for line in lines.try_iter()? {
         table
@@ -64,6 +68,8 @@ impl ZstdLines {
         let mut line = Vec::new();
         py.detach(|| {
             let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            // With its line feed, as Python's own files give lines. The end of the file is the one line without
+            // a byte.
             reader.read_until(b'\n', &mut line)
         })
         .map_err(|error| Self::failed(&self.path, &error))?;

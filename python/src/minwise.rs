@@ -48,6 +48,8 @@ fn wide(bytes: &[u8]) -> Vec<u64> {
 
 /// The finalizer of MurmurHash3 for 32 bits.
 fn mixed_32(mut hash: u32) -> u32 {
+    // A bijection: different hashes stay different. `a·x + b` modulo a power of two mixes upwards only (bit i
+    // of it depends on bits 0 to i of x); this mixes downwards as well.
     hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
     hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
     hash ^ (hash >> 16)
@@ -55,6 +57,7 @@ fn mixed_32(mut hash: u32) -> u32 {
 
 /// The finalizer of MurmurHash3 for 64 bits.
 fn mixed_64(mut hash: u64) -> u64 {
+    // The same for 64 bits, by Appleby's fmix64.
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)
@@ -63,6 +66,8 @@ fn mixed_64(mut hash: u64) -> u64 {
 /// `x` modulo the prime, cut to 32 bits.
 fn folded(x: u64) -> u64 {
     // At most 7 above the prime.
+    // 2^61 is 1 modulo the prime: the three highest bits count as they are. No division, which would cost more
+    // than all else in the loop.
     let sum = (x & MERSENNE) + (x >> 61);
     let rest = if sum >= MERSENNE { sum - MERSENNE } else { sum };
     rest & 0xffff_ffff
@@ -82,6 +87,7 @@ impl PermutationScheme {
         let (words, _) = digest.as_chunks::<4>();
         let low = u32::from_le_bytes(words[0]);
         match self {
+            // The first eight bytes as one little-endian number, of two halves.
             Self::Wide { .. } => u64::from(u32::from_le_bytes(words[1])) << 32 | u64::from(low),
             Self::Narrow { .. } | Self::Mersenne { .. } => low.into(),
         }
@@ -104,6 +110,8 @@ impl PermutationScheme {
             }
             (Self::Mersenne { a, b }, Minima::Wide(minima)) => {
                 for (least, (a, b)) in zip(minima, zip(a, b)) {
+                    // The product is cut to 64 bits before it is reduced: no permutation in the strict sense,
+                    // but what NumPy computes, and signatures must match those that are stored.
                     *least = (*least).min(folded(a.wrapping_mul(hash).wrapping_add(*b)));
                 }
             }
@@ -136,6 +144,8 @@ impl Minima {
 
 /// The items of a set, if all are `bytes`.
 fn byte_strings(items: &Bound<'_, PyList>) -> Option<Vec<PyBackedBytes>> {
+    // One item of another type sends the whole set back: Python then hashes all of it by the function that the
+    // caller gave, so that a set is never half of each.
     let items = items.iter();
     items
         .map(|item| Some(PyBackedBytes::from(item.cast_into_exact::<PyBytes>().ok()?)))
@@ -211,6 +221,8 @@ impl MinwisePermutations {
         sets: Vec<Bound<'py, PyList>>,
         threads: Option<usize>,
     ) -> PyResult<Option<Bound<'py, PyByteArray>>> {
+        // `PyBackedBytes` keeps the objects alive and can be read without the interpreter: threads see the
+        // bytes in place, nothing is copied.
         let sets: Option<Vec<_>> = sets.iter().map(byte_strings).collect();
         let Some(sets) = sets else {
             return Ok(None);
@@ -226,6 +238,7 @@ impl MinwisePermutations {
             };
             for_all(threads, blocks, cancellation, || (), work)
         })?;
+        // A bytearray, for NumPy makes an array over it that can be written to.
         Ok(Some(PyByteArray::new(py, &done.concat())))
     }
 }

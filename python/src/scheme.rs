@@ -51,6 +51,7 @@ impl PyScheme {
 
     fn __repr__(&self) -> String {
         let (text, default) = (self.0.to_string(), Scheme::default().to_string());
+        // Every text has all fields, in one order: the two run side by side.
         let fields = text.split(' ').zip(default.split(' '));
         let changed = fields.filter(|(own, default)| own != default);
         let changed: Vec<String> = changed
@@ -94,6 +95,7 @@ fn set(scheme: &mut Scheme, name: &str, value: &str) -> Result<(), CallError> {
         "nouns" => read(&mut scheme.nouns, name, value),
         "fields" => read(&mut scheme.fields, name, value),
         "sketch" => read(&mut scheme.sketch, name, value),
+        // Without `sip`: its key is a secret, and a scheme is printed.
         "hash" => {
             scheme.hash = match value {
                 "xxh3-64" => TokenHash::Xxh3,

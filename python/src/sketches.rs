@@ -33,7 +33,11 @@ fn sketched<'py>(
         let blocks = (0..chunk.len()).step_by(BLOCK);
         let blocks = blocks.map(|start| start..(start + BLOCK).min(chunk.len()));
         let blocks: Vec<_> = blocks.collect();
+        // One chunk at a time: texts of an iterator are dropped before the next come, so that memory is that of
+        // a chunk and the sketches, whatever the number of texts.
         parts.extend(run(texts.py(), |cancellation| {
+            // One for each thread, not for each text: its buffers and tables of normalization are warm after
+            // the first texts.
             let extractor = || FeatureExtractor::new(scheme);
             for_all(
                 threads,
@@ -112,6 +116,7 @@ pub(crate) fn minhash(
     }
     let hash = MinHash::new(functions, scheme.seed);
     let item = Arc::new(Field::new_list_field(DataType::UInt32, true));
+    // At most 65,535, as checked above.
     let width = functions as i32;
     let empty = DataType::FixedSizeList(item, width);
     sketched(
@@ -129,6 +134,7 @@ pub(crate) fn minhash(
                 let set = texts.get(at).map(|text| extractor.feature_set(text));
                 let is_there = set.is_some_and(|set| hash.signature_into(set, &mut minima));
                 match is_there {
+                    // A fixed-size list has its values for null, too: places are found by multiplication.
                     true => signatures.values().append_slice(&minima),
                     false => signatures.values().append_nulls(functions),
                 }
@@ -197,8 +203,11 @@ pub(crate) fn resemblance<'py>(
     let py = a.py();
     let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
     if let (Ok(a), Ok(b)) = (a.cast::<PyString>(), b.cast::<PyString>()) {
+        // Borrowed from the Python strings, which are immutable and held by the caller: other threads of the
+        // interpreter may run meanwhile.
         let (a, b) = (a.to_str()?, b.to_str()?);
         let similarity = run(py, |_| {
+            // Two, for a feature set borrows its extractor.
             let (mut own, mut other) = (
                 FeatureExtractor::new(&scheme),
                 FeatureExtractor::new(&scheme),
@@ -210,6 +219,8 @@ pub(crate) fn resemblance<'py>(
         })?;
         return Ok(similarity.into_pyobject(py)?.into_any());
     }
+    // Both whole: chunks of the two need not be of the same lengths, and an iterator has no length that could
+    // be compared before.
     let (a, b) = (all(a)?, all(b)?);
     let (rows_a, rows_b) = (rows(&a), rows(&b));
     if rows_a.len() != rows_b.len() {

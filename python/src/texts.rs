@@ -32,6 +32,7 @@ impl TextColumn {
             DataType::LargeUtf8 => Self::Large(array.as_string().clone()),
             DataType::Utf8View => Self::View(array.as_string_view().clone()),
             DataType::Null => Self::Missing(array.len()),
+            // The dictionary is shared, not unpacked: a category of a million rows is a few strings.
             DataType::Dictionary(_, values) if is_text(values) => {
                 let values = Self::of(array.as_any_dictionary().values())?;
                 Self::Dictionary(dictionary_keys(array), Box::new(values))
@@ -70,10 +71,13 @@ impl TextColumn {
 /// Places of the values of a dictionary array in its dictionary.
 pub(crate) fn dictionary_keys(array: &ArrayRef) -> Vec<Option<usize>> {
     let dictionary = array.as_any_dictionary();
+    // `normalized_keys` panics here. All values are null then, whatever their keys say.
     if dictionary.values().is_empty() {
         return vec![None; array.len()];
     }
     let keys = dictionary.normalized_keys();
+    // Keys under nulls are arbitrary; `normalized_keys` has clamped them, so that none of them is out of
+    // bounds.
     let there = |at: usize| array.is_valid(at).then(|| keys[at]);
     (0..array.len()).map(there).collect()
 }
@@ -153,6 +157,8 @@ impl<'py> TextSource<'py> {
                 type_name(object)
             ))
         };
+        // These can be iterated over, and would be taken for their characters, bytes or keys: the likeliest
+        // slip of all, which must not give a result.
         let is_single = object.is_instance_of::<PyString>()
             || object.is_instance_of::<PyBytes>()
             || object.is_instance_of::<PyDict>();
@@ -200,11 +206,13 @@ fn next_strings(
             }
         }
         *row += 1;
+        // After the text, not before: a text above the limit is a chunk by itself.
         if bytes >= CHUNK_BYTES {
             break;
         }
     }
     let texts = texts.finish();
+    // Large, since one text alone may pass 2 GiB.
     Ok((!texts.is_empty()).then_some(TextColumn::Large(texts)))
 }
 
@@ -232,6 +240,8 @@ pub(crate) fn for_each_chunk<'py>(
     let mut source = TextSource::of(texts)?;
     while let Some(chunk) = source.next(py)? {
         work(Arc::new(chunk))?;
+        // A generator in Python looks for signals itself; Arrow data of many small chunks would keep Ctrl-C
+        // waiting.
         py.check_signals()?;
     }
     Ok(())

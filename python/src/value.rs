@@ -86,6 +86,7 @@ pub(crate) fn value<'py>(
         }
         DataType::Dictionary(..) => {
             let values = array.as_any_dictionary().values();
+            // A slice of one value: keys of the whole array would be computed anew for each.
             match dictionary_keys(&array.slice(at, 1))[0] {
                 Some(key) => value(py, values, key)?,
                 None => py.None().into_bound(py),

@@ -41,6 +41,7 @@ pub(crate) fn run_beside<T: Send>(
 ) -> PyResult<T> {
     let done = py.detach(|| {
         let cancellation = Cancellation::default();
+        // Nothing is ever sent: the end of the sender is the message, which also a panic brings about.
         let (ended, ending) = channel::<()>();
         std::thread::scope(|scope| {
             let cancellation = &cancellation;
@@ -49,14 +50,22 @@ pub(crate) fn run_beside<T: Send>(
                 let _ended = ended;
                 work(cancellation)
             });
+            // Timed out: still at work. Disconnected: done. Short work returns at once, without a wait of 50
+            // ms.
             let mut raised = None;
             while let Err(RecvTimeoutError::Timeout) = ending.recv_timeout(LISTENING) {
+                // The first exception counts. After it handlers are not run again: the work is on its way out,
+                // and a second Ctrl-C would replace the exception.
                 if raised.is_none() {
                     raised = Python::attach(&look).err();
+                    // Relaxed: nothing is read on the strength of the flag. Work that hears of it some items
+                    // later is no worse.
                     cancellation.0.store(raised.is_some(), Ordering::Relaxed);
                 }
             }
             let done = worker.join().unwrap_or_else(|panic| Err(of_panic(&*panic)));
+            // The exception wins over a result that came in time, else Ctrl-C in the last moment would be
+            // swallowed.
             raised.map_or(done, |error| Err(error.into()))
         })
     });
@@ -75,6 +84,7 @@ fn of_panic(panic: &(dyn Any + Send)) -> CallError {
 
 /// Runs something short on the thread of the caller; a panic is an error.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, CallError>) -> PyResult<T> {
+    // Without it pyo3 raises `PanicException`, which is no `Exception` and passes by `except Exception`.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     Ok(done.unwrap_or_else(|panic| Err(of_panic(&*panic)))?)
 }
@@ -93,6 +103,8 @@ pub(crate) fn for_all<I: Send, S, T: Send>(
         let mut waiting = waiting
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
+        // Items one by one, not in shares: they differ in cost by orders of magnitude, and the lock is held for
+        // a step of an iterator.
         waiting.next().filter(|_| !cancellation.is_cancelled())
     };
     let share = || {
@@ -102,9 +114,11 @@ pub(crate) fn for_all<I: Send, S, T: Send>(
         }
         Ok(done)
     };
+    // No thread without an item.
     let threads = threads.clamp(1, count.max(1));
     let shares: Vec<Result<Vec<(usize, T)>, CallError>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(share)).collect();
+        // The calling thread takes part: one item, or one thread, starts no other.
         let own = share();
         let others = others
             .into_iter()
@@ -115,8 +129,11 @@ pub(crate) fn for_all<I: Send, S, T: Send>(
     });
     let mut all = Vec::with_capacity(count);
     for share in shares {
+        // The first share with an error decides, whose item need not be the first that failed. Messages name
+        // the row, so that any will do.
         all.extend(share?);
     }
+    // Threads finished in any order; results are in that of the items, whatever the number of threads.
     all.sort_unstable_by_key(|&(at, _)| at);
     Ok(all.into_iter().map(|(_, done)| done).collect())
 }
