@@ -59,8 +59,8 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
         let bytes = object.name(field.name());
         let before = bytes.len();
         value(bytes, column, row, 0, &mut replaced);
-        // Quotes and escapes are not counted exactly: a value twice the limit is too long for sure,
-        // one below it never is.
+        // The length of the text itself, not of its JSON: escapes make up to six bytes of one, and the same text
+        // must be too long or not whatever the format that it came in.
         if let Some(text) = text_bytes(column, row).filter(|text| text.len() > limit) {
             bytes.truncate(before);
             bytes.extend_from_slice(b"null");
