@@ -60,6 +60,7 @@ class Client:
         self._key = key if key is not None else os.environ.get("LOOKALIKE_KEY") or None
         self._retry_for = retry_for
         self._ca = ca
+        # `http.client` connections are of one request at a time.
         self._local = threading.local()
 
     def __repr__(self) -> str:
@@ -118,6 +119,7 @@ class Client:
             return self._json("GET", "/readyz")["status"] == "ready"  # type: ignore[no-any-return]
         except ServiceError as refused:
             if refused.status == 503:
+                # Only this: that a service is away, or refuses the key, is no answer to the question.
                 return False
             raise
 
@@ -216,6 +218,7 @@ class Client:
 
     def _documents(self, collection: str, operation: str, documents: Any, options: Mapping[str, Any]) -> Any:
         path = self._asking(collection, operation, options)
+        # One document, one answer. As a list of one, for the answer then has the form that all others have.
         if isinstance(documents, (str, Mapping)):
             return self._json("POST", path, [_item(documents)])[0]
         answers: list[Any] = []
@@ -233,12 +236,15 @@ class Client:
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         begun = time.monotonic()
+        # The body is made once, and the same bytes are sent again: an iterator of documents is used up by then.
         while True:
             response = self._once(method, path, sent, headers)
             if response.status < 400:
                 return response
             refusal = response.read()
             wait = response.headers.get("Retry-After", "")
+            # HTTP allows a date, too; the service writes seconds. Refusals without the header are final: the
+            # same request is refused again.
             if not wait.isdigit() or time.monotonic() - begun + int(wait) >= self._retry_for:
                 raise _refused(f"{self.url}{path}", response.status, refusal)
             time.sleep(int(wait))
@@ -247,6 +253,7 @@ class Client:
         import http.client
 
         prefix = self._parts.path.rstrip("/")
+        # First the kept connection, if there is one; then at most one new one.
         for is_kept in (True, False):
             connection = getattr(self._local, "connection", None) if is_kept else None
             if connection is None:
@@ -362,6 +369,7 @@ class AsyncClient:
     async def export(self, collection: str) -> AsyncIterator[dict[str, Any]]:
         """See :meth:`Client.export`."""
         # A connection belongs to a thread, and the pool has many: all is read by one of them.
+        # A generator would be resumed on any thread of the pool, each with a connection of its own.
         for document in await self._call(lambda: list(self._client.export(collection))):
             yield document
 
@@ -389,6 +397,7 @@ def _batches(documents: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
     for document in documents:
         item = _item(document)
         own = len(str(item.get("text") or ""))
+        # A document above the limit goes alone: whether it is too large is for the service to say.
         if batch and (len(batch) == _BATCH or size + own > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
@@ -405,6 +414,7 @@ def _word(value: Any) -> str:
 def _refused(url: str, status: int, body: bytes) -> ServiceError:
     try:
         problem = json.loads(body)
+    # A proxy before the service answers in HTML.
     except ValueError:
         problem = {}
     if not isinstance(problem, dict):

@@ -51,7 +51,7 @@ def dedup(
     """Find exact and near-duplicate documents, and decide which are kept.
 
     ``data`` is a frame of pandas, polars, pyarrow or DuckDB, a ``datasets.Dataset``, anything else with Arrow data, an iterable of
-    ``str`` or ``dict``; or a path or glob (one ``str``, or ``pathlib.Path``, or a list of these) of files as the command reads them.
+    ``str`` or ``dict``; or a path or glob (one ``str`` or ``pathlib.Path``, or a list of ``pathlib.Path``) of files as the command reads them.
 
     ``text`` names the column of the texts, or several, which are joined by line breaks, or is a function of a row; by default
     ``text``, else ``html``, else the only column. ``id`` names the column of ids; by default documents are called by their rows.
@@ -88,6 +88,7 @@ def dedup(
         "threads": threads,
         **options,
     }
+    # A str is a path, never a text: one text is nothing to compare.
     named = paths(data)
     if named is not None:
         return _dedup_paths(named, text, id, against, told, progress)
@@ -132,8 +133,10 @@ def _dedup_paths(
         raise TypeError("against must be a path, or a list of them, where data is one")
     import tempfile
 
+    # Beside the data if `tmp` says so: it holds a copy of all that is kept, as long as the result lives.
     folder = tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp"))
     said = words({"text": text, "id": id, "against": compared, **options})
+    # A folder in it, for the decisions must not lie among the results, which are copied whole by `save`.
     output = os.path.join(folder.name, "results")
     call, clear = observer(progress)
     try:
@@ -172,10 +175,14 @@ class _RowJob:
         names = self.rows.columns()
         self.columns = DocumentColumns(self.rows, text, id)
         self.text, self.function, self.id = self.columns.text, self.columns.function, id
+        # Three kinds: rows, the folder of a result, and the directory of a collection, which only the engine
+        # can read.
         earlier = None if against is None else _earlier(against)
         self.against = None if earlier is None else self._alike(earlier)
         self.collection = None if earlier is not None else against
         is_stored = self.collection is not None and os.path.exists(self.collection)
+        # Row numbers begin at 0 in each call: the collection would take new documents for changed ones of those
+        # names.
         if id is None and (is_stored or options.get("into") is not None):
             raise TypeError("documents that meet a collection need names of their own: say which column has them with id=")
         category = options.get("within") or options.get("across")
@@ -217,6 +224,7 @@ class _RowJob:
             decisions,
             pairs,
             json.loads(summary),
+            # Read anew when somebody looks: a second copy of all texts would double the memory of the data.
             texts=lambda: self.columns.texts(self.rows),
             again=self._again,
             save=self._save,
@@ -228,11 +236,14 @@ class _RowJob:
         names = earlier.columns()
         if self.function is not None or names is None or not set(self.text) - set(names) and self.text:
             return earlier
+        # Columns of the earlier data by the default rule: `text` names those of the data alone.
         own, _ = text_columns(None, names)
         texts = ("\n".join(row[name] or "" for name in own) for row in earlier.dicts())
         if not self.text:
             return rows_of(list(texts))
         first, *others = self.text
+        # Several columns are joined by line breaks. That was done here; the others are null, which the join
+        # leaves out.
         beside = dict.fromkeys(others)
         return rows_of([{**row, first: text, **beside} for row, text in zip(earlier.dicts(), texts)])
 
@@ -248,6 +259,7 @@ class _RowJob:
 
     def _again(self, threshold: float) -> FrameResult:
         _refuse_after_adding(self.options)
+        # Without `__init__`: iterators are used up, and what they gave is in `rows`.
         other = _RowJob.__new__(_RowJob)
         other.__dict__.update(self.__dict__)
         other.options = {**self.options, "threshold": threshold}
@@ -276,6 +288,7 @@ def _order_field(keep: str) -> str | None:
     """The column that a rule for survivors reads."""
     for rule in keep.split(","):
         kind, colon, field = rule.partition(":")
+        # Others, such as `longest`, need no column. What a rule may be is checked by the engine.
         if colon and kind in ("max", "min", "newest", "latest"):
             return field
     return None
@@ -290,6 +303,7 @@ def _earlier(against: Any) -> Rows | None:
 
         folder = Path(against)
         summary = folder / "run.json"
+        # The summary is written last: a folder without it is no result, or half of one.
         if not summary.exists():
             return None
         kept = [folder / name for name in json.loads(summary.read_text(encoding="utf-8"))["kept_in"]]

@@ -22,6 +22,7 @@ class DocumentColumns:
         self.function: Callable[[Any], str | None] | None = text if callable(text) else None
         self.id = id
         self.html = False
+        # A function makes a column of its own, which the data need not have.
         if self.function is not None or names is None:
             self.text: list[str] = [] if self.function is None else ["text"]
         else:
@@ -36,6 +37,7 @@ class DocumentColumns:
             if self.function is not None:
                 yield self.function(row)
             elif isinstance(row, Mapping):
+                # As the engine joins them: a text here must be the one that was compared.
                 parts = [row[name] for name in self.text if row[name] is not None]
                 yield "\n".join(parts) if parts else None
             else:
@@ -46,6 +48,7 @@ class DocumentColumns:
         field = "html" if self.html else "text"
         with open(path, "w", encoding="utf-8") as lines:
             for number, (row, text) in enumerate(zip(rows.dicts(), self.texts(rows))):
+                # A copy: the rows of a list are the caller's own.
                 own = dict(row) if isinstance(row, Mapping) else {}
                 own["id"] = row[self.id] if self.id is not None else f"{prefix}{number}"
                 own[field] = text

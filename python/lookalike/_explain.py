@@ -37,6 +37,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that is known, as ``lookalike explain --json`` prints it."""
+        # A copy in depth, of what came as JSON.
         return json.loads(json.dumps(self._data))  # type: ignore[no-any-return]
 
     def to_html(self) -> Page:
@@ -70,6 +71,7 @@ def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any
 
 def explained(names: list[str], texts: tuple[str, str] | None, options: Mapping[str, Any]) -> Explanation:
     """The explanation of two texts under these names, or, without texts, of the documents that the names stand for."""
+    # `--`: an id may begin with a dash.
     text, data, page, told = _lookalike.explain(["explain", *words(options), "--", *names], texts)
     if told:
         import warnings

@@ -42,11 +42,15 @@ def extract(
         # What is the default anyway would be an option without effect where no file is HTML.
         said = {"html": None if mode == "main" else mode, "html_title": title, "html_alt": alt, "html_links": links, "threads": threads, **options}
         table = _of_files(named, said)
+        # A record of a file has the file and its place as id; a file that is one document has its own name. One
+        # record of a table is thus a table.
         is_document = isinstance(html, os.PathLike) and len(table) == 1 and table["id"][0] == table["source"][0]
         return table["text"][0] if is_document else table
     if options:
         raise TypeError(f"{next(iter(options))} is an option for paths only")
     is_one = isinstance(html, (str, bytes))
+    # Bytes in Arrow data are decoded by the engine. Of an iterable, the character set is found page by page,
+    # before pages become one column of strings.
     if not is_one and not hasattr(html, "__arrow_c_stream__") and not hasattr(html, "__arrow_c_array__"):
         html = _decoded(html)
     return _lookalike.extract(html, mode=mode, title=title, alt=alt, links=links, threads=threads)

@@ -61,6 +61,7 @@ class _Polars(Rows):
     def take(self, mask: Array, is_kept: bool) -> Any:
         import polars
 
+        # By way of Arrow, without a Python object for each row.
         kept = polars.Series(mask)
         return self.data.filter(kept if is_kept else ~kept)
 
@@ -80,6 +81,7 @@ class _Pandas(Rows):
         return [str(name) for name in self.data.columns] if hasattr(self.data, "columns") else None
 
     def _list(self, column: Any) -> list[Any]:
+        # NaN, NaT, NA and None are all missing in pandas, and only None is for the engine.
         missing = column.isna()
         return [None if absent else value for value, absent in zip(column.tolist(), missing.tolist())]
 
@@ -107,6 +109,8 @@ class _Pandas(Rows):
         import pandas
 
         frame = self.data if hasattr(self.data, "columns") else self.data.to_frame()
+        # With the index of the frame: pandas aligns by it, and rows in another order or with a hole would go
+        # astray.
         values = {name: table[name].to_pylist() for name in table.column_names}
         return pandas.concat([frame, pandas.DataFrame(values, index=frame.index)], axis=1)
 
@@ -160,6 +164,7 @@ class _Dataset(Rows):
         return list(self.data.column_names)
 
     def arrow(self, names: list[str]) -> Any:
+        # Dataset formats such as torch would make tensors of columns; the rows of the caller keep theirs.
         chosen = self.data.select_columns(names).with_format("arrow")
         return chosen[:]
 
@@ -198,6 +203,7 @@ class _Arrow(Rows):
 class _List(Rows):
     def columns(self) -> list[str] | None:
         for row in self.data:
+            # Rows are all of one kind, and the first that is there tells which.
             if row is not None:
                 return list(row) if isinstance(row, Mapping) else None
         return None
@@ -232,6 +238,7 @@ def refuse_taken(names: Iterable[str], beside: Table) -> None:
 
 def rows_of(data: Any) -> Rows:
     """The rows of data."""
+    # By name, so that nothing is imported: a library of frames that nobody has loaded made no value either.
     root = type(data).__module__.partition(".")[0]
     name = type(data).__name__
     if root == "polars" and name == "LazyFrame":
@@ -246,6 +253,7 @@ def rows_of(data: Any) -> Rows:
         return _PyArrow(data)
     if root == "datasets" and name == "Dataset":
         return _Dataset(data)
+    # After the libraries that are known: all of them hand out Arrow data, too, and would lose their type.
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return _Arrow(data)
     if isinstance(data, (bytes, Mapping)):

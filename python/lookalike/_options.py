@@ -21,9 +21,11 @@ def words(options: Mapping[str, Any]) -> list[str]:
         if name in _OWN:
             raise TypeError(f"{name} is no option here: use {_OWN[name]}")
         flag = "--" + name.rstrip("_").replace("_", "-")
+        # A list says an option several times. False is as if it was not said.
         for single in value if _is_list(value) else [value]:
             if single is None or single is False:
                 continue
+            # With the equals sign, else a value that begins with `-` would be read as another option.
             said.append(flag if single is True else f"{flag}={_word(single)}")
     return said
 
@@ -42,6 +44,7 @@ def paths(data: Any) -> list[str] | None:
     """The paths that ``data`` names; None if it is data itself."""
     if isinstance(data, (str, os.PathLike)):
         return [_word(data)]
+    # A list of str is a list of texts. Paths in lists are recognized by their type alone.
     if isinstance(data, Iterable) and _is_list(data) and data:
         if all(isinstance(item, os.PathLike) for item in data):
             return [_word(item) for item in data]

@@ -34,6 +34,7 @@ def framed(page: str, allowed: str = "") -> str:
     import html
 
     return (
+        # Without `allow-same-origin` in any case: together with scripts it would undo the sandbox.
         f'<iframe sandbox="{allowed}" style="width:100%;height:30em;border:0" srcdoc="'
         f'{html.escape(page, quote=True)}"></iframe>'
     )

@@ -31,6 +31,7 @@ def _is_watched() -> bool:
 
 
 def _in_notebook() -> bool:
+    # Not imported: in a notebook it is there already.
     shell = sys.modules.get("IPython")
     running = shell.get_ipython() if shell is not None else None
     return running is not None and "IPKernelApp" in running.config

@@ -43,6 +43,7 @@ def _counts(counts: dict[str, Any]) -> str:
 
 
 def _histogram(threshold: float, similarities: list[float]) -> str:
+    # Pages of the same main text may lie below the threshold.
     low = min(threshold, min(similarities))
     width = (1.0 - low) / _BINS or 1.0
     bins = [0] * _BINS
@@ -83,6 +84,8 @@ def _difference(kept: str | None, removed: str | None) -> str:
     import difflib
     import html
 
+    # Cut before the comparison: it takes quadratic time, and a cell of a notebook is no place for a whole
+    # document.
     a, b = (kept or "")[:_SHOWN].split(), (removed or "")[:_SHOWN].split()
     shown = []
     for kind, start, end, other_start, other_end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():

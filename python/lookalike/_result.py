@@ -221,6 +221,8 @@ class FrameResult(DedupResult):
     def explain(self, a: Any, b: Any) -> Explanation:
         wanted = [str(a), str(b)]
         found: dict[str, str | None] = {}
+        # A walk over all rows, for one pair that a person looks at: an index of ids would cost memory with
+        # every result.
         for name, text in zip(self._decisions.ids.to_pylist(), self._texts()):
             if name in wanted:
                 found[name] = text
@@ -247,6 +249,7 @@ class FrameResult(DedupResult):
         clusters = [cluster[:2] for cluster in self._decisions.largest_clusters(most)]
         wanted = {row for cluster in clusters for row in cluster if row is not None}
         ids = self._decisions.ids
+        # Some rows are None: a survivor among the data that others are compared with is no row of ours.
         known = {row: (ids[row], text) for row, text in enumerate(self._texts()) if row in wanted}
         return [[known[row] for row in cluster if row is not None] for cluster in clusters]
 
@@ -288,6 +291,8 @@ def _table(paths: list[Path]) -> Table:
         import tempfile
 
         with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
+            # First, since `_paths` names the shared files before tables: rows are found by their place in this
+            # order.
             tables.insert(0, _lookalike.table_of_lines((line for path in lines for line in _lines(path)), folder))
     joined = _lookalike.concat_tables(tables)
     if joined is None:
@@ -352,6 +357,7 @@ class PathResult(DedupResult):
         """Files of kept records (0) and removed ones (1): those of the inputs without tables of their own, then those tables."""
         own = [tables for tables in self._tables if tables is not None]
         names = [name for tables in own for name in tables]
+        # The suffix depends on format and compression; the stem does not.
         shared = [sorted(self._folder.glob(f"{('kept', 'removed')[kind]}.*")) for kind in kinds]
         paths = [path for found in shared for path in found if path not in names]
         return paths + [tables[kind] for tables in own for kind in kinds]

@@ -37,5 +37,6 @@ def _files(path: str, is_local: bool) -> list[str]:
     if not is_local or "://" in path:
         return [path]
     # Tasks run in folders of their own.
+    # A name without wildcards is kept though no file has it: the task says what is wrong, with the reason.
     found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
     return [os.path.abspath(name) for name in found]

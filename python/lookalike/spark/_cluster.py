@@ -42,11 +42,13 @@ class Cluster:
         self.is_local = not self.is_connect and master.startswith("local") and not master.startswith("local-cluster")
         with self._lock:
             name = self._name()
+            # Under the lock: two threads would ship the package twice.
             if name not in self._ready:
                 self._ready[name] = self._prepared()
             self.roots = self._ready[name]
 
     def _name(self) -> str:
+        # Of a server the application is not known; its sessions have archives of their own.
         if self.is_connect:
             return f"connect-{getattr(self.session, 'session_id', id(self.session))}"
         return f"classic-{self.session.sparkContext.applicationId}"

@@ -127,6 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         data = _read(session, asked.inputs, asked.format)
         against = None if asked.against is None else _read(session, asked.against, asked.format)
+        # The folder of stages below the results by default, since it must be seen by all machines, too.
         result = dedup(
             data,
             text=asked.text,
@@ -164,6 +165,7 @@ def _write(session: SparkSession, result: SparkDedupResult, folder: str, overwri
     mode = "overwrite" if overwrite else "errorifexists"
     members = F.array_sort(F.collect_list(F.struct("id", "similarity", "reason"))).alias("members")
     both = ["survivor", "is_new"]
+    # By both columns: a survivor and a document to compare with may have one id.
     clusters = result.decided.groupBy(*both).agg(members)
     numbered = result.numbers.select(*both, (F.col("cluster_id") + 1).alias("cluster"))
     for name, frame in [

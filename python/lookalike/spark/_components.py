@@ -108,6 +108,7 @@ def _large_star(edges: DataFrame) -> DataFrame:
     both = there.unionByName(edges.select(F.col("y").alias("x"), F.col("x").alias("y")))
     both = both.where("x != y")
     least = both.groupBy("x").agg(F.least(F.col("x"), F.min("y")).alias("m"))
+    # An edge for each larger neighbour, as before: the number of edges never grows.
     found = both.where("y > x").join(least, "x").select(F.col("y").alias("x"), F.col("m").alias("y"))
     return found.where("x != y").distinct()
 
@@ -119,6 +120,7 @@ def _small_star(edges: DataFrame) -> DataFrame:
     # After a large star x is the larger node of every edge.
     least = edges.groupBy("x").agg(F.min("y").alias("m"))
     neighbours = edges.join(least, "x").select(F.col("y").alias("x"), F.col("m").alias("y")).where("x != y")
+    # The node itself stays tied to the least one, else it would be lost once its neighbours have moved.
     own = least.select("x", F.col("m").alias("y"))
     return neighbours.unionByName(own).distinct()
 
@@ -129,6 +131,7 @@ def connected(edges: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
     def root(node: Any) -> Any:
         above.setdefault(node, node)
+        # Halves the path on the way: each node is tied to its grandparent.
         while above[node] != node:
             above[node] = above[above[node]]
             node = above[node]

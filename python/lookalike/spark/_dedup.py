@@ -129,6 +129,8 @@ class DedupJob:
             raise ValueError(f"partitions {partitions} is not at least 1")
         self.pair_list = told.pop("pairs", None) or "deciding"
         self.kernel = _lookalike.DedupKernel(["dedup", "-", "--output=-", *to_words({**told, "pairs": self.pair_list})])
+        # The words that the kernel has read, not the arguments: tasks build the same kernel of them, and a
+        # resumed job compares them.
         self.words = list(self.kernel.words)
         self.threshold = self.kernel.threshold
         self.partitions = partitions
@@ -196,6 +198,8 @@ class _Stages:
         """Partitions of a shuffle: as many as Spark is told to have, fewer for few rows, more for many."""
         if self.job.partitions is not None:
             return self.job.partitions
+        # Upwards rounded. Tasks get at most `rows_of_a_task`, and where Spark is told to have more tasks, at
+        # least a fourth of it: tasks of Python cost a process each.
         most = -(-rows // rows_of_a_task)
         few = -(-rows // (rows_of_a_task // 4))
         return max(1, most, min(self._default, few))
@@ -241,6 +245,8 @@ class _Stages:
             # Of many formats the rows are counted without a look at them.
             documents = self.job.documents.count()
             chosen = self.job.documents.where(F.col("id").isNotNull())
+            # The stage has no rows then, but its measure is wanted: the number of documents decides about
+            # partitions and keys.
             if not self.job.kernel.needs_levels:
                 chosen = chosen.where(F.lit(False))
             elif documents > _COUNTED:
@@ -284,6 +290,8 @@ class _Stages:
         from pyspark.sql import functions as F
 
         count = self._partitions(self._keys(sample) + 2 * sample["documents"], _ROWS_OF_A_TASK)
+        # Many buckets for each partition: they are hashed to partitions, and of few each some tasks would have
+        # twice the work.
         buckets = max(64, 16 * count)
 
         def make() -> DataFrame:
@@ -364,6 +372,7 @@ class _Stages:
 
         named = members.rows.where(_IS_MEMBER).select("id", "against", "component", "order")
         if members["texts"] <= _ROWS_FOR_ALL:
+            # Texts then stay where they are read; else all of them would be shuffled to find a few.
             named = F.broadcast(named)
         return self._texts().join(named, ["id", "against"])
 
@@ -382,6 +391,7 @@ class _Stages:
                 own = copies.where("component is not null").select("component", "order", "id", "against", "copies", "are_against")
                 both = texts.unionByName(own, allowMissingColumns=True)
                 count = self._partitions(members["texts"], _TEXTS_OF_A_TASK)
+                # By component alone: a component is decided by one task, whatever its size.
                 both = both.repartition(count, "component")
                 settled = self.cluster.run(both, "settle", job.words, job.memory, schema=schema)
             if not job.kernel.copies_are_pairs:

@@ -65,6 +65,7 @@ def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
     if len(columns) == 1:
         return columns[0]
     # A text is missing if all of its parts are.
+    # `concat_ws` leaves null parts out, as the engine does, but gives an empty text where all are null.
     return F.when(F.coalesce(*columns).isNotNull(), F.concat_ws("\n", *columns))
 
 

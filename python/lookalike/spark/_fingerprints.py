@@ -70,6 +70,7 @@ def join(
     count = aggregates(rows=fn.count(fn.lit(1)))
 
     def codes(frame: DataFrame) -> DataFrame:
+        # Codes without their ids: equal fingerprints are compared once, and ids come back by a join at the end.
         return frame.where(fn.col("fingerprint").isNotNull()).select(fn.col("fingerprint").alias("code")).distinct()
 
     queries = work.stage("queries", "code long", lambda: codes(Q), count)
@@ -82,6 +83,7 @@ def join(
         sides = [codes(F).withColumn("is_query", fn.lit(False)), queries.rows.withColumn("is_query", fn.lit(True))]
         blocks = fn.explode(fn.array(*(_block(number, distance) for number in range(distance + 1)))).alias("block")
         cut = sides[0].unionByName(sides[1]).select("code", "is_query", blocks).select("code", "is_query", "block.*")
+        # By the queries, of which a task makes tables; the other side only passes by.
         least = -(-queries["rows"] * (distance + 1) // _ENTRIES_OF_A_TASK)
         default = int(cluster.session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
         parts = cut.repartition(partitions or max(least, default), "block", "bits")

@@ -80,6 +80,7 @@ def sample(batches: Batches, words: list[str]) -> Batches:
     kernel = _lookalike.DedupKernel(words)
     documents = features = size = 0
     for batch in batches:
+        # All is read in any case: a task that leaves rows unread costs its process.
         if size < _COUNTED_BYTES:
             features += kernel.count(batch)
             documents += batch.num_rows
@@ -147,6 +148,7 @@ def group(batches: Batches, words: list[str], buckets: int, group_limit: int | N
     yield from _out_packed(edges, _GROUPED)
     counts = {"edge_count": edge_count, "documents": documents, "texts": texts, "repeated": repeated}
     for name in ("new", "missing", "checksum"):
+        # These stand in rows of their own, of bucket 0, and are handed through.
         counts[name] = pc.sum(table[name]).as_py() or 0
     yield from _out_packed({"bucket": [0], **{name: [count] for name, count in counts.items()}}, _GROUPED)
 
@@ -272,6 +274,8 @@ def _classes(batches: Batches, copies: list[pa.RecordBatch]) -> Batches:
 def with_ranks(held: list[pa.RecordBatch]) -> tuple[pa.Table, pa.Table]:
     """The rows with their ranks; and ``order``, ``id``, ``against`` in the order of the ranks."""
     table = pa.Table.from_batches(held)
+    # Order is unique, for ids are part of it: ranks depend on the documents alone. The argsort of an argsort is
+    # the rank of each row.
     by_rank = pc.sort_indices(table["order"])
     rank = pc.sort_indices(by_rank).cast(pa.int64())
     return table.append_column("rank", rank), table.select(["order", "id", "against"]).take(by_rank)
@@ -297,6 +301,7 @@ def _joined_copies(members: pa.Table, joined: pa.Table, copies: list[pa.RecordBa
         return _SETTLED.empty_table()
     table = pa.Table.from_batches(copies)
     table = table.filter(pc.invert(table["are_against"])).combine_chunks()
+    # Copies have the order of their class, by which they find it.
     rank = pc.index_in(table["order"], value_set=members["order"].combine_chunks())
     at = pc.index_in(rank.cast(pa.int64()), value_set=joined["rank"].combine_chunks())
     own = members.take(rank)
@@ -450,6 +455,7 @@ def sql_extract(pages: pa.Array) -> pa.Array:
 def of_one(*given: Any) -> Any:
     """A function of columns, of one row: values, and last its name and arguments."""
     *values, name, arguments = given
+    # `pa.string()` named, since a column of one null would be of the type null.
     columns = [pa.array([value], pa.string()) for value in values]
     return globals()[name](*columns, *arguments).to_pylist()[0]
 

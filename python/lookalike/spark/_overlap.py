@@ -128,6 +128,7 @@ class _Overlap:
         each = sets.rows.select("unit", "chunking", F.explode("chunks").alias("chunk"))
         shared = each.groupBy("chunking", "chunk").agg(F.count(F.lit(1)).alias("units")).where("units > 1")
         each = each.join(shared, ["chunking", "chunk"]).withColumn("least", self._least())
+        # With a least of 1 nothing may be left out: a pair may share this one chunk.
         is_common = (F.col("units") > self.common) & (F.col("least") > 1)
         # The most common first. Ties are broken alike for all texts.
         common = each.where(is_common).groupBy("unit", "chunking", "least")
@@ -139,6 +140,7 @@ class _Overlap:
         listed = listed.unionByName(common.select("chunking", F.explode(kept).alias("chunk"), "unit", F.lit(0).alias("counts")))
         x = listed.select("chunking", "chunk", F.col("unit").alias("x"), "counts")
         y = listed.select("chunking", "chunk", F.col("unit").alias("y"))
+        # Quadratic in the texts of a chunk: why the common ones are thinned out above.
         met = x.join(y, ["chunking", "chunk"]).where("x < y").groupBy("x", "y", "chunking").agg(F.sum("counts").alias("counted"))
         for side in ("x", "y"):
             own = common.select(F.col("unit").alias(side), "chunking", F.col("common").alias(f"common_{side}"))

@@ -135,6 +135,8 @@ class SparkDedupResult:
 
         def make() -> DataFrame:
             sizes = self.decided.groupBy("survivor", "is_new").agg((F.count(F.lit(1)) + 1).alias("cluster_size"))
+            # By ranges, so that partitions follow each other in the order of ids: a number is the place in its
+            # partition, and all partitions before it.
             count = -(-max(1, self._clusters["clusters"]) // 500_000)
             ordered = sizes.repartitionByRange(count, "is_new", "survivor").withColumn("part", F.spark_partition_id())
             return self._cluster.run(ordered, "numbered", ["is_new", "survivor"], names, schema=schema)

@@ -30,6 +30,7 @@ def settle(
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
         files = _on_disk(itertools.chain(held, rest), folder)
+        # On disk by now. The list is the caller's, who would keep the batches in memory.
         held.clear()
         scope = next((word for word in words if word.startswith(("--within", "--across"))), None)
         own = [word for word in words if not word.startswith(_OWN)]

@@ -69,12 +69,14 @@ class WorkDir:
         try:
             rows = self._cluster.session.read.schema(_MARKERS).parquet(f"{self.path}/stages").collect()
         except AnalysisException as error:
+            # Not by looking first: the driver may have no way to the folder but Spark.
             if "PATH_NOT_FOUND" in str(error):
                 return {}
             raise
         return {row["name"]: json.loads(row["told"]) for row in rows}
 
     def _take(self, job: Mapping[str, Any]) -> None:
+        # As it comes back from the marker: tuples are lists there, keys strings.
         own = json.loads(json.dumps(job))
         earlier = self._known.get("job")
         if earlier is None:
@@ -133,6 +135,7 @@ class WorkDir:
         """A stage with the rows that ``make`` gives. What ``measure`` finds in them is kept with the marker. Packed rows are written as they are."""
 
         def write() -> dict[str, Any]:
+            # What lies there without a marker is of a run that was broken off.
             writer = make().write.mode("overwrite")
             if is_packed:
                 # Long rows of hashes: nothing makes them fewer, and no two are equal.

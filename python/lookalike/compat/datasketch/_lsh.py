@@ -16,6 +16,8 @@ __all__ = ["MinHashLSH", "MinHashLSHDeletionSession", "MinHashLSHInsertionSessio
 
 def _integration_rule() -> tuple[Any, Any]:
     """Points and weights on [0, 1]. Chances of bands are polynomials, of a degree up to the number of permutations."""
+    # 64 nodes are exact for polynomials up to degree 127; in 8 panels the rest is far below the difference of
+    # two settings.
     nodes, weights = np.polynomial.legendre.leggauss(64)
     panels = 8
     nodes = (np.arange(panels)[:, None] + (nodes + 1) / 2).ravel() / panels
@@ -31,6 +33,7 @@ def _optimal_bands(threshold: float, num_perm: int, for_false_positive: float, f
     below, above = nodes * threshold, threshold + nodes * (1 - threshold)
     least, best = float("inf"), (0, 0)
     for bands in range(1, num_perm + 1):
+        # All numbers of rows at once. Ties go to fewer bands and fewer rows, as in the loops of datasketch.
         rows = np.arange(1, num_perm // bands + 1)[:, None]
         false_positive = threshold * ((1 - (1 - below**rows) ** bands) @ weights)
         false_negative = (1 - threshold) * (((1 - above**rows) ** bands) @ weights)
@@ -98,6 +101,8 @@ class MinHashLSH:
         """The bytes of each band, big-endian as datasketch keeps them, or what ``hashfunc`` makes of them."""
         if len(minhash) != self.h:
             raise ValueError(f"the MinHash must have {self.h} hash values, not {len(minhash)}")
+        # Swapped, for a machine has little-endian numbers: `hashfunc` of a user must see the bytes that
+        # datasketch gives it.
         raw = minhash.hashvalues.byteswap().tobytes()
         width = len(raw) // self.h
         bands = [raw[start * width : end * width] for start, end in self.hashranges]
@@ -175,6 +180,7 @@ class MinHashLSH:
             raise ValueError(f"the key {key!r} is not in the index")
         for band, table in zip(self.keys[key], self.hashtables):
             table.remove_val(band, key)
+            # Empty buckets go, as in datasketch, whose counts of buckets others may read.
             if not table.get(band):
                 table.remove(band)
         self.keys.remove(key)

@@ -84,9 +84,12 @@ def values_of(scheme: str, values: Any, what: str = "hash values") -> Any:
 def _drawn_permutations(scheme: str, seed: Any, count: int) -> Any:
     """Factors and summands, as datasketch draws them; of a seed that is a number they are drawn once."""
     key = scheme, seed, count
+    # RandomState takes arrays, too, which are no keys.
     if not isinstance(seed, int):
         return _draw_permutations(*key)
     if key not in _DRAWN:
+        # All at once: a program has a few settings, or one for each min-hash, for which no order of eviction
+        # helps.
         if len(_DRAWN) == _MOST_DRAWN:
             _DRAWN.clear()
         _DRAWN[key] = _draw_permutations(*key)
@@ -101,6 +104,7 @@ def _draw_permutations(scheme: str, seed: Any, count: int) -> Any:
         half = draw.randint(0, 1 << (width.bits - 1), count, dtype=width.dtype)
         summands = draw.randint(0, 1 << width.bits, count, dtype=width.dtype)
         permutations = np.array([half * width.dtype(2) + width.dtype(1), summands])
+    # They are shared by all min-hashes of this seed.
     permutations.flags.writeable = False
     return permutations
 
@@ -113,6 +117,7 @@ def _drawn_below_prime(draw: Any, count: int) -> Any:
     factors, summands = low + np.array([[1], [0]], dtype=np.uint64)
     if np.all(factors < _PRIME) and np.all(summands < _PRIME):
         return np.array([factors, summands])
+    # Once in 2^61 draws, yet then all that follow would be other numbers than those of datasketch.
     draw.set_state(state)
     drawn = [[draw.randint(least, _PRIME, dtype=np.uint64) for least in (1, 0)] for _ in range(count)]
     return np.array(drawn, dtype=np.uint64).T
@@ -267,6 +272,7 @@ class MinHash:
 
     def _with(self, hashvalues: Any) -> MinHash:
         made = object.__new__(MinHash)
+        # Without `__init__`: permutations are shared, not drawn or checked again.
         made.__dict__.update(self.__dict__)
         made.hashvalues = hashvalues
         return made
