@@ -28,6 +28,8 @@ impl AtomicBits {
     }
 
     pub(crate) fn get(&self, at: usize) -> bool {
+        // Relaxed is enough: a reader of a document holds the view's lock, which orders it after every delete
+        // that was applied before. Without the lock a stale zero only shows a document a moment longer.
         self.words[at / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
     }
 
@@ -117,6 +119,9 @@ impl RankedBits {
         if before >= self.ones() {
             return None;
         }
+        // Select by rank (Jacobson 1989): the directory gives the block of 512 bits, and at most eight words
+        // are counted behind it. No second level: blocks are few cache lines, and the directory of a million
+        // documents fits L2.
         let block = self.block_of(before);
         let mut left = before - self.ranks[block];
         for (at, &word) in self.words.iter().enumerate().skip(block * BLOCK) {
@@ -136,6 +141,8 @@ impl RankedBits {
     /// The block of the one with this many before it, which is there. No block has more than one in each place, so that
     /// it is the block of that many places or a later one: the next, where most bits are ones.
     fn block_of(&self, before: u32) -> usize {
+        // Exponential search, then bisection inside the last step. In dense bit vectors the first probe hits,
+        // so a lookup costs one cache miss where plain bisection over all blocks costs a dozen.
         let least = before as usize / (BLOCK * 64);
         let mut step = 1;
         while self
@@ -196,6 +203,8 @@ impl PackedNumbers {
     }
 
     pub(crate) fn get(&self, index: usize) -> u32 {
+        // Reading two words always spares the branch on whether the number crosses a word; `words_of` keeps one
+        // word behind the last number for it.
         let at = index * self.bits as usize;
         // A number of up to 32 bits lies in two neighbouring words at most.
         let both = u128::from(self.words[at / 64]) | u128::from(self.words[at / 64 + 1]) << 64;

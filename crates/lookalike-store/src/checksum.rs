@@ -18,6 +18,8 @@ pub(crate) struct FileChecksum(u64);
 
 impl FileChecksum {
     pub(crate) fn new(file: FileIdentity) -> Self {
+        // The hash of the pair is the base of all seeds of a file, so that offsets of different files do not
+        // line up.
         let numbers = [file.collection, file.number];
         Self(xxh3_64(&numbers.map(u64::to_le_bytes).concat()))
     }

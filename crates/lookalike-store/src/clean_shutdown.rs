@@ -35,6 +35,8 @@ impl CleanShutdown {
 
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Option<Self>> {
         match read_checked(fs, folder, CLEAN_SHUTDOWN, "nothing") {
+            // A mark that is there and damaged is an error, not an absence: without it, missing frames at the
+            // end of the log would pass for an interrupted write.
             Ok(clean_shutdown) => Ok(Some(clean_shutdown)),
             Err(StoreError::Missing { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -45,6 +45,8 @@ impl<'a> ByteDecoder<'a> {
         // Ten bytes at most have bits of a 64-bit number: an eleventh is refused.
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
+            // The tenth byte has one bit left. Bits beyond it are shifted out in silence: two encodings may
+            // give one number, which harms nothing, since every block that holds numbers has a checksum.
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Some(number);

@@ -469,8 +469,11 @@ impl CollectionShared {
                 return;
             }
             self.wait_for_flushes();
+            // The queue's lock is free here: requests that come during the sync form the next group.
             self.engine.commit(group);
             if self.engine.wants_flush() > 0 {
+                // A flush thread that has looked at the memtables and found none waits by the time that this
+                // lock is free, so the notice is not lost between its look and its wait.
                 drop(lock(&self.background));
                 self.work.notify_all();
             }
@@ -503,6 +506,8 @@ impl CollectionShared {
                 queue = lock(&self.queue);
             }
         }
+        // Group commit: all that queued up during the last sync shares the next one. So throughput grows with
+        // the load, and latency stays at one to two syncs.
         let (mut group, mut writes, mut bytes) = (Vec::new(), 0, 0);
         while let Some(request) = queue.requests.front() {
             writes += request.writes.len();
@@ -549,8 +554,12 @@ impl CollectionShared {
     fn merge(&self) {
         self.repeat(
             || {
+                // `compact` of a caller merges as well: two merges at once could choose the same runs, and each would
+                // install its own copy of their documents.
                 let _alone = lock(&self.merging);
                 if self.compacting.load(Ordering::Acquire) && self.engine.wants_flush() == 0 {
+                    // Only once all memory is in runs: a flush that comes later adds a run, and the caller was
+                    // promised one.
                     let compacted = self.engine.compact();
                     // Whether it was done or cannot be: merges of a few runs go on.
                     self.compacting.store(false, Ordering::Release);

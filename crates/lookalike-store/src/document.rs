@@ -213,6 +213,9 @@ impl StoredDocument {
             .super_shingles
             .as_ref()
             .map_or(0, |values| values.len() * 8);
+        // Sixteen bytes a paragraph whether it has a fingerprint or not: an upper limit that is cheap to
+        // compute. Limits of batches and frames are far enough apart for the rest of the encoding, lengths and
+        // flags, which is not counted here.
         let numbers = signature + super_shingles + self.paragraphs.len() * 16;
         let text = self.text.as_ref().map_or(0, String::len);
         let hash = self.text_hash.map_or(0, |hash| hash.0.len());
@@ -282,6 +285,8 @@ impl StoredDocument {
 
     /// Reads the bytes of one document; `None` when they are not those of one.
     pub(crate) fn decode(decoder: &mut ByteDecoder<'_>) -> Option<Self> {
+        // The outline first: it validates the beginning for searches and for whole documents alike, so that the
+        // two cannot differ on where the rest begins.
         let outline = DocumentOutline::read(*decoder)?;
         let (document, end) = outline.document()?;
         *decoder = end;
@@ -318,6 +323,7 @@ impl<'a> ParagraphBytes<'a> {
         let count = from.count(8)?;
         let hashes = from.take(count * 8)?;
         let bits = from.take(count.div_ceil(8))?;
+        // Bits behind the last paragraph are not looked at; a writer leaves them zero.
         let coded = (0..count).filter(|at| bits[at / 8] >> (at % 8) & 1 == 1);
         let codes = from.take(coded.count() * 8)?;
         Some(Self {
@@ -414,6 +420,8 @@ impl<'a> DocumentOutline<'a> {
     /// The metadata.
     pub(crate) fn metadata(&self) -> Option<&'a [u8]> {
         let (_, mut rest) = self.after_paragraphs()?;
+        // Skipped, not decoded: a neighbour is shown with its metadata, and a signature of some kilobytes lies
+        // between.
         for (flag, size) in [(SIGNATURE, 4), (SUPER_SHINGLES, 8)] {
             if self.flags & flag != 0 {
                 let count = rest.count(size)?;

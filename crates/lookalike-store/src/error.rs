@@ -151,6 +151,7 @@ impl StoreError {
     /// Makes an error of the system's one at a path.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
+            // A quota is a full disk to its owner: deletes help, a repair does not.
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
                 path: path.to_owned(),
             },

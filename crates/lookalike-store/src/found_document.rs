@@ -47,6 +47,8 @@ impl FoundDocument {
         match self {
             Self::InMemory(document) => Ok(similar(&document.id, &document.paragraphs)),
             Self::InRun(run, place) => {
+                // The index says which document, not which paragraph: its position is found by comparing those
+                // of the document, some dozens.
                 let (id, paragraphs) = run.paragraphs(*place)?;
                 let found = similar(&id, &paragraphs);
                 let what = "an index of paragraphs names a document that has none like it";

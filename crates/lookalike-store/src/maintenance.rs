@@ -332,6 +332,7 @@ pub fn salvage(
             names
         }
     };
+    // Before anything is made: a salvage into a directory in use would mix two stores.
     ensure_empty(&**fs, target)?;
     let store = Store::open_on(
         Arc::clone(fs),
@@ -372,6 +373,8 @@ fn salvage_collection(
             Err(error) => damaged.push(error),
         }
     }
+    // Parts that are damaged are left out rather than copied: a collection without its table says so, one with
+    // a wrong table would compute other fingerprints.
     let collection = store.create_collection_with(name, &settings, &whole)?;
     let (mut batch, mut count, mut time) = (Vec::new(), 0, UnixMillis(0));
     let mut write = |batch: &mut Vec<WriteOp>, time: UnixMillis| {

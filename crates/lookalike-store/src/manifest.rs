@@ -192,6 +192,8 @@ impl CollectionManifest {
             .flatten();
         let files = files.chain(self.parts.iter().map(|part| part.file));
         let mut files: Vec<u64> = files.chain(self.logs.iter().copied()).collect();
+        // One number, one file, of whatever kind: numbers come from one counter, so a duplicate proves that the
+        // list was not written by a store.
         files.sort_unstable();
         if self.logs.is_empty() {
             return Some("the manifest names no log");
@@ -275,6 +277,8 @@ pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
         _ => StoreError::io(&path, "reading a list of files")(error),
     })?;
     // A file that is too short leaves less than a check line, and does not match.
+    // The check comes before the parser: JSON of any origin never reaches it, and an error of the parser means
+    // a newer or a faulty program, not a flipped bit.
     let (line, check) = bytes.split_at(bytes.len().saturating_sub(CHECK_LINE));
     if format!("check {:016x}\n", whole_file(line)).as_bytes() != check {
         return Err(StoreError::damaged(

@@ -102,6 +102,8 @@ impl MemTable {
         hashes.push(hash);
         self.by_id
             .insert_unique(hash, slot, |&slot| hashes[slot as usize]);
+        // One link a slot in each list of links, whether the document has a code or a text: the slot is the
+        // index.
         self.code_links.grow();
         if let Some(code) = document.fingerprint {
             let (group, new) = self.by_code.insert(code.0);
@@ -123,6 +125,7 @@ impl MemTable {
             self.push_paragraph(paragraph, slot);
         }
         // A document takes some 300 bytes beside its parts, in all the lists it is in.
+        // An estimate will do: it decides when a memory is full, and limits nothing by itself.
         self.bytes += 300 + document.size();
         self.documents.push(document);
         self.tombstones.grow(self.documents.len());

@@ -38,6 +38,8 @@ impl FromStr for NeighbourCursor {
     type Err = ParseCursorError;
 
     fn from_str(text: &str) -> Result<Self, ParseCursorError> {
+        // Cursors come back from clients, so any text may be in their place. The counts are bounded below
+        // because they are added to and allocated by.
         let mut parts = text.splitn(3, '-');
         let mut part = || parts.next().ok_or(ParseCursorError);
         let (distance, passed, last) = (part()?, part()?, part()?);

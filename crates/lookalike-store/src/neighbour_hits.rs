@@ -58,6 +58,8 @@ impl NeighbourHits {
             now: wanted.now,
             filter: wanted.filter,
             start,
+            // One more than is shown: whether there are more is part of the answer, and counting all of them
+            // could take long.
             most: page.limit.saturating_add(before).saturating_add(1),
         };
         found.hits = search(parts, wanted, skip);
@@ -127,6 +129,8 @@ impl NeighbourHits {
             .take_while(|hit| hit.distance == after.distance);
         let most = of_distance.count().min(after.passed - skipped);
         // What is deleted moves those behind it forward, never back: new documents come last.
+        // From the end: usually nothing was deleted meanwhile, and the first look hits. Each look reads a block
+        // of a run.
         for place in (0..most).rev() {
             if hasher.hash(&self.hits[place].found.header()?.id) == after.last {
                 self.hits.drain(..=place);

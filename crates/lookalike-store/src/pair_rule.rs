@@ -209,6 +209,8 @@ impl PairFilter {
             CategoryScope::Within => same,
             CategoryScope::Across => !same,
         };
+        // Both sides are exact in a double: lengths have 32 bits. Documents of unknown length count as empty
+        // and resemble in length only each other.
         let (a, b) = (self.traits.length, other.length);
         by_category && f64::from(a.min(b)) >= self.share * f64::from(a.max(b))
     }

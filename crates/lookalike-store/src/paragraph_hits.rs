@@ -46,6 +46,8 @@ impl ParagraphSearch {
             return Ok(hits);
         };
         let mut near: BTreeMap<u32, Vec<ParagraphKey>> = BTreeMap::new();
+        // Names first, documents then, nearest first: documents of far paragraphs are not read once the page is
+        // full.
         part.search_paragraphs(code.0, self.radius, &mut |key, distance| {
             near.entry(distance).or_default().push(key);
         });

@@ -106,6 +106,7 @@ impl PartEntry {
         };
         let file = fs.open(&path, false).map_err(failed)?;
         let damaged = |what: &str| Err(StoreError::damaged(&path, 0, what));
+        // Before memory is allocated by a number of the manifest.
         if file.length().map_err(failed)? != self.bytes {
             return damaged("the part of the scheme has another length than the manifest says");
         }

@@ -45,6 +45,7 @@ impl ParagraphSearch {
     /// Position of the most similar paragraph of a document, and how similar it is; `None` if none is.
     pub(crate) fn most_similar(&self, paragraphs: &[StoredParagraph]) -> Option<(usize, Verdict)> {
         let same = |other: &StoredParagraph| other.hash == self.paragraph.hash;
+        // Equal words win over any fingerprint: equal fingerprints do not prove equal words.
         if let Some(position) = paragraphs.iter().position(same) {
             return Some((position, Verdict::Exact));
         }

@@ -38,6 +38,8 @@ impl StoredScheme {
 
     /// The fields in which two texts differ, such as `shingle (words:5 and chars:9)`; empty when they are equal.
     pub fn differences(&self, other: &Self) -> String {
+        // On texts, not on parsed schemes: the collection may be of a scheme that this program has no
+        // dictionary for.
         let value = |scheme: &Self, name: &str| {
             let mut fields = scheme.0.split(' ').filter_map(|word| word.split_once('='));
             let field = fields.find(|field| field.0 == name);

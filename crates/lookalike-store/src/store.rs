@@ -288,6 +288,7 @@ impl Store {
                 fs.create_dir(&path)
                     .map_err(StoreError::io(&path, "creating the store"))?;
                 let catalog = StoreCatalog::new(StoreId(random_number("", options.seed, 3)));
+                // The list of collections exists from the beginning: a store without one is one that lost it.
                 catalog.write(&*fs, folder)?;
                 catalog
             }
@@ -371,6 +372,7 @@ impl Store {
         check_name(name)?;
         let mut state = self.state();
         if let Some(opened) = state.collections.get(name) {
+            // Creating twice is one creation: clients may repeat a request whose answer was lost.
             let collection = opened.clone()?;
             return match difference(&collection.settings(), settings) {
                 None => Ok(collection),
@@ -470,6 +472,7 @@ impl Store {
         };
         // Others go on meanwhile: its threads may have to end first, and it may have many files.
         if let Some(Ok(collection)) = collection {
+            // Outside of the lock of the store: joining three threads may take as long as a sync.
             collection.abandon();
         }
         let removed = remove_folder(&*self.fs, &collection_folder(&self.folder, name));
@@ -497,6 +500,7 @@ impl Store {
             .cloned()
             .collect();
         // All are told before the first is waited for.
+        // So that their last syncs overlap.
         open.iter().for_each(|collection| collection.begin_end());
         let closed: Vec<Result<()>> = open.iter().map(|collection| collection.close()).collect();
         closed.into_iter().collect()

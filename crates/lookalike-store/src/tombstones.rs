@@ -55,6 +55,7 @@ pub(crate) fn read(
     let failed = StoreError::io(path, "reading tombstones");
     let bytes = read_whole(fs, path).map_err(failed)?;
     let (content, check) = bytes.split_at(bytes.len().saturating_sub(8));
+    // The whole header is predicted and compared as bytes: no field can be wrong by itself.
     let expected = header(identity, run, tombstones.len());
     let length = HEADER + tombstones.len().div_ceil(64) * 8;
     let intact =

@@ -187,6 +187,8 @@ pub(crate) fn search<'a>(
     } = wanted;
     // By distance and part: names of fingerprints.
     let mut groups: BTreeMap<(u32, usize), Vec<u64>> = BTreeMap::new();
+    // All names first, then documents, so that a nearer name in a later part comes before a farther one in an
+    // earlier part.
     for (at, part) in parts.iter().enumerate() {
         part.search(code, radius, &mut |name, distance| {
             if distance >= start.distance {
@@ -216,6 +218,7 @@ pub(crate) fn search<'a>(
             // The documents that are shown may all have one fingerprint, so each may fill the page.
             places.extend(shown.take(room));
         }
+        // Names of one distance in one part interleave by age.
         places.sort_unstable();
         let skipped = left_out.min(places.len());
         left_out -= skipped;
@@ -258,6 +261,8 @@ impl CollectionView {
         radius: u32,
         now: UnixMillis,
     ) -> Vec<Option<u32>> {
+        // Codes are searched as a group in each run: their probes overlap in memory, and many are in flight at
+        // once.
         let mut nearest: Vec<Option<u32>> = vec![None; codes.len()];
         let better = |best: Option<u32>, distance| best.is_none_or(|best| distance < best);
         for part in self.parts() {

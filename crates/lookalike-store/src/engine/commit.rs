@@ -75,10 +75,14 @@ impl CollectionEngine {
     /// Carries out a group of requests; each hears what became of it once it is durable.
     pub(crate) fn commit(&self, group: Vec<WriteRequest>) {
         let mut writer = self.writer();
+        // The writer lock is held over evaluation, sync and publication. What a request saw when it was
+        // evaluated is what its change meets: no other writer, flush or merge can install anything in between.
         let mut waiting = VecDeque::from(group);
         while !waiting.is_empty() {
             let ready = self
                 .ensure_manifest_certain(&mut writer)
+                // Rotation comes before the frame, never after it: once a frame is durable nothing may fail any
+                // more.
                 .and_then(|()| self.make_room(&mut writer));
             if let Err(error) = self.remember_disk_full(ready) {
                 waiting
@@ -108,6 +112,8 @@ impl CollectionEngine {
         while let Some(request) = waiting.pop_front() {
             now = self.now(request.now);
             let before = stage.changes.len();
+            // One request after the other, each on top of those before it, as if they had come one by one: a
+            // group is serial, only its sync is shared.
             let result = self.stage_request(&mut stage, &request, now);
             // All or nothing: the requests behind this one must not see the part that went through.
             if result.is_err() {
@@ -120,6 +126,8 @@ impl CollectionEngine {
                 waiting.push_front(request);
                 break;
             }
+            // A request that was refused stays in the group: its answer waits for the sync as those of others
+            // do, which costs nothing, since the order of answers is the order of requests.
             results.push(result);
             group.push(request);
         }
@@ -186,6 +194,7 @@ impl CollectionEngine {
         let mut view = self.view_mut();
         view.changes += 1;
         // The writer lock is held since the stage was filled, so no rotation has come between.
+        // Places of the stage count from zero, those of the memtable go on from here.
         let first = view.active.len() as u32;
         let log = view.log;
         for staged in stage.changes {
@@ -242,6 +251,8 @@ impl CollectionEngine {
                 let wanted = self.content_search(&document.content(), *scope, now)?;
                 let known = self.known(stage, &document.id)?;
                 let old = known.as_ref().map(|known| known.location);
+                // Evaluated under the writer lock, so of two equal documents that arrive at once exactly one is
+                // new.
                 let answer = self.check(stage, &wanted, limit, old)?;
                 let alive = self.is_alive(known.as_ref(), now);
                 let inserted = insert.allows(answer.verdict);
@@ -258,6 +269,8 @@ impl CollectionEngine {
                 check_id(id)?;
                 let known = self.known(stage, id)?;
                 let existed = self.is_alive(known.as_ref(), now);
+                // An expired document is deleted too: its bytes are there until a merge, and a later change of
+                // the expiry must not find it.
                 if let Some(known) = known {
                     let staged = StagedChange {
                         change: LogChange::Delete(id.clone()),
@@ -310,6 +323,8 @@ impl CollectionEngine {
     /// The document of an id, as the group sees it.
     fn known(&self, stage: &WriteStage, id: &str) -> Result<Option<KnownDocument>> {
         let hash = self.hasher.hash(id);
+        // From the newest to the oldest: the group, the memory, the runs. An id lives in one of them at most,
+        // because every insert marks its predecessor.
         if let Some(place) = stage.memtable.find(id, hash) {
             let document = Arc::clone(stage.memtable.document(place));
             return Ok(Some(KnownDocument {
@@ -377,6 +392,8 @@ impl CollectionEngine {
         let skip = |location| stage.is_gone(location) || Some(location) == own;
         let (found, in_memory, runs) = {
             let view = self.view();
+            // The stage is one part more, and the newest: neighbours among the writes of the same group are
+            // found by the same search.
             let staged = ViewPart::MemTable(STAGE, &stage.memtable);
             let parts: Vec<ViewPart<'_>> = view.parts().chain([staged]).collect();
             let page = limit.into();
@@ -411,6 +428,8 @@ impl CollectionEngine {
                 || active.len() >= self.tuning.memory_documents
         };
         // Deletes take no memory, and small groups more room in the log.
+        // Without this, a collection that is only deleted from would have a log, and a replay at the next
+        // start, without bound.
         let full = full || writer.log.bytes() >= LOG_PER_MEMORY * self.tuning.memory_bytes as u64;
         if !full {
             return Ok(());
@@ -444,6 +463,8 @@ impl CollectionEngine {
         manifest.logs.push(number);
         // If this fails, writing goes on in the old log, and the new one is an orphan.
         self.replace_manifest(writer, manifest)?;
+        // From here on nothing fails. The view changes under the writer lock: no frame can go to the new log
+        // and its documents to the old memory.
         writer.log = log;
         let mut view = self.view_mut();
         let memtable = std::mem::replace(&mut view.active, MemTable::new(self.radius));
@@ -477,6 +498,7 @@ impl CollectionEngine {
         self.ensure_manifest_certain(&mut writer)?;
         if !self.shutdown_recorded.load(Relaxed) {
             // The mark promises that nothing stands behind the last frame.
+            // A shutdown mark with remains behind the last frame would be refused at the next start as damage.
             writer.log.clear_tail()?;
             self.record_shutdown(&mut writer)?;
         } else if self.now(UnixMillis(0)) > writer.recorded_time {

@@ -27,6 +27,7 @@ impl CollectionEngine {
     /// room; false when it has not.
     pub(crate) fn end_expired_memory(&self) -> Result<bool> {
         let now = self.now(UnixMillis(0));
+        // The lock of the view must not be held over the rotation, which takes the writer lock first.
         let is_wasteful = {
             let active = &self.view().active;
             let there = active.len() - active.tombstones().count();
@@ -47,6 +48,8 @@ impl CollectionEngine {
 
     fn flush_oldest(&self) -> Result<bool> {
         self.ensure_writing()?;
+        // The oldest first, always: `manifest.frame` moves to the log behind it, and everything before that
+        // frame must stand in runs.
         let Some(frozen) = self.view().frozen.first().cloned() else {
             return Ok(false);
         };
@@ -85,6 +88,8 @@ impl CollectionEngine {
 
     /// Writes and opens a run of all that lives; none when nothing does.
     fn build(&self, sources: &[&dyn DocumentSource]) -> Result<Option<StoredRun>> {
+        // Documents that died or expired before are left out; those that die while the run is written are
+        // marked in it afterwards.
         let live: u64 = sources.iter().map(|source| u64::from(source.live())).sum();
         if live == 0 {
             return Ok(None);
@@ -195,6 +200,8 @@ impl CollectionEngine {
     ) -> Result<()> {
         let (manifest, run) = (writer.manifest.clone(), run.map(Arc::new));
         let mut runs = self.view().runs.clone();
+        // By number, not by place: flushes have added runs since the merge began, and a merge of others may
+        // have finished.
         let is_old = |run: &Arc<StoredRun>| old.iter().any(|old| old.number() == run.number());
         // The old runs are neighbours, so the new one in their place keeps the order by age. Flushes may have
         // added runs behind.
@@ -215,6 +222,8 @@ impl CollectionEngine {
         runs: &[Arc<StoredRun>],
     ) -> Result<Vec<(u64, &'static str)>> {
         self.ensure_manifest_certain(writer)?;
+        // The list is made anew from the runs that count from now on; entries of before only tell which
+        // tombstone files exist already.
         let before = std::mem::take(&mut manifest.runs);
         let mut listed = writer.listed.clone();
         for run in runs {
@@ -305,6 +314,8 @@ fn choose(
     let mut best: Option<(u32, std::ops::Range<usize>)> = None;
     for start in 0..runs.len() {
         // A stretch of runs no larger than its first level: small ones between go along.
+        // Levels by size, as in log-structured merge trees (O'Neil et al. 1996), tiered: a document is
+        // rewritten once a level, that is log(n) to the base of the fan-out times in all.
         let top = levels[start];
         let end = start
             + levels[start..]
@@ -324,6 +335,8 @@ fn choose(
     }
     if runs.len() > MAX_RUNS {
         let fan_out = fan_out.min(runs.len());
+        // A stretch that has no level in common: take the one with the fewest documents, since every lookup
+        // pays for each run.
         let cost = |start: &usize| {
             runs[*start..*start + fan_out]
                 .iter()
@@ -334,6 +347,8 @@ fn choose(
         return Some(start..start + fan_out);
     }
     let wasteful = |run: &Arc<StoredRun>| {
+        // Half waste pays for itself: the run that is written is at most half as long as the one that is read.
+        // Below `MIN_TOMBSTONES` each delete in a tiny run would trigger a rewrite.
         let waste = run.waste(now);
         waste == run.len() || (waste >= MIN_TOMBSTONES && waste * 2 > run.len())
     };

@@ -201,6 +201,9 @@ impl CollectionEngine {
                 writer.manifest_uncertain = false;
                 Ok(())
             }
+            // The rename may be durable or not, so both manifests may come back after a power cut. Both are
+            // valid now. The next change would make them differ in substance, so the known one is written
+            // first.
             Err(ReplaceError::Unknown(error)) if error.is_transient() => {
                 writer.manifest_uncertain = true;
                 Err(error)

@@ -75,6 +75,8 @@ impl CollectionEngine {
         identity: u64,
         tuning: StoreTuning,
     ) -> Result<(Self, RecoveryReport)> {
+        // Order: read and check everything, sync the names that were found, remove orphans, and only then begin
+        // a new log. Whatever fails before the last step leaves the files as they were.
         let opened = OpenedFiles::read(&*fs, folder, AfterCrash::BeginLog)?;
         check_identity(folder, &opened.manifest, identity)?;
         // A killed process may have left names that are not durable yet: none of what they replaced may go before.
@@ -165,6 +167,8 @@ impl OpenedFiles {
         let hasher = IdHasher::new(manifest.key());
         let (mut runs, mut listed) = (Vec::new(), HashMap::new());
         // Runs come before logs: replay marks the documents that later writes replaced.
+        // Runs stay in the order of the manifest, which is by age: searches show the oldest copy first and rely
+        // on it.
         for entry in &manifest.runs {
             let run = open_run(fs, folder, &manifest, entry)?;
             listed.insert(entry.file, run.tombstones().count());
@@ -407,6 +411,8 @@ impl LogReplay<'_> {
                 LogChange::Delete(id) => id,
             };
             let hash = self.hasher.hash(id);
+            // Replay does what `apply` did: the predecessor is marked, wherever it is, then the document is
+            // added. Marks that an earlier session made durable already are found as such and not made twice.
             let held = self
                 .view
                 .find_in_memtables(id, hash)
@@ -499,6 +505,7 @@ fn remove_orphans(
     }
     let ours = |name: &String| {
         let (number, kind) = name.split_once('.').unwrap_or((name, ""));
+        // Names that the store itself gives, and nothing else: a backup that somebody put beside them survives.
         let numbered = number.len() >= 8 && number.bytes().all(|byte| byte.is_ascii_digit());
         (numbered && ["log", "run", "tombstones", scheme_part::KIND].contains(&kind))
             || kind == "new"

@@ -31,6 +31,7 @@ pub(crate) fn begin(out: &mut Vec<u8>, now: UnixMillis, changes: usize) {
 pub(crate) fn put(out: &mut Vec<u8>, change: &LogChange<impl AsRef<StoredDocument>>) {
     match change {
         LogChange::Insert(document) => {
+            // Encoded apart: the length stands before the document and is known only behind it.
             let mut bytes = Vec::new();
             document.as_ref().encode(&mut bytes);
             out.push(INSERT);

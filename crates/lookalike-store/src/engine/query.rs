@@ -36,6 +36,8 @@ impl CollectionEngine {
         now: UnixMillis,
         page: NeighbourPage,
     ) -> Result<QueryResult> {
+        // Optimistic reading: search in memory under the lock, read the medium without it, then look under the
+        // lock whether what was read still counts. A writer is never kept waiting by a disk.
         let wanted = self.content_search(content, scope, self.now(now))?;
         let search =
             |parts: &[ViewPart<'_>]| NeighbourHits::search(parts, &wanted, page, &|_| false);
@@ -142,6 +144,8 @@ impl CollectionEngine {
             if let Some((_, document)) = view.find_in_memtables(id, hash) {
                 return Ok(document.is_alive(now).then(|| Arc::clone(document)));
             }
+            // A document can leave a run for the memory between the two looks, never the other way without
+            // staying findable: so only "not found" has to be confirmed.
             let (runs, changes) = (view.runs.clone(), view.changes);
             // All but the last try give the lock back here, before the runs are read.
             let held = (tried == TRIES).then_some(view);
@@ -183,6 +187,8 @@ impl CollectionEngine {
 
     fn paragraph(&self, search: &ParagraphSearch, limit: usize) -> Result<ParagraphMatches> {
         let most = limit.saturating_add(1);
+        // Read a little more than is shown. If documents die between the read and the check, ask again for four
+        // times as many: that ends, since the list is finite.
         let mut slack = most;
         let (found, more) = loop {
             // Runs are read without the lock; what died meanwhile is left out under it, at one moment.
@@ -305,6 +311,8 @@ fn nearest_of(
         .iter()
         .filter_map(|search| Some((fingerprint(search)?.0, search.filter)));
     let (codes, filters): (Vec<u64>, Vec<PairFilter>) = known.unzip();
+    // Contents without a fingerprint were left out of the search, so results are dealt out again to those that
+    // have one, in order.
     let mut found = view.nearest(&codes, &filters, radius, now).into_iter();
     let of = |search: &ContentSearch| fingerprint(search).and_then(|_| found.next().flatten());
     contents.iter().map(of).collect()

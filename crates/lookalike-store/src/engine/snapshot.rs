@@ -16,6 +16,8 @@ impl CollectionEngine {
     pub(crate) fn snapshot(&self, target: &Path) -> Result<()> {
         let mut writer = self.writer();
         self.ensure_manifest_certain(&mut writer)?;
+        // The writer lock is held to the end: no flush or merge can remove a file that this manifest names.
+        // Links take no time; only logs are copied.
         let (fs, manifest) = (&*self.fs, &writer.manifest);
         for part in &manifest.parts {
             let (file, kind) = (part.file, scheme_part::KIND);
@@ -58,6 +60,8 @@ impl CollectionEngine {
             time: self.now(UnixMillis(0)).0,
         };
         clean_shutdown.write(fs, target)?;
+        // Last: a folder without a manifest is no collection. Its sync of the folder makes the linked names
+        // durable, too.
         manifest.write(fs, target).map_err(StoreError::from)
     }
 }

@@ -50,6 +50,8 @@ impl WriteStage {
 
     pub(crate) fn push(&mut self, staged: StagedChange, hasher: &IdHasher) {
         match staged.old {
+            // A document that came and went within the group goes to the log all the same: the frame repeats
+            // the requests, and replay comes to the same end.
             Some(DocumentLocation { part: STAGE, place }) => self.memtable.remove(place),
             Some(location) => {
                 self.gone.insert(location);

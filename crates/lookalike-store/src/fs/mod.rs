@@ -140,6 +140,7 @@ pub(crate) fn read_exact(
 ) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.read_at(bytes, offset) {
+            // Short reads are legal for any file system (network mounts do them): only zero is the end.
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(read) => {
                 bytes = &mut bytes[read..];

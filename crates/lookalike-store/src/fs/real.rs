@@ -32,6 +32,9 @@ impl RealFs {
         loop {
             match open() {
                 Err(error) if is_out_of_files(&error) => {
+                    // Sockets of a service and files of the store share one limit. A burst of connections takes
+                    // the last descriptors, and a log that cannot rotate would refuse writes: the reserve is
+                    // for that.
                     let mut reserve = lock(&self.reserve);
                     if reserve.pop().is_none() {
                         return Err(error);
@@ -96,6 +99,7 @@ impl FileSystem for RealFs {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
+        // Texts may be private: nobody but the owner may list or read them, whatever the umask.
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
             made => {
@@ -112,6 +116,8 @@ impl FileSystem for RealFs {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        // A handle that is kept also keeps errors: Linux reports a failed write-back once to each descriptor
+        // that was open at the time, and one that is opened afterwards may hear nothing of it.
         let known = lock(&self.folders).get(path).cloned();
         let folder = match known {
             Some(folder) => folder,

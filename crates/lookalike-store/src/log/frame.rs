@@ -153,6 +153,8 @@ impl LogHeader {
 
 /// Ends a frame that was begun with [`FRAME_HEADER`] bytes of room: fills up its last sector, and the header.
 pub(super) fn finish(frame: &mut Vec<u8>, checksum: FileChecksum, offset: u64, number: u64) {
+    // Padding is part of the payload and of the check: a sector that is torn anywhere is seen, also behind the
+    // last change.
     frame.resize(frame.len().next_multiple_of(SECTOR), 0);
     let length = (frame.len() - FRAME_HEADER) as u32;
     frame[..4].copy_from_slice(&FRAME_MAGIC);
@@ -171,6 +173,7 @@ pub(super) fn finish(frame: &mut Vec<u8>, checksum: FileChecksum, offset: u64, n
 /// The frame at the beginning of some bytes, when it is whole: its number and payload.
 pub(super) fn frame_at(bytes: &[u8], checksum: FileChecksum, offset: u64) -> Option<(u64, &[u8])> {
     let header = bytes.first_chunk::<FRAME_HEADER>()?;
+    // Four bytes, so header and payload stay below 2^33: no overflow where `usize` has 64 bits.
     let length = fixed(&header[4..8]) as usize;
     if header[..4] != FRAME_MAGIC || !(FRAME_HEADER + length).is_multiple_of(SECTOR) {
         return None;

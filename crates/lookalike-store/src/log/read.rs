@@ -73,6 +73,8 @@ pub(crate) fn read_log(
     after: Option<&LogHeader>,
     each: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<LogContents> {
+    // Whole: a log is a few times the memory of its memtable at most (`LOG_PER_MEMORY`), and it becomes one
+    // anyway.
     let bytes = read_whole(fs, path).map_err(StoreError::io(path, "reading the log"))?;
     let header = LogHeader::read(path, &bytes, identity)?;
     let checksum = header.checksum();
@@ -94,6 +96,8 @@ pub(crate) fn read_log(
         at += FRAME_HEADER + payload.len();
         next += 1;
     }
+    // Whatever is not zero behind the frames is the remains of a write. Zeros say nothing: the file was
+    // extended by them.
     let dirty = bytes
         .iter()
         .rposition(|&byte| byte != 0)
@@ -160,6 +164,8 @@ impl LogTail {
             ));
         }
         // A frame is synced before the next is written, so nothing whole can follow a torn one.
+        // The one rule that tells a crash from rot. Without it, one flipped bit in the middle would silently
+        // cut off everything behind it as "interrupted".
         if let Some((later, number)) = frame_after(bytes, header.checksum(), end) {
             return damaged(format!(
                 "frame {next} is damaged, but frame {number} at byte {later} is intact: this is not an interrupted write"
@@ -177,6 +183,7 @@ fn frame_after(bytes: &[u8], checksum: FileChecksum, from: usize) -> Option<(usi
     let mut at = from + SECTOR;
     // Frames begin where sectors do.
     while at + FRAME_HEADER <= bytes.len() {
+        // The magic first: a checksum over up to 256 MiB at each sector of a long tail would take minutes.
         if bytes[at..at + 4] == FRAME_MAGIC
             && let Some((number, _)) = frame_at(&bytes[at..], checksum, at as u64)
         {

@@ -173,6 +173,8 @@ impl LogWriter {
             );
             return AppendResult::Full(StoreError::Invalid(what));
         }
+        // Room first, then the frame: the file's length changes in `prepare` with a sync of its own, so that
+        // the sync of a frame has data to write and no metadata.
         let end = self.offset + frame.len().next_multiple_of(SECTOR) as u64;
         if let Err(error) = self.prepare(end, frees_space) {
             return match error {
@@ -204,6 +206,8 @@ impl LogWriter {
         }
         self.offset = end;
         self.next += 1;
+        // Damage to this frame looks like an interrupted write until a later frame, or a closing one, follows
+        // it.
         self.closed = false;
         AppendResult::Durable
     }
@@ -227,6 +231,8 @@ impl LogWriter {
         let mut changed = false;
         if self.dirty > self.offset {
             let zeros = vec![0; (self.dirty - self.offset) as usize];
+            // Without zeros a shorter frame could leave the end of the failed one behind it, whole sectors with
+            // a valid header among them, and the next start would refuse the log.
             write_all(&*self.file, &zeros, self.offset)
                 .map_err(failed("clearing the end of the log"))?;
             self.prepared = self.prepared.max(self.dirty);

@@ -45,12 +45,16 @@ impl BitPermutation {
     fn of(codes: &[u64], blocks: u32) -> Self {
         let uneven = |bit: &u32| {
             let ones = codes.iter().filter(|&code| code >> bit & 1 == 1).count();
+            // Zero for a bit that is one in half of the codes, the most that a bit can tell; the number of
+            // codes for one that all share.
             (2 * ones).abs_diff(codes.len())
         };
         let mut bits: Vec<u32> = (0..64).collect();
         // Dealt in turn, so that each block gets as good bits as the others, the best of them in its lowest
         // places: `blocks` reads sixteen bits of each.
         bits.sort_by_cached_key(uneven);
+        // With three blocks a bit is left over, and with fewer than four a block reads only the lowest sixteen
+        // of its bits. The rest is compared with the whole code, so leaving bits out costs time and no match.
         let width = 64 / blocks;
         let dealt =
             (0..width).flat_map(|place| (0..blocks).map(move |block| block * width + place));
@@ -165,6 +169,8 @@ impl GrowingHammingIndex {
 
     /// Chooses the bits of the blocks.
     fn permutation(&mut self) {
+        // Decided once, by the first codes. Later ones may be spread otherwise, and then buckets are uneven,
+        // but every code stays findable: any order of bits is complete.
         self.blocks = blocks(self.radius);
         let permutation = BitPermutation::of(&self.codes, self.blocks.len() as u32);
         self.codes
@@ -190,6 +196,8 @@ impl GrowingHammingIndex {
         let query = self.permuted(query);
         if self.buckets.is_empty() {
             for (number, code) in self.codes.iter().enumerate() {
+                // Two instructions a code, from one array in order: 512 codes take less time than listing the
+                // probes of a block.
                 let distance = (code ^ query).count_ones();
                 if distance <= radius {
                     visit(number as u32, distance);
@@ -199,6 +207,8 @@ impl GrowingHammingIndex {
         }
         for (at, block) in self.blocks.iter().enumerate() {
             let (earlier, value) = (&self.blocks[..at], block.value(query));
+            // Masks ascend by value and the buckets of a block lie in one array, so neighbouring probes share
+            // pages. A bucket holds the whole code: no second look-up to compare.
             for &xor_mask in &block.xor_masks {
                 for &(code, number) in &self.buckets[at][value ^ xor_mask as usize] {
                     let apart = code ^ query;

@@ -32,6 +32,8 @@ impl CodeGroups {
         let mut at = 0;
         for slot in &mut next {
             if *slot > 0 {
+                // Ranks without documents have no start, and none occurs: the tables hold the codes of exactly
+                // these documents.
                 starts[at as usize / 64] |= 1 << (at % 64);
             }
             at += std::mem::replace(slot, at);

@@ -125,6 +125,7 @@ impl RunFooter {
         let at = length - TRAILER as u64;
         read(&mut trailer, at)?;
         let checksum = FileChecksum::new(identity);
+        // The trailer is written last: a run that was cut off anywhere has no end mark, whatever else is whole.
         if trailer[24..] != END || checksum.of_block(&trailer[..16], at) != fixed(&trailer[16..24])
         {
             let what = "the end of the run does not match its check: it is damaged or cut off";

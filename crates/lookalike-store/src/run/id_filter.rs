@@ -48,6 +48,8 @@ impl IdFilter {
 
     pub(crate) fn insert(&mut self, hash: u64) {
         let (at, bits) = self.place(hash);
+        // All six bits lie in one cache line: a look-up costs one miss, where a plain Bloom filter of the same
+        // error costs up to six.
         bits.for_each(|(word, bit)| self.words[at + word] |= bit);
     }
 

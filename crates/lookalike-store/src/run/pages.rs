@@ -149,6 +149,8 @@ impl<'a> BlockWriter<'a> {
             .map_err(StoreError::io(&self.path, "writing a run"))?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
+        // A run of gigabytes in one sync at the end would delay every sync of the log behind it: ext4 writes a
+        // journal in order.
         if self.written - self.synced > UNSYNCED {
             self.sync()?;
         }
@@ -290,6 +292,8 @@ impl BlockReader<'_> {
         let (mut offset, mut left, mut page) =
             (section.offset, section.length as usize, Vec::new());
         while left > 0 {
+            // The size of a page follows from the length of the section, so that no directory of pages is
+            // stored.
             let content = left.min(PAGE_CONTENT);
             self.block(offset, content + CHECK, &mut page)?;
             each(&page)?;

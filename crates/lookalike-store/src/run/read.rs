@@ -112,6 +112,8 @@ impl StoredRun {
                 .collect())
         };
         let index = |location| SortedIndex::open(&reader, location);
+        // Tables and lists stay in memory: a search touches no file. What a search only shows (ids, metadata,
+        // texts) stays on the medium.
         let (codes, groups) = RunTables::open(&reader, &footer, radius)?;
         let paragraph_codes = index(footer.paragraph_codes)?;
         let stored = footer.paragraph_tables;
@@ -307,6 +309,8 @@ impl StoredRun {
 
     fn with_bytes<T>(&self, document: u32, read: impl FnOnce(&[u8]) -> Option<T>) -> Result<T> {
         // The first block begins with document 0 (`DocumentLists::fit`), so there is one before.
+        // One read of about four KiB, then lengths are skipped: documents of a block have no offsets of their
+        // own, which would take eight bytes each in memory.
         let block = self.firsts.partition_point(|&first| first <= document) - 1;
         let mut bytes = Vec::new();
         self.block(block, &mut bytes)?;
@@ -334,6 +338,7 @@ impl StoredRun {
     /// # Errors
     /// Those of the medium, and damage.
     pub(crate) fn find(&self, id: &str, hash: u64) -> Result<Option<u32>> {
+        // Every insert asks every run for its id, and mostly none has it.
         if !self.filter.may_have(hash) {
             return Ok(None);
         }
@@ -637,6 +642,7 @@ impl StoredRun {
                 "the index of texts is not that of the documents",
             ),
         ] {
+            // All in memory: this is the check of a whole store, on request, and not part of serving.
             entries.sort_unstable();
             entries.dedup();
             let mut at = 0;

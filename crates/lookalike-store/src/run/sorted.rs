@@ -82,6 +82,7 @@ impl SortedIndex {
         while block < self.firsts.len() && self.firsts[block] <= key {
             self.block(reader, block, &mut bytes)?;
             let (entries, _) = bytes.as_chunks::<ENTRY>();
+            // Keys of many documents may fill several blocks; those between are visited from their beginning.
             let from = entries.partition_point(|entry| fixed(&entry[..8]) < key);
             for entry in &entries[from..] {
                 if fixed(&entry[..8]) != key || !each(fixed(&entry[8..]) as u32) {

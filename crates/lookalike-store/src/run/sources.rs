@@ -51,6 +51,9 @@ pub(crate) struct MemTableSource {
 
 impl MemTableSource {
     pub(crate) fn new(memtable: Arc<MemTable>, now: UnixMillis, hasher: IdHasher) -> Self {
+        // Decided once and kept: each section of a run is written in a pass of its own over the same documents,
+        // while deletes go on. A document that dies between two passes must not be in one section and missing
+        // in another.
         let live = live_bits_of(memtable.len(), |slot| memtable.is_alive(slot as u32, now));
         Self {
             memtable,
@@ -174,6 +177,7 @@ pub(crate) struct RunSource {
 
 impl RunSource {
     pub(crate) fn new(run: Arc<StoredRun>, now: UnixMillis) -> Self {
+        // As for a memtable: one decision for all passes.
         let live = live_bits_of(run.len(), |document| run.is_alive(document as u32, now));
         Self { run, live }
     }

@@ -51,6 +51,8 @@ impl CodeSample {
 
 /// Tables for few fingerprints: as many as there are, up to four, with exact keys.
 pub(super) fn small_design(radius: u32, sample: &CodeSample) -> Design {
+    // More tables mean exact keys, but each takes memory and a cache miss; beyond a radius of 16 budgets would
+    // grow past four, whose probes outnumber the codes of a small run.
     let count = (radius + 1).min(4.max(radius.div_ceil(4)));
     // Budgets with one more for each table add up to the radius plus one: the general pigeonhole principle.
     let left = radius + 1 - count;
@@ -82,6 +84,7 @@ pub(super) fn large_design(radius: u32, codes: usize, sample: &CodeSample) -> De
             && costed.design.tables().len() <= most
             && costed.design.family() != &Family::Scan
     });
+    // By assumed costs, not by measured ones: a run must be the same file on every machine that merges it.
     let best = fitting.min_by(|a, b| a.costs.query_ns.total_cmp(&b.costs.query_ns));
     best.map_or_else(
         || small_design(radius, sample),

@@ -82,6 +82,7 @@ impl RunTables {
     /// Tables of a section.
     fn stored(reader: &BlockReader<'_>, section: RunSection, radius: u32) -> Result<Self> {
         let tables = load_tables(reader, section)?;
+        // A smaller radius would miss neighbours without a word; a larger one only costs time.
         if tables.index().design().radius() < radius {
             let what = "the tables are for a smaller radius";
             return Err(StoreError::damaged(reader.path, section.offset, what));

@@ -70,6 +70,8 @@ fn write_documents(
     footer: &mut RunFooter,
     sources: &[&dyn DocumentSource],
 ) -> Result<()> {
+    // Blocks of about a page of the system: reading one document reads one page or two, and the check covers no
+    // more than that.
     let (mut block, mut in_block, mut count) = (Vec::with_capacity(2 * BLOCK), 0_u32, 0_u32);
     let (mut firsts, mut offsets) = (Vec::new(), Vec::new());
     for source in sources {
@@ -183,9 +185,11 @@ fn write_tables(
         path: &path,
         checksum: out.checksum(),
     };
+    // Read back rather than kept: the writer of tables streams them, and reading them checks what was written.
     let tables = load_tables(&reader, footer.tables)?;
     let absent = reader.section(footer.absent)?;
     let groups = group_by_code(&reader, footer, &absent, tables.index(), out.cancelled())?;
+    // The lists of documents follow; both together would double the memory of a merge.
     drop(tables);
     for (section, words) in [&mut footer.starts, &mut footer.order]
         .into_iter()
@@ -325,6 +329,7 @@ fn write_ids(
     footer: &mut RunFooter,
     sources: &[&dyn DocumentSource],
 ) -> Result<()> {
+    // Filled on the way: the entries pass by once, in the order of their hashes.
     let mut filter = IdFilter::new(footer.documents as usize);
     let entries = merged(sources, &|source| source.ids())?;
     let recorded_time = entries.inspect(|entry| {
