@@ -149,6 +149,7 @@ impl NewKey {
         check_name(name)?;
         scope(collections)?;
         let named: String = collections.iter().map(|name| format!(" {name}")).collect();
+        // A prefix lets scanners of repositories and logs find keys that leaked.
         let digits: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
         let secret = format!("lk_{digits}");
         let hash = blake3::hash(secret.as_bytes());
@@ -214,6 +215,8 @@ impl ApiKeys {
     /// long whichever key it is, and whether it is one.
     pub(crate) fn find(&self, secret: &str, allows: impl Fn(&ApiKey) -> bool) -> Option<&ApiKey> {
         let hash = blake3::hash(secret.as_bytes());
+        // All lines are looked at even after a match: where the search stops would tell a client how far down
+        // its key stands.
         let rank = |key: &ApiKey| (allows(key), key.role);
         let mut found: Option<&ApiKey> = None;
         for key in self.all() {

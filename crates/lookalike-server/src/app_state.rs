@@ -81,6 +81,7 @@ impl AppState {
             scheme_states: SchemeStates::default(),
             overload: LoadShedder::new(limits.queue_timeout),
             keys: RwLock::new(Arc::new(config.keys)),
+            // The newest time of any collection: time must not go back in the one that was written last.
             clock: GuardedClock::new(config.clock, last.unwrap_or_default(), config.trust_clock),
             stopping: AtomicBool::new(false),
             creating: Mutex::new(()),
@@ -178,6 +179,7 @@ impl AppState {
         loop {
             match Arc::try_unwrap(self) {
                 Ok(app) => {
+                    // Workers first: what they still do may write, and a store that was closed refuses.
                     drop(app.workers);
                     return app.store.close();
                 }

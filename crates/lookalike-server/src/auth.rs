@@ -37,6 +37,8 @@ pub(crate) async fn authenticate(
                 extensions.insert(KeyName(key.name));
                 extensions.insert(key.scope);
             }
+            // The last net: a panic on this thread would close the connection, and with HTTP/2 cut off the
+            // other requests on it.
             AssertUnwindSafe(next.run(request))
                 .catch_unwind()
                 .await
@@ -143,6 +145,7 @@ fn admit(
 ) -> Result<Option<ApiKey>, ProblemDetails> {
     // First, whatever the operation: a request may be smuggled behind any of them (RFC 9112 section 11.2).
     check_framing(request)?;
+    // Probes and the description have no secrets, and a balancer has no key.
     let Some(needed) = operation.role() else {
         return Ok(None);
     };
@@ -176,6 +179,8 @@ fn admit(
     };
     let is_for = |key: &ApiKey| is_in_scope(key, operation, collection);
     let allows = |key: &ApiKey| key.role >= needed && is_for(key);
+    // A key that is unknown and none at all get one answer, so that nobody can test names or scopes without a
+    // key.
     let key = secret
         .and_then(|secret| keys.find(secret, allows))
         .ok_or_else(unknown)?;

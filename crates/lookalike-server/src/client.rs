@@ -38,6 +38,8 @@ impl BodySender {
     pub(crate) fn of(request: &Request) -> Self {
         let extensions = request.extensions();
         match extensions.get::<KeyName>() {
+            // With keys the holder counts, from wherever he sends: many behind one proxy would share a share by
+            // address.
             Some(name) => Self::Key(name.clone()),
             None => Self::Address(
                 extensions

@@ -55,6 +55,8 @@ impl GuardedClock {
         let mut state = lock(&self.state);
         let expected = state.told.after(state.at.elapsed());
         state.held = wall > expected.after(TOLERANCE);
+        // Neither `told` nor `at` moves while it is held: the expected time goes on from the last one that was
+        // believed, and an error cannot add up.
         if state.held {
             return expected;
         }

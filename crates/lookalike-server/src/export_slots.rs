@@ -21,6 +21,7 @@ impl ExportSlots {
     pub(crate) fn begin(&self) -> Result<ExportSlot, ProblemDetails> {
         let slot = ExportSlot(Arc::clone(&self.0));
         // Counted first, given back by the drop of a refused one: of several that race none too many is let in.
+        // Relaxed: the number guards nothing but itself.
         if slot.0.fetch_add(1, Ordering::Relaxed) < MAX_EXPORTS {
             return Ok(slot);
         }

@@ -28,6 +28,8 @@ fn is_name_of_here(authority: &str) -> bool {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => authority,
     };
+    // Brackets are those of an IPv6 address (RFC 3986 section 3.2.2). One without them may lose its last group
+    // to the port above; no name from elsewhere becomes local by that.
     let bare = name.trim_start_matches('[').trim_end_matches(']');
     // Nothing is resolved: what another name means is up to whoever serves its zone.
     name.eq_ignore_ascii_case("localhost")

@@ -136,6 +136,8 @@ pub async fn serve(
         app.stop();
         // Nobody listens any more when all connections are gone.
         let _ = closing.send(true);
+        // Each connection was told to finish: HTTP/1 closes after the answer that is under way, HTTP/2 sends
+        // GOAWAY.
         let ended = async { while open.join_next().await.is_some() {} };
         tokio::select! {
             _ = timeout(app.limits.drain, ended) => {}
@@ -250,6 +252,8 @@ impl ConnectionAcceptor {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
+                // Mostly EMFILE. The error comes back at once as long as a connection waits, so without a pause
+                // this loop would take a core.
                 Err(error) => {
                     let entry = LogEntry::new(LogLevel::Warn, "not-accepted");
                     let entry = entry.with("reason", error.to_string());
@@ -265,6 +269,8 @@ impl ConnectionAcceptor {
 
     fn let_in(&mut self, stream: TcpStream, peer: PeerAddress) {
         // Before the handshake: whoever is beyond his share is given none of its work.
+        // Under one lock for both limits: a slot that counted in one and failed in the other would have to be
+        // given back.
         let slot = match self.slots.take(peer) {
             Ok(slot) => slot,
             Err((code, detail)) => {
@@ -354,6 +360,8 @@ impl ClientConnection {
             }
         });
         let builder = builder();
+        // No upgrades: nothing here speaks another protocol, and an upgraded stream would leave all limits
+        // below.
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let mut draining = false;
         loop {
@@ -367,6 +375,7 @@ impl ClientConnection {
                     draining = true;
                 }
                 () = sleep_until(activity.idle_deadline(idle_timeout)) => {
+                    // Looked at again: a request may have begun between the timer and this branch.
                     if activity.is_idle_for(idle_timeout) {
                         return;
                     }

@@ -92,8 +92,11 @@ impl LoadShedder {
         let requests = self.requests.swap(0, Relaxed);
         // One that began long ago tells nothing of now.
         let is_over = now < self.end.load(Relaxed) + interval;
+        // Microseconds that requests waited beyond what is borne. Divided by the interval they are requests
+        // that stood in the queue at any time (Little's law: L = lambda W).
         let excess = waits.saturating_sub(requests.saturating_mul(self.target));
         let stands = is_over && requests >= ENOUGH && excess > 0;
+        // Two intervals in a row: a burst drains within one, a standing queue does not.
         let stood = self.stood.swap(stands, Relaxed);
         let beyond = if stands && stood {
             excess / interval
@@ -158,6 +161,7 @@ impl Wake for ArrivalClock {
     fn wake_by_ref(self: &Arc<Self>) {
         let now = self.micros();
         // The first time counts.
+        // The runtime may wake a task several times before it runs; the wait began with the first.
         let _ = self.woken.compare_exchange(0, now, Relaxed, Relaxed);
         self.task.wake();
     }
@@ -203,6 +207,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
             } else {
                 this.arrival.micros().saturating_sub(woken)
             };
+            // Relaxed: reader and writer are the task of one connection; the waker stores from elsewhere, and a
+            // wait that is off by one wake is no harm to a mean.
             this.arrival.waited.store(waited, Relaxed);
         }
         read

@@ -60,9 +60,12 @@ impl ParagraphHasher {
                     "send it in parts, or use a collection that keeps no paragraphs",
                 ));
             }
+            // Hashes of words, not their letters: whatever the scheme takes for equal (case, marks, width) is
+            // equal here.
             self.bytes.clear();
             self.bytes
                 .extend(words.iter().flat_map(|word| word.to_le_bytes()));
+            // Behind the limit on paragraphs: extraction is the expensive part.
             let features = features.extract(paragraph);
             let is_long = features.set.len() >= FEWEST_FEATURES;
             found.push(PageParagraph {

@@ -96,6 +96,7 @@ impl ProblemDetails {
 
 impl From<StoreError> for ProblemDetails {
     fn from(error: StoreError) -> Self {
+        // Only what names no path of the machine is told to clients; the rest goes to the log.
         let said = error.to_string();
         match error {
             StoreError::NoCollection(_) => Self::new(

@@ -121,6 +121,7 @@ impl BodyBudget {
     }
 
     async fn count(&self, client: &BodySender, units: usize) -> Result<(), ProblemDetails> {
+        // Polled, not notified: a client at its limit is its own cause, and costs others no wake-ups.
         let end = Instant::now() + self.queue_timeout;
         while !self.try_count(client, units) {
             if Instant::now() >= end {
@@ -181,6 +182,7 @@ impl Drop for BodyPermit {
 impl WorkPermit {
     /// Gives back what is beyond so many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        // The answer may wait for a slow reader; the work's memory is free by then.
         let units = bytes.div_ceil(UNIT).max(1);
         let beyond = self.0.num_permits().saturating_sub(units);
         drop(self.0.split(beyond));
@@ -191,6 +193,8 @@ impl RequestMemory {
     /// Of so many bytes; `largest` is the largest body, of which one is always let in.
     pub(crate) fn new(bytes: usize, largest: usize, queue_timeout: Duration) -> Self {
         let all = (bytes / UNIT).max(1);
+        // Four budgets that nobody holds two of at once, except a body while its work waits: the order body,
+        // work is the same for all.
         let parts = SIXTEENTHS.map(|part| all * part / 16);
         let bodies = |units: usize, largest: usize| {
             let budget = MemoryBudget::new(units);

@@ -79,6 +79,8 @@ impl<'a> RouteBuilder<'a> {
         };
         let route: MethodRouter<Arc<AppState>> = on(method, handler);
         let auth = from_fn_with_state((Arc::clone(self.app), operation), auth::authenticate);
+        // The layer goes onto each route by itself: it knows its operation, and a route without one cannot be
+        // written.
         self.router = self.router.route(path, route.route_layer(auth));
         self
     }

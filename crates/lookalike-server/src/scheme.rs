@@ -56,6 +56,7 @@ pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, UnusableScheme> {
     if let Some((what, _)) = needs.iter().find(|(_, needed)| *needed) {
         return Err(UnusableScheme::NeedsMore(what));
     }
+    // Made and thrown away: whether this program has the mode is known only by trying.
     HtmlText::new(scheme.html).map_err(|error| UnusableScheme::Extraction(error.to_string()))?;
     Ok(scheme)
 }

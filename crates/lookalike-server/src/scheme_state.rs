@@ -110,6 +110,7 @@ impl SchemeStates {
             return Ok(Some(Arc::clone(state)));
         }
         let state = Arc::new(SchemeState::read(&collection.scheme_parts()?)?);
+        // The oldest goes; collections that still use it read it again.
         if known.len() == MOST {
             known.remove(0);
         }

@@ -156,6 +156,8 @@ impl SchemeSketcher {
     ) -> (&'t str, Option<TextHash>) {
         let has_fields = !self.scheme.fields.is_none();
         let (text, hash) = self.plain_hashed_text(content, buffers, wants_hash);
+        // Documents of equal text and other fields have other features; as copies of each other they would
+        // share one fingerprint.
         let with_fields = |TextHash(hash): TextHash| {
             stored_hash(long_hash(u128::from_le_bytes(hash), Some(fields)))
         };
@@ -269,6 +271,8 @@ impl SketchCache {
     pub(crate) fn tidy(&mut self) {
         if self.longest > KEPT {
             // The extractors go, too: their own buffers have grown with the text.
+            // A buffer keeps the size of the longest text it ever held. Each worker would keep a hundred
+            // megabytes for one page of a thousand.
             *self = Self::new(self.most);
         }
     }
@@ -322,6 +326,7 @@ impl SketchCache {
             .map(|signature| signature.values().to_vec());
         if compares {
             // Without fields: of neighbours only texts are kept.
+            // Both sides of a comparison must come of the same input, and a neighbour has no fields any more.
             sketch.set = if sketcher.scheme.fields.is_none() {
                 features.set.to_vec()
             } else {
@@ -454,6 +459,8 @@ impl SketchCache {
         };
         let sketcher = &mut self.sketchers[place].1;
         // Before anything is extracted: the length alone bounds what it takes.
+        // The same product as in the permit of the request. Stored texts are not part of any body, so they are
+        // held to it here.
         let needed = bytes.saturating_mul(sketcher.per_byte);
         if needed > self.most {
             return Err(ProblemDetails::too_large(format!(

@@ -93,6 +93,7 @@ pub(crate) fn score(distance: u32) -> f64 {
     /// Of each distance that a collection may have a radius of.
     static SCORES: LazyLock<[f64; LARGEST_RADIUS as usize + 1]> =
         LazyLock::new(|| std::array::from_fn(|distance| resemblance(distance as u32)));
+    // Computed once: a batch may have a hundred thousand neighbours.
     let known = SCORES.get(distance as usize).copied();
     known.unwrap_or_else(|| resemblance(distance))
 }

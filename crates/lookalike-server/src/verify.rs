@@ -48,6 +48,7 @@ pub(crate) fn verify(
     if !settings.keep.texts && !settings.keep.signatures {
         return Ok(None);
     }
+    // As it was when it was found: a replacement that came meanwhile would be compared under the old distance.
     let document = neighbour.document()?;
     if let Some(theirs) = &document.text {
         let set = cache.feature_set(&settings.scheme, theirs)?;

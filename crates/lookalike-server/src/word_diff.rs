@@ -57,6 +57,7 @@ impl WordDiff {
             return diff;
         }
         let mut room = BYTES;
+        // Myers takes O((N + M) D) steps; for texts that differ throughout D is N + M.
         if a.len() + b.len() > MOST {
             diff.push(head, a, b, &mut room);
             return diff;

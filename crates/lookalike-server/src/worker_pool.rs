@@ -28,6 +28,8 @@ pub(crate) fn run_inline<T>(
     thread_local! {
         static CACHE: RefCell<SketchCache> = RefCell::default();
     }
+    // Taken out while it is used: should the work call this again, it finds an empty cache rather than a
+    // borrowed one.
     let mut cache = CACHE.take();
     match catch_unwind(AssertUnwindSafe(|| work(&mut cache))) {
         Ok(done) => {
@@ -183,6 +185,7 @@ impl PoolShared {
     fn work(&self) {
         let mut cache = SketchCache::new(self.text_memory);
         while let Some(job) = self.next() {
+            // Under overload most who gave up have hung up: their work would only delay those who wait.
             if job.work.is_abandoned() {
                 continue;
             }

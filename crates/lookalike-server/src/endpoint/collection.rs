@@ -187,6 +187,7 @@ pub(crate) async fn create(
         let (settings, parts) = object::<NewCollection>(&body.bytes, body.format)?.settings()?;
         let _one_at_a_time = lock(&app.creating);
         let known = app.store.collections();
+        // One that exists is no new one: repeating a creation at the limit is answered as the first time.
         let is_new = known.iter().all(|(other, _)| *other != name);
         let most = app.limits.collections;
         if is_new && known.len() >= most {

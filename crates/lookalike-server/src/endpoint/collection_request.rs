@@ -152,6 +152,8 @@ impl RequestCost {
     fn of(self, body: &ReceivedBody, batch: usize) -> usize {
         let length = body.bytes.len();
         // The smallest item, of the compact form, has eight bytes.
+        // By what may come of the body, not by what is in it: it is parsed later, and the permit has to be
+        // taken before.
         let items = batch.min(length / 8).max(1);
         LEAST + self.fixed + items * self.item + length * (BYTES_PER_BYTE + self.byte)
     }
@@ -225,6 +227,8 @@ impl<O> CollectionRequest<O> {
         let body = receive(&app, request).await?;
         let bytes = cost.of(&body, app.limits.batch) + sketch_bytes(&app, &name, &body);
         // Before a worker: one that waited for memory would keep those from their work that hold it.
+        // From here on the request never waits for memory again, so that holders of permits always get done: no
+        // cycle of waits.
         let permit = app.memory.work(bytes).await?;
         let task = |app: &AppState, cache: &mut SketchCache, collection: Arc<Collection>, body| {
             cache.rest_on(app.scheme_states.of(&collection)?);
@@ -304,6 +308,8 @@ impl CollectionTask<'_> {
         writes: Vec<WriteOp>,
         limit: usize,
     ) -> Result<SubmittedWrites, ProblemDetails> {
+        // The queue of the store has no limit of its own. Here a client can still be told to come again; behind
+        // this it waits for the sync.
         if self.collection.queued() >= WAITING_WRITES {
             return Err(ProblemDetails::busy(
                 "writes",

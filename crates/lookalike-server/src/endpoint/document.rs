@@ -141,6 +141,7 @@ pub(crate) async fn check(
                 .map_err(|problem| problem.at(place))
         });
         let (keys, shape) = keys?.into_parts();
+        // All of a batch in one search: probes of many fingerprints overlap in memory.
         let verdicts = task.collection.check_many(&keys, scope, task.now)?;
         let judged = verdicts.into_iter().zip(&keys);
         let judged = judged.map(|(verdict, key)| VerdictResponse::new(verdict, key));
@@ -245,7 +246,9 @@ pub(crate) async fn check_and_insert(
     };
     let ((submitted, owns, shape, collection), permit) = request.on_worker(cost, work).await?;
     let settings = collection.settings();
+    // The compact answer has no room for it.
     let verifies = neighbours.verifies(&settings) && shape != ItemsShape::Packed;
+    // The writer's thread answers by a channel and never waits for us: one slow client would stop all writes.
     let outcomes = submitted.wait().await?;
     let on_worker = Arc::clone(&app);
     let done = move |cache: &mut SketchCache| {

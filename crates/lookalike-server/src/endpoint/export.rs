@@ -52,6 +52,7 @@ pub(crate) async fn export(
             format!("no thread for it: {error}"),
         ));
     }
+    // The channel is bounded: a slow reader stops the thread that reads the store, not the memory from growing.
     let frames = futures_util::stream::unfold(receiver, |mut receiver| async {
         let frame = receiver.recv().await?;
         Some((frame, receiver))

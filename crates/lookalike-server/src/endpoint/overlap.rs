@@ -263,6 +263,7 @@ impl CopySearch {
         self.chunker.chunk(text);
         let theirs = self.chunker.set(0);
         let (ours, chunks) = (self.set.len(), theirs.len());
+        // Counted exactly: sets of chunks are small, and no sketch of them is kept.
         let shared = intersection_size(&self.set, theirs);
         // One long text among millions would otherwise set the memory of the whole search.
         if text.len() > KEPT {
@@ -285,6 +286,8 @@ impl CopiesResponse {
     /// Adds a copy, and forgets the last ones when there are twice as many as are shown.
     fn add(&mut self, copy: CopyResponse, limit: usize) {
         self.copies.push(copy);
+        // Cut now and then: amortised, each copy takes log(limit) comparisons, and memory stays within three
+        // times the answer.
         if self.copies.len() > 2 * limit + 100 {
             self.cut(limit);
         }

@@ -189,6 +189,7 @@ impl ParagraphLookup {
                 Entry::Occupied(place) => place.into_mut(),
                 Entry::Vacant(place) => {
                     // One more for the document itself, one to know of others.
+                    // Asked for exactly, no more: every document of a paragraph costs a read of its block.
                     let most = self.limit + 2;
                     let found = task
                         .collection

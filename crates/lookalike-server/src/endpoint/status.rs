@@ -69,6 +69,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
     }
     let on_worker = Arc::clone(&app);
     // On a worker: a service is ready if one of them is free in time.
+    // The lock of the store may be held by a creation; this thread must not wait for it.
     let wrong = app.workers.run(move |_| {
         let all = on_worker.store.collections().into_iter();
         let wrong = all.filter_map(|(name, opened)| {

@@ -85,6 +85,8 @@ pub(crate) async fn receive(
         if length > bytes.capacity() {
             // Twice as much as came, but no more than is to come.
             let room = (2 * length).max(FIRST).min(largest.max(length));
+            // Before the buffer grows, never after it: while this waits, what came stays in the buffer of the
+            // connection, and flow control stops the sender.
             permit.grow_to(room).await?;
             // Exactly what was taken: `reserve` may double it.
             bytes.reserve_exact(room - bytes.len());
@@ -201,6 +203,7 @@ pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ProblemDeta
 
 /// The length that the header declares.
 fn declared(request: &Request<Body>, most: usize) -> Result<Option<usize>, ProblemDetails> {
+    // A declared length only refuses early and sizes the buffer; it is never believed as to what comes.
     let exact = request.body().size_hint().exact();
     let header = request.headers().get(CONTENT_LENGTH);
     let told = header.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());

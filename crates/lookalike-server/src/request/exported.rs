@@ -93,6 +93,7 @@ impl<'de, const DIGITS: usize> Deserialize<'de> for HexWords<DIGITS> {
         let digits = std::borrow::Cow::<str>::deserialize(deserializer)?;
         let word = |digits: &[u8]| {
             let text = std::str::from_utf8(digits).ok()?;
+            // `from_str_radix` takes a sign, and the last chunk may be shorter.
             let is_whole = text.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
             u64::from_str_radix(text, 16).ok().filter(|_| is_whole)
         };
@@ -203,6 +204,8 @@ impl ExportedDocument {
                 "insert the document itself, or load it into a collection that does not compare them",
             )
         };
+        // The site is a function of the id, so that exports of collections without categories can be loaded
+        // into one that compares sites.
         let of_site = ContentPlace::default().category(pairs, Some(&self.id));
         let category = match (&pairs.category, self.category_hash) {
             (None, _) => 0,

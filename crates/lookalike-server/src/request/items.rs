@@ -54,6 +54,7 @@ impl<T: DeserializeOwned> RequestItems<T> {
         if first != Some(&b'[') {
             return parse_one(body).map(Self::One);
         }
+        // The limit is kept while parsing: a body of eight MiB has room for millions of small items.
         let mut excess = false;
         let mut reader = serde_json::Deserializer::from_slice(body);
         let batch = BatchVisitor {

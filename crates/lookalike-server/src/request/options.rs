@@ -249,6 +249,7 @@ impl SearchScope {
         let scheme = scheme.map(|digits| {
             let value = u64::from_str_radix(digits, 16).ok();
             value
+                // `from_str_radix` takes fewer digits, too.
                 .filter(|_| digits.len() == 16)
                 .map(SchemeId)
                 .ok_or_else(|| {
