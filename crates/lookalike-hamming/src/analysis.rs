@@ -80,6 +80,7 @@ impl<C: Code> Analyzer<C> {
         if let Some(last) = self.last.replace(code) {
             assert!(last.word() <= code.word(), "codes must be ascending");
             let apart = (last.word() ^ code.word()).to_u128();
+            // Equal codes differ nowhere: they lengthen the run and count for no position.
             if let Some(position) = apart.checked_ilog2() {
                 self.analysis.leading_gaps[position as usize] += 1;
                 self.end_run(last);
@@ -104,6 +105,8 @@ impl<C: Code> Analyzer<C> {
             self.end_run(last);
         }
         let share = self.analysis.count as f64 / RANGES as f64;
+        // Counts of a range are Poisson: with a small share, twice as many is chance; with a large one, a few
+        // standard deviations are no spike that anyone could see.
         let limit = (2.0 * share).max(share + 6.0 * share.sqrt());
         let spike = |(range, commonest): (usize, Option<(C, u64)>)| {
             let count = self.analysis.ranges[range];

@@ -166,6 +166,8 @@ impl<W: Write> ArchiveWriter<W> {
         } else {
             symbol as u32
         };
+        // The room is known before anything is written, so a code is never divided between blocks and needs no
+        // way back.
         let used = 8 * self.block.len() as u32 + self.pending_bits;
         let fits = used + length + below <= 8 * self.block_bytes as u32;
         if self.in_block > 0 && self.in_block < u16::MAX && fits {
@@ -191,6 +193,7 @@ impl<W: Write> ArchiveWriter<W> {
             return;
         }
         // Fewer than eight bits are pending, so the value ends above bit 56.
+        // From the top down: the code of a symbol is read as the leading bits of what follows, by one look-up.
         self.pending |= u128::from(value) << (128 - self.pending_bits - bits);
         self.pending_bits += bits;
         while self.pending_bits >= 8 {
@@ -214,6 +217,8 @@ impl<W: Write> ArchiveWriter<W> {
         let check = block_check(&self.block, self.keys.len() as u64);
         self.block[..4].copy_from_slice(&check.to_le_bytes());
         self.out.write_all(&self.block)?;
+        // The last code, not the first: a search for a prefix begins in the first block whose key is not below
+        // it.
         self.keys.push(self.last);
         self.block.clear();
         self.in_block = 0;

@@ -115,6 +115,7 @@ impl<C: Code> BatchJoin<C> {
             Some(best) => (best.design.clone(), best.layout),
             None => (Design::scan(bits, radius), Layout::Packed),
         };
+        // Only now is the number of distinct queries known, by which the filters are sized.
         let index = TableIndex::build(queries, &design, layout)?;
         let (distinct, stream) = (index.len() as u64, limits.stream_codes);
         let left = limits.memory_bytes.saturating_sub(index.bytes() as u64);
@@ -194,9 +195,13 @@ impl<C: Code> BatchJoin<C> {
                 filter.pass(block, buckets, passed);
             }
             // Codes come out of the filters by stretch. Those that both let through are searched once.
+            // The promise of the order of positions; and both filters let the same code through when both
+            // halves are near.
             passed.sort_unstable();
             passed.dedup();
             for group in passed.chunks(GROUP) {
+                // Gathered first: the group search wants its queries side by side, and two codes in a hundred
+                // are few.
                 let codes: Vec<C> = group.iter().map(|&at| block[at as usize]).collect();
                 self.search(&codes, &mut |at, code, distance| {
                     visit(base + group[at] as usize, code, distance);

@@ -100,6 +100,7 @@ impl<W: Word> BuildAddressing<W> {
 
     /// The bucket above the stored bits: tables are sorted by this.
     pub(super) fn permuted(&self, word: W) -> W {
+        // A bijection: the code comes back from bucket and rest, so that entries do without the address bits.
         W::joined(self.bucket(word), word.extract(self.rest), self.rest_bits)
     }
 
@@ -167,6 +168,8 @@ pub(super) fn buckets<C: Code>(
     let most = scratch_bytes / size_of::<C::Word>();
     let mut scratch = Vec::new();
     let mut runs = PartRuns::new(threads);
+    // Each slice reads the source once more. Slices are whole parts, so buckets come out in order whatever the
+    // memory.
     for slice in parts.slices(most) {
         gather(source, addressing, &parts, slice.clone(), &mut scratch)?;
         let mut rest = scratch.as_slice();
@@ -221,6 +224,8 @@ fn count_parts<C: Code>(
     parts.counts.resize(1 << parts.bits, 0);
     source.replay(&mut |codes| {
         permuted(codes, addressing, &mut |permuted| {
+            // Counted in a pass of its own: parts then lie back to back without gaps or growth, and the memory
+            // is known before it is taken.
             let part = parts.of(permuted, addressing);
             parts.counts[part] += 1;
         });
@@ -356,6 +361,7 @@ impl<W: Word> PartSorter<W> {
         for &end in &self.sizes {
             let bucket = &mut self.sorted[start..end as usize];
             // What comes next is insertion, which is quadratic.
+            // Also the guard against quadratic time: all codes may share one address.
             if bucket.len() > FEW {
                 bucket.sort_unstable();
             }
@@ -364,6 +370,7 @@ impl<W: Word> PartSorter<W> {
         sort_nearly_sorted(&mut self.sorted);
         let distinct = keep_distinct(&mut self.sorted);
         // Nothing was dropped, so the ends still hold.
+        // Repetitions are rare in most collections; counting again is paid for only where there are some.
         if distinct == codes.len() {
             let mut start = 0;
             for slot in &mut self.sizes {

@@ -156,6 +156,8 @@ impl DesignCosts {
             memory_ns: 0.0,
             build_ns_per_fingerprint: 0.0,
         };
+        // Memory is priced by the size of what is read at random: a line from 8 MiB costs a tenth of one from 8
+        // GiB.
         let mut reads = QueryReads::default();
         // Keys of one length, which most are, have one geometry.
         let mut last = None;
@@ -255,6 +257,8 @@ impl QueryReads {
                 directory.lines += apart(line / 4.0);
                 directory.bytes += 4.0 * buckets;
                 let bytes = load * geometry.width as f64;
+                // Entries of buckets that differ in low bits are neighbours too, but a bucket and the next
+                // rarely share a line: counted as if they never did.
                 entries.lines += probes * lines_of_run(bytes);
                 entries.bytes += buckets * bytes;
             }

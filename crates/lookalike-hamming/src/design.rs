@@ -152,6 +152,8 @@ impl Design {
     /// `radius` errors over those classes: C(classes + radius, radius) patterns, in general a few
     /// thousand. For tests and for designs from elsewhere: what [`Design::new`] makes is complete.
     pub fn is_complete(&self) -> bool {
+        // Twenty tables cut 64 bits into some ten to twenty classes: patterns of errors are counted by class,
+        // not by bit.
         let mut classes: BTreeMap<Vec<bool>, u32> = BTreeMap::new();
         for bit in 0..self.bits {
             let under = self

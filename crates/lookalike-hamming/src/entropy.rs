@@ -18,6 +18,8 @@ impl BitBalance {
     /// Counts the bits of at most `most` codes, evenly spaced over the collection.
     pub fn sample<C: Code>(codes: &[C], most: usize) -> Self {
         // Rounded up, so that no more than `most` are looked at.
+        // Evenly spaced, not the first ones: files often come ordered by site or time, and the first pages
+        // would speak for themselves only.
         let step = codes.len().div_ceil(most.max(1)).max(1);
         let mut counts = vec![0_usize; C::Word::BITS as usize];
         let mut sampled = 0;
@@ -69,6 +71,8 @@ impl BitBalance {
         let log = count.ilog2();
         for (rank, bit) in (0_u32..).zip(best_first) {
             // Widths are powers of two, so that reversed ranks are a permutation.
+            // Bit-reversed places (the order of van der Corput): any run of 2^j neighbouring places gets every
+            // 2^(log - j)th of the ranks, and so an even share of good bits.
             order[(rank.reverse_bits() >> (32 - log)) as usize] = bit;
         }
         order

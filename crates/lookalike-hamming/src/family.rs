@@ -54,6 +54,8 @@ impl BlockGroup {
     /// Errors that the best choice of blocks can still hold: those of the `chosen` cleanest blocks
     /// when the errors are spread as evenly as they can be.
     pub fn budget(&self) -> u32 {
+        // The worst case for the cleanest blocks is an even spread: `extra` blocks hold one error more, and the
+        // choice avoids them as long as it can.
         let (each, extra) = (self.errors / self.blocks, self.errors % self.blocks);
         each * self.chosen + self.chosen.saturating_sub(self.blocks - extra)
     }
@@ -316,6 +318,7 @@ fn unions(blocks: &[u128], chosen: u32) -> Vec<u128> {
 
 fn grouped(groups: &[BlockGroup], bits: u32, radius: u32) -> Option<Vec<TableKey>> {
     let well_formed = |group: &BlockGroup| (1..=group.blocks).contains(&group.chosen);
+    // The pigeonhole: were every group to exceed what it may hold, there were at least this many errors.
     let errors: u32 = groups.iter().map(|group| group.errors + 1).sum();
     // A smaller sum would lose pairs, a larger one look for more than is asked.
     if errors != radius + 1 || !groups.iter().all(well_formed) {
@@ -372,6 +375,8 @@ fn nested(free: u128, levels: &[u32], radius: u32) -> Option<Vec<u128>> {
 fn biplane(bits: u128) -> Option<Vec<u128>> {
     let runs = cut(bits, 11)?;
     let block = |shift: usize| {
+        // Paley's difference set: every non-zero residue modulo 11 is a difference of two of these in exactly
+        // two ways.
         let residues = [1, 3, 4, 5, 9].into_iter();
         residues.fold(0, |mask, residue| mask | runs[(residue + shift) % 11])
     };
@@ -384,6 +389,8 @@ fn affine(bits: u128, dimension: u32) -> Option<Vec<u128>> {
     let mut masks = Vec::new();
     for normal in 1..points {
         // A hyperplane and its parallel: errors that lie on one of them leave the other clean.
+        // Any k points of AG(k, 2) lie on some hyperplane: k vectors span at most k dimensions of the k + 1 of
+        // affine functions. Its parallel is clean.
         masks.extend([0, 1].map(|side| hyperplane(&runs, 0, normal, side)));
     }
     Some(masks)

@@ -220,6 +220,7 @@ impl<W: Write> FingerprintWriter<W> {
 
     fn add(&mut self, sketch: &[u64]) -> Result<(), FileError> {
         assert_eq!(sketch.len(), self.words, "words of a sketch");
+        // The id was taken before: nothing fails between the two, so they stay in step.
         self.fingerprints.extend_from_slice(sketch);
         // Long ids end a chunk sooner: whoever reads it holds it in memory.
         if self.fingerprints.len() >= CHUNK || self.texts.len() >= CHUNK_TEXTS {
@@ -421,6 +422,7 @@ impl<R: Read> FingerprintReader<R> {
         } else {
             count * (words + u64::from(self.has_ids()))
         };
+        // At most 16 MiB, since the count was bounded: a damaged file cannot ask for more.
         self.read(8 * numbers as usize)?;
         let texts = if count > 0 && self.has_texts() {
             // Where the last text ends is the length of all.
@@ -434,6 +436,7 @@ impl<R: Read> FingerprintReader<R> {
         };
         self.read(texts.next_multiple_of(8) + 8)?;
         let (body, check) = self.bytes.split_at(self.bytes.len() - 8);
+        // The sizes above were used unchecked, and only to know how much to read.
         if xxh3_64_with_seed(body, self.chunks) != number(check) {
             return Err(damaged("the chunk does not match its check"));
         }

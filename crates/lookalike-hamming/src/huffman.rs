@@ -16,6 +16,7 @@ pub(super) fn code_lengths(counts: &[u64]) -> Vec<u8> {
     if let [(_, only)] = coins.as_slice() {
         lengths[only[0]] = 1;
     }
+    // Symbols are 65 and lengths 12: a few thousand coins, however large the collection.
     let mut packages = coins.clone();
     // Package-merge (Larmore, Hirschberg 1990), with a coin for each symbol and length: a code has as many bits
     // as its symbol has coins among the 2 n - 2 cheapest coins and packages.
@@ -51,6 +52,8 @@ fn canonical(lengths: &[u8]) -> Vec<(u32, u32)> {
     for symbol in order {
         let length = u32::from(lengths[symbol]);
         // Codes of one length are consecutive numbers; a longer one begins with the next of them.
+        // Canonical (Schwartz, Kallick 1964): lengths determine the codes, which is why the header has nothing
+        // else.
         next <<= length - before;
         codes[symbol] = (next, length);
         next += 1;

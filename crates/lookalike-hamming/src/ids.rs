@@ -56,6 +56,7 @@ impl IdLists {
             starts[i + 1] += starts[i];
         }
         let mut sorted = vec![0; ids.len()];
+        // Starts are wanted once more, for the ends of the lists.
         let mut next = starts.clone();
         for (i, &id) in ids.iter().enumerate() {
             let slot = &mut next[rank(i)];

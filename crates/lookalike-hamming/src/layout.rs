@@ -82,6 +82,8 @@ impl TableGeometry {
         let most = prefix_bits.min(MOST_ADDRESS_BITS).min(code_bits);
         // There are 33 at most: all are tried.
         let all = (0..=most).map(|bits| Self::of(layout, code_bits, bits, fingerprints));
+        // More address bits: shorter buckets and shorter entries, but a directory twice as large for each. The
+        // minimum lies at about one entry a bucket for dense tables, at a handful for packed ones.
         let best = all.min_by(|a, b| a.cost(layout).total_cmp(&b.cost(layout)));
         best.unwrap_or_else(|| Self::of(layout, code_bits, 0, fingerprints))
     }
@@ -143,6 +145,7 @@ pub(super) fn overflow(mean: f64, capacity: usize) -> (f64, f64) {
         // Poisson probabilities, each from the one before.
         below += term;
         held += term * count as f64;
+        // The recurrence P(n + 1) = P(n) mean / (n + 1); no factorial, no overflow.
         term *= mean / (count + 1) as f64;
     }
     let overflow_share = (1.0 - below).max(0.0);

@@ -61,6 +61,8 @@ impl NestingSearch {
         step: &impl Fn(&Option<Nesting>, &Nesting) -> NestingStep,
     ) -> NestingStep {
         let bits = u128::from(self.bits);
+        // One rounding at the end: with fractions as floats, equal key lengths would differ in the last bit and
+        // be taken for better.
         let prefix_bits = (bits * (of - left)) as f64 / of as f64;
         let here = Nesting {
             tables,
@@ -84,6 +86,7 @@ impl NestingSearch {
                 break;
             };
             // A block must have a bit at least.
+            // `left / of` counts the level's k blocks already: k bits at least must remain for them.
             if bits * left < of * u128::from(self.radius) {
                 break;
             }

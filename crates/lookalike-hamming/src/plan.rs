@@ -150,6 +150,8 @@ pub fn plan_of(
 ) -> Vec<CostedDesign> {
     let mut plan = Vec::new();
     for design in designs {
+        // The layout is priced apart from the design: which one wins depends on the number of fingerprints, not
+        // on the keys.
         for layout in Layout::ALL {
             let is_scan = design.family() == &Family::Scan;
             let mut costed = CostedDesign::of(design.clone(), layout, fingerprints, constants);
@@ -229,6 +231,7 @@ fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     let estimates: Vec<_> = families.iter().map(estimate).collect();
     let beaten = |&(kind, tables, prefix, budget): &(FamilyKind, u64, f64, u32)| {
         estimates.iter().any(|other| {
+            // Two bits of slack: estimates ignore that blocks are whole bits.
             other.0 == kind && other.1 <= tables && other.2 > prefix + 2.0 && other.3 <= budget
         })
     };
@@ -346,6 +349,8 @@ fn groupings(parts: &[u32], most_tables: u32) -> Vec<Family> {
         .first()
         .zip(parts.last())
         .map_or(0, |(most, least)| most - least);
+    // Partitions of 17 number 297. Uneven ones of many parts never win: their largest group sets the key
+    // length.
     if parts.len() < 2 || parts.len() > most_tables as usize || (parts.len() > 4 && spread > 1) {
         return Vec::new();
     }

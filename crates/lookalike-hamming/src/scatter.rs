@@ -54,6 +54,8 @@ impl<W: Word> ScatterBuffers<W> {
     #[inline(always)]
     pub(super) fn push(&mut self, bucket: usize, item: W, out: &mut [W]) -> bool {
         let next = &mut self.next[bucket];
+        // The slot follows from the place in memory, not from a count: a line in the buffer is a line in the
+        // list.
         let slot = *next % LINE;
         *next += 1;
         self.lines[bucket].0[slot] = item;
@@ -79,6 +81,8 @@ impl<W: Word> ScatterBuffers<W> {
         // The first line of a bucket may begin with the last items of the bucket before, which writes them
         // itself.
         let start = line.max(self.starts[bucket]);
+        // Whole lines past the caches; the first and the last of a bucket are shared with its neighbours, and a
+        // plain copy leaves theirs alone.
         if end - start == LINE {
             W::stream_line(out, start - self.beyond, items);
         } else {

@@ -95,6 +95,7 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
     let all = C::Word::from_u128(low_mask(C::Word::BITS));
     // Bits in which all codes agree tell none apart: keys are made of the others.
     let varying = varying_bits(codes.iter().map(|code| code.word())) & all;
+    // Masks are over the varying bits, counted from the lowest: `deposit` spreads them over their real places.
     let masks = codes
         .len()
         .checked_ilog2()

@@ -42,6 +42,8 @@ impl<T: Pod> TableSection<T> {
         if !part.len().is_multiple_of(size_of::<T>()) {
             return None;
         }
+        // Tested once here, so that `items` may cast without a way to fail. A mapping begins at a page and
+        // sections at 64 bytes: only buffers are ever copied.
         Some(match bytemuck::try_cast_slice::<u8, T>(part) {
             Ok(_) => Self::Shared {
                 bytes: Arc::clone(bytes),

@@ -190,6 +190,8 @@ fn interpolated(len: usize, target: u128, bits: u32, mut read: impl FnMut(usize)
         let span = bracket.above.saturating_sub(bracket.below).max(1) as f64;
         let share = (target.saturating_sub(bracket.below) as f64 / span).clamp(0.0, 1.0);
         // How many of the entries lie below the target is binomial: this is its standard deviation.
+        // The guess is off by about that much; looking on in such strides brackets the target in two or three
+        // reads.
         let mut stride = (entries * share * (1.0 - share)).sqrt() as usize + 1;
         // A share of 1 would lie behind the range.
         let mut at = (low + (share * entries) as usize).min(high - 1);

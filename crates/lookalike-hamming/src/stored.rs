@@ -163,6 +163,8 @@ impl<C: Code> IndexFile<C> {
             Layout::Dense => 0..2,
         };
         for table in &directory.tables {
+            // Directories are read whole at the start: a wrong start would send a search anywhere. Entries are
+            // many gigabytes, and a wrong one is only a wrong answer, which `verify` finds.
             for section in &table.sections[leading.clone()] {
                 directory.check(whole, section)?;
             }
@@ -291,6 +293,7 @@ impl<C: Code> IndexFile<C> {
             return Err(FileError::Damaged { offset, what });
         }
         let whole = (*self.bytes).as_ref();
+        // At each reading: ids are not part of a search, and a page is checked in some ten microseconds.
         self.directory.check(whole, &at)?;
         Ok(&whole[at])
     }

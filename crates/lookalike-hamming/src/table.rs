@@ -76,6 +76,7 @@ pub(super) fn xor_masks(bits: u32, budget: u32) -> Vec<u32> {
     for _ in 0..budget.min(bits) {
         // Each mask once: bits are added above those there are.
         let grown = newest.iter().flat_map(|&mask| {
+            // Bits above the highest one only, or a mask would come up once for each order of its bits.
             let above = 32 - mask.leading_zeros();
             (above..bits).map(move |bit| mask | 1 << bit)
         });

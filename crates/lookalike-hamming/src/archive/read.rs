@@ -53,6 +53,7 @@ impl ArchiveHeader {
     fn decode(&self, block: &[u8], at: u64, out: &mut Vec<u64>) -> Result<(), FileError> {
         let offset = HEADER as u64 + at * self.block_bytes as u64;
         let damaged = |what| FileError::Damaged { offset, what };
+        // Before any bit is decoded: what follows trusts that a writer made this block.
         if u64::from(block_check(block, at)) != number(&block[..4]) {
             return Err(damaged("the block does not match its check"));
         }
@@ -206,6 +207,7 @@ impl<'a> Archive<'a> {
         let before = out.len();
         self.header.decode(block, at as u64, out)?;
         // `with_prefix` rests on both: codes ascend, and a block ends with its key.
+        // A check that holds does not prove order: it may have been made by somebody else's program.
         let sorted = out[before..].windows(2).all(|two| two[0] <= two[1]);
         if !sorted || out.last() != Some(&self.keys[at]) {
             let offset = (HEADER + at * size) as u64;

@@ -56,6 +56,9 @@ impl QueryBuckets {
             // The capacity is a multiple of a line: a bucket can be full only when its line is.
             let count = counts[bucket];
             let line = &mut lines[bucket];
+            // Software write combining: eight items gather in a line that stays in the first-level cache, and
+            // leave it as one store past the caches. Written one by one, each item would fetch a line of its
+            // bucket, and thousands of buckets miss the TLB.
             line.0[count as usize % LINE] = item;
             counts[bucket] = count + 1;
             if count as usize % LINE == LINE - 1 && self.whole.add(bucket, count, line) {
@@ -92,6 +95,7 @@ impl WholeLines {
             self.items = vec![0; wanted];
             kernel::claim_huge_pages(&mut self.items);
         }
+        // Stores past the caches want whole lines of memory, wherever the allocator put the list.
         let beyond_line = self.items.as_ptr().addr() % 64 / size_of::<u64>();
         self.from = (LINE - beyond_line) % LINE;
     }

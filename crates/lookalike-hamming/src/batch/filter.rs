@@ -50,6 +50,8 @@ const BYTE_NS: f64 = 0.125;
 
 /// The halves of a code, and the errors that one of them keeps to.
 pub(super) fn half_budgets(bits: u32, radius: u32) -> Vec<(u128, u32)> {
+    // Halves rather than thirds: for k = 3 the neighbourhood of one error in 32 bits has 33 members. With
+    // thirds one of them would still bear an error, in fewer bits, and a third filter would be read.
     let low = low_mask(bits / 2);
     let high = low_mask(bits) & !low;
     // By the pigeonhole principle: with t errors tolerated in one half and u in the other, a pair that both
@@ -89,6 +91,8 @@ impl FilterShape {
             let read = 8.0 * 2_f64.powi(shape.word_bits as i32) * BYTE_NS / block as f64;
             let made = marks * MARK_NS / stream as f64;
             (marks <= stream as f64 && passed <= LEAST_USE)
+                // Nanoseconds a code of the stream: the search of what passes by mistake, the words that are
+                // read through, the marks that are set once.
                 .then_some((passed * SEARCH_NS + read + made, shape))
         };
         let fitting = all.filter(|shape| shape.word_bits <= most);
@@ -170,6 +174,8 @@ impl<W: Word> QueryFilter<W> {
         for query in queries {
             let address = addressing.bucket(query.word());
             let near = xor_masks.iter().map(|&mask| address ^ u64::from(mask));
+            // Marks are made around the queries, so that a code of the stream costs one look-up, not one for
+            // each neighbour.
             let items = near.map(|near| kernel::filter_item::<BLOOM>(near, bits, digit_bits));
             buckets.extend(items, &mut empty);
         }

@@ -82,6 +82,8 @@ macro_rules! integer {
 
             #[inline]
             fn extract(self, mask: Self) -> Self {
+                // Two instructions where the processor has PEXT; else a step for each run of ones in the mask,
+                // of which designs have few.
                 $extract(self, mask)
             }
 

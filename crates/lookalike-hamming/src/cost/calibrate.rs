@@ -21,6 +21,7 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> CostCo
     let scanned_code_ns = scan(clock);
     let (shorter, longer) = (probe(clock, 64), probe(clock, 128));
     // The difference is free of what a probe costs by itself; noise may make it negative, or too large.
+    // By difference, as all constants here: whatever both measurements share drops out.
     let entry_ns = ((longer - shorter) / 64.0).clamp(0.0, shorter / 64.0);
     let fitted = CostConstants {
         query_ns: 0.0,
@@ -118,6 +119,8 @@ fn solve(own: &MeasuredQuery, other: &MeasuredQuery) -> (f64, f64) {
     let (few, many_probes, a) = (own.tables, own.probes, own.ns);
     let (many, few_probes, b) = (other.tables, other.probes, other.ns);
     // a = few t + many_probes p, b = many t + few_probes p.
+    // Cramer's rule for two equations. The denominator is far from zero, since one search has many probes of
+    // few tables and the other few of many.
     let probe_ns = (a * many - b * few) / (many_probes * many - few_probes * few);
     let probe_ns = probe_ns.clamp(0.0, a / many_probes);
     // Where probes cost it all, rounding may leave less than nothing.

@@ -138,6 +138,8 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
     ) -> Result<ProbeTable<C::Word>, BuildError> {
         let table = self.table(key, self.count as u64, limits)?;
         let distinct = table.len();
+        // The address was chosen for four times the codes or more: most buckets would be empty, and their
+        // directory larger than the entries.
         if distinct < self.count / 4 {
             self.table(key, distinct as u64, limits)
         } else {
@@ -153,6 +155,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
     ) -> Result<ProbeTable<C::Word>, BuildError> {
         let prefix = key.prefix_bits();
         let geometry = TableGeometry::choose(self.layout, C::Word::BITS, prefix, distinct);
+        // Before the masks are listed, which take memory in proportion.
         let probes = neighbours(geometry.address_bits, key.budget);
         if probes > MOST_PROBES {
             return Err(BuildError::TooManyProbes(probes));

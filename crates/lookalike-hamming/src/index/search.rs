@@ -102,6 +102,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
         let mut line = TaskPipeline::new();
         for (query, number) in tasks {
             let (word, table) = (self.queries[query].word(), &self.index.tables[number]);
+            // Once a query and table; every probe is this number with some bits flipped.
             let bucket = table.addressing.bucket(word) as u32;
             let needle = word.extract(table.addressing.rest);
             for piece in 0..table.pieces() {
@@ -129,6 +130,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
     /// Moves every task on that is `apart` probes before those of the stage it comes from.
     fn advance(&mut self, line: &mut TaskPipeline<C::Word>, apart: u64) {
         let tables = &self.index.tables;
+        // Stages move on in the order of tasks, so that a plain ring holds all of them.
         while line.unary_asked < line.made {
             let task = line.task(line.unary_asked);
             let table = &tables[task.table as usize];
@@ -174,6 +176,8 @@ impl<C: Code> IndexSearch<'_, '_, C> {
         line.compared += 1;
         let index = self.index;
         let table = &index.tables[task.table as usize];
+        // No list of what was found is kept: whether an earlier table finds a code follows from the bits in
+        // which it differs. A search allocates nothing, and its memory does not grow with its hits.
         let earlier = &index.tables[..task.table as usize];
         let query = self.queries[task.query as usize].word();
         let visit = &mut self.visit;

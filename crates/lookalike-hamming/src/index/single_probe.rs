@@ -112,6 +112,8 @@ impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
                 let (bucket, place) = (self.buckets[wave % 3][at], self.places[wave % 2][at]);
                 at += 1;
                 let width = table.width();
+                // Made here, not in the first stage: a PEXT takes three cycles, and the needles of three waves
+                // would take twice the room of their bucket numbers.
                 let needle = vector.extract(query, table.split().rest);
                 let mut part = 0;
                 while let Some(run) = table.run(bucket, place, part) {

@@ -73,6 +73,7 @@ fn pattern<const BLOOM: bool>(item: u64) -> u64 {
 pub(in super::super) fn insert<const BLOOM: bool>(words: &mut [u64], items: &[u64]) {
     let last = words.len() - 1;
     for &item in items {
+        // One read and one write of one word for all three bits: that is why they lie in one.
         words[word_of::<BLOOM>(item) & last] |= pattern::<BLOOM>(item);
     }
 }

@@ -43,6 +43,8 @@ static SPREADS: [[u8; 32]; 5] = [spread(4), spread(5), spread(6), spread(7), spr
 const fn spread(width: usize) -> [u8; 32] {
     // A byte with its top bit set is a zero of the result.
     let mut order = [0x80; 32];
+    // Places within each 16-byte load: the second load ends with the last entry, so its two entries are counted
+    // from its end.
     let firsts = [0, width, 16 - 2 * width, 16 - width];
     let mut at = 0;
     while at < LANES * width {

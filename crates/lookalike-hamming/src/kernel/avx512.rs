@@ -201,6 +201,8 @@ impl<const POPCNT: bool> Vector<u64> for Avx512<POPCNT> {
     fn near(self, lanes: __m512i, needles: __m512i, radius: u32) -> u64 {
         // SAFETY: the instructions are there.
         unsafe {
+            // XOR and VPCMPUQ take a cycle or three; the count between them is what the level decides (see
+            // `ones`).
             let apart = self.ones(_mm512_xor_si512(lanes, needles));
             _mm512_cmple_epu64_mask(apart, _mm512_set1_epi64(radius.into())).into()
         }
@@ -302,6 +304,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
             let mut owners = [0_u8; PROBES * GATHERED + 8];
             let mut listed = 0;
             for (at, (&mask, range)) in xor_masks.iter().zip(ranges).enumerate() {
+                // Masks ascend by value, not by their ones: a query with a smaller radius skips some of them on
+                // the way.
                 let Some(left) = radius.checked_sub(mask.count_ones()) else {
                     continue;
                 };
@@ -334,6 +338,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 while near != 0 {
                     let lane = near.trailing_zeros() as usize;
                     near &= near - 1;
+                    // The owner tells of which probe an entry is: lists of several buckets share a vector.
                     let (mask, entry) = (xor_masks[owners[start + lane] as usize], entries[lane]);
                     // By now without what the mask costs.
                     if (entry ^ needle).count_ones() + mask.count_ones() <= radius {
@@ -413,6 +418,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 let own = _mm512_and_si512(items, _mm512_set1_epi64((1 << PAYLOAD_BITS) - 1));
                 // What is kept moves to the front, and eight are stored all the same: the next store overwrites
                 // the rest.
+                // VPCOMPRESSQ into a register, then one plain store: its form with a memory operand takes a
+                // hundred cycles and more on Zen 4.
                 let own = _mm512_cvtepi64_epi32(_mm512_maskz_compress_epi64(set, own));
                 _mm256_storeu_si256(room.as_mut_ptr().add(kept).cast(), own);
                 kept += set.count_ones() as usize;
@@ -455,6 +462,8 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 for (at, &x) in words.iter().enumerate() {
                     let from = (search.window)(base + at);
                     let apart = self.bits_apart(x, &search.ys[from..from + WINDOW]);
+                    // Eight independent loads, counts and minima: they overlap, and the one comparison at the
+                    // end waits for the last only.
                     least = _mm512_min_epu32(least, apart);
                 }
                 _mm512_cmple_epu32_mask(least, _mm512_set1_epi32(search.radius as i32))

@@ -16,6 +16,8 @@ pub(in super::super) fn low_ones(count: usize) -> u64 {
 /// The bits of `word` at the set positions of `mask`, moved together to the low end (PEXT).
 #[inline]
 pub(in super::super) fn extract(word: u64, mask: u64) -> u64 {
+    // A relaxed load and a branch that is always predicted. Kernels do not come here: their vector has the
+    // instruction inline.
     #[cfg(target_arch = "x86_64")]
     if CpuLevel::current() != CpuLevel::PORTABLE {
         return x86::extract(word, mask);

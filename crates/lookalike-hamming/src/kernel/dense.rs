@@ -62,6 +62,8 @@ impl Dense<'_> {
         };
         // Three words of eight bytes hold 128 bits from any bit on: one read, wherever the group begins.
         let (low, high) = two_words(bytes, base % 8);
+        // A select instead of a branch: whether the end lies in the first or the second word is as good as
+        // random.
         let below = low.count_ones();
         let (word, nth, before) = if nth < below {
             (low, nth, 0)
@@ -99,6 +101,8 @@ impl Dense<'_> {
         let mut bit = base;
         let mut left = (bucket % GROUP) as u32;
         while left > 0 {
+            // Each round passes 57 bits. Only buckets of heavy groups come here, by a call that is out of the
+            // way of all others.
             let word = word(self.unary, bit) & kept;
             let ones = word.count_ones();
             // Ends behind the last one of the bucket before: the first bit of this one.
@@ -144,6 +148,8 @@ impl Dense<'_> {
             let eight = bytes[at..].first_chunk().copied().unwrap_or_default();
             u128::from(u64::from_le_bytes(eight))
         });
+        // Three loads whatever the width: entries of more than 57 bits are rare, and not worth a path of their
+        // own.
         let whole =
             (low | middle << 64) >> (bit % 8) | (high << 64).unbounded_shl(64 - (bit % 8) as u32);
         match self.entry_bits {
@@ -270,6 +276,7 @@ impl BitWriter {
         let room = &mut out[start..];
         let mut at = 0;
         for word in words {
+            // At most seven bits are held and at most 57 come: never more than 64.
             held |= low(word) << count;
             count += bits;
             // Eight bytes whatever there is: no branch depends on how many are whole.

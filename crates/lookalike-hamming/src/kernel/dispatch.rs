@@ -19,6 +19,8 @@ pub(in super::super) fn run<K: Kernel<u64>>(kernel: K) -> K::Output {
 #[inline]
 pub(super) fn run_at<K: Kernel<u64>>(level: CpuLevel, kernel: K) -> K::Output {
     // One branch for a whole kernel: all that it calls is compiled for the level, too.
+    // A function with features is not inlined into one without: its call is where generic code gets its
+    // instructions.
     match level.kind() {
         // SAFETY: a level above portable exists only where it was detected, here as in what follows.
         #[cfg(target_arch = "x86_64")]

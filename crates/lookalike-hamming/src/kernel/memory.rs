@@ -19,6 +19,7 @@ const READ: usize = 8;
 /// comparison reads is left out, since a processor that waits for one makes nothing else meanwhile.
 #[inline(always)]
 pub(in super::super) fn prefetch_run(entries: &[u8], place: usize, count: usize, width: usize) {
+    // An empty bucket is asked for as well: the kernel reads a vector before it knows the count.
     let last = (place + count.max(READ) * width).saturating_sub(1);
     prefetch(entries, place);
     prefetch(entries, last);
@@ -43,6 +44,8 @@ pub(in super::super) fn stream_line(out: &mut [u64], at: usize, line: &[u64; 8])
     let to = &mut out[at..at + 8];
     #[cfg(target_arch = "x86_64")]
     // Only whole lines: a part of one that goes past the caches is a transfer of its own.
+    // A store past the caches does not read the line first: half of the traffic of a scatter, and the caches
+    // keep what they hold.
     if to.as_ptr().addr().is_multiple_of(64) {
         return x86::stream_line(to, line);
     }

@@ -55,6 +55,7 @@ impl Vector<u64> for Neon {
     fn load(self, words: &[u64]) -> Self::Lanes {
         let mut room = [0; LANES];
         // NEON has no masked load: fewer words are copied to where sixteen may be read.
+        // Sixteen words, no copy: the common case. The rest of a list is copied once.
         let whole = words.first_chunk().unwrap_or_else(|| {
             room[..words.len()].copy_from_slice(words);
             &room
@@ -87,6 +88,7 @@ impl Vector<u64> for Neon {
         unsafe {
             let mut counts = [vdupq_n_u8(0); LANES / 2];
             for (at, count) in counts.iter_mut().enumerate() {
+                // CNT counts bytes; there is no instruction for 64-bit lanes.
                 *count = vcntq_u8(vreinterpretq_u8_u64(veorq_u64(lanes[at], needles[at])));
             }
             // A word has 64 ones at most, so no sum leaves its byte.

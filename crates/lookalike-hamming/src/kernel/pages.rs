@@ -57,6 +57,7 @@ mod linux {
     }
 
     pub(super) fn ask(start: *mut c_void, bytes: usize) {
+        // Memory below two huge pages may have none whole in it: then nothing is asked.
         let range = whole_pages(start.addr(), bytes);
         if !range.is_empty() {
             let address = start.with_addr(range.start);

@@ -30,6 +30,7 @@ impl<W: Integer> Kernel<W> for ClosePairs<'_, W> {
         for &end in self.ends {
             let group = &self.words[start..end as usize];
             start = end as usize;
+            // Quadratic beyond that: the caller takes large groups apart by other bits.
             if group.len() > self.most {
                 continue;
             }

@@ -19,6 +19,7 @@ impl<W: Integer> Kernel<W> for Permute<'_, W> {
 
     #[inline(always)]
     fn run<V: Vector<W>>(self, vector: V) {
+        // Outside of the loop: two PEXT, a shift and an OR a word are all that is left in it.
         let rest_bits = W::BITS - self.address.ones();
         for (&word, out) in self.words.iter().zip(self.out) {
             // A bucket number has 64 bits at most, whatever the width of the word.

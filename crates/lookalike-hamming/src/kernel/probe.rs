@@ -44,6 +44,8 @@ impl<W: Integer> Kernel<W> for ProbePacked<'_, '_, W> {
             let (place, count) = (first as usize * width, count as usize);
             // A loop over so few is as fast as a vector that is narrow, and its step is known beforehand for the widths that
             // tables of 64 bits mostly have.
+            // Buckets hold two to five entries on average. AVX2 would spend its shuffle on four of them, and
+            // mask off half.
             let few = !V::WIDE && count <= if V::LANES == 1 { FEW } else { V::LANES };
             match width {
                 5 if few => {
@@ -127,6 +129,7 @@ impl<W: Integer> Kernel<W> for ProbeBuckets<'_, '_, W> {
         for (bucket, left) in self.probes.probes() {
             let line = &self.lines[bucket as usize];
             // A tail above the capacity tells where the overflow is; the line is full then.
+            // One line, one miss: count and entries arrive together. That is the whole point of this layout.
             let count = line.tail().min(self.capacity);
             compared += u64::from(count);
             let scan = ScanLine {

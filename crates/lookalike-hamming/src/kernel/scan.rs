@@ -84,6 +84,8 @@ impl<W: Integer> Kernel<W> for ScanPacked<'_, W> {
         let needles = vector.splat(needle);
         let (mut hits, mut at) = (0, 0);
         loop {
+            // The vector says what it can load: AVX2 four entries of four to eight bytes, AVX-512 eight, others
+            // none.
             let lanes = V::packed_lanes(width, count - at);
             if lanes == 0 {
                 break;
@@ -158,6 +160,7 @@ impl<W: Integer> Kernel<W> for ScanRun<'_, W> {
         // known beforehand, and a branch on it that is mispredicted costs more than a vector. But memory beyond the bucket is
         // not read for the second one: nobody has asked for it.
         let needles = vector.splat(needle);
+        // A conditional move, not a branch.
         let second = if count > lanes { lanes * width } else { 0 };
         let entries = vector.load_packed(bytes, width, lanes);
         let beyond = vector.load_packed(&bytes[second..], width, lanes);

@@ -23,6 +23,8 @@ impl<F: Fn(usize) -> usize + Copy> NearWindows<'_, F> {
             let window = &self.ys[from..from + WINDOW];
             // The least distance of all sixteen, and one branch, which is hardly ever taken.
             let apart = window.iter().map(|y| (y ^ x).count_ones());
+            // A minimum over sixteen has no branch inside, so the compiler makes vectors of it; a test for each
+            // word it could not.
             if apart.fold(u32::MAX, u32::min) <= self.radius {
                 self.find_near(at, from);
             }

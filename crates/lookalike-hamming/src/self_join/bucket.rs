@@ -39,6 +39,7 @@ impl<W: Word> BucketDigit<W> {
     /// As many leading bits of `key` as leave a few codes to a bucket, and one scatter can take; a few
     /// less when those stand together.
     pub(super) fn leading(key: W, codes: usize) -> Self {
+        // About eight codes a bucket: few enough to compare all pairs, many enough that the scatter pays.
         let wanted = (codes / 8).max(2).ilog2().max(1);
         let most = wanted.min(DIGIT_BITS).min(key.ones());
         let least = most.saturating_sub(SHORTER).max(1);
@@ -198,6 +199,8 @@ impl<W: Word, V> BucketJoiner<W, V> {
         } else {
             let digit = BucketDigit::leading(rest, count);
             groups.scatter(segments, &digit);
+            // A pair that differs in bits that were not cut is found all the same, and dropped: it costs a
+            // comparison, where a scatter costs every code a move.
             let left = rest & !digit.mask;
             // Codes of a group may still differ in these bits: `judge` drops such pairs.
             if left.ones() <= UNCUT {
@@ -301,6 +304,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
                     self.covered.push(key);
                 }
                 // Pairs are covered by the keys of this level inside this group only.
+                // Keys of this level were made for the free bits of this group: another group has others.
                 self.covered.truncate(done);
                 self.key = outer;
             }
@@ -393,6 +397,7 @@ pub(super) fn cheapest_masks(magnitude: u32, bits: u32, radius: u32) -> Option<V
         // More bits than the logarithm of the count would only scatter single codes.
         let scatters = (prefix.min(f64::from(magnitude)) / f64::from(DIGIT_BITS)).ceil();
         // Half of those that agree in the key, since each pair is compared once.
+        // Random codes that agree in the key, and a share of a group that is compared whatever its keys.
         let compared = count / prefix.exp2() / 2.0 + SMALL as f64 / 8.0;
         count * family.table_count(radius) as f64 * (scatters * MOVE + compared * COMPARE)
     };

@@ -116,6 +116,7 @@ impl<W: Word> TolerantTables<W> {
         if W::BITS != 64 || !room || !many || !(1..=5).contains(&radius) {
             return None;
         }
+        // Half of `LOAD` to all of it in a bucket: windows of sixteen then hold most buckets whole.
         let bits = (codes.len().div_ceil(LOAD)).next_power_of_two().ilog2();
         let tables = Self::with_bits(codes, radius, bits.max(LEAST_BITS))?;
         tables.are_even(codes).then_some(tables)
@@ -149,6 +150,8 @@ impl<W: Word> TolerantTables<W> {
     /// Returns true if few codes that differ stand in one bucket: by a sample.
     fn are_even<C: Code<Word = W>>(&self, codes: &[C]) -> bool {
         // Evenly spaced places would meet both codes of pairs that stand at even spaces.
+        // The golden ratio's multiples fill the interval evenly at every length (three-distance theorem), and
+        // in no rhythm.
         let place = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let scaled = |place: u64| ((place * codes.len() as u64) >> 32) as usize;
         let sample = (0..SAMPLE as u64).map(|at| codes[scaled(place(at))].word());
@@ -184,6 +187,8 @@ impl<W: Word> TolerantTables<W> {
             let address_bits = table.addressing.address_bits;
             // Sixteen bits at most number the buckets of a part, since they are kept as `u16`: any beyond
             // number parts.
+            // Parts of 2^16 codes take 384 KiB of low bits and sides: they stay in a second-level cache while
+            // their buckets are compared bit by bit.
             let top = magnitude.saturating_sub(PART_BITS).min(TOP_BITS);
             let pass = TolerantPass {
                 codes,

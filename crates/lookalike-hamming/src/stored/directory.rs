@@ -54,6 +54,7 @@ impl StoredDirectory {
     }
 
     fn numbers(&self) -> Vec<u64> {
+        // Only 64-bit numbers: no alignment, no padding, one parser.
         let (tag, family) = family_numbers(&self.family);
         let layout = match self.layout {
             Layout::Packed => 0,

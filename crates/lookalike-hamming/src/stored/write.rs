@@ -227,6 +227,8 @@ impl<W: Write> IndexFileWriter<W> {
                 ids: ids.ends.len(),
             });
         }
+        // Eight bytes a document are sorted; texts stay where they are and are looked at among equal
+        // fingerprints only.
         order.sort_unstable_by(|a, b| {
             let text = |&(_, document): &(u32, u32)| ids.of(document as usize);
             a.0.cmp(&b.0).then_with(|| text(a).cmp(text(b)))

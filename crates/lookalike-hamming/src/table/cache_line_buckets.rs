@@ -64,6 +64,7 @@ impl BucketStore {
             held as u32
         } else {
             let overflow = self.overflow.growing();
+            // Places in units of sixteen bytes: 32 bits then reach over 64 GiB.
             let unit = overflow.len().div_ceil(OVERFLOW_UNIT);
             overflow.resize(unit * OVERFLOW_UNIT, 0);
             overflow.extend_from_slice(&(rests.len() as u32).to_le_bytes());

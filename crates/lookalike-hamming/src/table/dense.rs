@@ -58,6 +58,7 @@ impl DenseStore {
             .push_words(rests, self.entry_bits, self.entries.growing());
         let (counts, unary) = (self.counts.growing(), self.unary.growing());
         for &size in sizes {
+            // One count for 64 buckets, half a bit each; the unary codes tell the rest.
             if growing.buckets.is_multiple_of(DENSE_GROUP) {
                 counts.push(growing.entries.to_le_bytes());
             }

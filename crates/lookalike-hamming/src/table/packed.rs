@@ -104,6 +104,8 @@ impl PackedStore {
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize> + Clone) {
         let starts = self.starts.items();
+        // Sixteen buckets share a line of starts: with masks in ascending order one request serves those that
+        // differ in the low four bits.
         each_unit(buckets.clone(), LINE_STARTS, |at| {
             kernel::prefetch(starts, at)
         });

@@ -60,6 +60,7 @@ impl CpuLevel {
     /// Finds the best level of this CPU and remembers it.
     #[cold]
     fn max_of_cpu(self) -> Self {
+        // CPUID traps in most virtual machines and takes microseconds there: once a process.
         let best = Self::available().pop().unwrap_or(self);
         best.set();
         best

@@ -379,6 +379,7 @@ impl PartFinder {
     ) {
         let (xs, buckets) = (&part.lows[run.clone()], &self.buckets[run.clone()]);
         // Windows are a power of two: the mask spares a check of bounds for each code.
+        // Sound: the index is masked to the list, and a wrong bucket finds only what `pair` refuses.
         let last = windows.len() - 1;
         let window = move |at: usize| windows[buckets[at] as usize & last] as usize;
         let found = &mut self.found;
@@ -402,6 +403,7 @@ impl PartFinder {
         radius: u32,
     ) {
         let (mine, theirs) = (part.range(bucket), other.range(partner));
+        // The harmonic form weighs both sides: a b comparisons against a + b codes to move by the other way.
         let (a, b) = (mine.len(), theirs.len());
         if a * b > HEAVY * (a + b) {
             return self.heavy.push(bucket as u32);
