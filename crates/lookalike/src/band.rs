@@ -58,6 +58,7 @@ impl Banding {
             .chunks_exact(self.rows.max(1))
             .take(self.bands)
             .enumerate()
+            // The number of the band is the seed: equal minima in two bands are no agreement.
             .map(|(band, rows)| xxh3_values(rows, band as u64))
     }
 }

@@ -214,6 +214,7 @@ impl Chunker {
                 | Chunking::Fields(run)
                 | Chunking::Words(run)
                 | Chunking::Characters(run) => {
+                    // Parts are shared by all chunkings that are made of them, and may be as large as the text.
                     let later = &self.chunkings[at + 1..];
                     // Whoever uses the parts last may overwrite them.
                     let is_last = !later.iter().any(|c| c.part() == chunking.part());
@@ -224,6 +225,7 @@ impl Chunker {
             set.iter_mut()
                 .for_each(|chunk| *chunk = self.bits.cut(*chunk));
             match set.len() {
+                // Fingerprints are hashes, which the bucket sort wants.
                 0..=SCRATCH_CHUNKS => sort_dedup(set, &mut self.scratch),
                 _ => {
                     // In place: a second buffer would double the memory of a long text.

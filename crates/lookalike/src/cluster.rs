@@ -112,6 +112,8 @@ impl StarClusters {
     /// When `later` is not the less wanted one, no document at all, or less than that of a pair before: what a decision rests on
     /// must have been decided.
     pub fn pair(&mut self, later: u32, earlier: u32, distance: u8) {
+        // Refused loudly: out of order, a document could be removed for one that is removed later, and no
+        // survivor would be left of the two.
         assert!(
             earlier < later && self.latest <= later,
             "pairs come in order"

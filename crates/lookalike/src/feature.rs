@@ -258,6 +258,8 @@ impl FeatureExtractor {
         match self.shingle {
             Shingle::Stops(width) => {
                 // By hash, since tokens that come from elsewhere have no words (`extract_tokens`).
+                // A word that shares its hash with a function word would be taken for it: one pair of words in
+                // 2^64.
                 tokens.retain(|token| stops.binary_search(token).is_ok());
                 add_windows(features, tokens, width.get());
                 // A text that is shorter than a shingle has one feature, that of all its words.
@@ -300,6 +302,7 @@ impl FeatureExtractor {
         tokens.clear();
         segmenter.batches(text, |batch| {
             hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
+            // Batch by batch: tokens of a long text never stand in memory all at once.
             shingle::extend(features, tokens, width);
             // The last w - 1 tokens begin windows that end in the next batch.
             let seen = tokens.len().saturating_sub(width - 1);
@@ -386,6 +389,7 @@ impl TokenHash {
     /// Appends the hash of each word of `bytes`; `bounds` holds start and end of each.
     fn extend(self, out: &mut Vec<u64>, bytes: &[u8], bounds: &[u32], seed: u64) {
         // The vector kernel is for XXH3 alone.
+        // Others are asked for by name, for their promise rather than their speed.
         if self == Self::Xxh3 {
             return token_hash::extend(out, bytes, bounds, seed);
         }

@@ -73,6 +73,7 @@ fn end_of_block(text: &str) -> usize {
 /// Tells whether a blank line stands between two that are not.
 fn has_blank_line(text: &str) -> bool {
     // Blank lines in front of a text and behind it separate nothing.
+    // Decided by the whole text: a list with one blank line in it is cut there, and nowhere else.
     text.trim().lines().any(|line| line.trim().is_empty())
 }
 

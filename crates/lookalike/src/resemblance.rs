@@ -82,6 +82,8 @@ pub fn prefix_len(len: usize, threshold: f64) -> usize {
 /// guess is off by a rounding at most, so that the loops take one step.
 fn least(guess: f64, max: usize, reaches: impl Fn(usize) -> bool) -> usize {
     // A guess that is not a number becomes 0, one that is too large becomes max.
+    // The comparison decides, not the formula: rounding of the guess may be off by one in either direction, and
+    // a join by prefixes would lose that pair.
     let mut number = (guess.ceil() as usize).min(max);
     while number > 0 && reaches(number - 1) {
         number -= 1;

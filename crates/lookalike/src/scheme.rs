@@ -143,6 +143,7 @@ impl SchemeMismatch {
     pub fn differences(&self) -> String {
         let (left, right) = (self.left.to_string(), self.right.to_string());
         // Every scheme writes all fields in one order.
+        // No value has a space in it: options that take names refuse them.
         let fields = left.split(' ').zip(right.split(' '));
         let differing = fields.filter_map(|(left, right)| {
             let ((name, left), (_, right)) = (left.split_once('=')?, right.split_once('=')?);

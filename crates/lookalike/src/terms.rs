@@ -141,6 +141,8 @@ pub(crate) fn log2_256(number: u64) -> u32 {
     for _ in 0..8 {
         let square = u128::from(mantissa) * u128::from(mantissa);
         // log2 x^2 = 2 log2 x: a square of 2 or more has the next bit of the logarithm, and is halved.
+        // Eight rounds of squaring give eight bits of the logarithm, in integers: a `log2` of the system's
+        // library differs in its last bit between machines.
         let carry = (square >> 127) as u32;
         mantissa = (square >> (63 + carry)) as u64;
         log = log << 1 | carry;

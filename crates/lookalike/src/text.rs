@@ -178,6 +178,7 @@ impl Segmenter {
             while !rest.is_empty() {
                 rest = segmenter.chunk(rest, &mut full);
                 // Not every few words: whoever takes them calls kernels for a batch.
+                // Half a chunk: a batch and the next scan then fit the buffers without growing.
                 segmenter.flush(CHUNK / 2, &mut full);
             }
             segmenter.flush(1, &mut full);
@@ -224,6 +225,8 @@ impl Segmenter {
     /// Takes the next chunk off `text`, puts its words into the batch, returns what is left.
     fn chunk<'a>(&mut self, text: &'a str, full: &mut impl FnMut(&WordBatch)) -> &'a str {
         let chunk = &text[..chunk_len(text.as_bytes())];
+        // No white space in eight KiB: Chinese text, base64, or made on purpose. It goes by the tables, whose
+        // buffers grow with the piece.
         if chunk.len() > CHUNK {
             // A piece too long for the kernel's buffers: its words are handed on bit by bit.
             self.piece_words(first_piece(chunk), full);

@@ -30,6 +30,8 @@ pub fn order_by_novelty(sets: &[Vec<u64>]) -> Vec<NovelDocument> {
     holders.sort_unstable();
     // For each chunk at its first holder.
     let mut is_known = vec![false; holders.len()];
+    // Counts are kept up to date rather than made anew: each chunk is taken off each of its holders once,
+    // whatever the number of rounds.
     let mut new_chunks: Vec<usize> = sets.iter().map(Vec::len).collect();
     let mut waiting: Vec<usize> = (0..sets.len()).collect();
     let mut order = Vec::with_capacity(sets.len());

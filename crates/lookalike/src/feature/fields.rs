@@ -79,6 +79,8 @@ impl FeatureExtractor {
             weights.push((feature, weight));
         });
         self.features = extra;
+        // One list of all votes, so that a word in the text and in an anchor adds up only if it is the same
+        // feature; origins keep them apart.
         weights.sort_unstable();
         self.weights.clear();
         for equal in weights.chunk_by(|a, b| a.0 == b.0) {

@@ -20,6 +20,8 @@ pub(super) fn join(
     }
     let mut at = 0;
     while at < tokens.len() {
+        // Greedy from the left: a word belongs to the first phrase that takes it. So phrases do not depend on
+        // what follows a few words on, and a change moves features near it only.
         let pair = pairs.get(at).copied();
         match terms.zip(pair) {
             Some((terms, pair)) if is_phrase(terms, pair, &tokens[at..at + 2], least) => {

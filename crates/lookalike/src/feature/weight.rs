@@ -51,6 +51,7 @@ pub(super) struct ScoredWord {
 fn length_noun_weights(lambda: Lambda, words: &mut [ScoredWord], out: &mut Vec<(u64, i32)>) {
     // Equal words stand together, whatever their tags.
     words.sort_unstable();
+    // Words as often as they occur, without stop words.
     let lambda = lambda.of(words.len());
     let scores = |words: &[ScoredWord]| {
         let nouns = words.iter().filter(|word| word.noun).count();

@@ -11,6 +11,8 @@ pub fn lookup3(bytes: &[u8], pc: u32, pb: u32) -> (u32, u32) {
     let mut state = [start, start, start.wrapping_add(pb)];
     let mut rest = bytes;
     // A last block of 12 bytes is left for `finish`, as in the source.
+    // More than, not at least: the source mixes the last twelve bytes by `final`, and its published values
+    // follow from that.
     while rest.len() > 12 {
         let (block, after) = rest.split_at(12);
         add(&mut state, block);

@@ -68,6 +68,7 @@ pub fn siphash_2_4(key: &SipKey, bytes: &[u8]) -> u64 {
     last[..rest.len()].copy_from_slice(rest);
     // The length modulo 256 tells texts apart that differ in zeros at the end.
     last[7] = bytes.len() as u8;
+    // The last word is there even for a multiple of eight bytes: it carries the length.
     for word in words.iter().chain([&last]) {
         let word = u64::from_le_bytes(*word);
         v[3] ^= word;

@@ -113,6 +113,7 @@ mod x86 {
     pub(super) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
         let full = table(&bins.full);
         // There is one bin at least, so that the shift is below 128.
+        // Bins behind the last are empty as well, and must not be counted as open.
         let open = empty(full) & u128::MAX >> (FEW - out.len());
         let mut values = load(&bins.least);
         let mut left = open;
@@ -155,8 +156,6 @@ mod x86 {
         let mut left = open;
         let (strides, rest) = tries.as_chunks::<STRIDE>();
         for tries in strides {
-            // The answers of four tries do not depend on each other; they meet among themselves first, so that
-            // the chain through `sources` is one step long, not four.
             let asked = tries.each_ref().map(|donors| answers(full, donors));
             let asked = asked
                 .into_iter()

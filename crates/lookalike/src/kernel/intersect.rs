@@ -14,6 +14,8 @@ const GALLOP: usize = 32;
 /// else any number below that, as soon as it is clear.
 pub(crate) fn count(a: &[u64], b: &[u64], needed: usize) -> usize {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    // A merge reads all of the longer list without a wrong guess; galloping reads little of it, and guesses
+    // wrong at most steps.
     if long.len() / GALLOP > short.len() {
         gallop(short, long)
     } else {
@@ -85,6 +87,7 @@ fn merge_blocks<const N: usize>(
         // Values up to the smaller of the last two can be in no later block of the other side: that block is
         // done. Where both are equal, both are.
         let (last_x, last_y) = (x[N - 1], y[N - 1]);
+        // A conditional move: which side moves on is as good as random.
         i += if last_x <= last_y { N } else { 0 };
         j += if last_y <= last_x { N } else { 0 };
     }

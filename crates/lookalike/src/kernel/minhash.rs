@@ -29,6 +29,7 @@ pub(crate) fn update(
     for features in features.chunks(BLOCK) {
         let values = &mut values[..features.len()];
         for (value, feature) in values.iter_mut().zip(features) {
+            // 32 bits: a vector has sixteen such lanes, and half as many of 64.
             *value = fold(*feature);
         }
         lower(level, minima, factors, offsets, values);

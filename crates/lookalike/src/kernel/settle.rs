@@ -43,6 +43,8 @@ fn exchange(values: &mut [u64], largest: usize) {
         return insert(values, largest);
     }
     // As many passes as values sort a group, whether it begins at an even place or an odd one.
+    // Each pass works on all groups at once. Pairs over the end of a group are in order already, so a swap
+    // never crosses it.
     for pass in 0..largest {
         let (pairs, _) = values[pass % 2..].as_chunks_mut::<2>();
         for pair in pairs {

@@ -10,6 +10,7 @@ const LANES: usize = 8;
 
 /// Appends the mixed feature of each window of `width` tokens, at least 1.
 pub(crate) fn extend(out: &mut Vec<u64>, tokens: &[u64], width: usize) {
+    // None where there are fewer tokens than a window takes.
     let windows = (tokens.len() + 1).saturating_sub(width);
     let first = out.len();
     out.resize(first + windows, 0);

@@ -29,6 +29,7 @@ versions! {
 
 #[inline(always)]
 fn majority_body(features: &[u64]) -> u64 {
+    // Three KiB: in the first-level cache, and the four lowest planes in registers.
     let mut planes = [[0; LANES]; PLANES];
     // Blocks go through the tree of adders; what is left of them plane by plane, eight features at a time.
     let (blocks, rest) = features.as_chunks::<BLOCK>();
@@ -156,6 +157,7 @@ fn weighted_body(features: &[(u64, i32)]) -> u64 {
         total += weight;
         for (bit, sum) in ones.iter_mut().enumerate() {
             // All bits of the mask are the feature's bit.
+            // A mask instead of a branch or a product: 64 sums in eight registers of AVX-512.
             *sum += weight & ((feature >> bit & 1) as i64).wrapping_neg();
         }
     }

@@ -43,6 +43,8 @@ fn hash_body(out: &mut [u64], bytes: &[u8], bounds: &[u32], seed: u64) {
     let mut lengths = [0u64; BLOCK];
     let mut long = [0usize; BLOCK];
     for (out, bounds) in out.chunks_mut(BLOCK).zip(bounds.chunks(BLOCK)) {
+        // Loads apart from arithmetic: gathers of eight bytes at odd places do not become vectors, the formulas
+        // do.
         let long_count = read_heads(bytes, bounds, &mut heads, &mut lengths, &mut long);
         for ((hash, &head), &len) in out.iter_mut().zip(&heads).zip(&lengths) {
             // No call and no branch, so that the compiler makes vectors of it; long words get their hash below.

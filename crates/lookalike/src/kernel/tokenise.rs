@@ -131,9 +131,12 @@ impl TokeniserState {
         } = *classes;
         let mut word = letter | digit | underscore;
         if JOIN {
+            // One joining byte at most between two letters, as UAX #29 has it: `a..b` is two words, since
+            // neither dot has letters on both sides.
             word |= self.joins(classes, next);
         }
         // Nothing at or behind a byte that is not ASCII is a word here.
+        // All ones below the lowest set bit, all ones if there is none.
         word &= other.wrapping_sub(1) & !other;
         // Where the mask differs from itself, moved by a byte, a word begins or ends: bounds alternate.
         let changes = word ^ (word << 1 | self.word);

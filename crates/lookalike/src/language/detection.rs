@@ -21,6 +21,7 @@ const FRONT: usize = 8 << 10;
 pub fn detect(text: &str) -> Option<Language> {
     let front = &text[..text.floor_char_boundary(FRONT)];
     match whatlang::detect(front) {
+        // Unsure is none: stemming by a wrong language would do more harm than no stemming.
         Some(found) if found.is_reliable() => Language::of_code3(found.lang().code()),
         Some(_) => None,
         None => is_lao(front).then(|| Language::of_code3("lao")).flatten(),

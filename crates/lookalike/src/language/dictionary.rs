@@ -98,6 +98,8 @@ pub(crate) fn runs(piece: &str) -> impl Iterator<Item = (&str, RunDictionary)> {
 
 fn first_run(text: &str) -> Option<(&str, RunDictionary)> {
     let script = Script::of(text.chars().next()?);
+    // A run is cut at a fixed number of characters from its own beginning: near-duplicates that begin a run
+    // alike are cut alike.
     let longest = match script {
         // Unicode's rules need no memory for a run.
         Script::Other => usize::MAX,

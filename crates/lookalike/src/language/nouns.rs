@@ -76,6 +76,8 @@ impl NounModel {
         // Rule by rule over all words, as they were learned (Brill 1992): each sees what those before it
         // changed, and what it changed itself further left.
         for rule in &self.rules {
+            // In place and from left to right, as Brill's tagger applies a rule: later words see earlier
+            // changes of the same rule.
             for at in 0..words.len() {
                 let holds = |condition: &NounCondition| condition.holds(words, &tags, at);
                 if tags[at] == Some(rule.from) && rule.conditions.iter().all(holds) {

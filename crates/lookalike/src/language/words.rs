@@ -53,6 +53,7 @@ impl WordListFilter {
         if !(self.stop.is_auto() || self.stem.is_auto()) {
             return;
         }
+        // Once a text, not once a word: a text has the lists of one language throughout.
         let language = detect(text);
         if self.stop.is_auto() {
             self.lists = language.and_then(stop_words).into_iter().collect();

@@ -121,6 +121,7 @@ impl FromStr for Extraction {
             .find(|mode| mode.versioned() == name);
         let parsed = mode.map(|mode| {
             // A part is taken only where it is next: parts have one order, and so a scheme has one text.
+            // The clone looks ahead: a word that is not the expected one stays for the next part.
             let mut has = |word| words.clone().next() == Some(word) && words.next().is_some();
             let (title, alt, links) = (has("title"), has("alt"), has("links"));
             Self {

@@ -93,6 +93,8 @@ where
     T: FromStr<Err = ParseOptionError> + fmt::Display,
 {
     let parsed: T = value.parse()?;
+    // Printed and compared: no parser can take two texts for one value then, and ids of equal schemes are
+    // equal.
     let text = parsed.to_string();
     if text == value {
         Ok(parsed)

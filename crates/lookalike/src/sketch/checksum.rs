@@ -25,6 +25,7 @@ impl IMatch {
     /// The hash for each lexicon.
     #[must_use]
     pub fn hashes(&self, set: &[u64], terms: &Terms) -> Vec<Option<u64>> {
+        // Pruned once for all lexicons, which differ in what they drop of the rest.
         let kept: Vec<u64> = set
             .iter()
             .copied()

@@ -34,6 +34,7 @@ impl MinHash {
             .iter_mut()
             .zip(offsets.as_flattened_mut());
         for (factor, offset) in places.take(functions) {
+            // One draw a function, so that a shorter family is the beginning of a longer one.
             let value = splitmix64(&mut state);
             // An odd factor permutes the numbers modulo 2^32: different folds never meet in one value.
             *factor = (value >> 32) as u32 | 1;

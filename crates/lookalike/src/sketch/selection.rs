@@ -38,6 +38,7 @@ pub fn winnow(in_order: &[u64], window: usize) -> Vec<u64> {
     // Ascending candidates for the minimum: positions of features that are below all after them.
     let mut candidates = std::collections::VecDeque::new();
     for (at, &feature) in in_order.iter().enumerate() {
+        // Each position enters once and leaves once: linear, whatever the window.
         while candidates
             .back()
             .is_some_and(|&back: &usize| in_order[back] >= feature)

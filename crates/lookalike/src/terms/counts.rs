@@ -60,6 +60,7 @@ impl TermCounts {
     /// Counts one document: its distinct features. One without features counts too.
     pub fn add(&mut self, set: &[u64]) {
         self.documents += 1;
+        // Of all features, also of those that are forgotten: `drift` needs what the listed ones leave.
         self.occurrences += set.len() as u64;
         self.batch.extend_from_slice(set);
         // A merge reads all counts: once a batch, not once a document.

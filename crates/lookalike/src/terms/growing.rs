@@ -113,6 +113,7 @@ impl GrowingTerms {
         };
         let mut others = counts.occurrences;
         for &(feature, count) in &counts.counts {
+            // A table whose counts have decayed may list more than it remembers as occurrences, by rounding.
             others = others.saturating_sub(count.into());
             let new = idf(counts.documents, count);
             add(count.into(), self.terms.idf(feature), new);

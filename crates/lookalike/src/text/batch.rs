@@ -76,6 +76,7 @@ impl WordBatch {
         self.used += len;
         self.bounds_used += scan.bounds;
         // The scan may have read into a piece that is given back: its words are not kept.
+        // From the end: words of the piece that is given back stand last.
         while self.bounds_used > first && self.bounds[self.bounds_used - 2] as usize >= self.used {
             self.bounds_used -= 2;
         }

@@ -151,7 +151,8 @@ pub(super) fn joins(before: [BoundaryClass; 2], at: BoundaryClass, next: Boundar
         // WB5, WB8 to WB10, WB13, WB13a and WB13b.
         (Letter | Digit | Underscore, Letter | Digit | Underscore)
         | (Katakana | Underscore, Katakana | Underscore) => true,
-        // WB6 and WB12: what joins two letters, or two digits, stays with the first,
+        // UAX #29 looks through combining and format characters (WB4). Neither is common, so none stands
+        // between.
         (Letter | Digit, _) => middle(at, near) && next == near,
         // WB7 and WB11: and with the second.
         (_, Letter | Digit) => middle(near, at) && far == at,

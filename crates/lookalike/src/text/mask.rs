@@ -25,6 +25,7 @@ pub(super) fn mask(text: &str, mask: Mask, out: &mut String) {
         let length = masked_len(rest, before, mask);
         if length > 0 {
             out.push(MASKED);
+            // A digit: what follows a masked number is part of a longer word, as it was before.
             before = MASKED;
             rest = &rest[length..];
             continue;

@@ -65,6 +65,8 @@ impl PieceReader {
     /// Shows `visit` the folded piece and each of its words, which is a part of it.
     fn cut(&mut self, piece: &str, mut visit: impl FnMut(&str, &str)) {
         let segmentation = self.rules.segmentation;
+        // One pass does case and boundaries of nearly all pieces of European, Arabic and East Asian texts; what
+        // it refuses costs that pass once more.
         if !segmentation.is_word_chars() && self.fold_common(piece) {
             #[cfg(feature = "languages")]
             if segmentation == Segmentation::Languages && dictionary::has_runs(&self.lower) {
