@@ -209,6 +209,8 @@ impl TextExtraction<'_> {
             workers,
             |texts: TextBatch| {
                 for skipped in texts.skipped {
+                    // Chunks come in input order, so a strict job ends with the same record for any number of
+                    // threads.
                     self.losses.refuse_first(&skipped)?;
                     rows.take(skipped);
                 }
@@ -221,6 +223,8 @@ impl TextExtraction<'_> {
                 Ok(())
             },
         )?;
+        // Before losses are judged: a mistyped field leaves every record without text, and the field is what to
+        // tell of.
         fields.check(self.inputs, self.options)?;
         summary.skipped = rows.finish();
         self.losses.check(&summary.skipped, summary.documents)?;

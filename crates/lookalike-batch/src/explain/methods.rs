@@ -152,6 +152,7 @@ fn shared_keys(
     let Some((a, b)) = sketches(a, b, &settings.scheme, settings)? else {
         return Ok(0);
     };
+    // As jobs count: a key that stands in several places of a sketch agrees once.
     let keys = |sketch: SketchValue| {
         let mut keys = sketch.keys(banding.as_ref());
         keys.sort_unstable();
@@ -234,6 +235,8 @@ fn chance(
         return Ok((Some(chance), format!("at resemblance {resemblance:.4}")));
     }
     let apart = || {
+        // A bit of a simhash differs with chance angle / pi (Charikar 2002), and bits are taken as independent:
+        // the distance is binomial.
         let angle = a.cosine(b).acos() / std::f64::consts::PI;
         let bits = settings
             .scheme
@@ -255,6 +258,8 @@ fn chance(
             (Some(chance), words)
         }
         (Method::Henzinger, Sketch::SuperShingle { groups, rows }) => {
+            // A super-shingle agrees if all its minima do, each with a chance that is the resemblance; groups
+            // are independent.
             let agreeing = resemblance.powi(rows.into());
             let chance = at_least(settings.least_agreement(), groups.into(), agreeing);
             match by_distance {
@@ -277,6 +282,7 @@ fn chance(
         }
         (Method::Buckets, Sketch::Buckets { buckets }) => {
             let shared = lookalike::resemblance::intersection_size(a.set, b.set);
+            // A bucket agrees if none of the features that only one text has falls into it.
             let different = a.set.len() + b.set.len() - 2 * shared;
             let clean = (1.0 - 1.0 / f64::from(buckets)).powf(different as f64);
             let chance = at_least(settings.least_agreement(), buckets.into(), clean);

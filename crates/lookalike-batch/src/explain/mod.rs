@@ -188,6 +188,7 @@ pub fn explain(
         equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
     let times = [times(&own), times(&other)];
     let list = |features: &Features<'_>, side: usize, wanted: &dyn Fn(u64) -> bool| {
+        // A feature is listed once, where it stands first.
         let mut seen = hashbrown::HashSet::new();
         let mut listing = FeatureListing {
             count: 0,

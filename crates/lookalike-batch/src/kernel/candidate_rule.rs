@@ -87,6 +87,7 @@ impl CandidateRule {
     fn is_hopeless(self, sizes: [usize; 2], shared_groups: u64, threshold: f64) -> bool {
         let [size_x, size_y] = sizes;
         let (small, large) = (size_x.min(size_y) as f64, size_x.max(size_y) as f64);
+        // Overlap of a resemblance t: |A ∩ B| >= t / (1 + t) * (|A| + |B|).
         let needed = threshold / (1.0 + threshold) * (small + large) - 1.0;
         let outside = match self {
             Self::Prefix => shared_groups as f64 + threshold * large + 1.0,

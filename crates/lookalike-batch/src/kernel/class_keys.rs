@@ -199,6 +199,8 @@ impl BlockKeys {
     /// Blocks of fingerprints of so many bits, for a collection of so many classes.
     pub(crate) fn new(bits: u32, distance: u32, classes: u64) -> Self {
         // One block each is enough while its bits tell most fingerprints apart; else two blocks, in more combinations.
+        // Unrelated classes meet in a block of b bits with chance 2^-b: up to eight of them in a block on
+        // average.
         let enough = classes as f64 <= 8.0 * f64::from(bits / (distance + 1)).exp2();
         let masks = if enough {
             block_masks(bits, distance + 1, 1)
@@ -211,6 +213,7 @@ impl BlockKeys {
     /// The keys of a fingerprint.
     pub(crate) fn of(&self, fingerprint: u128) -> impl Iterator<Item = u64> {
         self.masks.iter().enumerate().map(move |(number, &mask)| {
+            // Keys of different blocks must not meet: zeros in one block are zeros in all.
             let number = avalanche(number as u64 + 1);
             let key = avalanche((fingerprint & mask) as u64 ^ number);
             match self.bits > 64 {

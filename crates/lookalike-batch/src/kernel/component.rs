@@ -294,6 +294,7 @@ impl Component<'_> {
         let mut scratch = VerifyScratch::default();
         let earlier = |than| EarlierMembers::new(&verifier, than);
         for start in (0..ranks).step_by(STRIDE) {
+            // Together, so that lists of shared groups are walked once for all members of the stride.
             let stride = start as u32..ranks.min(start + STRIDE) as u32;
             verifier.matches(stride, &mut scratch, earlier, |y, found| {
                 visit(SimilarMembers {

@@ -126,6 +126,7 @@ impl DedupKernel {
             return Err(KernelError::NoLevels);
         }
         Ok(KeyPlan {
+            // Levels that are not needed must not reach keys: another machine might not have been given them.
             levels: levels.filter(|_| self.needs_levels()),
             blocks: self.block_keys(classes),
         })

@@ -68,6 +68,7 @@ impl DocumentPacker {
     /// # Errors
     /// [`KernelError::NoLevels`] if the plan is that of another kernel.
     pub fn add(&mut self, document: &KernelDocument<'_>) -> Result<(), KernelError> {
+        // An id may stand once on each side: the seed keeps the sides apart.
         let id = xxh3_128_with_seed(document.id.as_bytes(), u64::from(document.is_against));
         let rows = self.ids.of((id >> 64) as u64);
         let before = rows.len();
@@ -249,6 +250,7 @@ impl DedupKernel {
                 nodes.insert(row.node, row.component);
             })?;
         }
+        // Rows come in any order from many machines. The order of survivors, which ends with the id, is total.
         rows.sort_unstable_by(|a, b| (a.hash, a.order).cmp(&(b.hash, b.order)));
         for class in rows.chunk_by(|a, b| a.hash == b.hash) {
             let component = nodes.get(&node_of(class[0].hash)).copied();
@@ -262,6 +264,7 @@ impl DedupKernel {
 
 /// Sorts edges, and makes one of those between the same classes of the same sizes: its count is their sum.
 fn add_up(edges: &mut Vec<WorkEdge>) {
+    // Counts come last in the order of edges, so the edges of two classes stand together.
     edges.sort_unstable();
     edges.dedup_by(|edge, first| {
         let nodes = |edge: &WorkEdge| (edge.x, edge.y, edge.size_x, edge.size_y);

@@ -44,6 +44,7 @@ impl PackedBuckets {
 
     /// The rows of the bucket of a value whose bits are as good as random.
     pub(crate) fn of(&mut self, value: u64) -> &mut Vec<u8> {
+        // By the high bits, all of which count (Lemire 2019); a remainder would cost a division a row.
         let at = (u128::from(value) * self.0.len() as u128) >> 64;
         &mut self.0[at as usize]
     }
@@ -211,6 +212,8 @@ pub(crate) fn append_edge(edge: &WorkEdge, out: &mut Vec<u8>) {
     append_small(zigzag(edge.size_x), out);
     append_small(zigzag(edge.size_y), out);
     let is_chain = edge.shared >= CHAIN;
+    // A chain is the most frequent edge of large groups, and 2^32 would take five bytes. No counted edge has a
+    // zero.
     append_small(if is_chain { 0 } else { edge.shared as u64 }, out);
 }
 

@@ -45,6 +45,7 @@ impl<'t> PlacedText<'t> {
 
     /// Key of a class: the text and what a reader sees, and the category where it matters.
     pub(crate) fn class_hash(&self, by_category: bool) -> u128 {
+        // Most texts are all that a reader sees: their hash is the class, and nothing is hashed again.
         if !by_category && self.hash == self.visible_hash {
             return self.hash;
         }

@@ -23,6 +23,7 @@ pub(crate) struct WantedDocument<'a> {
 
 /// Appends the place of a document in the order of survivors.
 pub(crate) fn append_order(keep: &KeepRules, document: WantedDocument<'_>, out: &mut Vec<u8>) {
+    // A zero, so those that are only compared with come first and are never removed.
     out.push(u8::from(!document.is_against));
     for rule in keep.rules() {
         match rule {
@@ -69,9 +70,12 @@ fn append_value(value: &OrderKey<'_>, flip: u8, out: &mut Vec<u8>) {
 
 /// Maps numbers to integers in the same order.
 pub(crate) fn ordered_bits(value: f64) -> u64 {
+    // Minus zero is zero.
     let value = if value == 0.0 { 0.0 } else { value };
     let bits = value.to_bits();
     if bits >> 63 == 0 {
+        // IEEE 754 numbers of one sign ascend as their bits do, negative ones descend: a sign bit flipped, or
+        // all bits.
         bits | 1 << 63
     } else {
         !bits

@@ -47,6 +47,8 @@ impl FingerprintClustering<'_> {
         self.observer.stage(JobStage::Group, 0);
         let temporary = BatchError::temporary(self.folder);
         let ranks = linked.index.len() as u32;
+        // The walk over edges fails with errors of the disk only. A fault of the pairs waits here, and wins
+        // afterwards.
         let mut wrong = None;
         let decided = match self.rule {
             FingerprintRule::Components => {
@@ -61,6 +63,8 @@ impl FingerprintClustering<'_> {
             }
             FingerprintRule::Stars => {
                 let shares = MemoryShares::new(self.limits);
+                // Distances and both ranks, later one first: sorted so, each class sees its pairs together and
+                // in ascending distance, whatever the order in which the threads found them.
                 let budget = shares.sorting(u64::from(ranks), ranking.held_bytes)?;
                 let mut sort = ExternalSort::new(budget, self.folder);
                 let walked = each_ranked(linked, ranking, &mut wrong, |edge| sort.push(edge));
@@ -96,6 +100,7 @@ fn each_ranked(
             *wrong = same_distance(ids, [a, b], distance, fingerprints).err();
         }
         let [x, y] = classes.map(|class| ranking.ranks[class as usize]);
+        // Two ids of one class, equal by way of others: there is nothing to decide between them.
         match x == y {
             true => Ok(()),
             false => visit([x.max(y), distance, x.min(y)]),

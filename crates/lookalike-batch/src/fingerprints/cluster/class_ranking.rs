@@ -73,6 +73,8 @@ impl RankedDocuments<'_> {
         let Some(class) = self.index.class(document) else {
             return Ok(());
         };
+        // Before the best is chosen: a class without a best has no fingerprint yet and takes that of this
+        // document.
         self.check(document, class)?;
         if !document.id.is_bare() {
             self.linked.add(&document.id.listed());
@@ -81,6 +83,7 @@ impl RankedDocuments<'_> {
         let ranking = &mut self.ranking;
         ranking.id_bytes += document.id.bytes();
         let is_first = ranking.best[class] == NOBODY;
+        // All documents with one bare fingerprint are one, however often it is read.
         match document.id.is_bare() {
             true => ranking.members[class] = 1,
             false => ranking.members[class] += 1,
@@ -166,8 +169,11 @@ impl RankedDocuments<'_> {
         sort_unequal_by(&mut classes, threads, |a, b| match keep {
             FingerprintKeep::First => place(a).cmp(&place(b)),
             FingerprintKeep::Last => place(b).cmp(&place(a)),
+            // Equal ids of two classes are refused when results are written; until then places keep the order
+            // total.
             FingerprintKeep::Id => (id(a), place(a)).cmp(&(id(b), place(b))),
         });
+        // The inverse of `classes`: both directions are asked for each edge and each document.
         ranking.ranks = vec![0; classes.len()];
         for (rank, &class) in (0..).zip(&classes) {
             ranking.ranks[class as usize] = rank;
@@ -217,6 +223,8 @@ impl FingerprintClustering<'_> {
             ClassIndex::Ids { ids, .. } => ids.len() as usize,
             ClassIndex::Fingerprints { .. } => 0,
         };
+        // Fingerprints of classes are held only where pairs came from a list: pairs that were joined here are
+        // right.
         let (keep, in_files) = match documents {
             ClusterDocuments::Files(_) => (self.keep(), ids > 0),
             // Their places are in the order of ids.

@@ -97,6 +97,8 @@ impl ClusterDocuments<'_> {
 impl DocumentFiles<'_> {
     /// Opens all files, whose schemes must agree.
     pub(super) fn open(&self) -> Result<Vec<CodeFile>, BatchError> {
+        // All headers before the first fingerprint: a wrong scheme in the last file is told at once, not after
+        // hours.
         let open = |path| CodeFile::open(path, self.losses.is_strict());
         let files: Vec<CodeFile> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
         let mut named = files.iter().filter(|file| file.scheme().is_some());
@@ -188,12 +190,15 @@ impl ReadDocuments {
             return Ok(());
         }
         let is_bare = chunk.ids.is_none();
+        // A bare fingerprint is one document however often it comes, one with an id is not: counts of both
+        // together mean nothing.
         if self.documents > 0 && is_bare != self.is_bare {
             let name = file.to_owned();
             return Err(ClusterError::MixedIds { name }.into());
         }
         self.is_bare = is_bare;
         let all = u64::from(self.documents) + chunk.codes.len() as u64;
+        // Places have 32 bits, of which one number stands for nobody.
         if all >= u64::from(u32::MAX) {
             return Err(BuildError::TooMany(all).into());
         }

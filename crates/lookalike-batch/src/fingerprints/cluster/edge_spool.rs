@@ -35,6 +35,7 @@ impl EdgeSpool {
 
     /// The first failure of any writer.
     pub(super) fn check(&self) -> io::Result<()> {
+        // Only once all writers are gone: what a writer still holds goes in, or fails, when it is dropped.
         lock(&self.failed).take().map_or(Ok(()), Err)
     }
 
@@ -66,6 +67,7 @@ impl EdgeWriter<'_> {
     }
 
     fn append(&mut self) {
+        // The join that calls this cannot be stopped by an error, so the first one waits for `check`.
         if let Err(error) = self.spool.edges.append(0, &mut self.edges) {
             lock(&self.spool.failed).get_or_insert(error);
         }

@@ -29,6 +29,7 @@ fn bytes_of<'a>(id: &'a ListedId<'_>, number: &'a mut [u8; 8]) -> (&'a [u8], boo
 }
 
 fn hash(bytes: &[u8], is_number: bool) -> u64 {
+    // By kind: the eight bytes of a number can be those of a text.
     xxh3_64_with_seed(bytes, u64::from(is_number))
 }
 

@@ -116,6 +116,7 @@ impl FingerprintClustering<'_> {
         sort_unequal_by(&mut all, threads, u64::cmp);
         let repeated = drop_repeated(&mut all);
         let marks = FingerprintMarks::new(all.len());
+        // Documents of equal fingerprints are a cluster even where the class has no neighbour.
         repeated.into_iter().for_each(|at| marks.set(at));
         let sorted = SortedFingerprints::new(all);
         let temporary = BatchError::temporary(self.folder);
@@ -222,6 +223,8 @@ impl FingerprintClustering<'_> {
             }));
         }
         let (a, b) = (ids.number(&a), ids.number(&b));
+        // At distance 0 an id is paired with itself where a document stands in both collections of a join: no
+        // pair.
         Ok((a != b).then_some([a, b, u32::from(distance)]))
     }
 

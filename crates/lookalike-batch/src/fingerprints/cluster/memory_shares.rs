@@ -51,6 +51,7 @@ impl MemoryShares {
     /// Most fingerprints that leave room for a join.
     pub(super) fn most_fingerprints(&self) -> u64 {
         let room = self.left.saturating_sub(LEAST_JOIN + MIB);
+        // For sixteen at a time, where the eighth and the sixteenth of a byte are whole.
         room * 16 / Self::fingerprint_bytes(16)
     }
 

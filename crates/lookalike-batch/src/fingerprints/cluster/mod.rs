@@ -226,6 +226,7 @@ impl FingerprintClustering<'_> {
         };
         let mut documents = self.documents(files, &linked);
         let ranking = self.rank(&linked.index, &documents)?;
+        // From here on files must hold what was ranked: places of documents are remembered, not documents.
         if let ClusterDocuments::Files(files) = &mut documents {
             files.digest = ranking.digest;
         }

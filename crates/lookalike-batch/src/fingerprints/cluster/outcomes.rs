@@ -52,6 +52,7 @@ impl ClusterOutcomes<'_> {
         for (rank, &class) in (0..).zip(&self.ranking.classes) {
             let members = self.ranking.members[class as usize];
             match self.decisions.survivor(rank) {
+                // The best stays. A class that joins another leaves as a whole.
                 None => sizes[rank as usize] += members - 1,
                 Some((survivor, _)) => sizes[survivor as usize] += members,
             }

@@ -197,6 +197,9 @@ impl ClusterFiles {
         let survivor = survivor as usize;
         let place = self.places.next[survivor];
         self.places.next[survivor] += 1;
+        // Pieces of a line come in the order of documents, the survivor among them or behind them, and the
+        // arranger brings them to their places: so the member with the last place ends the line, not the piece
+        // that comes last.
         let is_last = place + 1 == self.places.starts[survivor + 1];
         line.extend_from_slice(if is_last { b"]}\n" } else { b"," });
         self.clusters.add(place, line)?;
@@ -270,6 +273,7 @@ impl ClusterWriter<'_> {
         })?;
         let mut clusters = self.open("clusters.jsonl")?;
         files.clusters.finish(&mut clusters).map_err(&failed)?;
+        // Renamed when all three are whole. `run.json`, which comes after them, says that they belong together.
         for file in [files.kept, files.removed, clusters] {
             file.commit().map_err(&failed)?;
         }

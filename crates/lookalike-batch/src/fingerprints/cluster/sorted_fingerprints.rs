@@ -43,6 +43,7 @@ impl<K: SortedKey> SortedKeys<K> {
         let bits = (keys.len() / BUCKET).max(1).ilog2();
         let mut starts = vec![0_u32; (1 << bits) + 1];
         for key in &keys {
+            // Counted one place on, so that the sums below are the starts.
             starts[key.leading(bits) + 1] += 1;
         }
         let mut end = 0;
@@ -101,6 +102,7 @@ impl FingerprintMarks {
         let (word, bit) = (&self.words[at as usize / 64], 1 << (at % 64));
         // Most are set again and again.
         if word.load(Ordering::Relaxed) & bit == 0 {
+            // Marks order nothing: they are read when the threads that set them have been joined.
             word.fetch_or(bit, Ordering::Relaxed);
         }
     }

@@ -177,6 +177,7 @@ impl ClaimedRemovals {
                 (DocumentOutcome::Kept, Some(rank)) => (false, rank),
                 _ => return Ok(()),
             };
+            // A text is found by its id, and a bare fingerprint has none.
             if document.id.is_bare() {
                 return Err(ClusterError::NoIds.into());
             }
@@ -214,6 +215,7 @@ impl FingerprintClustering<'_> {
         let sets = self.read_texts(texts, &claimed.ids, &shares, &mut rows)?;
         self.observer.stage(JobStage::Compare, 0);
         let mut similarities = vec![f64::NAN; claimed.removed.len()];
+        // Each thread writes into its own stretch: results need no lock, and their order is that of documents.
         let share = claimed.removed.len().div_ceil(self.limits.threads).max(1);
         let compared: std::io::Result<()> = std::thread::scope(|scope| {
             let workers: Vec<_> = (claimed.removed.chunks(share))

@@ -156,6 +156,7 @@ impl FingerprintIds {
                 bytes: String::new(),
                 ends: Vec::new(),
             };
+            // Positions of ids are those of fingerprints, so those that came without one get their digits.
             before.iter().for_each(|&code| self.push_none(code));
         }
         self.push(text);

@@ -208,6 +208,7 @@ impl CodeFile {
 
     /// About how many fingerprints there are, as far as the size of the file tells.
     pub fn expected(&self) -> Option<u64> {
+        // Typical bytes of one as stored, for reservations and plans: nothing relies on them.
         let each = match &self.format {
             FingerprintFormat::Fingerprints(reader) if reader.has_ids() => 16,
             FingerprintFormat::Archive(_) => 5,
@@ -277,6 +278,7 @@ impl CodeFile {
 
     /// A file whose every line is wrong is not a collection with wrong lines but something else.
     fn ensure_some_line(&mut self) -> Result<(), CodesError> {
+        // What was skipped becomes the error, not a loss besides.
         let rows = std::mem::take(&mut self.skipped).finish();
         match rows.into_iter().next() {
             Some(row) => Err(CodesError::Unknown { first: row.first }),

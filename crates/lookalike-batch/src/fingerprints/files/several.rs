@@ -114,6 +114,7 @@ impl CodeFiles {
                 break;
             };
             if !file.fill(out, bytes)? {
+                // Closed as soon as it ends, before the next one is opened.
                 self.done.extend(self.current.take().map(CodeFile::summary));
             }
             if !out.codes.is_empty() {

@@ -247,6 +247,7 @@ fn open_table(
 ) -> Result<(CodeTable, PlaceKind), CodesError> {
     let open = |kind: PlaceKind| CodeTable::open_column(source.path(), kind.column());
     for kind in PlaceKind::ALL {
+        // A table says which column it lacks only by an error, and an error of the file comes back below.
         if let Ok(table) = open(kind) {
             return Ok((table, kind));
         }
@@ -360,6 +361,7 @@ fn add(
     let found = SketchShape::read_digits(kind, digits, &mut out.words)?;
     let wanted = *shape.get_or_insert(found);
     if found != wanted {
+        // Rows have no lengths of their own: one word too many would shift all sketches behind it.
         out.words.truncate(before);
         return Err(format!("{found}, and {wanted} before"));
     }

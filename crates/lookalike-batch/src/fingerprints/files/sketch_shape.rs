@@ -103,6 +103,7 @@ impl SketchShape {
             words: self.words(),
             kind: match self.kind {
                 PlaceKind::SuperShingles => 1,
+                // Words hold two minima each, so their number alone would not tell 2n - 1 from 2n.
                 PlaceKind::Minima => 2 + (self.places % 2) as u16,
             },
         }

@@ -237,6 +237,8 @@ impl CodeWriter {
 
     fn begin(&mut self, ids: WrittenIdKind) -> Result<(), BatchError> {
         let scheme = self.scheme;
+        // Taken out and put back: if a header cannot be written, what is left stays broken and never gets its
+        // name.
         self.out = match std::mem::replace(&mut self.out, FingerprintOutput::Broken) {
             FingerprintOutput::Waiting(file, CodeFormat::Parquet) => {
                 let table = CodeTableWriter::new(file, ids != WrittenIdKind::None);

@@ -168,6 +168,7 @@ impl GatheredFile {
                 out.add(&codes, kept).map_err(&failed)?;
                 advance(before + counter.load(std::sync::atomic::Ordering::Relaxed));
             }
+            // Ids of the next file may be of another kind.
             codes = FingerprintFile::default();
             before += counter.load(std::sync::atomic::Ordering::Relaxed);
             gathering.summaries.push(file.summary());

@@ -161,6 +161,8 @@ impl IndexBuild<'_> {
             .ok()
             .and_then(|text| serde_json::from_slice::<JobFile>(&text).ok());
         if let Some(job) = kept {
+            // By name and content, not by time: a file that was replaced between two attempts makes it another
+            // build.
             if job.settings == settings {
                 check_losses(self.losses, &job.inputs)?;
                 return Ok(GatheredInput {
@@ -242,6 +244,7 @@ impl IndexBuild<'_> {
             .scratch_bytes(scratch as usize)
             .threads(self.limits.threads);
         let mut ids: Option<LoadedIds> = None;
+        // Ids are written with the first table, and their memory is free for sorting from the second on.
         if resumed == 0 && gathering.id_bytes.is_some() {
             ids = Some(gathered.load_ids().map_err(BatchError::result(folder))?);
         }

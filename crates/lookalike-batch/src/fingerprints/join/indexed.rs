@@ -61,6 +61,7 @@ impl FingerprintJoin<'_> {
             .div_ceil(self.limits.threads as u64);
         shares.chunk = shares.chunk.min(part.max(LEAST_PART));
         self.stream(&mut q, &shares, &|chunk, _| {
+            // Shards divide Q here: each index is searched whole.
             chunk.retain_shard(self.shard);
             let mut found = FoundPairs::default();
             for index in &indexes {

@@ -165,6 +165,7 @@ impl JoinMatches {
 
     /// Takes over what a thread found.
     pub(super) fn append(&mut self, found: &mut FoundPairs) -> io::Result<()> {
+        // Before they are taken over: no record is ever in two runs.
         let memory = self.bytes.len() + found.0.len() + 16 * self.places.len();
         // Vectors grow by doubling.
         if 2 * memory as u64 > self.budget && !self.places.is_empty() {
@@ -184,6 +185,8 @@ impl JoinMatches {
         let bytes = &self.bytes;
         // Most comparisons end with the prefixes, without a look at the records.
         self.places.sort_unstable_by(|a, b| {
+            // Places are sorted, 16 bytes each, and records stay where they are until they are written in
+            // order.
             let record = |place: &(u64, usize)| first(&bytes[place.1..]);
             (a.0.cmp(&b.0)).then_with(|| keys(record(a)).cmp(&keys(record(b))))
         });
@@ -345,6 +348,7 @@ impl MatchRun<'_> {
             }
             Self::Disk(reader) => {
                 let mut record = vec![0; LENGTHS];
+                // Both: the extent ends long before the buffer has been read out.
                 if reader.get_ref().is_empty() && reader.buffer().is_empty() {
                     return Ok(None);
                 }

@@ -91,6 +91,8 @@ impl MemoryPlan {
 
     fn refusal(&self, query_bytes: u64, queries: u64, distance: u32) -> BatchError {
         let tables = BatchJoin::<u64>::least_bytes(queries, distance);
+        // What `after` gives away, turned round. It must not ask for less, or the job that follows the advice
+        // is refused again.
         let rest = tables + 3 * SMALLEST_CHUNK * self.threads + MIB;
         // Three eighths go to chunks and pairs, and growing vectors need twice their size.
         let needed = (query_bytes + rest * 8 / 5).max(2 * query_bytes + MIB);

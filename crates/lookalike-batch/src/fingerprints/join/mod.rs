@@ -226,6 +226,8 @@ impl FingerprintJoin<'_> {
         join: &(impl Fn(&mut FingerprintFile, &mut JoinScratch) -> Result<(), BatchError> + Sync),
     ) -> Result<(), BatchError> {
         let counters = [f.bytes_read()];
+        // Whoever has the lock reads, and the others compare: reading is one stream, and no thread does nothing
+        // but read.
         let source = Mutex::new(Some(f));
         self.by_all_threads(|| {
             let (mut chunk, mut scratch) = (FingerprintFile::default(), JoinScratch::default());
@@ -250,6 +252,7 @@ impl FingerprintJoin<'_> {
             workers
                 .into_iter()
                 .map(|worker| worker.join().expect("workers do not panic"))
+                // All are waited for. The first error in the order of threads is told, not the first in time.
                 .fold(done, Result::and)
         })
     }

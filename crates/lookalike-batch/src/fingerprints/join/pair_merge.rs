@@ -132,6 +132,7 @@ impl PairMerge<'_> {
         self.observer.stage(JobStage::Scan, sizes.sum());
         let (mut sides, mut heads) = (None, BinaryHeap::new());
         for list in &mut lists {
+            // One head of each list is all that is in memory.
             heads.extend(list.next(&mut sides)?.map(Reverse));
         }
         let (mut last, mut pairs, mut read) = (None::<PairHead>, 0, 0_u64);

@@ -31,6 +31,7 @@ impl CollectedIds {
     /// Takes the ids of the fingerprints from position `first` on.
     fn append(&mut self, first: usize, more: &FingerprintIds) {
         let taken = match (self.parts.last_mut(), more) {
+            // A part ends where the kind changes, so a position is found among few parts, not among all chunks.
             (Some(FingerprintIds::None), FingerprintIds::None) => true,
             (Some(last @ FingerprintIds::Numbers(_)), FingerprintIds::Numbers(numbers)) => {
                 last.extend_numbers(numbers);
@@ -123,6 +124,7 @@ impl QuerySet {
         if self.rows.is_empty() {
             return FingerprintName::Fingerprint(Fingerprint(fingerprint));
         }
+        // Codes ascend wherever there are rows; codes without ids have no rows and returned above.
         let first = self.codes.partition_point(|&code| code < fingerprint);
         let row = self.rows.get(first).copied().unwrap_or(0) as usize;
         self.ids.name(row, fingerprint)

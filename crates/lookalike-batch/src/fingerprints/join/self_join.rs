@@ -139,6 +139,7 @@ impl FingerprintJoin<'_> {
             join.join(&chunk.codes, scratch, &mut |at, mine, distance| {
                 let code = chunk.codes[at];
                 // Equal fingerprints are pairs of ids only, which `push_equal` makes.
+                // A pair of two shards belongs to that of its lesser fingerprint, so exactly one run writes it.
                 if mine < code {
                     let name = chunk.ids.name(at, code);
                     found.push_codes([mine, code], name, distance);

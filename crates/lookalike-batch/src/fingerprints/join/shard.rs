@@ -47,6 +47,8 @@ impl FingerprintShard {
     pub fn has(self, fingerprint: u64) -> bool {
         // Fibonacci hashing: shards stay even for fingerprints that agree in their leading bits.
         let spread = fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        // Multiplied and shifted in place of a remainder (Lemire 2019): all shards are as large but for
+        // rounding.
         (spread * u64::from(self.count)) >> 32 == u64::from(self.number - 1)
     }
 }

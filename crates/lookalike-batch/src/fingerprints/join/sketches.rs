@@ -169,6 +169,8 @@ impl FingerprintJoin<'_> {
         let distinct = &joined.grouped.distinct;
         let mut equal = handover();
         for at in 0..distinct.len() as u32 {
+            // Equal sketches have equal first words, so each group has one shard, as the pairs of different
+            // ones have by their band.
             if self.shard.has(distinct.sketch(at)[0]) {
                 joined.push_equal(at, &mut equal);
             }

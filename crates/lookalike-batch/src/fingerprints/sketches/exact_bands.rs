@@ -82,6 +82,7 @@ impl NearSketches<'_> {
             sort_unequal_by(&mut keyed, self.threads, Ord::cmp);
             let groups: Vec<&[(u64, u32)]> = keyed
                 .chunk_by(|a, b| a.0 == b.0)
+                // A pair is shown in one band only, so a shard owns groups, not sketches: no two runs show it.
                 .filter(|group| group.len() > 1 && self.shard.has(group[0].0 ^ number as u64))
                 .collect();
             let rest = without(&places, band);
@@ -95,6 +96,8 @@ impl NearSketches<'_> {
                 };
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
+                    // Members agree in the band, up to collisions of keys, which `check` finds: the rest owes
+                    // as many places less.
                     walk.compare(&members, &rest, self.least.saturating_sub(band.len()));
                 }
             };
@@ -127,6 +130,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
             }
             return;
         }
+        // Never an empty one: `needed` is above 0, so `rest` has more than `apart` places.
         let bands = cut(rest, self.near.apart() + 1);
         for (number, &band) in bands.iter().enumerate() {
             let keyed = members.iter().map(|&at| (self.near.key(at, band), at));
@@ -158,6 +162,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         }
         let shape = near.sketches.shape();
         let equal = shape.equal_places(near.sketches.sketch(a), near.sketches.sketch(b));
+        // The count first: it rules out most, and the bands that follow are only asked of pairs.
         if equal >= near.least
             && self.shared.iter().all(|band| near.agree(pair, band))
             && !self.earlier.iter().any(|band| near.agree(pair, band))

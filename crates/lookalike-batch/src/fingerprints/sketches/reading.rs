@@ -67,6 +67,7 @@ impl<'a> SketchReading<'a> {
                 rows.clear();
                 more = file.fill(&mut rows, CHUNK_BYTES)?;
                 self.read_bytes = before + counter.load(Ordering::Relaxed);
+                // After the first rows: lines and tables tell their shape only then.
                 self.agree(&file)?;
                 visit(self, file.name(), &rows)?;
                 self.observer.advance(self.read_bytes);
