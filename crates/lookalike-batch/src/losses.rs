@@ -97,6 +97,7 @@ impl LossPolicy {
             _ => return Ok(()),
         };
         let count: u64 = lost.iter().map(|row| row.count).sum();
+        // What was lost would have been read: a share of all, not of what is left.
         let all = read + count;
         let unbearable = match limit {
             LossLimit::Count(most) => count > most,

@@ -76,6 +76,7 @@ impl JobProgress {
     pub fn of(folder: &Path) -> Option<JobProgress> {
         let state = folder.join(STATE);
         // The results of an earlier job may stand in the folder until those of this one are whole.
+        // `run.json` leaves `ready/` last, so without it all results have their places.
         let is_placed = state.join(READY).exists() && !state.join(READY).join(LAST).exists();
         let finished = folder.join(LAST).exists();
         match state.join(JOB).exists() && !(finished && is_placed) {
@@ -198,6 +199,8 @@ impl OutputDir<'_> {
             remove(&self.state(NEW)).map_err(&failed)?;
         }
         std::fs::create_dir_all(self.state(NEW)).map_err(&failed)?;
+        // Parts of results begin anew with each attempt; the copies of files that could not be read were made
+        // before.
         remove_folders_but(&self.state(NEW), SKIPPED_FILES).map_err(&failed)?;
         remove_unfinished(self.folder).map_err(&failed)?;
         self.remove_spools(spool).map_err(&failed)?;
@@ -303,10 +306,13 @@ impl OutputDir<'_> {
     fn finish_publishing(&self) -> io::Result<()> {
         if self.state(NEW).join(LAST).exists() {
             self.clear_away()?;
+            // From this moment on what stands in the folder is no longer old results: they are gone, and the
+            // new ones can only be placed.
             std::fs::rename(self.state(NEW), self.state(READY))?;
         }
         if self.state(READY).join(LAST).exists() {
             self.place()?;
+            // Before the state goes, which is all that a command after a power cut could go on from.
             sync_directory(self.folder)?;
         }
         remove(&self.state(OLD))
@@ -326,6 +332,7 @@ impl OutputDir<'_> {
             self.move_results(self.folder, &ready)?;
             std::fs::rename(&ready, &new)?;
         }
+        // It says that results are whole, and one of them is to be written again.
         remove(&new.join(LAST))?;
         if old.exists() {
             self.move_results(&old, self.folder)?;
@@ -346,6 +353,7 @@ impl OutputDir<'_> {
     /// Moves the older results out of the way, [`LAST`] first. If one cannot be moved, all stay.
     fn clear_away(&self) -> io::Result<()> {
         std::fs::create_dir_all(self.state(OLD))?;
+        // Without `run.json` first, nobody takes the rest for finished results meanwhile.
         let others = self.results.iter().filter(|name| **name != LAST);
         let mut moved = Vec::new();
         for name in std::iter::once(&LAST).chain(others) {
@@ -376,6 +384,7 @@ impl OutputDir<'_> {
                 std::fs::rename(ready.join(name), self.folder.join(name))?;
             }
         }
+        // Last: who sees it sees all others.
         std::fs::rename(ready.join(LAST), self.folder.join(LAST))
     }
 }

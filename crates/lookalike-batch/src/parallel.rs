@@ -68,6 +68,8 @@ pub(crate) fn inverse(order: &[u32], threads: usize) -> Vec<u32> {
     let positions: Vec<AtomicU32> = order.iter().map(|_| AtomicU32::new(0)).collect();
     in_ranges(order.len(), threads, |range| {
         for position in range {
+            // Each position is written once, by one thread, and read when all have been joined: no order is
+            // needed.
             positions[order[position] as usize].store(position as u32, Ordering::Relaxed);
         }
     });
@@ -94,6 +96,7 @@ pub(crate) fn copy_lists<T: Copy + Send + Sync>(all: &mut [T], lists: &[&[T]], t
         let (mut rest, mut lists) = (all, lists);
         while !lists.is_empty() {
             let (mut count, mut length) = (0, 0);
+            // Whole lists, one at least: a list is never divided between threads.
             while count < lists.len() && (count == 0 || length < share) {
                 length += lists[count].len();
                 count += 1;
@@ -134,6 +137,7 @@ pub(crate) fn in_order<T: Send, R: Send, E: Send>(
     let count = items.len();
     let mut shares: Vec<Vec<T>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, item) in items.into_iter().enumerate() {
+        // In turn, as they are heard: a thread never waits for one that has a later item.
         shares[number % threads].push(item);
     }
     std::thread::scope(|scope| {

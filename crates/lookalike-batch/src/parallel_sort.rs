@@ -75,12 +75,14 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
             .collect()
     });
     let ranges: Vec<&[T]> = ranges.iter().map(Vec::as_slice).collect();
+    // Ranges ascend: each ends before the bound with which the next begins.
     copy_lists(items, &ranges, threads);
 }
 
 /// Items between which ranges of about equal length lie, as many ranges as there are runs.
 fn bounds<T: Copy>(runs: &[&[T]], compare: &impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let sample = |run: &&[T]| -> Vec<T> {
+        // Of sorted runs, so that evenly spaced items are quantiles of the run.
         let step = run.len().div_ceil(SAMPLED);
         run.iter().step_by(step.max(1)).copied().collect()
     };

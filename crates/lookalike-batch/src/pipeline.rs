@@ -125,6 +125,7 @@ where
         }
         drop(sender);
         let collected = line.collect(&results, &mut collect);
+        // Nobody listens any more: workers end with what they have in hand.
         drop(results);
         let read = reader.join().expect("the reader does not panic");
         let workers = handles
@@ -196,6 +197,7 @@ impl PipelineState<'_> {
     /// Waits until there is room for a chunk, and counts it.
     fn enter(&self, number: u64, bytes: u64) {
         let is_full = |progress: &PipelineProgress| {
+            // The chunk that the collector waits for always gets in, or nobody would ever move.
             let is_alone = number == progress.collected;
             number >= progress.collected + self.window
                 || (!is_alone && progress.in_flight + bytes > self.in_flight)
@@ -243,6 +245,8 @@ impl PipelineState<'_> {
             while let Some(ChunkDone { bytes, result }) = waiting.remove(&next) {
                 next += 1;
                 if outcome.is_ok() {
+                    // After a failure chunks are still counted, or the reader would wait for room that never
+                    // comes.
                     outcome = result.and_then(&mut *collect);
                 }
                 let mut progress = lock(&self.progress);
@@ -252,6 +256,8 @@ impl PipelineState<'_> {
                 if outcome.is_err() {
                     self.stop.store(true, Ordering::Relaxed);
                 }
+                // Only the reader waits here. Set without the lock, `stop` can be missed once: but the reader
+                // waits only while a chunk is on its way, whose collection wakes it again.
                 self.moved.notify_one();
             }
         }

@@ -307,6 +307,7 @@ fn split_at_commas(text: &str) -> Vec<&str> {
             parts.push(&text[start..at]);
             start = at + 1;
         }
+        // A backslash behind a backslash escapes nothing.
         is_escaped = c == '\\' && !is_escaped;
     }
     parts.push(&text[start..]);
@@ -601,6 +602,7 @@ impl JobSettings {
     /// Refuses a scheme without the sketch that the method looks at.
     fn check_sketch(&self) -> Result<(), BatchError> {
         let (needed, sketch) = (self.method.default_sketch(), self.scheme.sketch);
+        // By kind: parameters are the user's choice.
         let is_kind =
             |kind: Sketch| std::mem::discriminant(&kind) == std::mem::discriminant(&sketch);
         let is_fit = match needed {

@@ -177,6 +177,7 @@ impl SkippedRows {
             first: skipped.first,
         });
         row.count += skipped.count;
+        // The worst of a kind: one file of unknown extent makes the row unknown.
         row.loss = row.loss.max(skipped.extent);
     }
 

@@ -106,6 +106,7 @@ impl EdgeRule {
         let needs_no_count = self.rule.least_shared().is_some_and(|least| least <= 1);
         let is_large = self.group_limit.is_some_and(|limit| group.len() > limit);
         if is_large || needs_no_count && self.group_limit.is_some() {
+            // Compatible sizes are neighbours then, or have only compatible ones between them.
             group.sort_unstable_by_key(|member| (member.size, member.rank));
             return chain(group, is_compatible, visit);
         }
@@ -130,6 +131,7 @@ fn drop_lone(keys: &mut Vec<ClassKey>) {
     };
     for key in &*keys {
         let (word, bit) = place(key);
+        // In this order: a first key sets a bit of `once` only.
         again[word] |= once[word] & bit;
         once[word] |= bit;
     }
@@ -183,6 +185,7 @@ pub(crate) fn fingerprint_edges(
                 visit(WorkEdge::new(pair[0].class, pair[1].class, CHAIN));
             }
         }
+        // Pairs that are connected already are not compared: in a family of near fingerprints nearly all are.
         let mut trees = Components::new(equal.len() as u32);
         for (at, b) in equal.iter().enumerate() {
             for (before, a) in equal[..at].iter().enumerate() {

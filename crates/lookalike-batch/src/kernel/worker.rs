@@ -169,6 +169,8 @@ impl KernelWorker {
     }
 
     fn placed_document<'t>(&self, document: &KernelDocument<'t>) -> PlacedText<'t> {
+        // The same limit on all machines: a text that is too long for one and not for another would be two
+        // classes.
         let most_bytes = self.kernel.shared().most_bytes;
         PlacedText::plain(
             document.text.unwrap_or_default(),
@@ -260,6 +262,8 @@ impl KernelWorker {
         };
         found.into_iter().for_each(|key| show(key, size));
         if kernel.has_text_keys() {
+            // Below zero, so that the group is chained whatever the sizes are: equal texts must meet even
+            // without features.
             show(text_key(placed.visible_hash), -1 - size);
         }
         Ok(())
@@ -322,6 +326,7 @@ impl KernelWorker {
         members: &mut [KernelMember<'_>],
     ) -> Result<Component<'k>, KernelError> {
         let job = kernel.settings();
+        // Checked before anything is made of them: ranks are positions from here on.
         let fixed = in_order(members)?;
         let blocks = kernel.block_keys(members.len() as u64);
         let mut builder = ComponentBuilder::new(job);

@@ -153,6 +153,7 @@ impl LinkInversion<'_> {
         let mut rows = SkippedRows::default();
         let table = self.addresses(&mut summary, &mut rows)?;
         let frames = self.links(&table, &mut summary, &mut rows)?;
+        // Sorting was budgeted beside the table; the merge that follows has the memory of both.
         drop(table);
         summary.skipped = rows.finish();
         self.losses.check(&summary.skipped, summary.pages)?;
@@ -228,6 +229,7 @@ impl LinkInversion<'_> {
     ) -> Result<SortedFrames, BatchError> {
         let source = self.from.unwrap_or(self.pages);
         let temporary = BatchError::temporary(self.folder);
+        // A sort takes half as much again while its buffers grow, and chunks of links wait in front of it.
         let budget = self.left().saturating_sub(table.bytes()) / 3;
         let mut sort = FrameSort::new(budget, self.folder);
         let visit = |record: &Record<'_>, format| self.links_of(record, format, table);
@@ -270,6 +272,8 @@ impl LinkInversion<'_> {
                 push(&mut frame);
             }
             found.to_pages += u64::from(is_met);
+            // All records of this address: a page that was fetched twice has its links twice, and the sort
+            // drops what is equal.
             for page in table.pages(hash) {
                 frame::write_out_link(page, &link.address, &mut frame);
                 push(&mut frame);
@@ -383,6 +387,7 @@ impl LinksByPage {
             match frame::read(&frame) {
                 PageLink::Out(address) => fields.out_links.push(address),
                 PageLink::In(address, anchor) => {
+                    // Frames of one source stand together: they begin with its hash and then its address.
                     let is_new = fields.in_links.last() != Some(&address);
                     let is_full = match is_new {
                         true => fields.in_links.len() == self.most,

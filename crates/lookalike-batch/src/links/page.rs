@@ -184,6 +184,7 @@ pub(super) fn end_line(fields: &LinkFields, line: &mut Vec<u8>) {
     let start = line.len();
     write_json(fields, line);
     // The brace that the fields begin with.
+    // Moves the fields of one record by a byte: cheaper than a buffer of their own.
     line.remove(start);
     line.push(b'\n');
 }

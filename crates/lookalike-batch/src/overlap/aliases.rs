@@ -81,6 +81,8 @@ pub(super) fn server_aliases(
 ) -> AliasClasses {
     let mut servers = pages_of_servers(places, leaders);
     servers.retain(|server| server.pages.len() >= least as usize);
+    // Largest first: an alias is compared with a server that has at least as many pages, so the share is that
+    // of the larger.
     servers.sort_by_key(|server| (Reverse(server.pages.len()), server.server));
     let mut firsts = SimilarLists::new(ALIAS);
     let mut classes: Vec<AliasClass> = Vec::new();
@@ -93,6 +95,8 @@ pub(super) fn server_aliases(
         let mut fitting = firsts.fitting(&pages);
         fitting.retain(|fit| fit.shared >= least as usize);
         let by_pages = !fitting.is_empty();
+        // A list that fits is no alias where addresses are known and none is common: a mirror has the pages
+        // too.
         let possible = fitting
             .into_iter()
             .filter_map(|fit| Some((evidence(&fit)?, fit)));
@@ -153,6 +157,7 @@ fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> Vec<ServerPages
         }));
     }
     held.sort_unstable();
+    // Near copies at one path are one page.
     held.dedup();
     let ranks = ranks_of_pages(&held);
     let servers = held.chunk_by(|a, b| a.0 == b.0).map(|held| {

@@ -213,6 +213,8 @@ impl OverlapJob<'_> {
                 })?;
             if by_document {
                 let level = replicas.level(&summary.chunking, &prepared.collection);
+                // Only a chunking that saves more takes the place of an earlier one, so the first of equals is
+                // chosen in every run.
                 let saved = (replicas.near_copies(), level.visits_saved);
                 levels.push(level);
                 if saved > best.as_ref().map_or((0, 0), |best| best.saved) {

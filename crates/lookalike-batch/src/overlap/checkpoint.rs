@@ -116,6 +116,7 @@ impl OverlapCheckpoint<'_> {
             return Err(damaged());
         };
         let head: OverlapHead = serde_json::from_slice(&file.column::<u8>(length)?)?;
+        // Before the columns, which may be gigabytes.
         if head.settings != self.identity.settings || head.input != self.identity.input {
             return Err(damaged());
         }
@@ -135,6 +136,8 @@ impl OverlapCheckpoint<'_> {
                 chunks.push(words, plan.folder)?;
             }
         }
+        // The checksum of all of it. Until here nothing was believed that could do harm: columns are read piece
+        // by piece.
         file.end()?;
         read.sites.names = head.servers;
         read.sites.addresses = head.addresses;

@@ -131,6 +131,7 @@ impl CoarseEngine<'_> {
             range.start = range.start.max(from);
             range.start < range.end
         });
+        // Taken from the end: halves of a range go back on top.
         waiting.reverse();
         while let Some(range) = waiting.pop() {
             let Some(rows) = self.range(range.clone(), &mut figures).map_err(temporary)? else {
@@ -151,6 +152,8 @@ impl CoarseEngine<'_> {
     fn work(&self) -> io::Result<Vec<u64>> {
         let mut work = vec![0; self.postings.sizes.len()];
         self.deferral.scan(self.postings, |list| {
+            // A unit is first in a pair with each that follows it in the list: so the work of a range is that
+            // of its first units.
             let later = (0..list.len() as u64).rev();
             list.iter()
                 .zip(later)
@@ -296,6 +299,8 @@ impl CoarseEngine<'_> {
                 let is_candidate = counters
                     .as_ref()
                     // Counters stop at 255: no more can be asked of them.
+                    // The less loaded of two counters decides: both count all of the pair, so neither is below
+                    // its true count.
                     .is_none_or(|c| u32::from(c.least(hash)) >= self.needed(a, b).min(255));
                 Ok(!is_candidate || table.add(key(a, b), hash))
             },

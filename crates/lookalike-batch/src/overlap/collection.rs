@@ -97,6 +97,7 @@ impl OverlapDocuments {
 
     /// Bytes of all tables, engines' columns of 12 bytes a unit included, and the places of documents on servers.
     pub(crate) fn bytes(&self) -> u64 {
+        // Counted before they are made: what is left is shared out by this.
         let places = 40 * self.servers.of.len() as u64;
         self.documents.bytes() + self.sites.bytes() + 40 * self.documents.len() as u64 + places
     }

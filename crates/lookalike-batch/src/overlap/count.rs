@@ -62,6 +62,7 @@ impl<'a> SharedLists<'a> {
         })?;
         let InternedLists { members, lists, .. } = alike;
         let units = postings.sizes.len();
+        // Apart, so that the loop over lists of one chunk, which are most, reads no weights.
         let (several, single): (Vec<InternedList>, Vec<InternedList>) =
             lists.iter().partition(|list| list.weight > 1);
         let common = (!deferral.is_empty())
@@ -98,6 +99,8 @@ impl<'a> SharedLists<'a> {
         emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
         done: &dyn Fn(u64) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
+        // Small blocks, handed round: early units have most of the pairs, and a thread with a large share of
+        // them would be waited for.
         let (first, blocks) = (from / BLOCK, self.units.div_ceil(BLOCK));
         if threads == 1 {
             let (mut counter, mut rows) = (self.counter(), Vec::new());
@@ -159,6 +162,7 @@ impl<'a> SharedLists<'a> {
             }
         }
         if let Some(common) = self.common.as_ref().filter(|_| rows.len() > start) {
+            // Once a unit, for all its rows: then each row costs a look at the other one's chunks only.
             counter.mark(common.of(unit));
             for row in &mut rows[start..] {
                 row.shared += common.uncounted_by(&counter.marks, self.deferral, unit, row.b);

@@ -41,6 +41,8 @@ impl<'a> PageFamilies<'a> {
     /// Hears a row of sets, in order.
     pub(crate) fn row(&mut self, row: SharedCount, sizes: &[u32]) {
         let SharedCount { a, b, shared } = row;
+        // Rows of a unit come after all in which it was second: whether it follows another one is settled by
+        // now.
         if self.links[a as usize].is_some() {
             return;
         }

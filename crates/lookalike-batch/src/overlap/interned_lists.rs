@@ -58,6 +58,7 @@ impl InternedLists {
                 && units[list.len()] == END
         };
         if let Some(&number) = table.find(hash, is_equal) {
+            // Fewer than 2^32 chunks: each takes a place among the members of its list, or shares one.
             lists[number as usize].weight += 1;
             return;
         }

@@ -225,6 +225,7 @@ impl OverlapJob<'_> {
         {
             return Err(self.no_servers());
         }
+        // Tables stay to the end, so what is left beside them is what grouping and counting share.
         let left = self.take_tables(&collection, &read.chunks, left)?;
         Ok(PreparedOverlap {
             collection,
@@ -330,6 +331,7 @@ impl OverlapJob<'_> {
             .saturating_sub(postings.lists.resident_bytes())
             .max(MIB);
         let needed = count::needed(&postings, &deferral, self.limits.threads);
+        // Rows have the last quarter: where equal texts are listed they are sorted while engines count.
         let plan = CountPlan::new(self.settings.engine, &postings, needed, left * 3 / 4);
         let chunking = self.settings.chunkings[what.number].to_string();
         let writer = RowWriter {

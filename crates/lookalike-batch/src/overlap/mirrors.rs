@@ -146,6 +146,7 @@ fn holdings(places: &DocumentPlaces, leaders: &[u32]) -> PageHoldings {
         );
     }
     held.sort_unstable();
+    // A server that holds several near copies of a page holds it once.
     held.dedup();
     PageHoldings::new(&held)
 }

@@ -312,6 +312,8 @@ impl<'a> SetGrowth<'a> {
         }
         let mut homes: Vec<Vec<u32>> = vec![Vec::new(); sets.len()];
         for (group, own, home) in best {
+            // Counted before anything moves: whether a set draws newcomers must not depend on the order in
+            // which they ask.
             let draws = coming[home] <= staying[home];
             homes[if draws { home } else { own }].push(group);
         }

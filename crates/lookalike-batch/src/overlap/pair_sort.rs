@@ -53,6 +53,7 @@ impl PairSort {
         while !others.is_empty() {
             let room = self.capacity - self.pairs.len();
             let (now, later) = others.split_at(room.min(others.len()));
+            // Units take as few bits as there are, so that the sort passes over few digits.
             let first = u64::from(a) << self.bits;
             self.pairs.extend(now.iter().map(|&b| first | u64::from(b)));
             others = later;
@@ -117,6 +118,8 @@ fn sort(values: &mut [u64], scratch: &mut Vec<u64>, bits: u32) {
     scratch.resize(values.len(), 0);
     let rest = bits.saturating_sub(FIRST);
     let first = |value: u64| (value >> rest) as usize;
+    // By the highest digit first: what follows stays in buckets that fit the cache, which a plain sort by
+    // digits would not.
     let ends = scatter::<{ 1 << FIRST }>(values, scratch, first);
     let mut start = 0;
     for end in ends {

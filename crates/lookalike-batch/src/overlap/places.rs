@@ -48,6 +48,8 @@ impl DocumentPlaces {
                     .push(path.map_or(0, |path| xxh3_64(last_parts(path).as_bytes())));
             }
             places.paths[start..].sort_unstable();
+            // On their own: paths and ends are asked for by different questions, and each is searched by
+            // bisection.
             places.ends[start..].sort_unstable();
             places.starts.push(places.paths.len() as u32);
         }

@@ -29,6 +29,7 @@ impl CountPlan {
     /// `needed` and `left` are bytes: those of the lists in memory, and those there are.
     pub(crate) fn new(engine: OverlapEngine, postings: &Postings, needed: u64, left: u64) -> Self {
         let pairs = all_pairs(postings);
+        // Lists that have gone to the file would be read back beside the index.
         let fits = postings.lists.resident() && needed <= left;
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         let room = format!(

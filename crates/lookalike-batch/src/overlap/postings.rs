@@ -228,6 +228,7 @@ pub(crate) fn collect(
         whole
             .sizes
             .iter_mut()
+            // Sums of whole numbers: the order of threads does not show.
             .zip(&grouper.sizes)
             .for_each(|(all, own)| *all += own);
         Ok(())
@@ -334,6 +335,7 @@ impl PartGrouper {
     fn sort(&mut self, records: &[KeyRecord]) {
         let bits = records.len().max(2).ilog2().min(20);
         let key = |record: &KeyRecord| u64::from(record[0]) << 32 | u64::from(record[1]);
+        // The scattering took the lowest byte, which all keys of a part share.
         let bucket = |key: u64| (key >> 8) as usize & ((1 << bits) - 1);
         self.places.clear();
         self.places.resize((1 << bits) + 1, 0);

@@ -246,6 +246,7 @@ impl ChunkedBatch {
             None
         } else {
             let hash = record.seen_hash();
+            // The numbers of classes are full: reading goes on, and the job is refused at its end.
             let Some((class, is_new)) = seen.class(hash) else {
                 return false;
             };

@@ -54,6 +54,7 @@ impl ReplicaCounter {
         }
         let contained = f64::from(row.shared) / f64::from(sizes[b]) >= self.containment;
         let better = self.skipped[b].is_none_or(|(_, shared)| row.shared > shared);
+        // Never for a page that is skipped itself: its content must be at the kept one, not two steps away.
         if contained && better && self.skipped[a].is_none() {
             self.skipped[b] = Some((row.a, row.shared));
         }

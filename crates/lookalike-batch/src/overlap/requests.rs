@@ -81,6 +81,7 @@ impl OverlapJob<'_> {
         let mut prepared = self.prepare_one()?;
         let collection = &prepared.collection;
         let own = named(collection, &[name.to_owned()])?[0];
+        // The chunks of one document in memory, and all others past them: no grouping for a single question.
         let set = self.sets_of(&prepared, &[own])?.remove(0);
         let least = self.settings.least(0) as usize;
         let mut found: Vec<(usize, u32, usize)> = Vec::new();

@@ -63,6 +63,8 @@ impl RowLog {
         let file = self.file.try_clone()?;
         let mut file = BufReader::with_capacity(1 << 18, file);
         while let Some((next, rows, length)) = frame(&mut file, self.end)? {
+            // Rows index tables of units. The checksum says that they were written so, not that they belong to
+            // these units.
             let fits = |row: &[u32; 3]| row[0] < row[1] && row[1] < units && row[0] >= self.from;
             if next > units || next < self.from || !rows.iter().all(fits) {
                 break;
@@ -105,6 +107,7 @@ impl RowLog {
         for word in self.rows.iter().flatten() {
             frame.extend_from_slice(&word.to_le_bytes());
         }
+        // The position as a seed: a frame that stands elsewhere than it was written is none.
         let sum = xxh3_64_with_seed(&frame, self.end);
         frame.extend_from_slice(&sum.to_le_bytes());
         self.file.write_all(&frame)?;

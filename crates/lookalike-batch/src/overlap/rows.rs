@@ -160,6 +160,8 @@ impl RowWriter<'_> {
         let mut lines = 0;
         let mut line = Vec::new();
         if self.copies == ExactCopies::Listed && self.view.has_copies() {
+            // Sets are in the order of their smallest ids, their other documents are not: so rows of documents
+            // are sorted once more.
             let sort = self.expand(hear, engine)?;
             let done = sort.drain(|[a, b, shared]: [u32; 3]| {
                 lines += 1;

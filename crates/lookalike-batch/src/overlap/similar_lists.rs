@@ -76,6 +76,8 @@ impl SimilarLists {
         for item in &list[..self.prefix(list.len())] {
             for &number in self.postings.get(item).into_iter().flatten() {
                 let asked = &mut self.asked[number as usize];
+                // A list that shares several of the first items is looked at once: its last question is
+                // remembered, and nothing is cleared.
                 if *asked != self.question {
                     *asked = self.question;
                     let other = self.list(number);

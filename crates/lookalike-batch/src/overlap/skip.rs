@@ -101,6 +101,7 @@ impl SkipList<'_> {
     fn listed(&self) -> (Vec<u32>, u64) {
         let collection = self.collection;
         let mut by_page = collection.by_id.clone();
+        // A stable sort of ids in order: the first document of a page is that of the smallest id.
         by_page.sort_by_key(|&document| collection.page(document));
         let (mut listed, mut pages) = (Vec::new(), 0);
         for page in by_page.chunk_by(|&a, &b| collection.page(a) == collection.page(b)) {

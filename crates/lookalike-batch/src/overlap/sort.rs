@@ -78,6 +78,7 @@ impl SortEngine<'_> {
         let mut pairs = PairSort::new(units, self.budget / 2, self.folder);
         let mut lists = 0;
         let mut push = |list: &[u32]| {
+            // A resumed job has the rows of earlier first units: their pairs are not made again.
             let start = list.partition_point(|&unit| unit < from);
             for (i, &a) in list.iter().enumerate().skip(start) {
                 pairs.push(a, &list[i + 1..])?;

@@ -31,6 +31,8 @@ impl ExactSets {
         let mut sizes = Vec::new();
         let class_of =
             |document: u32| documents.classes[document as usize].map(|class| class.position());
+        // By ids: the first document of a class is the one of the smallest id, so sets are numbered in the
+        // order of names.
         for class in ranking
             .by_id
             .iter()

@@ -47,6 +47,7 @@ impl<'r> ClusterView<'r> {
             samples: &row.sample_ids,
             // The survivor is a member, but it is no sample.
             more: (row.members.saturating_sub(1)).saturating_sub(row.sample_ids.len() as u64),
+            // The survivor is one of the members and no copy of itself.
             all_exact: row.exact + 1 >= row.members,
             example: row.example.as_ref().map(ExampleView::new),
         }

@@ -32,6 +32,7 @@ fn stretches<'t>(text: &'t str, mut visit: impl FnMut(TextStretch<'t>)) {
         rest = &rest[at..];
         let hidden = rest.chars().next().expect("find returned a character");
         let after = rest.trim_start_matches(hidden);
+        // Counted, not repeated: a megabyte of zero bytes is one label.
         let times = (rest.len() - after.len()) / hidden.len_utf8();
         visit(TextStretch::Hidden(hidden, times));
         rest = after;

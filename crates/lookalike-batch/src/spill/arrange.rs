@@ -190,6 +190,7 @@ impl RecordArranger {
             let frames = std::mem::take(&mut part.frames);
             let start = spill.append(&self.folder, &frames)?;
             part.extents.push((start, frames.len()));
+            // A count for a decision, not a guard of the frames: these are under the locks of their parts.
             self.buffered.fetch_sub(frames.len(), Ordering::Relaxed);
         }
         Ok(())
@@ -234,6 +235,8 @@ fn arrange(part: FramePartition, spill: &GrowingFile) -> io::Result<ArrangedPart
     let mut index: Vec<(u32, usize)> = Vec::new();
     let mut at = 0;
     while at < frames.len() {
+        // Positions rise in the order of arrival, across spills too: extents are in order, and what is in
+        // memory came last.
         index.push((word(at), at));
         let length = word(at + 4) as usize;
         at += 8 + if length > LONG { 4 } else { length };

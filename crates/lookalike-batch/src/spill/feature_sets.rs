@@ -75,6 +75,7 @@ impl SetStore {
     pub(crate) fn push(&mut self, words: Vec<u64>, folder: &Path) -> io::Result<u32> {
         let number = self.segments.len() as u32;
         let length = words.len();
+        // Capacity, not length: that is what the process holds.
         self.resident += words.capacity() as u64 * 8;
         self.segments.push(SetSegment {
             words,
@@ -101,6 +102,7 @@ impl SetStore {
             self.file = Some(tempfile::tempfile_in(folder)?);
         }
         let file = self.file.as_ref().expect("opened above");
+        // All at once: from here on every new segment goes to the file, and a reader asks one place only.
         for segment in self.segments.iter_mut().filter(|s| !s.words.is_empty()) {
             let bytes: &[u8] = bytemuck::cast_slice(&segment.words);
             file.write_all_at(bytes, self.end)?;

@@ -115,6 +115,7 @@ impl FrameSort {
         let file = self.file.take().expect("there are runs");
         while self.runs.len() > self.ways {
             let start = self.temporary_bytes();
+            // The oldest, which are the shortest: the merged run waits until all others have had their turn.
             let first: Vec<FrameRun> = self.runs.drain(..self.ways).collect();
             let mut merge = FrameMerge::new(file.try_clone()?, &first)?;
             let merged = std::iter::from_fn(|| merge.next().transpose());
@@ -136,6 +137,7 @@ fn write_run<F: AsRef<[u8]>>(
     file: &File,
     frames: impl Iterator<Item = io::Result<F>>,
 ) -> io::Result<u64> {
+    // Writes move the cursor of the file, reads of a merge name their positions: so both can go on at once.
     let mut out = BufWriter::with_capacity(WRITTEN, file);
     let mut written = 0;
     for frame in frames {

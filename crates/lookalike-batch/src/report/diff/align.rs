@@ -74,6 +74,7 @@ impl DiffAligner {
         }
         let (mut i, mut j) = (0, 0);
         for &(x, y) in anchors.iter().chain([&(a.len(), b.len())]) {
+            // The gap before the anchor, and at the end of the chain the rest of both.
             self.range(&a[i..x], &b[j..y], (at.0 + i, at.1 + j), depth + 1);
             if x < a.len() {
                 self.push(at.0 + x, at.1 + y, 1);
@@ -148,6 +149,7 @@ fn longest_ascending(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut before = vec![usize::MAX; pairs.len()];
     for (index, pair) in pairs.iter().enumerate() {
+        // Patience sorting: the longest ascending chain in n log n steps.
         let length = ends.partition_point(|&end| pairs[end].1 < pair.1);
         if length > 0 {
             before[index] = ends[length - 1];
