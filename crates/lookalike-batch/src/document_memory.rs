@@ -223,6 +223,7 @@ pub fn ensure_documents_fit(
         .iter()
         .map(|source| match source.compression {
             Compression::None => source.bytes,
+            // All of a packed file may be one document, as long as readers unpack it.
             _ => source.bytes.saturating_mul(options.max_decoded_ratio),
         });
     let bytes = longest.max().unwrap_or(0).min(options.max_document_bytes);

@@ -80,6 +80,7 @@ impl FieldTally {
     /// # Errors
     /// [`BatchError::NoField`] or [`BatchError::NoText`], with the fields that there are.
     pub fn check(&self, inputs: &Inputs, options: &InputOptions) -> Result<(), BatchError> {
+        // Nothing was read, so nothing is missing: an empty input is no mistake of an option.
         let records = self.records;
         if records == 0 {
             return Ok(());

@@ -141,6 +141,8 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         };
         let fits = record.length <= self.room();
         let before = self.block.prefix.as_ref().map(|prefix| prefix.record);
+        // A block with a prefix holds copies of that survivor only, or a reader would unpack it for records
+        // that do not need it.
         let is_other = before.is_some() && before != self.survivor.earlier();
         if !fits || is_other || self.is_late_cluster() {
             self.end_block(record.kind == ArchivedKind::Copy)?;
@@ -180,6 +182,8 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         let cluster = survivor.length + copies.map(|copy| copy.length).sum::<u64>();
         let block = self.settings.archive.block.bytes();
         let beyond = cluster.saturating_sub(self.room());
+        // Begun here the cluster takes what is left of this block besides, so from the next one on it must take
+        // no more whole ones.
         beyond > 0 && cluster.div_ceil(block) <= beyond.div_ceil(block)
     }
 
@@ -200,6 +204,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         let prefix = self.block.prefix.clone();
         let bytes = std::mem::take(&mut self.block.bytes);
         self.waiting.push(WaitingBlock { bytes, prefix });
+        // As many blocks in memory as threads: that is what the plan of memory counts.
         match self.waiting.len() >= self.settings.threads {
             true => self.compress_waiting(),
             false => Ok(()),
@@ -225,6 +230,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
             self.blocks.push(ArchivedBlock {
                 packed: packed.len() as u64,
                 length: block.bytes.len() as u64,
+                // Of the packed bytes: what is damaged never reaches the decompressor.
                 hash: xxh3_64(&packed),
                 prefix: block.prefix.as_ref().map(|prefix| prefix.record),
             });

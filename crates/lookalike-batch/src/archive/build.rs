@@ -147,6 +147,7 @@ impl RecordIntake<'_> {
     fn take(&mut self, piece: &ExactPiece<'_>) -> io::Result<()> {
         if piece.begins {
             self.counts[piece.source as usize] += 1;
+            // By place, as in the first reading: records are not parsed again.
             let document = self.cursor.next(piece.source, piece.record.unwrap_or(0));
             let places = &self.order.places;
             // One more than there were: the source changed, which the counts will tell.
@@ -289,6 +290,7 @@ impl DedupJob<'_> {
         let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys();
         // Compressed input may be many times larger once it is read; the text is the better guess then.
         let bytes = inputs.total_bytes().max(plan.counts.text_bytes);
+        // One place behind those of documents, for all bytes between them.
         let places = order.documents.len() + 1;
         let mut intake = RecordIntake {
             order,

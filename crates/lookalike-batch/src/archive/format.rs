@@ -182,6 +182,8 @@ impl ArchiveDirectory {
             (names, 1),
             (ids, 1),
         ];
+        // Before anything is allocated: counts come from the file, and only bytes that are there may make them
+        // true.
         let needed = tables.iter().try_fold(0_u64, |sum, (count, each)| {
             sum.checked_add(count.checked_mul(*each)?)
         });
@@ -246,6 +248,8 @@ impl ArchiveDirectory {
                 record(number).length,
             )
         });
+        // Each record begins where the one before it in its source ends: no gap, no overlap, and so an
+        // extraction that leaves no byte out.
         let mut ends = vec![0_u64; self.sources.len()];
         for record in order.into_iter().map(record) {
             let end = ends

@@ -154,6 +154,7 @@ impl CollectionArchive {
         let is_it = |&record: &usize| {
             records[record].kind != ArchivedKind::Between && self.directory.id(record) == id
         };
+        // A walk over all ids: records lie by clusters, not by ids, and one document is asked for at a time.
         let found = (0..records.len()).find(is_it);
         found.ok_or_else(|| CollectionArchiveError::UnknownId {
             path: self.path.clone(),

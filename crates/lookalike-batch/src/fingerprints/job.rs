@@ -194,6 +194,8 @@ impl ChunkWorker<RecordChunk> for FingerprintWorker<'_> {
             Ok(record) => {
                 let features = extractor.extract_with(&record.text, &record.fields);
                 line_words.clear();
+                // Lines are made one after another and need the words of one sketch; columns keep those of the
+                // whole chunk.
                 let words = if *lines {
                     &mut line_words
                 } else {

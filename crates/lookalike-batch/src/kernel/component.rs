@@ -173,6 +173,8 @@ impl<'a> ComponentBuilder<'a> {
     /// The order of features is one of this component: any order is right.
     pub(crate) fn push_prefixes(&mut self, finder: &mut PrefixFinder) -> io::Result<()> {
         self.sets.end_segment()?;
+        // Of few members any prefix is short work; of many, one that begins with common features proposes
+        // nearly all pairs.
         let own = match self.sizes.len() > LARGE_COMPONENT {
             true => Some(self.frequency()?.levels()),
             false => None,

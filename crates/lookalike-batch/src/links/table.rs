@@ -32,6 +32,7 @@ impl AddressTable {
     }
 
     pub(super) fn sort(&mut self) {
+        // What is reserved counts as held, and the sort that follows has what is left.
         self.entries.shrink_to_fit();
         self.entries.sort_unstable();
     }

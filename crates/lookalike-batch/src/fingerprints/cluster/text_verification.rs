@@ -104,6 +104,7 @@ struct TextBatch {
 
 /// The number of a record's id: a number of a file of fingerprints is its own text.
 fn number_of(ids: &IdTable, id: &str) -> Option<u32> {
+    // Records know their ids as texts only, files of fingerprints also as numbers.
     let by_text = ids.find(&ListedId::Text(id.into()));
     by_text.or_else(|| {
         let number: u64 = id.parse().ok()?;
