@@ -101,6 +101,7 @@ pub(crate) struct ClusterArguments {
 
 pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
     let console = Console::new(arguments.run.quiet);
+    // Before the job makes it, for temporary files.
     let is_ours = !arguments.output.exists();
     let done = arguments.cluster(&console);
     console.clear();
@@ -147,7 +148,9 @@ impl ClusterArguments {
                 "{shown}: {error}: name a directory that can be made and written to with -o"
             ))
         })?;
+        // Beside the results by default: temporary files are about as large.
         let spool = self.run.spool(self.output.clone())?;
+        // Discovered before the join: a wrong path must not show after hours.
         let texts = match self.verify.is_empty() {
             true => None,
             false => Some(self.texts(spool.path())?),
@@ -207,6 +210,8 @@ impl ClusterArguments {
         limits: &JobLimits,
     ) -> Result<TextVerification<'t>, Failure> {
         let VerifiedTexts { inputs, options } = texts;
+        // Verification is by exact resemblance, of sets: sketch and weight of the fingerprints play no part in
+        // it.
         let (scheme, terms) = self.scheme.scheme(Weight::Set, Sketch::None, options)?;
         ensure_documents_fit(limits, DocumentUse::Features(&scheme), inputs, options)?;
         Ok(TextVerification {

@@ -157,6 +157,7 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
         .map(|name| design_of_name(name, bits, radius))
         .transpose()?;
     let (constants, origin) = constants(arguments)?;
+    // A memory limit in any case: without one the fastest design is always that of the most tables.
     let limits = PlanLimits::default()
         .tables(arguments.tables)
         .memory_bytes(Some(arguments.memory.unwrap_or_else(machine::memory)))
@@ -165,6 +166,7 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
         .goal(arguments.prefer);
     let count = arguments.fingerprints;
     let designs = match named {
+        // One design in each of its layouts.
         Some(design) => plan_of(count, vec![design], &limits, &constants),
         None => plan(count, bits, radius, &limits, &constants),
     };
@@ -183,6 +185,7 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
                 "prefix_bits": found.prefix_bits,
                 "levels": found.levels,
             })),
+            // With the answer, so that it can be repeated on another machine.
             "constants": ConstantsFile(constants.clone()),
             "constants_from": origin,
             "designs": designs,
@@ -228,6 +231,7 @@ fn save(path: &Path, constants: &CostConstants) -> Result<(), Failure> {
 
 fn load(path: &Path) -> Result<CostConstants, Failure> {
     let text = std::fs::read(path).map_err(|error| wrong(path, &error))?;
+    // Unknown fields are refused: a file of another version has other models behind its numbers.
     let file: ConstantsFile = serde_json::from_slice(&text).map_err(|error| wrong(path, &error))?;
     Ok(file.0)
 }
@@ -309,6 +313,7 @@ fn nested_blocks(arguments: &DesignArguments) -> Option<lookalike_hamming::Nesti
 
 /// The remedy where no design keeps to the limits.
 fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String {
+    // The same limits but that of memory, for the least that would do.
     let other_limits = PlanLimits::default()
         .tables(arguments.tables)
         .min_prefix_bits(arguments.min_prefix)
@@ -324,6 +329,7 @@ fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String
         arguments.fingerprints,
         all,
         &other_limits,
+        // Memory does not depend on times.
         &CostConstants::default(),
     );
     let Some(least) = of_any_size.iter().find(|costed| costed.cheapest) else {
@@ -354,6 +360,7 @@ fn row(costed: &CostedDesign, fingerprints: u64) -> String {
         (shortest, longest) if shortest == longest => shortest.to_string(),
         (shortest, longest) => format!("{shortest}-{longest}"),
     };
+    // A scan has no tables that could be laid out.
     let scan = design.family().kind() == FamilyKind::Scan;
     format!(
         "{mark} {:6}  {:26} {:7} {:6}  {key:6} {:>8} {:>10} {:>10}  {:8.1} {:>11} {:>10}\n",

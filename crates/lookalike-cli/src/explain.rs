@@ -99,6 +99,7 @@ impl ExplainedPair {
 
     fn new(record: &Record<'_>) -> Self {
         Self {
+            // The chunk that the record borrows from is gone after the visit.
             name: record.id.clone().into_owned(),
             text: record.text.clone().into_owned(),
             visible: record.visible.as_ref().map(VisibleText::to_static),
@@ -131,9 +132,13 @@ impl ExplainArguments {
         let mut options = InputOptions::default()
             .html(self.html.extraction())
             .fields(self.scheme.fields)
+            // The site is read for `--distance-for site` alone: scope options are not among those of a pair
+            // that is named.
             .category(self.method.category());
         self.convert.apply(&mut options);
         if self.inputs.is_empty() {
+            // Each with inputs of its own: a folder or an archive in the place of a file is then told by its
+            // name.
             let file = |path| file(path, &options, spool.path());
             let ((a, a_is_html), (b, b_is_html)) = (file(&self.a)?, file(&self.b)?);
             self.html
@@ -210,6 +215,7 @@ fn visit(
     mut visit: impl FnMut(&Record<'_>),
 ) -> Result<VisitSummary, Failure> {
     let inputs = Inputs::discover(inputs, options, spool)?;
+    // Besides the main text all that a reader sees, for pages of equal main text that differ elsewhere.
     let mut parser = Parser::new(&inputs, options).with_visible();
     let mut skipped = SkippedRows::default();
     inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
@@ -221,6 +227,7 @@ fn visit(
             Err(bad) => skipped.add_record(&inputs, &bad),
         });
     }
+    // Rows that are left out by intention, such as files of other formats in a folder, explain nothing.
     let mut lost = skipped.finish().into_iter().filter(SkippedRow::is_loss);
     Ok(VisitSummary {
         lost: lost.next().map(|row| row.first),
@@ -268,6 +275,7 @@ fn describe(e: &Explanation, color: bool) -> String {
         ),
     ];
     for (name, value) in rows {
+        // The empty pair of the rows above makes an empty line, which must not be 26 spaces.
         let line = format!("  {name:24} {value}");
         let _ = writeln!(text, "{}", line.trim_end());
     }
@@ -316,6 +324,7 @@ fn describe(e: &Explanation, color: bool) -> String {
 
 /// The first of the bands that agree, counted from 1.
 fn first_of(bands: &[usize], most: usize) -> String {
+    // `--list 0` is about features; a line of bands is short in any case.
     let most = most.max(LISTED);
     let shown: Vec<String> = bands
         .iter()
@@ -353,6 +362,7 @@ fn describe_bits(text: &mut String, both: &FingerprintComparison, color: bool) {
     }
     // Without colour the marks stand below: in a file or a pipe, codes of a terminal would be in the way.
     if !color && both.distance > 0 {
+        // Four spaces, the name, two spaces, the digits, two spaces: where the first bit stands.
         let indent = " ".repeat(both.a.len() + 9);
         let marks: String = (0..both.bits)
             .map(|place| if is_marked(place) { '^' } else { ' ' })
@@ -385,6 +395,7 @@ impl ExplainArguments {
     fn settings(&self) -> Result<JobSettings, Failure> {
         let method = &self.method;
         method.check()?;
+        // Only what stands in the scheme: options of reading that change no text are none of a pair.
         let read = InputOptions::default().html(self.html.extraction());
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), &read)?;
         let settings = method.settings(scheme, terms, &self.tests);
@@ -458,6 +469,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     } else {
         describe(&explanation, color)
     };
+    // The page has the differences.
     let wants_diff = !arguments.run.json && !arguments.run.quiet && arguments.output.is_none();
     if wants_diff && !explanation.equal_text {
         text += &diff::unified_terminal(texts[0], texts[1], color);

@@ -67,11 +67,14 @@ fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
 }
 
 /// A line with the fields that every table of texts has.
+// Columns are inferred from lines: a table of no records would have none, and readers of many files want the
+// same ones in each.
 const TABLE: &str = r#"{"id":"","source":"","record":0,"offset":0,"charset":"","text":""}"#;
 
 /// True if a file of this name is a table of Parquet.
 fn is_table(path: &Path) -> bool {
     path.extension()
+        // By the name, as with .gz and .zst: the format of a table is no other text but another container.
         .is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
 }
 
@@ -104,6 +107,7 @@ impl ExtractArguments {
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
         self.boilerplate
+            // Reads all inputs once before; those that can be read once only were put into the spool.
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let job = TextExtraction {
             inputs: &inputs,

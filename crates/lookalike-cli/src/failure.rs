@@ -99,6 +99,7 @@ impl From<io::Error> for Failure {
 /// Tells of a failure and turns it into the exit status.
 pub(crate) fn exit_status(done: Result<(), Failure>) -> u8 {
     match done {
+        // Nothing is printed either: whoever ran `| head` has what was wanted.
         Ok(()) | Err(Failure::ReaderGone) => 0,
         Err(losses @ Failure::Losses { .. }) => {
             crate::console::losses(&losses.to_string());

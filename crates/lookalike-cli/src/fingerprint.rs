@@ -137,6 +137,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         losses: arguments.input.losses.policy(),
         observer: &console,
     };
+    // Before the first document: the largest one decides whether the memory limit can be kept.
     let documents = DocumentUse::Features(&job.scheme);
     ensure_documents_fit(&limits, documents, &inputs, &options)?;
     let done = match &arguments.output {
@@ -151,6 +152,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::fingerprint_summary(&summary, &console.measured());
     }
+    // Features of other kinds than words have no rule of thumb for a radius.
     let width = job.scheme.shingle.words_each();
     if let (true, Sketch::Simhash, Some(width)) = (arguments.run.warns(), job.scheme.sketch, width)
     {

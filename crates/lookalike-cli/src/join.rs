@@ -103,6 +103,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     let f = fingerprint_sources(f, spool.path())?;
     let q = fingerprint_sources(q, spool.path())?;
     // F may be an index, which is searched where it lies.
+    // A truncated file under a mapping kills the process by SIGBUS; the message then names it.
     if let [one] = f.as_slice() {
         crate::bus_error::name_file(one.path());
     }

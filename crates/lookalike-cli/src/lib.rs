@@ -145,6 +145,7 @@ fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
     let command = config::with_defaults(Cli::command(), &words)?;
     #[cfg(not(feature = "service"))]
     let command = Cli::command();
+    // Help, version and usage errors end the process in here.
     let read = short_help::shorten(command).get_matches_from(words);
     // On what clap has matched, since only it knows which values stand on the command line and which are
     // defaults.

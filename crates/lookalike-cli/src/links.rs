@@ -98,6 +98,7 @@ impl LinksArguments {
     }
 
     fn invert(&self, console: &Console<'_>) -> Result<LinksSummary, Failure> {
+        // Records differ in their other fields, which stay as they came: they are no rows of one table.
         let table = self.output.as_ref().filter(|path| {
             let ending = path.extension().unwrap_or_default();
             ending.eq_ignore_ascii_case("parquet")

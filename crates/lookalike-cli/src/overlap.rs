@@ -232,6 +232,8 @@ impl OverlapArguments {
             by: self.by,
             server: self.server.clone(),
             address: self.address.clone(),
+            // n documents of equal text are n (n - 1) / 2 rows. A list is asked for by somebody who wants
+            // pairs; the atlas has the sets in a file of their own.
             copies: self.copies.unwrap_or(match self.output {
                 Some(_) => ExactCopies::Apart,
                 None => ExactCopies::Listed,
@@ -313,6 +315,7 @@ pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
 
 pub(crate) fn run(arguments: &OverlapArguments) -> Result<(), Failure> {
     let output = arguments.output.as_ref();
+    // Before the job makes it, for temporary files.
     let is_ours = output.filter(|output| !output.exists());
     let done = overlap(arguments);
     if let Some(output) = is_ours.filter(|_| failed(&done)) {
@@ -341,12 +344,14 @@ fn overlap(arguments: &OverlapArguments) -> Result<(), Failure> {
         return arguments.input.losses.end(&summary.overlap.skipped);
     }
     let summary = arguments.with_job(&console, |job| {
+        // Locked once: nothing else writes there, and each write would lock it anew.
         let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
         let summary = match &task {
             OverlapTask::Rerank(ids) => job.rerank(ids, &mut out),
             OverlapTask::CopiesOf(url) => job.copies_of(url, &mut out),
             OverlapTask::Rows | OverlapTask::Atlas(_) => job.write_rows(&mut out),
         }?;
+        // An error at the end, such as a full disk, is lost when the writer is dropped.
         out.flush()?;
         Ok(summary)
     })?;
@@ -368,8 +373,10 @@ impl OverlapArguments {
         let settings = self.settings();
         let limits = self.run.limits();
         let mut options = self.input.options(None);
+        // Before inputs are discovered: those that come from a store or from standard input are put there.
         let spool = self.run.spool(self.temporary()?)?;
         if let Some(output) = &self.output {
+            // At Ctrl-C, unless there is something in it to go on with.
             interrupt::remove_unfinished(output);
             if self.resume {
                 interrupt::warn_of_nothing_in(output);
@@ -382,7 +389,9 @@ impl OverlapArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), output, self.run.quiet)?;
+        // A reading of its own: which lines recur must be known before the first chunk is made.
         self.boilerplate
+            // The options change by it: from here on, texts are without these lines.
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let job = OverlapJob {
             settings: &settings,

@@ -147,6 +147,7 @@ pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
         None => arguments.settings(&options)?,
     };
     let divided = arguments.divide(&inputs, &options, &limits, spool.path(), &console)?;
+    // Declared before `job`, which borrows it in one of two cases.
     let records;
     let mut job = DedupJob::new(&inputs, spool.path()).options(options);
     if let Some(divided) = &divided {
@@ -154,6 +155,7 @@ pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
         // Paragraphs are records of a file of their own, so the job that compares documents compares them
         // unchanged.
         records = Inputs::discover(&[divided.path.clone().into()], &options, spool.path())?;
+        // Its own reading options: what is there are our own lines of JSON, whose texts are extracted already.
         job = DedupJob::new(&records, spool.path())
             .options(options)
             .paragraphs(divided);
@@ -177,6 +179,7 @@ pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::pairs_summary(&summary, divided, &console.measured());
     }
+    // Losses are those of the first reading; the second is of a file that was just written.
     let skipped = divided.map_or(&summary.skipped, |divided| &divided.skipped);
     arguments.input.losses.end(skipped)
 }

@@ -164,7 +164,9 @@ fn for_program<T>(
 fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
     let all = std::iter::once(OsString::from("lookalike")).chain(words.iter().cloned());
     let unknown = |error: clap::Error| Failure::Usage(first_paragraph(&error));
+    // `try_`: clap would end the process, which is another program's.
     let read = Cli::command().try_get_matches_from(all).map_err(unknown)?;
+    // Options without effect are refused here as on the command line.
     option_uses::check(&read)?;
     Ok(Cli::from_arg_matches(&read).map_err(unknown)?.command)
 }

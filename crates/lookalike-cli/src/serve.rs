@@ -200,6 +200,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let (Some(wanted), Some(file)) = (&arguments.make_key, &arguments.keys) {
         return keys::make(wanted, file);
     }
+    // Files of keys and certificates before anything that lasts: a wrong one must not show after a store of
+    // hours was opened.
     let keys = keys::read(arguments.keys.as_deref())?;
     let limits = arguments.limits();
     let pem = arguments.pem()?;
@@ -216,6 +218,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     })?;
     let tls = pem.map(tls).transpose()?;
     open_files::raise_limit();
+    // A thread of its own writes: a full pipe on standard error must not hold up requests.
     let queue = LogQueue::start().map_err(failed("threads"))?;
     let log = arguments.log(&queue);
     // Before threads begin. From here on every panic is a line of the log.
@@ -223,6 +226,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if keys.are_required() && keys.is_empty() {
         log.record(&nobody_may_ask());
     }
+    // Canonical, for `::ffff:127.0.0.1` is this machine, too.
     if tls.is_none() && !arguments.listen.ip().to_canonical().is_loopback() {
         let entry = LogEntry::new(LogLevel::Warn, "no-tls");
         let remedy =
@@ -252,6 +256,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         .snapshots(arguments.snapshots.clone());
     let app = AppState::new(store, config).map_err(failed("threads"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        // As many again as the threads that search: these wait for the network alone.
         .worker_threads(limits.workers)
         .enable_all()
         .build()
@@ -260,6 +265,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         log,
         queue: queue.clone(),
     };
+    // Shared: a reload replaces the certificates while connections are made with it.
     let tls = tls.map(Arc::new);
     let served = serve(&runtime, arguments, Arc::new(app), tls, &output);
     // Does not wait for blocking tasks: the store is closed by now, or its closing was given up.
@@ -318,6 +324,8 @@ fn serve(
         };
         // The one that the system chose, where the port was 0.
         let address = main.local_addr().map_err(failed(address))?;
+        // Handlers stand before the service says that it listens: who waits for that line may send a signal at
+        // once.
         let mut signals = Signals::new().map_err(failed("signals"))?;
         let mut hangups = Hangups::new().map_err(failed("signals"))?;
         let entry = LogEntry::new(LogLevel::Info, "listening").with("address", address.to_string());
@@ -348,6 +356,7 @@ fn serve(
             }
             end_at_once(&watching, &lines);
         });
+        // Of either outcome: when the watching task is gone, the service must end as well.
         let first = async { drop(stopped.await) };
         let second = async {
             // A dropped sender has forced nothing.
@@ -487,6 +496,7 @@ impl ServeArguments {
     /// Reads the files of keys and TLS again. What is wrong with one of them leaves that one as it is, and keeps no change of the
     /// other back.
     fn reload(&self, app: &AppState, tls: Option<&ServerTls>, log: &EventLog) {
+        // Both are tried before either is told: the mark that monitoring looks at speaks of both.
         let keys = self.reload_keys(app);
         let tls = tls.map_or(Ok(()), |tls| self.reload_tls(tls));
         app.set_reload_failed(keys.is_err() || tls.is_err());
@@ -531,6 +541,7 @@ impl ServeArguments {
 
     fn limits(&self) -> ServiceLimits {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        // One address alone cannot take all connections from the others.
         let half = self.max_connections.div_ceil(2);
         let threads = self
             .threads

@@ -177,6 +177,7 @@ struct TermsOutputArguments {
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {
+    // NaN is in no range.
     let bits = text.parse().ok().filter(|bits| (0.0..=64.0).contains(bits));
     bits.ok_or_else(|| format!("{text:?} is not a number of bits from 0 to 64"))
 }
@@ -212,11 +213,14 @@ impl TermsAddArguments {
         let memory = reading.run.limits().memory;
         let mut table = read(&self.table, reading.scheme.key()?, memory)?;
         let console = Console::new(reading.run.quiet);
+        // As the table does: without them a merge would count a feature of one old and one new document once.
         let singles = table.counts().keeps_singles();
         let (counts, mut summary) =
             reading.count(Some((&self.table, &table)), singles, &console)?;
         merge_terms(&mut table, GrowingTerms::new(counts), memory)
             .map_err(|error| failed(&self.table, error))?;
+        // After the merge: weights are those of all counts, compared with the ones that fingerprints were made
+        // with.
         summary.drift = Some(DriftSummary::follow(&mut table, self.tolerance));
         reading.finish(table, summary, &self.output, &console)
     }
@@ -307,6 +311,7 @@ impl TermsMergeArguments {
         let (first, others) = self.tables.split_first().expect("two or more, says clap");
         let mut table = read(first, key, memory)?;
         for path in others {
+            // Two tables at a time, whatever the number of files.
             let left = memory.saturating_sub(table.counts().memory());
             let other = read(path, key, left)?;
             merge_terms(&mut table, other, memory).map_err(|error| failed(path, error))?;
@@ -319,6 +324,7 @@ impl TermsDecayArguments {
     fn run(&self) -> Result<(), Failure> {
         let key = hash_key(self.output.hash_key.as_deref())?;
         let mut table = read(&self.table, key, self.output.memory())?;
+        // Counts only: weights follow by the same rule as after documents were added.
         table.decay(self.factor);
         self.output.finish(table, self.tolerance)
     }
@@ -336,6 +342,7 @@ impl TermsOutputArguments {
             drift: Some(drift),
             ..TermsSummary::of(&table)
         };
+        // Beside its place and renamed: the output may be one of the tables.
         write_bytes(&self.output, &table.to_bytes())?;
         if self.json {
             console::json(&summary)?;

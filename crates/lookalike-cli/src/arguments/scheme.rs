@@ -178,6 +178,7 @@ impl SchemeArguments {
         sketch: Sketch,
         read: &InputOptions,
     ) -> Result<(Scheme, Option<Arc<Terms>>), Failure> {
+        // Read before the table of terms: that of keyed hashes is checked with it.
         let key = self.key()?;
         let scheme = self.without_table(weight, sketch, read, key)?;
         if !scheme.needs_terms() {
@@ -185,6 +186,7 @@ impl SchemeArguments {
             return Ok((scheme, None));
         }
         let terms = Arc::new(self.table(&scheme, key)?);
+        // The id of the table is part of the scheme: sketches by another table are never compared with these.
         let scheme = scheme.terms(Some(terms.id()));
         Ok((scheme, Some(terms)))
     }
@@ -198,6 +200,7 @@ impl SchemeArguments {
         key: Option<SipKey>,
     ) -> Result<Scheme, Failure> {
         let hash = match (self.hash, key) {
+            // The user would believe in a protection that is not there.
             (HashName::Xxh3 | HashName::Lookup3, Some(_)) => {
                 return Err(Failure::Usage(
                     "--hash-key would do nothing here: it is the key of --hash siphash".to_owned(),
@@ -214,6 +217,7 @@ impl SchemeArguments {
             }
         };
         let by_length_and_noun = matches!(weight, Weight::TfLengthNoun(_));
+        // The lengths are those of words, and so are the nouns.
         if by_length_and_noun && self.shingle != Shingle::words(1).unwrap_or_default() {
             return Err(Failure::Usage(format!(
                 "the weight tf-length-noun is one of single words, not of {}: add --shingle words:1",
@@ -268,6 +272,7 @@ impl SchemeArguments {
     /// The scheme whose features a table of terms counts.
     pub(crate) fn counted(&self, read: &InputOptions) -> Result<Scheme, Failure> {
         self.refuse_terms("one is made")?;
+        // Weights and sketches come after counting: one table is for all of them.
         let scheme = self.without_table(Weight::Set, Sketch::None, read, self.key()?)?;
         Ok(scheme.counted())
     }
@@ -330,6 +335,7 @@ pub(crate) fn hash_key(path: Option<&Path>) -> Result<Option<SipKey>, Failure> {
     let shown = path.display();
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(format!("{shown}: {error}"));
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    // `openssl rand -hex 16 > FILE` ends with a line feed.
     text.trim()
         .parse()
         .map(Some)

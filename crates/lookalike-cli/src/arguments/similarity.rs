@@ -119,6 +119,7 @@ impl MethodArguments {
     pub(crate) fn sketch(&self) -> Sketch {
         let functions = self.functions;
         match (self.method.default_sketch(), self.size) {
+            // The method names a kind of sketch; its measures come from the options.
             (Sketch::Simhash, _) => match &*self.bits {
                 "32" => Sketch::Simhash32,
                 "128" => Sketch::Simhash128,
@@ -135,6 +136,7 @@ impl MethodArguments {
             },
             (Sketch::IMatch { .. }, Some(lexicons)) => Sketch::IMatch { lexicons },
             (Sketch::Buckets { .. }, Some(buckets)) => Sketch::Buckets { buckets },
+            // Without `--size`, or where it has no meaning: then `option_uses` has told so.
             (sketch, _) => sketch,
         }
     }
@@ -160,11 +162,13 @@ impl MethodArguments {
 
     /// Field that the method needs of each record besides its text.
     pub(crate) fn category(&self) -> Option<Category> {
+        // One category is all that a record has. The job refuses `--within` and `--across` beside this.
         (self.distance_for == DistanceFor::Site).then_some(Category::Site)
     }
 
     /// Refuses numbers that mean nothing.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        // Of both ends the numbers of bands would be none and infinitely many.
         if self.recall > 0.0 && self.recall < 1.0 {
             return Ok(());
         }
@@ -203,6 +207,7 @@ pub(crate) struct ScopeArguments {
 impl ScopeArguments {
     pub(crate) fn scope(&self) -> PairScope {
         match (&self.within, &self.across) {
+            // clap refuses both.
             (Some(_), _) => PairScope::Within,
             (_, Some(_)) => PairScope::Across,
             _ => PairScope::Everything,

@@ -65,6 +65,7 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
     let started = Instant::now();
     let mut counts = LoadCounts::default();
     for path in &arguments.files {
+        // By its first line: names of both end in .jsonl.
         if exported::is_export(path)? {
             load_documents(client, arguments, path, &mut counts)?;
         } else {
@@ -109,6 +110,8 @@ fn load_codes(
     counts: &mut LoadCounts,
 ) -> Result<(), Failure> {
     let failed = |error: CodesError| Failure::Failed(error.to_string());
+    // Strict stops at the first bad row. A limit on their number is checked at the end, when documents are sent
+    // already: they can be loaded again without harm.
     let strict = arguments.losses.policy().is_strict();
     let mut file = CodeFile::open(&path.into(), strict).map_err(failed)?;
     let question = question(arguments, file.scheme().map(|id| id.to_string()));

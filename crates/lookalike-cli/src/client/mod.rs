@@ -252,6 +252,7 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         ClientCommand::Change {
             collection, ttl, ..
         } => {
+            // null is forever: `--never`, which clap asks for where there is no `--ttl`.
             let body = json!({"ttl_seconds": ttl});
             print(&client.json("PATCH", &http::collection(collection, ""), Some(&body))?)
         }
@@ -264,6 +265,7 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         ClientCommand::Create(arguments) => create(&client, arguments),
         ClientCommand::Show { collection } => {
             let name = collection.as_ref();
+            // Without a name there is no slash at the end, which is another resource for the service.
             let below = name.map_or(String::new(), |name| format!("/{}", http::escaped(name)));
             print(&client.json("GET", &format!("/v1/collections{below}"), None)?)
         }
@@ -356,9 +358,12 @@ fn get(
 
 fn expire(client: &ServiceClient, arguments: &ExpireArguments) -> Result<(), Failure> {
     let path = http::collection(&arguments.collection, "/expire");
+    // The least limit that a service may have is unknown; a hundred ids are far below the default of a
+    // thousand.
     for ids in arguments.ids.chunks(100) {
         let item = |id: &String| match arguments.ttl {
             Some(seconds) => json!({"id": id, "ttl_seconds": seconds}),
+            // clap has seen to it that without `--ttl` there is `--never`.
             None => json!({"id": id, "expires_ms": null}),
         };
         let body: Vec<Value> = ids.iter().map(item).collect();

@@ -19,6 +19,7 @@ use super::lines::{
 /// Prints the summary of `dedup`.
 pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
+    // Documents to compare with are counted with the rest while they are read.
     let records = counts.documents - counts.against;
     let removed = decisions.removed_exact + decisions.removed_near;
     line(
@@ -249,6 +250,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     );
     line("text", &show(summary.text_bytes));
     let mut charsets: Vec<_> = summary.charsets.iter().collect();
+    // Stable, of a map in the order of names: equal counts stay in that.
     charsets.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let charsets = charsets.iter().take(8);
     let charsets: Vec<String> = charsets
@@ -285,6 +287,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     }
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
+    // The rate is of bytes as read: packed files would look slow by their size.
     let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
     if wall > 0.0 {
         let rate = summary.record_bytes as f64 / 1e6 / wall;

@@ -76,6 +76,7 @@ fn layout(text: &str) -> Result<Layout, String> {
 }
 
 pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
+    // Before anything is read: a job of hours must not end with this.
     refuse_existing(&arguments.output, arguments.overwrite)?;
     let named = arguments.design.as_deref();
     let design = named
@@ -83,6 +84,8 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         .transpose()?;
     let limits = arguments.run.limits();
     let console = Console::new(arguments.run.quiet);
+    // For inputs from elsewhere only; the tables are in INDEX.building beside the output, where the rename is
+    // one of the same file system.
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.inputs, spool.path())?;
     let job = IndexBuild {
@@ -122,6 +125,7 @@ pub(super) fn finish(
     console: &Console<'_>,
     run: &RunArguments,
 ) -> Result<IndexBuildSummary, Failure> {
+    // From here on an interruption says whether the folder can be gone on with.
     interrupt::tell_of(&job.folder());
     if job.resume {
         interrupt::warn_of_nothing_to_resume(can_resume(&job.folder()));

@@ -92,9 +92,11 @@ pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
 }
 
 pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
+    // A merge with `--overwrite` that was interrupted goes on by `--resume` alone, beside the old file.
     build::refuse_existing(&arguments.output, arguments.overwrite || arguments.resume)?;
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.indexes, spool.path())?;
+    // The result takes its distance and design from the first: of files of fingerprints there are none.
     if let Some(other) = inputs.iter().find(|source| !is_index(source.path())) {
         return Err(Failure::Usage(format!(
             "{} is no index: add files of fingerprints with `lookalike index extend`",
@@ -154,6 +156,7 @@ impl IndexRebuild<'_> {
             tables: None,
             design: Some(self.properties.design),
             layout: self.properties.layout,
+            // None where the index is empty: then the inputs decide.
             with_ids: self.properties.has_ids.unwrap_or(true),
             resume: self.resume,
             losses: self.losses.policy(),

@@ -50,6 +50,7 @@ const LISTED: usize = 20;
 
 pub(crate) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
+    // Heads and lengths alone are checked: looking at a large file must not read all of it.
     let index = open_unchecked(path, false)?;
     let damaged = |source| BatchError::IndexFile {
         path: path.display().to_string(),
@@ -88,6 +89,7 @@ impl IndexInfo {
             design: tables.design().family().to_string(),
             layout: tables.layout().name(),
             tables: tables.design().tables().len(),
+            // Of different fingerprints, as `design` counts them.
             bytes_per_fingerprint: index.bytes() as f64 / tables.len().max(1) as f64,
             ids: index.has_ids(),
             scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
@@ -158,6 +160,7 @@ impl Distribution {
             .enumerate()
             .rev()
         {
+            // Low bits, where evenly spread fingerprints never first differ, would be dozens of empty lines.
             if seen > 0 || even >= 0.5 {
                 text += &format!(
                     "{bit:33} {:>10} {:>11}\n",
@@ -210,6 +213,7 @@ fn distribution(index: &IndexFile<u64>) -> Result<Distribution, lookalike_hammin
     all.sort_unstable();
     let mut analyzer = Analyzer::default();
     for &(code, copies) in &all {
+        // As many times as it is there: ranges and spikes count documents.
         (0..copies).for_each(|_| analyzer.push(code));
     }
     let analysis: Analysis<u64> = analyzer.finish();

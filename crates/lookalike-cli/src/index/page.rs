@@ -48,6 +48,7 @@ fn plots(page: &mut String, distribution: &Distribution) {
     page.push_str("<h2>Where neighbours first differ</h2>\n<p class=\"key\">Sorted fingerprints by the highest bit in which each \
         differs from the one before it (63 is the highest). The line shows evenly spread fingerprints; more at low bits \
         means clusters.</p>\n");
+    // The highest bit first, as numbers are written.
     let top_first = |values: &[f64]| values.iter().rev().copied().collect::<Vec<_>>();
     let seen: Vec<f64> = distribution
         .leading_gaps
@@ -201,6 +202,7 @@ fn chart(
         }
     }
     for (at, &value) in bars.iter().enumerate() {
+        // Twice the expected number, but of few fingerprints that is chance.
         let class = if value > 2.0 * line[at] && value > 16.0 {
             "spike"
         } else {
