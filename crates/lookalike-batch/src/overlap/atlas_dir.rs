@@ -144,7 +144,7 @@ impl OverlapJob<'_> {
             None => (0..prepared.collection.exact.len() as u32).collect(),
         };
         let mirrors = mirrors(&prepared.collection, &places, &leaders, options.mirrors);
-        let skip = self.tables(&prepared, (&place, options.format), &mirrors, best.as_ref())?;
+        let skip = self.tables(&prepared, &place, options.format, &mirrors, best.as_ref())?;
         let summary = AtlasSummary {
             program: PROGRAM,
             version: env!("CARGO_PKG_VERSION"),
@@ -268,7 +268,8 @@ impl OverlapJob<'_> {
     fn tables(
         &self,
         prepared: &PreparedOverlap,
-        (place, format): (&OutputDir<'_>, OutputFormat),
+        place: &OutputDir<'_>,
+        format: OutputFormat,
         mirrors: &MirrorFinder,
         best: Option<&BestChunking>,
     ) -> Result<SkipCounts, BatchError> {

@@ -356,24 +356,22 @@ impl OverlapJob<'_> {
         let resumed = Cell::new(0);
         let defers = plan.way != EngineChoice::Sort || sorted.defers();
         let rows = writer.write(
-            (out, what.path),
+            out,
+            what.path,
             &mut |row| hear(row, &postings.sizes),
             self.observer_of_rows(),
             |emit| {
                 let count = |from, emit: &mut EmitCount<'_>| {
-                    self.count(&sorted, (plan.way, from, left), emit, &coarse)
+                    self.count(&sorted, plan.way, from, left, emit, &coarse)
                 };
                 match what.log {
                     None => count(0, emit),
-                    Some(path) => logged(
-                        (path, prepared.resumed),
-                        view.units(),
-                        emit,
-                        |from, emit| {
+                    Some(path) => {
+                        logged(path, prepared.resumed, view.units(), emit, |from, emit| {
                             resumed.set(from);
                             count(from, emit)
-                        },
-                    ),
+                        })
+                    }
                 }
             },
         )?;
@@ -445,7 +443,9 @@ impl OverlapJob<'_> {
     fn count(
         &self,
         sorted: &SortEngine<'_>,
-        (way, from, left): (EngineChoice, u32, u64),
+        way: EngineChoice,
+        from: u32,
+        left: u64,
         emit: &mut EmitCount<'_>,
         figures: &RefCell<Option<CoarseFigures>>,
     ) -> Result<(), BatchError> {
@@ -488,7 +488,8 @@ type EmitCount<'a> = dyn FnMut(SharedCount) -> Result<(), BatchError> + 'a;
 
 /// Rows of an earlier run first, then those that `count` makes from there on, which are kept for a later one.
 fn logged(
-    (path, is_believed): (&Path, bool),
+    path: &Path,
+    is_believed: bool,
     units: usize,
     emit: &mut EmitCount<'_>,
     count: impl FnOnce(u32, &mut EmitCount<'_>) -> Result<(), BatchError>,

@@ -149,7 +149,8 @@ impl RowWriter<'_> {
     /// take the time.
     pub(crate) fn write(
         &self,
-        (out, path): (&mut dyn Write, &Path),
+        out: &mut dyn Write,
+        path: &Path,
         hear: &mut dyn FnMut(SharedCount),
         observer: &dyn JobObserver,
         engine: impl FnOnce(

@@ -63,7 +63,8 @@ impl<'a> Runs<'a> {
     pub(super) fn of_line(
         line: &'a [u8; 64],
         held: usize,
-        (more, more_count): (&'a [u8], usize),
+        more: &'a [u8],
+        more_count: usize,
         width: usize,
     ) -> Self {
         Self {

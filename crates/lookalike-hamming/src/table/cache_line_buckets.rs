@@ -149,7 +149,7 @@ impl BucketStore {
         let (more, count) = self.range(bucket);
         let held = count.min(bucket_capacity(self.width));
         let line = &self.lines.items()[bucket].0;
-        Runs::of_line(line, held, (more, count - held), self.width)
+        Runs::of_line(line, held, more, count - held, self.width)
     }
 
     /// Rank of the first entry of a bucket; [`BucketStore::count_ranks`] comes before.

@@ -54,7 +54,7 @@ impl Definition<'_> {
         all.into_iter().filter(enough).collect()
     }
 
-    fn may_join(&self, star: &[u32], set: &[u32], (of_star, of_set): (&Servers, &Servers)) -> bool {
+    fn may_join(&self, star: &[u32], of_star: &Servers, set: &[u32], of_set: &Servers) -> bool {
         let nearly = 1.0 - (1.0 - self.shares.page) / 4.0;
         let differing = of_star.symmetric_difference(of_set).count();
         let both = [star, set].concat();
@@ -138,7 +138,7 @@ impl Definition<'_> {
             let servers = self.servers(star, 0.5);
             let may = |set: &(Servers, Vec<u32>)| {
                 fits(&servers, &set.0, self.shares.page)
-                    && self.may_join(star, &set.1, (&servers, &set.0))
+                    && self.may_join(star, &servers, &set.1, &set.0)
             };
             let near = sets
                 .iter()
