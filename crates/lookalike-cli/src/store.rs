@@ -82,7 +82,7 @@ struct LoadArguments {
     /// Name of the collection
     collection: String,
 
-    /// Files that `lookalike fingerprint -o` wrote: .lkfp, .jsonl, .u64 or .parquet
+    /// Files that `lookalike fingerprint -o` wrote: .lkfp, .jsonl, .u64, .parquet or .lkar
     ///
     /// If a file has no ids, the digits of each fingerprint are its id.
     #[arg(required = true, value_name = "FILE")]

@@ -56,7 +56,7 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     text: Option<FieldPath>,
 
-    /// Longer documents are counted, and compared for equal bytes only
+    /// Longer documents are counted; dedup and pairs compare them for equal bytes only
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
     max_document: u64,
 

@@ -157,7 +157,7 @@ pub(crate) struct SchemeArguments {
     )]
     pub(crate) fields: FieldWeights,
 
-    /// Table that `lookalike terms` made of the collection, for the weights by rarity and for i-match
+    /// Table that `lookalike terms` made of the collection, for weights by rarity, phrases and i-match
     #[arg(long, value_name = "FILE", help_heading = "Features")]
     terms: Option<PathBuf>,
 }

@@ -23,7 +23,7 @@ pub(super) struct LoadOptions {
     /// Name of the collection
     collection: String,
 
-    /// Files that `lookalike fingerprint -o` wrote (.lkfp, .jsonl, .u64 or .parquet), or exports
+    /// Files that `lookalike fingerprint -o` wrote (.lkfp, .jsonl, .u64, .parquet or .lkar), or exports
     ///
     /// If a file has no ids, the digits of each fingerprint are its id. Exports are inserted unchanged.
     #[arg(required = true, value_name = "FILE")]

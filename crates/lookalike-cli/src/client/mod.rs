@@ -179,7 +179,7 @@ struct CreateArguments {
     /// Name of the collection
     collection: String,
 
-    /// Largest distance of queries
+    /// Largest distance of queries [default: 3]
     #[arg(long, value_name = "BITS")]
     radius: Option<u32>,
 

@@ -17,9 +17,10 @@ use crate::radius_warning::{self, DEFAULT_DISTANCE};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Inputs are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each
-also .gz or .zst), raw little-endian numbers of 64 bits in a file named .u64, or other
-indexes; - is standard input. Equal fingerprints are stored once, with the ids of all of
-them beside.
+also .gz or .zst), Parquet tables with a column fingerprint, raw little-endian numbers of
+64 bits in a file named .u64, or other indexes; quoted globs and addresses of object stores
+stand for many, - for standard input. Equal fingerprints are stored once, with the ids of
+all of them beside.
 
 A build that is interrupted leaves INDEX.building, with which --resume goes on.
 
