@@ -4,7 +4,7 @@
 # documents that expire (SOAK_SECONDS, SOAK_RATE a second). `fill` loads N fingerprints through the service instead and tells
 # what it takes meanwhile; `hot` tells checks of N fingerprints that share SHARED_BITS bits, to be set for `load`, too; `exact` compares answers with a linear scan (PYTHON is one with numpy 2). One line of JSON each.
 #   service.sh load|fill|exact|hot|measure|overload|restart|soak DIR [N]
-# Needs `cargo build --release -p lookalike-cli` and `cargo build --release -p lookalike-server --example load`.
+# Needs `cargo build --release -p lookalike-cli --features full` and `cargo build --release -p lookalike-server --example load`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=$1 data=$2 stored=${3:-10000000}
