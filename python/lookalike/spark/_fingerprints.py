@@ -51,7 +51,7 @@ def join(
     """All pairs of a fingerprint of ``F`` and one of ``Q`` within a Hamming distance: ``a``, ``b``, ``distance``.
 
     Both have the columns ``id`` and ``fingerprint``, as :func:`fingerprint` gives them; rows without a fingerprint are in no pair. Up to
-    ``shipped`` different fingerprints of ``Q`` go to every task of ``F``, the batch query of Manku, Jain and Das Sarma (2007, section 4). Where there
+    ``shipped`` different fingerprints of ``Q`` go to every task of ``F``, the batch query of Manku, Jain and Das Sarma (2007, section 3.3). Where there
     are more, both sides are cut into ``distance + 1`` blocks: two fingerprints within the distance agree in one of them.
     """
     from pyspark.sql import functions as fn
