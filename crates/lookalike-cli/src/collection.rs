@@ -43,8 +43,8 @@ enum CollectionCommand {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Of the results of an earlier `dedup` the kept documents are taken. The options for features
-and methods become part of the collection: all jobs with it must have the same.")]
+Of the results of an earlier `dedup` the kept documents are taken. The first addition fixes
+the options for features and methods: later ones, and all jobs, must have the same.")]
 struct CollectArguments {
     /// Directory of the collection
     #[arg(value_name = "DIR")]

@@ -171,7 +171,7 @@ pub(crate) struct OverlapArguments {
     )]
     copies_of: Option<String>,
 
-    /// Bits of a chunk's fingerprint: 64, or 32 as in the source
+    /// Bits of a chunk's fingerprint: 64, or 32 as in the paper (Shivakumar and Garcia-Molina 1998)
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = bits, help_heading = "Overlap")]
     bits: ChunkBits,
 

@@ -37,7 +37,7 @@ pub(crate) struct WordArguments {
     )]
     normalize: Normalization,
 
-    /// lower or keep
+    /// Case of letters: lower (no difference) or keep
     #[arg(
         long,
         value_name = "CASE",
