@@ -48,8 +48,8 @@ Examples:
        -H 'Content-Type: application/json' \\
        -d '{\"id\":\"http://a.example/\",\"html\":\"<p>...\"}'
 
-http://localhost:7280/ in a browser lists all operations and lets you try them. Every flag
-can also be set in the environment. SIGHUP reloads the files of keys and of TLS.
+http://localhost:7280/ in a browser lists all operations and lets you try them. Flags with
+[env: ..] can also be set in the environment. SIGHUP reloads the files of keys and of TLS.
 docs/how-to/operations.md describes the operations, monitoring and backup.";
 
 #[derive(clap::Args)]
