@@ -258,7 +258,7 @@ fn object(costed: &CostedDesign, fingerprints: u64) -> serde_json::Value {
         "matches_per_probe": costs.matches_per_probe,
         "candidates_per_query": costs.candidates_per_query,
         "bytes_per_fingerprint": costs.bytes_per_fingerprint,
-        "bytes": costs.bytes_per_fingerprint * fingerprints as f64,
+        "bytes": (costs.bytes_per_fingerprint * fingerprints as f64).round() as u64,
         "query_ns": costs.query_ns,
         "build_ns_per_fingerprint": costs.build_ns_per_fingerprint,
         "fits": costed.fits,

@@ -1,5 +1,7 @@
 //! Conditions under which two documents are compared at all: their categories and the lengths of their texts.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{ByteDecoder, put_number};
@@ -65,6 +67,19 @@ pub struct PairRule {
     /// Least share of the longer text's bytes that the shorter one has, above 0 and at most 1, unless a search says otherwise.
     /// `None`: no lengths are kept.
     pub length_share: Option<f64>,
+}
+
+impl fmt::Display for PairRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.category {
+            Some(category) => write!(f, "{} {category}", self.scope.name())?,
+            None => f.write_str(self.scope.name())?,
+        }
+        match self.length_share {
+            Some(share) => write!(f, ", lengths {share}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl PairRule {

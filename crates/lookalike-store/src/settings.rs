@@ -1,5 +1,6 @@
 //! Settings of a collection, and tuning of a store.
 
+use std::fmt;
 use std::time::Duration;
 
 use lookalike::hash::xxh3_64;
@@ -107,6 +108,23 @@ pub struct RetainedParts {
     pub paragraphs: bool,
     /// Texts.
     pub texts: bool,
+}
+
+impl fmt::Display for RetainedParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.text_hashes, "text_hashes"),
+            (self.signatures, "signatures"),
+            (self.paragraphs, "paragraphs"),
+            (self.texts, "texts"),
+        ];
+        let kept: Vec<&str> = parts
+            .into_iter()
+            .filter_map(|(is_kept, name)| is_kept.then_some(name))
+            .collect();
+        f.write_str(if kept.is_empty() { "none" } else { "" })?;
+        f.write_str(&kept.join(" "))
+    }
 }
 
 impl Default for RetainedParts {

@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -581,13 +582,17 @@ fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<S
         told.push(format!("radius ({} and {})", ours.radius, other.radius));
     }
     if ours.time_to_live != other.time_to_live {
+        let told_of = |life: Option<Duration>| {
+            life.map_or("forever".to_owned(), |life| format!("{} s", life.as_secs()))
+        };
         told.push(format!(
-            "time to live ({:?} and {:?})",
-            ours.time_to_live, other.time_to_live
+            "time to live ({} and {})",
+            told_of(ours.time_to_live),
+            told_of(other.time_to_live)
         ));
     }
     if ours.keep != other.keep {
-        told.push(format!("kept parts ({:?} and {:?})", ours.keep, other.keep));
+        told.push(format!("kept parts ({} and {})", ours.keep, other.keep));
     }
     if ours.paragraphs != other.paragraphs {
         told.push(format!(
@@ -597,7 +602,7 @@ fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<S
     }
     if ours.pairs != other.pairs {
         told.push(format!(
-            "pairs that count ({:?} and {:?})",
+            "pairs that count ({} and {})",
             ours.pairs, other.pairs
         ));
     }

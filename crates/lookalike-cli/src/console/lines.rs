@@ -92,17 +92,18 @@ pub(crate) fn skipped(rows: &[SkippedRow]) {
 
 /// Counts that are usually zero.
 pub(crate) fn noteworthy(counts: &InputCounts) {
+    let empty = "with an empty text: kept, equal to nothing";
+    let too_long = "longer than --max-document: compared for equal bytes only";
+    noteworthy_of(counts, empty, too_long);
+}
+
+/// The same, with what becomes of texts that are empty, or too long.
+pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
     boilerplate(counts.boilerplate.as_ref());
     pages(counts.html.as_ref());
     let notes = [
-        (
-            counts.empty - counts.missing_text,
-            "with an empty text: kept, equal to nothing",
-        ),
-        (
-            counts.too_long,
-            "longer than --max-document: compared for equal bytes only",
-        ),
+        (counts.empty - counts.missing_text, empty),
+        (counts.too_long, too_long),
         (
             counts.without_features,
             "texts without a word: compared as exact copies only",

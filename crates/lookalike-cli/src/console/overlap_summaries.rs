@@ -8,7 +8,7 @@ use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, CoarseFigures, Ove
 
 use crate::size::show;
 
-use super::lines::{cost, counted, grouped, line, noteworthy, share, skipped, texts};
+use super::lines::{cost, counted, grouped, line, noteworthy_of, share, skipped, texts};
 
 /// Prints the summary of `overlap`.
 pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost) {
@@ -44,7 +44,11 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
         line("servers", &format!("{}{without}", grouped(summary.servers)));
     }
     summary.chunkings.iter().for_each(chunking_summary);
-    noteworthy(counts);
+    noteworthy_of(
+        counts,
+        "with an empty text: they share nothing",
+        "longer than --max-document: without chunks",
+    );
     skipped(&summary.skipped);
     cost(measured);
 }

@@ -9,7 +9,7 @@ use lookalike_batch::fingerprints::files::{
     ensure_equal_schemes,
 };
 use lookalike_batch::fingerprints::index::{open, open_unchecked};
-use lookalike_batch::{BatchError, LossPolicy};
+use lookalike_batch::{BatchError, LARGEST_DISTANCE, LossPolicy};
 use lookalike_hamming::{HammingIndex, IndexFile};
 use serde::Serialize;
 
@@ -108,8 +108,12 @@ pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
     let built = index.index().radius();
     let distance = arguments.distance.unwrap_or(built);
     if distance > built {
+        let remedy = match distance {
+            ..=LARGEST_DISTANCE => format!("build it again with --distance {distance}"),
+            _ => format!("the largest that an index can be built for is {LARGEST_DISTANCE}"),
+        };
         return Err(Failure::Usage(format!(
-            "{}: built for distances up to {built}, asked for {distance}: build it again with --distance {distance}",
+            "{}: built for distances up to {built}, asked for {distance}: {remedy}",
             arguments.index.display()
         )));
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use lookalike::{Fingerprint, Scheme};
 use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
-    CollectionSettings, RetainedParts, Store, StoreError, StoreOptions, StoreTuning,
+    CollectionSettings, PairRule, RetainedParts, Store, StoreError, StoreOptions, StoreTuning,
     StoredDocument, StoredScheme, UnixMillis, Verdict, WriteOp, restore, salvage, verify,
 };
 
@@ -366,4 +366,24 @@ fn time_never_goes_backwards_not_even_over_a_new_start() {
         Verdict::New,
         "the clock went back while it was closed"
     );
+}
+
+#[test]
+fn settings_that_differ_are_told_in_the_words_of_requests() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path(), options()).expect("it opens");
+    store.create_collection("pages", &settings()).expect("new");
+    let other = settings()
+        .time_to_live(Duration::from_secs(60))
+        .keep(RetainedParts::default().signatures(true))
+        .pairs(PairRule::default().within("site"));
+    let told = store.create_collection("pages", &other);
+    let told = told.expect_err("other settings").to_string();
+    for part in [
+        "time to live (forever and 60 s)",
+        "kept parts (text_hashes and text_hashes signatures)",
+        "pairs that count (all and within site)",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
 }
