@@ -47,26 +47,14 @@ impl DocumentRanking {
             keep,
         };
         let best = wanted.best_documents(classes.len(), threads);
-        let mut order = column(classes.len(), threads, |class| {
-            let key = wanted.first_key(best[class] as usize);
-            KeyedNumber::new(key, class as u32)
-        });
-        let best_of = |entry: &KeyedNumber| best[entry.number as usize] as usize;
-        let is_new = |entry: &KeyedNumber| wanted.is_new(best_of(entry));
-        sort_unequal_by(&mut order, threads, |a, b| {
-            let ties = || wanted.compare(best_of(a), best_of(b));
-            // Where nothing is old, nobody need look.
-            let is_new = |entry| wanted.documents.against > 0 && is_new(entry);
-            let first = is_new(a).cmp(&is_new(b)).then(a.key().cmp(&b.key()));
-            first.then_with(ties)
-        });
-        let fixed = order.partition_point(|entry| !is_new(entry));
-        let classes = column(order.len(), threads, |rank| order[rank].number);
+        let order = wanted.sorted_classes(&best, threads);
+        let is_old = |&class: &u32| !wanted.is_new(best[class as usize] as usize);
+        let fixed = order.partition_point(is_old);
         Ok((
             Self {
                 by_id,
                 id_ranks,
-                classes,
+                classes: order,
                 best,
                 fixed,
             },
@@ -74,6 +62,9 @@ impl DocumentRanking {
         ))
     }
 }
+
+/// Bits of a first key that leave room for the rank of an id, and for whether a document is new.
+const NARROW_BITS: u32 = 31;
 
 /// Compares documents by how much they are wanted: given with `--against` first, then by the rules, then by id.
 struct SurvivorOrder<'a> {
@@ -115,6 +106,55 @@ impl SurvivorOrder<'_> {
             }
         });
         best.into_iter().map(AtomicU32::into_inner).collect()
+    }
+
+    /// Classes from the most to the least wanted, by the best document of each.
+    fn sorted_classes(&self, best: &[u32], threads: usize) -> Vec<u32> {
+        let keyed = |key: &(dyn Fn(usize) -> u64 + Sync)| {
+            column(best.len(), threads, |class| {
+                KeyedNumber::new(key(best[class] as usize), class as u32)
+            })
+        };
+        let mut order;
+        if let Some(least) = self.least_of_narrow_keys(best, threads) {
+            // Lengths are often equal: with the rank of the id behind them, no two keys are, and nobody looks elsewhere.
+            order = keyed(&|document| {
+                let first = self.first_key(document) - least;
+                let is_new = u64::from(self.is_new(document));
+                (is_new << NARROW_BITS | first) << 32 | u64::from(self.id_ranks[document])
+            });
+            sort_unequal_by(&mut order, threads, |a, b| a.key().cmp(&b.key()));
+        } else {
+            order = keyed(&|document| self.first_key(document));
+            let best_of = |entry: &KeyedNumber| best[entry.number as usize] as usize;
+            let is_new = |entry: &KeyedNumber| self.is_new(best_of(entry));
+            sort_unequal_by(&mut order, threads, |a, b| {
+                let ties = || self.compare(best_of(a), best_of(b));
+                // Where nothing is old, nobody need look.
+                let is_new = |entry| self.documents.against > 0 && is_new(entry);
+                let first = is_new(a).cmp(&is_new(b)).then(a.key().cmp(&b.key()));
+                first.then_with(ties)
+            });
+        }
+        column(order.len(), threads, |rank| order[rank].number)
+    }
+
+    /// The least first key of these documents, where it is the only one but for ids and no other is much larger.
+    fn least_of_narrow_keys(&self, best: &[u32], threads: usize) -> Option<u64> {
+        if self.keep.rules().len() > 1 {
+            return None;
+        }
+        let ends = in_ranges(best.len(), threads, |range| {
+            let keys = best[range]
+                .iter()
+                .map(|&best| self.first_key(best as usize));
+            keys.fold((u64::MAX, 0), |(least, most), key| {
+                (least.min(key), most.max(key))
+            })
+        });
+        let least = ends.iter().map(|ends| ends.0).min()?;
+        let most = ends.iter().map(|ends| ends.1).max()?;
+        (most.saturating_sub(least) < 1 << NARROW_BITS).then_some(least)
     }
 
     fn compare(&self, a: usize, b: usize) -> Ordering {
@@ -316,6 +356,27 @@ mod tests {
                 prop_assert_eq!(documents.given_id(document as u32), given);
                 prop_assert!(documents.id(document).starts_with(given.as_str()));
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn classes_are_sorted_by_what_is_compared_whatever_their_keys(
+            rows in prop::collection::vec((prop_oneof![0..5_u64, 0..1_u64 << 40, Just(1 << 31)], any::<u32>()), 1..40),
+            keep in prop::sample::select(vec!["longest", "shortest", "first", "longest,first", "shortest,longest"]),
+            against in 0..10_usize,
+        ) {
+            let ids: Vec<String> = rows.iter().enumerate().map(|(at, row)| format!("{}-{at}", row.1)).collect();
+            let rows: Vec<(&str, usize, u64)> = rows.iter().enumerate().map(|(at, row)| (ids[at].as_str(), at, row.0)).collect();
+            let (mut documents, classes) = table(&rows);
+            documents.against = against.min(rows.len());
+            let keep = keep.parse().unwrap();
+            let (ranking, _) = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number, 1).unwrap();
+            let order = SurvivorOrder { documents: &documents, id_ranks: &ranking.id_ranks, keep: &keep };
+            let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
+            expected.sort_by(|&a, &b| order.compare(a as usize, b as usize));
+            prop_assert_eq!(ranking.fixed, documents.against);
+            prop_assert_eq!(ranking.classes, expected);
         }
     }
 
