@@ -118,7 +118,7 @@ const READY: &str = "ready";
 const OLD: &str = "old";
 
 /// Files from which an interrupted job can be resumed: its log of what it read, and what it made of all of that.
-const STATES: [&str; 3] = ["scanned.bin", "decided.bin", "read.bin"];
+const STATES: [&str; 4] = ["scanned.bin", "compared.bin", "decided.bin", "read.bin"];
 
 /// Results of a job that has none of these are not begun.
 const DECISIONS: [&str; 2] = ["decided.bin", "read.bin"];

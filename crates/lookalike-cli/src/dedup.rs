@@ -116,11 +116,11 @@ pub(crate) struct DedupArguments {
 
     /// Go on with a job that was interrupted
     ///
-    /// The records it had read up to its last checkpoint, and its decisions, are taken over. The inputs must be the same, byte for byte.
+    /// What it had read and compared up to its last checkpoint, or its decisions, are taken over. The inputs must be the same, byte for byte.
     #[arg(long, conflicts_with = "overwrite", help_heading = "Output")]
     resume: bool,
 
-    /// Input between two checkpoints while reading, for each thread
+    /// Input between two checkpoints while reading, for each thread; feature sets between two while comparing
     ///
     /// As it is once decompressed. Inputs shorter than that leave none. Checkpoints take about as much disk as short records, and are
     /// removed when everything is decided.

@@ -37,6 +37,11 @@ impl NumberedSimilarity {
         }
     }
 
+    /// The number of what is removed.
+    pub(crate) fn number(self) -> usize {
+        self.number as usize
+    }
+
     fn similarity(self) -> f64 {
         f64::from_bits(u64::from(self.high) << 32 | u64::from(self.low))
     }
@@ -122,6 +127,21 @@ impl DecisionTable {
     pub(crate) fn join(&mut self, rank: u32, survivor: u32, similarity: f64, visible: Option<f64>) {
         self.kept[rank as usize] = survivor;
         self.set_near(rank, similarity, visible);
+    }
+
+    /// Removes classes, all later than those that are removed: for each how near it is to its survivor, that survivor, and how near some
+    /// are by their visible texts.
+    pub(crate) fn join_all(
+        &mut self,
+        near: &[NumberedSimilarity],
+        survivors: &[u32],
+        visible: &[NumberedSimilarity],
+    ) {
+        for (near, &survivor) in near.iter().zip(survivors) {
+            self.kept[near.number()] = survivor;
+        }
+        self.near.extend_from_slice(near);
+        self.visible.extend_from_slice(visible);
     }
 
     /// The decision on a document.

@@ -13,6 +13,7 @@ use crate::dedup::id_table::IdTable;
 use crate::dedup::length_column::LengthColumn;
 use crate::dedup::pages::PageColumns;
 use crate::kernel::survivor_order::ordered_bits;
+use crate::parallel::column;
 use crate::spill::feature_sets::SetPlace;
 
 /// Columns of the document table, by position in the input.
@@ -259,12 +260,14 @@ impl ValueTexts {
 
 /// Columns of the class table, by class position.
 ///
-/// Memory: 28 bytes a class, 20 once it is ranked, 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories, 36 more for pages of
+/// Memory: 28 bytes a class, 20 once it is ranked, 8 while it is compared; 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories, 36 more for pages of
 /// which a part was chosen.
 #[derive(Default)]
 pub(crate) struct TextClasses {
     /// First 128 bits of the BLAKE3 hash of the text, or of text, visible text and category.
     pub(crate) hashes: Vec<u128>,
+    /// The high halves of `hashes`: all that is looked at once classes are ranked, but for visible texts and collections.
+    pub(crate) high_hashes: Vec<u64>,
     /// Position of the feature set.
     pub(crate) places: Vec<SetPlace>,
     /// Number of distinct features; 0 for texts without features, which are never near anything.
@@ -335,6 +338,15 @@ impl TextClasses {
         }
     }
 
+    /// Makes the high halves of hashes, and lets go of the whole ones unless they are `wanted`.
+    pub(crate) fn halve_hashes(&mut self, are_wanted: bool, threads: usize) {
+        let hashes = &self.hashes;
+        self.high_hashes = column(hashes.len(), threads, |class| (hashes[class] >> 64) as u64);
+        if !are_wanted && !self.has_visible_texts() {
+            self.hashes = Vec::new();
+        }
+    }
+
     /// True if classes may differ though a reader sees the same.
     pub(crate) fn has_visible_texts(&self) -> bool {
         !self.texts.is_empty() || !self.pages.is_empty()
@@ -351,7 +363,8 @@ impl TextClasses {
 
     /// Bytes this table holds, as [`DocumentTable::bytes`].
     pub(crate) fn bytes(&self) -> u64 {
-        let each = self.hashes.len() * 16 + self.places.len() * 8;
+        let halves = self.high_hashes.len() + self.places.len();
+        let each = self.hashes.len() * 16 + halves * 8;
         let fingerprints = self.fingerprints.len() + self.high_fingerprints.len();
         let categories = self.categories.len() * 8 + self.texts.len() * 16;
         (each + self.sizes.len() * 4 + fingerprints * 8 + categories) as u64 + self.pages.bytes()

@@ -165,7 +165,7 @@ impl<'a> DocumentDedup<'a> {
             let scanned = scan(plan, chunks, &sink, None, self.observer)?;
             Ok((scanned, sink))
         })?;
-        let decided = job.choose_survivors(prepared)?;
+        let decided = job.choose_survivors(prepared, None)?;
         if let (Some(staged), Some(writer)) = (job.stage_kept(&decided)?, self.addition) {
             staged.commit(writer)?;
         }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike_corpus::{Category, InputOptions, Inputs, ReadError};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources, KeySink};
 use crate::dedup::collection::addition::KeptFacts;
@@ -15,6 +16,7 @@ use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::counts::{DecisionCounts, InputCounts};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::{ClusterTable, outcomes};
+use crate::dedup::decision_log::DecisionLogPlace;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
@@ -29,7 +31,7 @@ use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
 use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::summary::{input_counts, skipped};
-use crate::dedup::survivors::{ClassDecisions, settle};
+use crate::dedup::survivors::{ClassDecisions, SettledRanks, settle_rest};
 use crate::dedup::verify::Verifier;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::{BatchError, OUTPUT};
@@ -37,8 +39,8 @@ use crate::fields::{FieldTally, first_names};
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder, SketchPlan};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
-use crate::parallel::{column, inverse};
-use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairScope};
+use crate::parallel::{column, in_ranges, inverse};
+use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairList, PairScope};
 use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::SetPlace;
 use crate::spill::partitions::PARTS;
@@ -201,6 +203,35 @@ pub(crate) struct PreparedJob {
     kept_facts: Option<KeptFacts>,
 }
 
+/// Places of the logs that a job leaves while it reads and while it compares.
+pub(crate) struct JobLogs {
+    pub(crate) scan: ScanLogPlace,
+    pub(crate) decisions: DecisionLogPlace,
+}
+
+impl JobLogs {
+    /// Removes the logs: what followed from them is on the disk, or nobody can go on from them.
+    pub(crate) fn forget(&self) {
+        self.scan.forget();
+        self.decisions.forget();
+    }
+}
+
+impl PreparedJob {
+    /// A hash of the texts in the order of ranks, for any number of threads.
+    fn order_hash(&self, threads: usize) -> u64 {
+        let hashes = &self.scanned.classes.high_hashes;
+        let of_rank = |rank: usize| {
+            let hash = hashes[self.ranking.classes[rank] as usize];
+            xxh3_64_with_seed(&hash.to_le_bytes(), rank as u64)
+        };
+        let sums = in_ranges(self.ranking.classes.len(), threads, |ranks| {
+            ranks.map(of_rank).fold(0, u64::wrapping_add)
+        });
+        sums.into_iter().fold(0, u64::wrapping_add)
+    }
+}
+
 /// Columns of the class table in the order of ranks.
 struct ClassColumns {
     places: Vec<SetPlace>,
@@ -254,7 +285,11 @@ impl DedupJob<'_> {
             self.settings.repeated_ids,
             self.limits.threads,
         )?;
-        let rank_of = inverse(&ranking.classes, self.limits.threads);
+        let threads = self.limits.threads;
+        scanned
+            .classes
+            .halve_hashes(self.addition.is_some(), threads);
+        let rank_of = inverse(&ranking.classes, threads);
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes)?;
         if !meets_collection {
@@ -541,49 +576,90 @@ impl DedupJob<'_> {
     /// # Errors
     /// [`BatchError`].
     pub fn decide(&self) -> Result<DedupDecisions, BatchError> {
-        self.choose_survivors(self.prepare(None)?)
+        self.choose_survivors(self.prepare(None)?, None)
     }
 
-    /// As [`DedupJob::decide`]. What is read leaves a log, and what a log has is not made again.
+    /// As [`DedupJob::decide`]. What is read and compared leaves logs, and what a log has is not made again.
     pub(crate) fn decide_logged(
         &self,
-        log: Option<&ScanLogPlace>,
+        logs: Option<&JobLogs>,
     ) -> Result<DedupDecisions, BatchError> {
-        self.choose_survivors(self.prepare(log)?)
+        let prepared = self.prepare(logs.map(|logs| &logs.scan))?;
+        self.choose_survivors(prepared, logs.map(|logs| &logs.decisions))
+    }
+
+    /// Settles all classes; those of which a log tells are settled.
+    fn settle_logged(
+        &self,
+        prepared: &mut PreparedJob,
+        log: Option<&DecisionLogPlace>,
+    ) -> Result<ClassDecisions, BatchError> {
+        let (fixed, threads) = (prepared.ranking.fixed, self.limits.threads);
+        let mut settled = SettledRanks::fixed(fixed, prepared.ranking.classes.len());
+        let opened = log.map(|log| {
+            log.open(prepared.order_hash(threads), &mut settled)
+                .map_err(BatchError::result(&log.path))
+        });
+        let mut log = opened.transpose()?;
+        prepared.scanned.is_resumed |= settled.count > fixed;
+        let advance = |settled: &SettledRanks| {
+            if let Some(log) = &mut log {
+                log.note(settled);
+            }
+            self.advance(settled.count as u64)
+        };
+        settle_rest(&self.verifier(prepared), fixed, settled, threads, advance)
+            .map_err(BatchError::temporary(self.folder))
     }
 
     /// Decides on every document of a prepared job.
     pub(crate) fn choose_survivors(
         &self,
-        prepared: PreparedJob,
+        mut prepared: PreparedJob,
+        log: Option<&DecisionLogPlace>,
     ) -> Result<DedupDecisions, BatchError> {
         let temporary = BatchError::temporary(self.folder);
+        let threads = self.limits.threads;
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
-        let verifier = self.verifier(&prepared);
-        let fixed = prepared.ranking.fixed;
-        let advance = |done: usize| self.advance(done as u64);
+        let fingerprints = self.settings.method.has_fingerprints();
+        let counts = input_counts(
+            &prepared.scanned,
+            self.inputs,
+            self.against_sources,
+            &self.options,
+            prepared.repeated_ids,
+        );
+        // While classes are compared memory is fullest: what only other steps look at is let go of, and made anew behind it.
+        prepared.rank_of = Vec::new();
+        prepared.ranking.id_ranks = Vec::new();
+        if !fingerprints && self.addition.is_none() {
+            prepared.scanned.classes.sizes = Vec::new();
+        }
         let ClassDecisions {
             decisions,
             comparisons,
             kept_as_pages,
-        } = settle(&verifier, fixed, self.limits.threads, advance).map_err(&temporary)?;
-        let just_below = self
-            .just_below(&prepared, &verifier, &decisions)
-            .map_err(&temporary)?;
-        let pairs = match self.settings.pairs {
-            crate::settings::PairList::All => Some(self.join(&prepared).map_err(&temporary)?),
-            crate::settings::PairList::Deciding => None,
+        } = self.settle_logged(&mut prepared, log)?;
+        let wants_all = self.settings.pairs == PairList::All;
+        if !wants_all {
+            (prepared.groups, prepared.page_groups) = (CandidateGroups::default(), None);
+        }
+        prepared.rank_of = inverse(&prepared.ranking.classes, threads);
+        let just_below = self.just_below(&prepared, &decisions).map_err(&temporary)?;
+        let pairs = match wants_all {
+            true => Some(self.join(&prepared).map_err(&temporary)?),
+            false => None,
         };
         let PreparedJob {
             scanned,
-            ranking,
+            mut ranking,
             rank_of,
-            repeated_ids,
             kept_facts,
             groups,
             page_groups,
             by_rank,
+            ..
         } = prepared;
         drop((groups, page_groups, by_rank));
         let outcomes = outcomes(
@@ -593,25 +669,15 @@ impl DedupJob<'_> {
             &rank_of,
             &decisions,
             self.settings.scope,
-            self.limits.threads,
+            threads,
         );
-        let fingerprints = self.settings.method.has_fingerprints();
+        drop((rank_of, decisions));
+        ranking.id_ranks = inverse(&ranking.by_id, threads);
         let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
         let just_below = just_below.of_documents(best);
-        let clusters = ClusterTable::new(
-            &ranking.by_id,
-            &ranking.id_ranks,
-            &outcomes,
-            self.limits.threads,
-        );
+        let clusters = ClusterTable::new(&ranking.by_id, &ranking.id_ranks, &outcomes, threads);
         Ok(DedupDecisions {
-            counts: input_counts(
-                &scanned,
-                self.inputs,
-                self.against_sources,
-                &self.options,
-                repeated_ids,
-            ),
+            counts,
             comparisons,
             decision_counts: DecisionCounts {
                 kept_as_pages,
@@ -626,7 +692,7 @@ impl DedupJob<'_> {
             just_below,
             pairs,
             fingerprints,
-            threads: self.limits.threads,
+            threads,
             kept_facts,
         })
     }
@@ -635,7 +701,6 @@ impl DedupJob<'_> {
     fn just_below(
         &self,
         prepared: &PreparedJob,
-        verifier: &Verifier<'_>,
         decisions: &DecisionTable,
     ) -> io::Result<JustBelow> {
         let margin = BelowMargin::below(self.settings.threshold);
@@ -643,9 +708,9 @@ impl DedupJob<'_> {
             return Ok(JustBelow::new(margin, 0, 0));
         }
         let search = MarginSearch {
-            verifier,
+            verifier: &self.verifier(prepared),
             rank_of: &prepared.rank_of,
-            hashes: &prepared.scanned.classes.hashes,
+            hashes: &prepared.scanned.classes.high_hashes,
             decisions,
             fixed: prepared.ranking.fixed,
             threads: self.limits.threads,

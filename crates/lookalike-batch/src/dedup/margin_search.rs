@@ -34,7 +34,7 @@ pub(crate) struct MarginSearch<'a> {
     /// Rank of each class.
     pub(crate) rank_of: &'a [u32],
     /// Hash of the text of each class.
-    pub(crate) hashes: &'a [u128],
+    pub(crate) hashes: &'a [u64],
     pub(crate) decisions: &'a DecisionTable,
     /// The first so many ranks are kept whatever they resemble: they are found, and nothing is looked for beside them.
     pub(crate) fixed: usize,
@@ -162,7 +162,7 @@ impl MarginSearch<'_> {
     }
 
     /// The number of kept texts in a range of those that are not fixed, and those of the least hashes: hash and rank, in any order.
-    fn least_hashes(&self, range: Range<usize>) -> (u64, Vec<(u128, u32)>) {
+    fn least_hashes(&self, range: Range<usize>) -> (u64, Vec<(u64, u32)>) {
         const AHEAD: u32 = 16;
         let classes = self.verifier.classes;
         let (start, end) = (self.fixed + range.start, self.fixed + range.end);
@@ -198,7 +198,7 @@ impl MarginSearch<'_> {
         least.sort_unstable();
         least.truncate(SAMPLED);
         let mut room = FEATURES;
-        let fits = |&(_, rank): &(u128, u32)| {
+        let fits = |&(_, rank): &(u64, u32)| {
             let size = sizes[rank as usize] as usize;
             let left = room.checked_sub(size);
             room = left.unwrap_or(room);
@@ -412,7 +412,7 @@ mod tests {
         let collection = TestCollection::by_prefix(sets, 0.85);
         let verifier = collection.verifier();
         let decisions = DecisionTable::all_kept(count as usize);
-        let hashes: Vec<u128> = (0..count).map(|at| u128::from(count - at)).collect();
+        let hashes: Vec<u64> = (0..count).map(|at| count - at).collect();
         let run = |threads| {
             let search = MarginSearch {
                 verifier: &verifier,

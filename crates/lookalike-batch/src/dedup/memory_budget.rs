@@ -118,15 +118,21 @@ impl DedupMemory {
         }
     }
 
-    /// Takes the tables of a scan off, of so many bytes, documents and classes.
+    /// Takes the tables of a scan off, of so many bytes, documents and classes, and what is made of them until all is decided.
     pub(crate) fn tables(
         &mut self,
         bytes: u64,
         documents: usize,
         classes: usize,
     ) -> Result<(), BatchError> {
-        let ranking = ranking_bytes(documents as u64, classes as u64);
-        self.take("the table of documents", bytes + ranking)
+        let (documents, classes) = (documents as u64, classes as u64);
+        // Groups have gone when documents are decided on.
+        let deciding = deciding_bytes(documents, classes);
+        if bytes + deciding > self.left() {
+            return Err(self.refuse("the table of documents", bytes + deciding));
+        }
+        let comparing = comparing_bytes(documents, classes);
+        self.take("the table of documents", bytes + comparing)
     }
 
     /// Takes the groups off, and what comparing with survivors touches beside those of so many ranks.
@@ -179,11 +185,17 @@ impl ReadingBudget {
     }
 }
 
-/// Bytes of ranks, orders and decisions of so many documents and classes.
-pub(crate) fn ranking_bytes(documents: u64, classes: u64) -> u64 {
-    // Two orders and what is kept; of a class the best document, two orders, two columns by rank and what is kept. Then 12 bytes for each of
-    // either that is near another: nearly all, at worst.
-    (12 + 12) * documents + (28 + 12) * classes
+/// Bytes of ranks, orders and decisions of so many documents and classes while these are compared.
+fn comparing_bytes(documents: u64, classes: u64) -> u64 {
+    // One order; of a class the best document, an order, two columns by rank and what is kept. Then 12 bytes for each that is near another:
+    // nearly all, at worst.
+    4 * documents + (24 + 12) * classes
+}
+
+/// Bytes of ranks, orders and decisions of so many documents and classes while documents are decided on.
+pub(crate) fn deciding_bytes(documents: u64, classes: u64) -> u64 {
+    // Another order of both, and the decisions on documents.
+    comparing_bytes(documents, classes) + (4 + 4 + 12) * documents + 4 * classes
 }
 
 /// Bytes of what is kept of something that could not be read, with a reason of so many bytes.

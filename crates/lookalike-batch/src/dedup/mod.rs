@@ -2,6 +2,7 @@
 //!
 //! `scan` fills `documents` and `spill`; `ranking` orders them; `candidate_groups` proposes, `verify` decides, `survivors` or `pairs` collects; `run` is the whole way, `result_writer` its last step.
 
+pub(crate) mod block_components;
 pub(crate) mod candidate_groups;
 pub(crate) mod checkpoint;
 pub(crate) mod class_decision;
@@ -11,6 +12,7 @@ pub(crate) mod collection_job;
 pub(crate) mod counts;
 pub(crate) mod decided;
 pub(crate) mod decision;
+pub(crate) mod decision_log;
 pub(crate) mod decision_table;
 pub(crate) mod document_decision;
 pub(crate) mod documents;

@@ -28,7 +28,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::contents::{self, CONTENTS};
 use crate::dedup::checkpoint::{CheckpointHead, DecisionCheckpoint};
 use crate::dedup::decided::DedupDecisions;
-use crate::dedup::job::DedupJob;
+use crate::dedup::decision_log::DecisionLogPlace;
+use crate::dedup::job::{DedupJob, JobLogs};
 use crate::dedup::memory_budget::expected_text;
 use crate::dedup::result_lines::{write_in_pieces, write_line, write_pair};
 use crate::dedup::result_writer::{
@@ -54,6 +55,9 @@ const DECIDED: &str = "decided.bin";
 
 /// The log of what was read, until it is decided.
 const SCANNED: &str = "scanned.bin";
+
+/// The log of what was compared, until all is.
+const COMPARED: &str = "compared.bin";
 
 /// Names of all results of `dedup` in its folder.
 pub const DEDUP_RESULTS: [&str; 20] = [
@@ -119,7 +123,7 @@ impl DedupJob<'_> {
         place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
         let old = DecisionCheckpoint::load(&checkpoint, &identity.settings, &identity.input);
-        let log = self.log_place(&place, &identity);
+        let logs = self.log_places(&place, &identity);
         let (verdicts, resumed) = match old {
             Some(verdicts) => {
                 let CheckpointHead {
@@ -129,16 +133,16 @@ impl DedupJob<'_> {
                 (verdicts, true)
             }
             None => self
-                .judge(&place, options, identity, &checkpoint, log.as_ref())
+                .judge(&place, options, identity, &checkpoint, logs.as_ref())
                 .inspect_err(|error| {
-                    if let Some(log) = log.as_ref().filter(|_| !may_be_mended(error)) {
-                        log.forget();
+                    if let Some(logs) = logs.as_ref().filter(|_| !may_be_mended(error)) {
+                        logs.forget();
                     }
                     place.forget_undecided();
                 })?,
         };
-        if let Some(log) = &log {
-            log.forget();
+        if let Some(logs) = &logs {
+            logs.forget();
         }
         let report = ResultWriter {
             job: self,
@@ -283,10 +287,10 @@ impl DedupJob<'_> {
         options: &OutputOptions,
         identity: JobIdentity,
         checkpoint: &Path,
-        log: Option<&ScanLogPlace>,
+        logs: Option<&JobLogs>,
     ) -> Result<(DecisionCheckpoint, bool), BatchError> {
         let format = options.format;
-        let decided = self.decide_logged(log)?;
+        let decided = self.decide_logged(logs)?;
         let is_resumed = decided.scanned.is_resumed;
         let new = self.new_inputs();
         let sources = self.unread_sources(&decided.scanned);
@@ -317,18 +321,27 @@ impl DedupJob<'_> {
         Ok((verdicts, is_resumed))
     }
 
-    /// The log of what is read, where there is enough of it to be worth one.
-    fn log_place(&self, place: &OutputDir<'_>, identity: &JobIdentity) -> Option<ScanLogPlace> {
+    /// The logs of what is read and compared, where there is enough of it to be worth them.
+    fn log_places(&self, place: &OutputDir<'_>, identity: &JobIdentity) -> Option<JobLogs> {
         let segment_bytes = self
             .checkpoint_bytes
             .saturating_mul(self.limits.threads as u64);
         let job = format!("{}\n{}", identity.settings, identity.input);
-        let log = ScanLogPlace {
-            path: place.state(SCANNED),
-            job: xxh3_64(job.as_bytes()),
-            segment_bytes,
+        let job = xxh3_64(job.as_bytes());
+        let logs = JobLogs {
+            scan: ScanLogPlace {
+                path: place.state(SCANNED),
+                job,
+                segment_bytes,
+            },
+            decisions: DecisionLogPlace {
+                path: place.state(COMPARED),
+                job,
+                segment_bytes: self.checkpoint_bytes,
+            },
         };
-        (expected_text(self.inputs) > segment_bytes || log.path.exists()).then_some(log)
+        let is_there = logs.scan.path.exists() || logs.decisions.path.exists();
+        (expected_text(self.inputs) > segment_bytes || is_there).then_some(logs)
     }
 
     fn verdicts(

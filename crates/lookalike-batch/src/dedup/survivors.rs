@@ -7,15 +7,18 @@
 //! the n^2 of all pairs. The slow definition is [`lookalike::cluster::survivors`]; tests compare the two.
 //!
 //! Work goes in blocks of ranks: first all threads compare the block with the survivors of earlier blocks, and see which ranks may resemble
-//! an earlier one of the block. Then one thread settles the block in order, and looks at the candidates of these. The result is that of the plain
-//! sequence.
+//! an earlier one of the block. Then all threads settle the components of the block; see [`block_components`](crate::dedup::block_components).
+//! The result is that of the plain sequence.
 
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, RwLock};
 
+use crate::dedup::block_components::{
+    BlockComponents, BlockFacts, BlockMembers, ComponentSurvivors,
+};
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
@@ -215,69 +218,6 @@ impl CandidateMembers for SurvivorRange<'_, '_> {
     }
 }
 
-/// Members of a block before a rank, whether they survive or not. Where a group has many of them they are left out, and the rank goes to `crowded`:
-/// in a large family all would be candidates of all.
-struct BlockMembers<'g> {
-    groups: &'g CandidateGroups,
-    page_groups: Option<&'g CandidateGroups>,
-    ranks: Range<u32>,
-    crowded: &'g RefCell<Vec<u32>>,
-}
-
-impl BlockMembers<'_> {
-    fn visit(
-        &self,
-        groups: &CandidateGroups,
-        membership: GroupMembership,
-        within: &Range<u32>,
-        visit: &mut impl FnMut(u32),
-    ) {
-        let Range { start, end } = self.ranks;
-        for members in groups.partners(membership) {
-            let from = members.partition_point(|&rank| rank < start);
-            let later = &members[from..];
-            let all = &later[..later.partition_point(|&rank| rank < end)];
-            match all.len() > SMALL {
-                true => self.crowded.borrow_mut().push(end),
-                false => {
-                    let wanted = all.iter().copied().filter(|rank| within.contains(rank));
-                    wanted.for_each(&mut *visit);
-                }
-            }
-        }
-    }
-}
-
-impl CandidateMembers for BlockMembers<'_> {
-    fn each(&self, membership: GroupMembership, within: &Range<u32>, mut visit: impl FnMut(u32)) {
-        self.visit(self.groups, membership, within, &mut visit);
-    }
-
-    fn each_by_page(
-        &self,
-        membership: GroupMembership,
-        within: &Range<u32>,
-        mut visit: impl FnMut(u32),
-    ) {
-        if let Some(groups) = self.page_groups {
-            self.visit(groups, membership, within, &mut visit);
-        }
-    }
-
-    fn leaves_out_weak(&self) -> bool {
-        true
-    }
-}
-
-/// Facts about a rank that all threads find out before its block is settled.
-#[derive(Clone, Copy, Default)]
-struct BlockRank {
-    /// The closest of the survivors of earlier blocks.
-    earlier: Option<VerifiedMatch>,
-    /// False if it resembles no earlier rank of its block.
-    may_resemble: bool,
-}
-
 /// All survivors before a rank that share a group with it, and of each group in which it is weak only the last one if so asked.
 struct EarlierSurvivors<'s, 'g> {
     survivors: &'s Survivors<'g>,
@@ -318,6 +258,45 @@ const BLOCK: usize = 1024;
 /// Ranks that a thread takes at a time.
 const STRIDE: usize = 32;
 
+/// Ranks that depend on each other in a block beyond which all threads settle it: one alone is done with fewer before the others have begun.
+const FEW_CONNECTED: usize = 64;
+
+/// Threads, and the sizes of the pieces that they work on.
+#[derive(Clone, Copy)]
+struct BlockPlan {
+    threads: usize,
+    /// Ranks of a block.
+    ranks: usize,
+    /// Ranks that depend on each other which one thread settles alone.
+    alone: usize,
+}
+
+/// Settled ranks: the first ones of all.
+#[derive(Clone, Default)]
+pub(crate) struct SettledRanks {
+    /// Number of ranks that are settled.
+    pub(crate) count: usize,
+    /// Decisions on all ranks; those that are not settled are kept so far.
+    pub(crate) decisions: DecisionTable,
+    /// Counts of what was looked at for them.
+    pub(crate) comparisons: ComparisonCounts,
+    /// Ranks that resemble a survivor by their main text, but not as pages; some more than once.
+    pub(crate) refused: Vec<u32>,
+    /// Bytes of feature sets that were compared for those settled by this process, roughly.
+    pub(crate) compared_bytes: u64,
+}
+
+impl SettledRanks {
+    /// The first `fixed` of so many ranks, which survive whatever they resemble.
+    pub(crate) fn fixed(fixed: usize, ranks: usize) -> Self {
+        Self {
+            count: fixed,
+            decisions: DecisionTable::all_kept(ranks),
+            ..Self::default()
+        }
+    }
+}
+
 /// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block, and its error ends the work.
 pub(crate) fn settle(
     verifier: &Verifier<'_>,
@@ -325,32 +304,64 @@ pub(crate) fn settle(
     threads: usize,
     mut advance: impl FnMut(usize) -> io::Result<()>,
 ) -> io::Result<ClassDecisions> {
+    let settled = SettledRanks::fixed(fixed, verifier.sizes.len());
+    settle_rest(verifier, fixed, settled, threads, |settled| {
+        advance(settled.count)
+    })
+}
+
+/// As [`settle`], where some ranks are settled already, up to the end of a block.
+pub(crate) fn settle_rest(
+    verifier: &Verifier<'_>,
+    fixed: usize,
+    settled: SettledRanks,
+    threads: usize,
+    advance: impl FnMut(&SettledRanks) -> io::Result<()>,
+) -> io::Result<ClassDecisions> {
+    let plan = BlockPlan {
+        threads,
+        ranks: BLOCK,
+        alone: FEW_CONNECTED,
+    };
+    settle_blocks(verifier, fixed, settled, plan, advance)
+}
+
+fn settle_blocks(
+    verifier: &Verifier<'_>,
+    fixed: usize,
+    settled: SettledRanks,
+    plan: BlockPlan,
+    mut advance: impl FnMut(&SettledRanks) -> io::Result<()>,
+) -> io::Result<ClassDecisions> {
+    let threads = plan.threads;
     let mut scratches: Vec<VerifyScratch> =
         (0..threads).map(|_| VerifyScratch::default()).collect();
     let mut survivors = Survivors::new(verifier, threads);
-    (0..fixed as u32).for_each(|rank| survivors.add(rank));
+    let kept = (0..settled.count).filter(|&rank| settled.decisions.is_kept(rank));
+    kept.for_each(|rank| survivors.add(rank as u32));
     let (own, others) = scratches
         .split_first_mut()
         .expect("a job has at least one thread");
-    let team = BlockTeam::new(verifier, survivors, threads);
-    let decisions = std::thread::scope(|scope| {
+    let team = BlockTeam::new(verifier, survivors, plan);
+    let settled = std::thread::scope(|scope| {
         let team = &team;
         for scratch in others {
             scope.spawn(move || team.work(scratch));
         }
         let _leaving = Leaving(&team.meeting);
-        let settled = team.settle(fixed, own, &mut advance);
+        let settled = team.settle(settled, own, &mut advance);
         team.dismiss();
         settled
     })?;
     let survivors = team.into_survivors();
-    let mut comparisons = ComparisonCounts::default();
-    scratches
-        .iter()
-        .for_each(|scratch| comparisons.add(&scratch.comparisons));
+    let SettledRanks {
+        decisions,
+        comparisons,
+        mut refused,
+        ..
+    } = settled;
     look_for_refused(verifier, &survivors, fixed, &mut scratches)?;
-    let refused = scratches.into_iter().flat_map(|scratch| scratch.refused);
-    let mut refused: Vec<u32> = refused.collect();
+    refused.extend(scratches.into_iter().flat_map(|scratch| scratch.refused));
     refused.sort_unstable();
     refused.dedup();
     refused.retain(|&rank| decisions.is_kept(rank as usize));
@@ -419,33 +430,77 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Threads that work on one block after another: all of them look at its ranks, then the first one settles it while the others wait.
+/// Task of all threads between two meetings.
+#[derive(Clone, Copy, Default)]
+enum TeamTask {
+    /// Look at the ranks of the block.
+    #[default]
+    Look,
+    /// Settle its components.
+    Settle,
+    /// Go home.
+    Leave,
+}
+
+/// A rank that joins a survivor.
+struct JoiningRank {
+    /// Place of the rank in its block.
+    place: u16,
+    found: VerifiedMatch,
+    visible: Option<f64>,
+}
+
+/// The block at hand.
+#[derive(Default)]
+struct TeamBlock {
+    task: TeamTask,
+    ranks: Range<u32>,
+    facts: BlockFacts,
+    components: BlockComponents,
+}
+
+/// Results of all threads, until the first one takes them.
+#[derive(Default)]
+struct TeamResults {
+    facts: BlockFacts,
+    joining: Vec<JoiningRank>,
+    comparisons: ComparisonCounts,
+    refused: Vec<u32>,
+    failed: Option<io::Error>,
+}
+
+/// Threads that work on one block after another: all of them look at its ranks, then all settle its components.
 struct BlockTeam<'v, 'g> {
     verifier: &'v Verifier<'g>,
+    /// Those of earlier blocks. Whoever works on a block reads them; between two tasks the first thread alone has them, and the block.
     survivors: RwLock<Survivors<'g>>,
-    threads: usize,
-    /// All threads meet here before a block, and behind it.
+    block: RwLock<TeamBlock>,
+    plan: BlockPlan,
+    /// All threads meet here before a task, and behind it.
     meeting: Meeting,
-    is_dismissed: AtomicBool,
-    /// First rank of the block, and the next one to take.
-    start: AtomicU32,
+    /// Next piece of the task to take.
     next: AtomicUsize,
-    found: Mutex<Vec<BlockRank>>,
-    failed: Mutex<Option<io::Error>>,
+    results: Mutex<TeamResults>,
+}
+
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'v, 'g> BlockTeam<'v, 'g> {
-    fn new(verifier: &'v Verifier<'g>, survivors: Survivors<'g>, threads: usize) -> Self {
+    fn new(verifier: &'v Verifier<'g>, survivors: Survivors<'g>, plan: BlockPlan) -> Self {
         Self {
             verifier,
             survivors: RwLock::new(survivors),
-            threads,
-            meeting: Meeting::new(threads),
-            is_dismissed: AtomicBool::new(false),
-            start: AtomicU32::new(0),
+            block: RwLock::default(),
+            plan,
+            meeting: Meeting::new(plan.threads),
             next: AtomicUsize::new(0),
-            found: Mutex::default(),
-            failed: Mutex::default(),
+            results: Mutex::default(),
         }
     }
 
@@ -455,53 +510,70 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The block that begins with a rank.
-    fn block(&self, start: u32) -> Range<u32> {
-        let end = self.verifier.sizes.len().min(start as usize + BLOCK);
-        start..end as u32
-    }
-
-    /// Looks at each block until there are no more.
+    /// Does one task after another, until there are no more.
     fn work(&self, scratch: &mut VerifyScratch) {
         let _leaving = Leaving(&self.meeting);
         loop {
             self.meeting.wait();
-            if self.is_dismissed.load(Ordering::Relaxed) {
+            if matches!(read(&self.block).task, TeamTask::Leave) {
                 return;
             }
-            self.look(scratch);
+            self.take_part(scratch);
             self.meeting.wait();
         }
     }
 
     /// Sends the other threads home.
     fn dismiss(&self) {
-        self.is_dismissed.store(true, Ordering::Relaxed);
+        write(&self.block).task = TeamTask::Leave;
         self.meeting.wait();
     }
 
-    /// Looks at ranks of the block at hand, and keeps the first error for the thread that settles it.
-    fn look(&self, scratch: &mut VerifyScratch) {
-        let survivors = self
-            .survivors
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        let block = self.block(self.start.load(Ordering::Relaxed));
-        loop {
-            let from = self.next.fetch_add(STRIDE, Ordering::Relaxed);
-            if from >= block.len() {
-                return;
-            }
-            let start = block.start + from as u32;
-            let stride = start..block.end.min(start + STRIDE as u32);
-            if let Err(error) = self.look_at(&survivors, &block, stride, scratch) {
-                lock(&self.failed).get_or_insert(error);
-                return;
-            }
+    /// Does a task with all threads.
+    fn all(&self, task: TeamTask, scratch: &mut VerifyScratch) -> io::Result<()> {
+        write(&self.block).task = task;
+        self.next.store(0, Ordering::Relaxed);
+        // Whoever comes out of a meeting sees what was done before it.
+        self.meeting.wait();
+        self.take_part(scratch);
+        self.meeting.wait();
+        lock(&self.results).failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Takes pieces of the task at hand until there are no more; the first error is kept for the first thread.
+    fn take_part(&self, scratch: &mut VerifyScratch) {
+        let block = read(&self.block);
+        let done = match block.task {
+            TeamTask::Look => self.look(&block, scratch),
+            TeamTask::Settle => self.settle_components(&block, scratch),
+            TeamTask::Leave => Ok(()),
+        };
+        let mut results = lock(&self.results);
+        results
+            .comparisons
+            .add(&std::mem::take(&mut scratch.comparisons));
+        results.refused.append(&mut scratch.refused);
+        if let Err(error) = done {
+            results.failed.get_or_insert(error);
         }
     }
 
-    /// The best survivors of earlier blocks for some ranks of a block, and whether there may be one in the block.
+    /// Looks at ranks of the block.
+    fn look(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
+        let survivors = read(&self.survivors);
+        let size = block.ranks.len();
+        loop {
+            let from = self.next.fetch_add(STRIDE, Ordering::Relaxed);
+            if from >= size {
+                return Ok(());
+            }
+            let start = block.ranks.start + from as u32;
+            let stride = start..block.ranks.end.min(start + STRIDE as u32);
+            self.look_at(&survivors, &block.ranks, stride, scratch)?;
+        }
+    }
+
+    /// The best survivors of earlier blocks for some ranks of a block, and which of the block they may resemble.
     fn look_at(
         &self,
         survivors: &Survivors<'_>,
@@ -513,23 +585,94 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             survivors,
             ranks: 0..block.start,
         };
-        let place = |x: u32| (x - block.start) as usize;
+        let place = |rank: u32| (rank - block.start) as u16;
         let mut closest = Vec::new();
         self.verifier
             .best(stride.clone(), scratch, among, |x, best| {
                 closest.push((x, best));
             })?;
+        let crowded = RefCell::default();
+        let mut edges = Vec::new();
         // A single thread settles all of them as fast as it finds out about them.
-        let may_resemble = match self.threads {
-            1 => stride.collect(),
-            _ => with_candidates(self.verifier, block.start, stride, scratch),
-        };
-        let mut found = lock(&self.found);
-        for (x, best) in closest {
-            found[place(x)].earlier = Some(best);
+        if self.plan.threads > 1 {
+            let before = |x| BlockMembers {
+                groups: self.verifier.groups,
+                page_groups: self.verifier.page_groups,
+                ranks: block.start..x,
+                crowded: &crowded,
+            };
+            let edge = |x, y| edges.push([x, y].map(place));
+            self.verifier.candidates(stride, scratch, before, edge);
         }
-        for x in may_resemble {
-            found[place(x)].may_resemble = true;
+        let mut crowded = crowded.into_inner();
+        crowded.sort_unstable();
+        crowded.dedup();
+        let facts = &mut lock(&self.results).facts;
+        for (x, best) in closest {
+            facts.earlier[usize::from(place(x))] = Some(best);
+        }
+        facts.edges.append(&mut edges);
+        facts.crowded.append(&mut crowded);
+        Ok(())
+    }
+
+    /// Settles components of the block.
+    fn settle_components(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
+        let counted = scratch.comparisons;
+        let mut survivors =
+            ComponentSurvivors::new(self.verifier, block.ranks.clone(), &block.facts.crowded);
+        let mut joining = Vec::new();
+        let components = block.components.len();
+        loop {
+            let from = self.next.fetch_add(STRIDE, Ordering::Relaxed);
+            if from >= components {
+                break;
+            }
+            for component in from..components.min(from + STRIDE) {
+                let places = block.components.get(component);
+                self.settle_component(block, places, &mut survivors, scratch, &mut joining)?;
+            }
+        }
+        scratch.comparisons = only_compared(counted, scratch.comparisons);
+        lock(&self.results).joining.append(&mut joining);
+        Ok(())
+    }
+
+    fn settle_component(
+        &self,
+        block: &TeamBlock,
+        places: &[u16],
+        survivors: &mut ComponentSurvivors<'_>,
+        scratch: &mut VerifyScratch,
+        joining: &mut Vec<JoiningRank>,
+    ) -> io::Result<()> {
+        let verifier = self.verifier;
+        let is_alone = places.len() == 1;
+        if !is_alone {
+            survivors.clear();
+        }
+        for (number, &place) in places.iter().enumerate() {
+            let rank = block.ranks.start + u32::from(place);
+            let mut within = None;
+            if number > 0 {
+                let before = |x| survivors.before(x);
+                verifier.best(rank..rank + 1, scratch, before, |_, found| {
+                    within = Some(found);
+                })?;
+            }
+            let earlier = block.facts.earlier[usize::from(place)];
+            match verifier.closer(rank, earlier, within) {
+                Some(found) => {
+                    let visible = verifier.visible_similarity(rank, found.rank, scratch)?;
+                    joining.push(JoiningRank {
+                        place,
+                        found,
+                        visible,
+                    });
+                }
+                None if is_alone => {}
+                None => survivors.add(rank),
+            }
         }
         Ok(())
     }
@@ -537,90 +680,135 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     /// Settles one block after another, with all threads.
     fn settle(
         &self,
-        fixed: usize,
+        mut settled: SettledRanks,
         scratch: &mut VerifyScratch,
-        advance: &mut impl FnMut(usize) -> io::Result<()>,
-    ) -> io::Result<DecisionTable> {
+        advance: &mut impl FnMut(&SettledRanks) -> io::Result<()>,
+    ) -> io::Result<SettledRanks> {
         let ranks = self.verifier.sizes.len();
-        let mut decisions = DecisionTable::all_kept(ranks);
-        for start in (fixed..ranks).step_by(BLOCK) {
-            let block = self.block(start as u32);
-            self.start.store(block.start, Ordering::Relaxed);
-            self.next.store(0, Ordering::Relaxed);
-            *lock(&self.found) = vec![BlockRank::default(); block.len()];
-            // Whoever comes out of a meeting sees what was done before it.
-            self.meeting.wait();
-            self.look(scratch);
-            self.meeting.wait();
-            if let Some(error) = lock(&self.failed).take() {
-                return Err(error);
+        for start in (settled.count..ranks).step_by(self.plan.ranks) {
+            let block = start as u32..ranks.min(start + self.plan.ranks) as u32;
+            lock(&self.results).facts.earlier = vec![None; block.len()];
+            write(&self.block).ranks = block.clone();
+            self.all(TeamTask::Look, scratch)?;
+            match self.plan.threads {
+                1 => self.settle_in_order(&block, scratch, &mut settled.decisions)?,
+                _ => self.settle_together(&block, scratch, &mut settled.decisions)?,
             }
-            let found = std::mem::take(&mut *lock(&self.found));
-            self.settle_block(block.start, &found, scratch, &mut decisions)?;
-            advance(block.end as usize)?;
+            let mut results = lock(&self.results);
+            let compared = std::mem::take(&mut results.comparisons);
+            settled.refused.append(&mut results.refused);
+            drop(results);
+            settled.comparisons.add(&compared);
+            settled.compared_bytes += compared_bytes(self.verifier, &block, &compared);
+            settled.count = block.end as usize;
+            advance(&settled)?;
         }
-        Ok(decisions)
+        Ok(settled)
     }
 
-    fn settle_block(
+    /// Settles a block by its components.
+    fn settle_together(
         &self,
-        start: u32,
-        found: &[BlockRank],
+        ranks: &Range<u32>,
+        scratch: &mut VerifyScratch,
+        decisions: &mut DecisionTable,
+    ) -> io::Result<()> {
+        let mut facts = std::mem::take(&mut lock(&self.results).facts);
+        facts.crowded.sort_unstable();
+        facts.crowded.dedup();
+        let components = BlockComponents::new(self.verifier, ranks, &facts);
+        let connected = components.connected();
+        let mut block = write(&self.block);
+        (block.facts, block.components) = (facts, components);
+        // Pages that join are compared once more, by all that a reader sees.
+        let is_quick = connected <= self.plan.alone && self.verifier.pages.is_none();
+        if is_quick {
+            block.task = TeamTask::Settle;
+            self.next.store(0, Ordering::Relaxed);
+            drop(block);
+            self.take_part(scratch);
+            lock(&self.results).failed.take().map_or(Ok(()), Err)?;
+        } else {
+            drop(block);
+            self.all(TeamTask::Settle, scratch)?;
+        }
+        self.apply(ranks, decisions);
+        Ok(())
+    }
+
+    /// Notes the decisions on a block.
+    fn apply(&self, ranks: &Range<u32>, decisions: &mut DecisionTable) {
+        let mut joining = std::mem::take(&mut lock(&self.results).joining);
+        joining.sort_unstable_by_key(|joining| joining.place);
+        let mut survivors = write(&self.survivors);
+        let mut joining = joining.into_iter().peekable();
+        for rank in ranks.clone() {
+            let is_next = |next: &JoiningRank| u32::from(next.place) == rank - ranks.start;
+            match joining.next_if(is_next) {
+                None => survivors.add(rank),
+                Some(JoiningRank { found, visible, .. }) => {
+                    let similarity = self.verifier.similarity(rank, found);
+                    decisions.join(rank, found.rank, similarity, visible);
+                }
+            }
+        }
+    }
+
+    /// Settles a block rank by rank.
+    fn settle_in_order(
+        &self,
+        ranks: &Range<u32>,
         scratch: &mut VerifyScratch,
         decisions: &mut DecisionTable,
     ) -> io::Result<()> {
         let verifier = self.verifier;
-        let mut survivors = self
-            .survivors
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let facts = std::mem::take(&mut lock(&self.results).facts);
+        let mut survivors = write(&self.survivors);
         let counted = scratch.comparisons;
-        for (rank, found) in (start..).zip(found) {
+        for (rank, earlier) in ranks.clone().zip(facts.earlier) {
             let mut within = None;
-            if found.may_resemble {
-                let among = |x| SurvivorRange {
-                    survivors: &survivors,
-                    ranks: start..x,
-                };
-                verifier.best(rank..rank + 1, scratch, among, |_, found| {
-                    within = Some(found);
-                })?;
-            }
-            let Some(found) = verifier.closer(rank, found.earlier, within) else {
+            let among = |x| SurvivorRange {
+                survivors: &survivors,
+                ranks: ranks.start..x,
+            };
+            verifier.best(rank..rank + 1, scratch, among, |_, found| {
+                within = Some(found);
+            })?;
+            let Some(found) = verifier.closer(rank, earlier, within) else {
                 survivors.add(rank);
                 continue;
             };
             let visible = verifier.visible_similarity(rank, found.rank, scratch)?;
             decisions.join(rank, found.rank, verifier.similarity(rank, found), visible);
         }
-        // How many members of the block were looked at depends on the number of threads.
-        let within = &mut scratch.comparisons;
-        *within = ComparisonCounts {
-            compared: within.compared,
-            ..counted
-        };
+        let mut results = lock(&self.results);
+        results.comparisons.add(&only_compared(
+            counted,
+            std::mem::take(&mut scratch.comparisons),
+        ));
+        results.refused.append(&mut scratch.refused);
         Ok(())
     }
 }
 
-/// Ranks that may resemble an earlier one of their block, some of them more than once.
-fn with_candidates(
+/// Bytes of feature sets that were compared for a block, roughly: its own, and for each pair two that are as long on average.
+fn compared_bytes(
     verifier: &Verifier<'_>,
-    start: u32,
-    ranks: Range<u32>,
-    scratch: &mut VerifyScratch,
-) -> Vec<u32> {
-    let crowded = RefCell::new(Vec::new());
-    let before = |x| BlockMembers {
-        groups: verifier.groups,
-        page_groups: verifier.page_groups,
-        ranks: start..x,
-        crowded: &crowded,
-    };
-    let mut found = Vec::new();
-    verifier.candidates(ranks, scratch, before, |x| found.push(x));
-    found.append(&mut crowded.borrow_mut());
-    found
+    block: &Range<u32>,
+    comparisons: &ComparisonCounts,
+) -> u64 {
+    let sizes = &verifier.sizes[block.start as usize..block.end as usize];
+    let own = 8 * sizes.iter().map(|&size| u64::from(size)).sum::<u64>();
+    // A visit is a look at a number.
+    own + 2 * own / block.len() as u64 * comparisons.compared + 4 * comparisons.visits
+}
+
+/// The counts with what was compared since: how many members of a block were looked at depends on the number of threads.
+fn only_compared(before: ComparisonCounts, now: ComparisonCounts) -> ComparisonCounts {
+    ComparisonCounts {
+        compared: now.compared,
+        ..before
+    }
 }
 
 /// Notes the survivors that resemble an earlier one by their main text, where both are weak members of a group: such pairs are
@@ -724,12 +912,25 @@ mod tests {
         decisions
     }
 
+    fn classes(decisions: &DecisionTable) -> Vec<ClassDecision> {
+        let ranks = 0..decisions.len();
+        ranks.map(|rank| decisions.class(rank)).collect()
+    }
+
     fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<ClassDecision> {
         let settled = settle(&collection.verifier(), fixed, threads, |_| Ok(())).unwrap();
-        let decisions = settled.decisions;
-        (0..decisions.len())
-            .map(|rank| decisions.class(rank))
-            .collect()
+        classes(&settled.decisions)
+    }
+
+    /// Families in which many sets share all their groups, beside sets of a small pool.
+    fn families() -> impl Strategy<Value = Vec<Vec<u64>>> {
+        let member = (0..4_u64, prop::collection::btree_set(0..12_u64, 0..4));
+        let member = member.prop_map(|(family, own)| {
+            let mut set: Vec<u64> = (0..8).map(|f| family * 10 + f).collect();
+            set.extend(own.iter().map(|f| 100 + f));
+            set
+        });
+        prop::collection::vec(member, 60..200)
     }
 
     proptest! {
@@ -747,6 +948,63 @@ mod tests {
                 false => TestCollection::by_any_feature(sets, threshold),
             };
             prop_assert_eq!(settled(&collection, fixed, threads), slow(&collection, fixed));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn components_settled_by_any_number_of_threads_are_those_of_the_plain_sequence(
+            sets in prop_oneof![feature_sets(120), families()],
+            threshold in thresholds(),
+            part_fixed in 0.0..1.0_f64,
+            threads in 1..9_usize,
+            ranks in prop::sample::select(vec![1_usize, 2, 7, 40, 150]),
+            alone in prop::sample::select(vec![0_usize, 5, 1000]),
+            resumed_at in 0..200_usize,
+            by_prefix in any::<bool>(),
+        ) {
+            let fixed = (sets.len() as f64 * part_fixed.powi(4)) as usize;
+            let collection = match by_prefix {
+                true => TestCollection::by_prefix(sets, threshold),
+                false => TestCollection::by_any_feature(sets, threshold),
+            };
+            let verifier = collection.verifier();
+            let begin = SettledRanks::fixed(fixed, verifier.sizes.len());
+            let mut stopped = begin.clone();
+            let with = |threads, settled, keep: &mut dyn FnMut(&SettledRanks)| {
+                let plan = BlockPlan { threads, ranks, alone };
+                settle_blocks(&verifier, fixed, settled, plan, |settled| { keep(settled); Ok(()) }).unwrap()
+            };
+            let plain = with(1, begin.clone(), &mut |settled| if settled.count <= resumed_at { stopped = settled.clone() });
+            prop_assert_eq!(classes(&plain.decisions), slow(&collection, fixed));
+            for settled in [begin, stopped] {
+                let found = with(threads, settled, &mut |_| ());
+                prop_assert_eq!(classes(&found.decisions), classes(&plain.decisions));
+                prop_assert_eq!(found.comparisons, plain.comparisons);
+                prop_assert_eq!(found.kept_as_pages, plain.kept_as_pages);
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_ends_the_work_of_all_threads() {
+        let collection = TestCollection::by_prefix(vec![vec![1, 2, 3]; 50], 0.5);
+        let verifier = collection.verifier();
+        for threads in 1..5 {
+            let plan = BlockPlan {
+                threads,
+                ranks: 8,
+                alone: 0,
+            };
+            let settled = SettledRanks::fixed(0, 50);
+            let stop = |settled: &SettledRanks| match settled.count {
+                24 => Err(io::Error::other("enough")),
+                _ => Ok(()),
+            };
+            let outcome = settle_blocks(&verifier, 0, settled, plan, stop);
+            assert_eq!(outcome.err().unwrap().to_string(), "enough");
         }
     }
 

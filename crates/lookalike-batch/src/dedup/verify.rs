@@ -361,18 +361,19 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Visits each x in `ranks` once or more often for which [`Verifier::best`] would compare one of the given members.
+    /// Visits each pair of an x in `ranks` and one of the given members that [`Verifier::best`] would compare.
     pub(crate) fn candidates<M: CandidateMembers>(
         &self,
         mut ranks: Range<u32>,
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
-        mut visit: impl FnMut(u32),
+        mut visit: impl FnMut(u32, u32),
     ) {
         let counted = scratch.comparisons;
         while !ranks.is_empty() {
             self.propose(&mut ranks, scratch, &members);
-            scratch.proposed.iter().for_each(|pair| visit(pair.x));
+            let pairs = scratch.proposed.iter();
+            pairs.for_each(|pair| visit(pair.x, pair.y));
         }
         scratch.comparisons = counted;
     }
@@ -617,7 +618,8 @@ mod tests {
                 let (mut matches, mut best, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
                 verifier.matches(0..ranks, &mut scratch, earlier, |x, found| matches.push((x, found))).unwrap();
                 verifier.best(0..ranks, &mut scratch, earlier, |x, found| best.push((x, found))).unwrap();
-                verifier.candidates(0..ranks, &mut scratch, earlier, |x| candidates.push(x));
+                verifier.candidates(0..ranks, &mut scratch, earlier, |x, y| candidates.push([x, y]));
+                candidates.sort_unstable();
                 (matches, best, candidates, scratch.comparisons)
             };
             let all = found(VerifyScratch::default());

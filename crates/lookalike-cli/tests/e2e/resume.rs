@@ -585,12 +585,17 @@ fn job_with_checkpoints(input: &Path, out: &Path) -> Command {
 
 /// Starts jobs until one is killed while it still reads, with so many bytes of what it read on the disk.
 fn killed_while_reading(input: &Path, out: &Path, logged: u64) {
+    killed_with_log(input, out, "scanned.bin", logged);
+}
+
+/// Starts jobs until one is killed before it has decided, with so many bytes of a log on the disk.
+fn killed_with_log(input: &Path, out: &Path, log: &str, logged: u64) {
     for _ in 0..20 {
         let mut child = job_with_checkpoints(input, out)
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let log = out.join(".lookalike/scanned.bin");
+        let log = out.join(".lookalike").join(log);
         let is_short = || fs::metadata(&log).map_or(0, |log| log.len()) < logged;
         while is_short() && child.try_wait().unwrap().is_none() {
             sleep(Duration::from_millis(1));
@@ -600,7 +605,7 @@ fn killed_while_reading(input: &Path, out: &Path, logged: u64) {
         }
         let _ = fs::remove_dir_all(out);
     }
-    panic!("the job was always done with reading before it could be killed");
+    panic!("the job had always decided before it could be killed");
 }
 
 #[test]
@@ -619,6 +624,22 @@ fn a_job_that_is_killed_while_it_reads_goes_on_from_its_last_checkpoint() {
         let run = Results::read(&out).run;
         assert_eq!(run["resumed"], true);
         assert_eq!(run["counts"]["documents"], 25_000);
+        assert!(!out.join(".lookalike").exists());
+    }
+}
+
+#[test]
+fn a_job_that_is_killed_while_it_compares_goes_on_from_its_last_checkpoint() {
+    let (folder, reference) = (Folder::new(), reference());
+    for (attempt, logged) in [17, 4 << 10].into_iter().enumerate() {
+        let out = folder.path(format!("comparing-{attempt}"));
+        killed_with_log(&reference.input, &out, "compared.bin", logged);
+        let mut command = lookalike("dedup");
+        command.arg(&reference.input).arg("-o").arg(&out);
+        command.args(["--quiet", "--resume", "--threads", "3", "--memory", "300M"]);
+        command.succeed();
+        is_complete(&out, reference);
+        assert_eq!(Results::read(&out).run["resumed"], true);
         assert!(!out.join(".lookalike").exists());
     }
 }

@@ -1,0 +1,374 @@
+//! Parts of a block of ranks that can be settled at the same time.
+//!
+//! The decision on a rank depends on earlier ranks that it may resemble, and on no others. Where those of its block are known, the
+//! block falls into components of ranks that may resemble one another; each is settled in the order of its ranks, by one thread, and
+//! nobody waits for anybody. The decisions are those of the plain sequence.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
+use crate::dedup::verify::{CandidateMembers, VerifiedMatch, Verifier};
+
+/// More members of a group in one block are not looked at one by one: they are connected, and their survivors are listed.
+pub(crate) const CROWD: usize = 32;
+
+/// A group of texts or of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BlockGroup {
+    pub(crate) group: u32,
+    pub(crate) is_of_pages: bool,
+}
+
+/// Facts about the ranks of a block that all threads find out before it is settled.
+#[derive(Default)]
+pub(crate) struct BlockFacts {
+    /// The closest of the survivors of earlier blocks, by place in the block.
+    pub(crate) earlier: Vec<Option<VerifiedMatch>>,
+    /// Places of ranks that may resemble an earlier one, and of that.
+    pub(crate) edges: Vec<[u16; 2]>,
+    /// Groups that are crowded in the block: any of their members may resemble each other.
+    pub(crate) crowded: Vec<BlockGroup>,
+}
+
+/// The places of a block, component by component.
+#[derive(Default)]
+pub(crate) struct BlockComponents {
+    /// In each component ascending.
+    places: Vec<u16>,
+    /// Start of each component; one more at the end.
+    starts: Vec<u32>,
+}
+
+/// Sets of places that are united; each has its least place as root.
+struct PlaceSets(Vec<u16>);
+
+impl PlaceSets {
+    fn root(&mut self, mut place: u16) -> u16 {
+        let parents = &mut self.0;
+        while parents[usize::from(place)] != place {
+            // Halves the way for the next one that goes it.
+            let parent = parents[usize::from(place)];
+            parents[usize::from(place)] = parents[usize::from(parent)];
+            place = parents[usize::from(place)];
+        }
+        place
+    }
+
+    fn unite(&mut self, a: u16, b: u16) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.0[usize::from(a.max(b))] = a.min(b);
+    }
+}
+
+/// Members of a group with ranks in a block, strong ones and weak ones.
+fn members_within(groups: &CandidateGroups, group: u32, block: &Range<u32>) -> [Range<usize>; 2] {
+    let members = groups.members(group);
+    let strong = groups.strong_count(group);
+    let within = |from: usize, to: usize| {
+        let part = &members[from..to];
+        let start = part.partition_point(|&rank| rank < block.start);
+        let end = part.partition_point(|&rank| rank < block.end);
+        from + start..from + end
+    };
+    [within(0, strong), within(strong, members.len())]
+}
+
+impl BlockComponents {
+    /// Components of a block: `facts` has its edges and crowded groups, each once.
+    pub(crate) fn new(verifier: &Verifier<'_>, block: &Range<u32>, facts: &BlockFacts) -> Self {
+        let mut sets = PlaceSets((0..block.len() as u16).collect());
+        for &[x, y] in &facts.edges {
+            sets.unite(x, y);
+        }
+        for crowd in &facts.crowded {
+            let groups = match crowd.is_of_pages {
+                true => verifier.page_groups.expect("they have the group"),
+                false => verifier.groups,
+            };
+            let members = groups.members(crowd.group);
+            let ranges = members_within(groups, crowd.group, block);
+            let places = ranges.into_iter().flat_map(|range| &members[range]);
+            let mut places = places.map(|&rank| (rank - block.start) as u16);
+            let Some(first) = places.next() else { continue };
+            places.for_each(|place| sets.unite(first, place));
+        }
+        Self::of_sets(sets)
+    }
+
+    fn of_sets(mut sets: PlaceSets) -> Self {
+        let count = sets.0.len();
+        let roots: Vec<u16> = (0..count as u16).map(|place| sets.root(place)).collect();
+        // A counting sort by root, which the component's first place is.
+        let mut ends = vec![0_u32; count];
+        for &root in &roots {
+            ends[usize::from(root)] += 1;
+        }
+        let (mut starts, mut total) = (vec![0], 0);
+        for end in &mut ends {
+            let size = *end;
+            *end = total;
+            total += size;
+            if size > 0 {
+                starts.push(total);
+            }
+        }
+        let mut places = vec![0; count];
+        for (place, &root) in (0..).zip(&roots) {
+            let end = &mut ends[usize::from(root)];
+            places[*end as usize] = place;
+            *end += 1;
+        }
+        Self { places, starts }
+    }
+
+    /// Number of components.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Ranks that are not alone in their components.
+    pub(crate) fn connected(&self) -> usize {
+        let sizes = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
+        sizes.filter(|&size| size > 1).sum::<u32>() as usize
+    }
+
+    /// Places of a component.
+    pub(crate) fn get(&self, component: usize) -> &[u16] {
+        &self.places[self.starts[component] as usize..self.starts[component + 1] as usize]
+    }
+}
+
+/// Members of a block before a rank, whether they survive or not. Groups that are crowded are left out, and noted.
+pub(crate) struct BlockMembers<'g> {
+    pub(crate) groups: &'g CandidateGroups,
+    pub(crate) page_groups: Option<&'g CandidateGroups>,
+    pub(crate) ranks: Range<u32>,
+    pub(crate) crowded: &'g std::cell::RefCell<Vec<BlockGroup>>,
+}
+
+/// The members of a slice with ranks in a range.
+fn within<'m>(members: &'m [u32], ranks: &Range<u32>) -> &'m [u32] {
+    let later = &members[members.partition_point(|&rank| rank < ranks.start)..];
+    &later[..later.partition_point(|&rank| rank < ranks.end)]
+}
+
+impl BlockMembers<'_> {
+    fn visit(
+        &self,
+        groups: &CandidateGroups,
+        group: BlockGroup,
+        membership: GroupMembership,
+        wanted: &Range<u32>,
+        visit: &mut impl FnMut(u32),
+    ) {
+        for members in groups.partners(membership) {
+            let all = within(members, &self.ranks);
+            match all.len() > CROWD {
+                true => self.crowded.borrow_mut().push(group),
+                false => {
+                    let wanted = all.iter().copied().filter(|rank| wanted.contains(rank));
+                    wanted.for_each(&mut *visit);
+                }
+            }
+        }
+    }
+}
+
+impl CandidateMembers for BlockMembers<'_> {
+    fn each(&self, membership: GroupMembership, wanted: &Range<u32>, mut visit: impl FnMut(u32)) {
+        let group = BlockGroup {
+            group: membership.group,
+            is_of_pages: false,
+        };
+        self.visit(self.groups, group, membership, wanted, &mut visit);
+    }
+
+    fn each_by_page(
+        &self,
+        membership: GroupMembership,
+        wanted: &Range<u32>,
+        mut visit: impl FnMut(u32),
+    ) {
+        let group = BlockGroup {
+            group: membership.group,
+            is_of_pages: true,
+        };
+        if let Some(groups) = self.page_groups {
+            self.visit(groups, group, membership, wanted, &mut visit);
+        }
+    }
+
+    fn leaves_out_weak(&self) -> bool {
+        true
+    }
+}
+
+/// Survivors of the component at hand.
+pub(crate) struct ComponentSurvivors<'g> {
+    groups: &'g CandidateGroups,
+    page_groups: Option<&'g CandidateGroups>,
+    block: Range<u32>,
+    /// One bit for each rank of the block.
+    bits: Vec<u64>,
+    /// Groups that are crowded, ascending.
+    crowded: &'g [BlockGroup],
+    /// Survivors of these: strong members and weak ones.
+    lists: HashMap<BlockGroup, [Vec<u32>; 2]>,
+}
+
+impl<'g> ComponentSurvivors<'g> {
+    /// No survivors.
+    pub(crate) fn new(
+        verifier: &Verifier<'g>,
+        block: Range<u32>,
+        crowded: &'g [BlockGroup],
+    ) -> Self {
+        Self {
+            groups: verifier.groups,
+            page_groups: verifier.page_groups,
+            bits: vec![0; block.len().div_ceil(64)],
+            block,
+            crowded,
+            lists: HashMap::new(),
+        }
+    }
+
+    /// Forgets all survivors: those of other components are no candidates.
+    pub(crate) fn clear(&mut self) {
+        self.bits.fill(0);
+        self.lists.clear();
+    }
+
+    fn has(&self, rank: u32) -> bool {
+        let place = (rank - self.block.start) as usize;
+        self.bits[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// Adds a rank, later than all before.
+    pub(crate) fn add(&mut self, rank: u32) {
+        let place = (rank - self.block.start) as usize;
+        self.bits[place / 64] |= 1 << (place % 64);
+        if self.crowded.is_empty() {
+            return;
+        }
+        self.list(self.groups, false, rank);
+        if let Some(groups) = self.page_groups {
+            self.list(groups, true, rank);
+        }
+    }
+
+    fn list(&mut self, groups: &CandidateGroups, is_of_pages: bool, rank: u32) {
+        for GroupMembership { group, is_weak } in groups.of(rank) {
+            let group = BlockGroup { group, is_of_pages };
+            if self.crowded.binary_search(&group).is_ok() {
+                self.lists.entry(group).or_default()[usize::from(is_weak)].push(rank);
+            }
+        }
+    }
+
+    /// The survivors before a rank.
+    pub(crate) fn before(&self, than: u32) -> EarlierInComponent<'_, 'g> {
+        EarlierInComponent {
+            survivors: self,
+            ranks: self.block.start..than,
+        }
+    }
+}
+
+/// Survivors of a component before a rank.
+pub(crate) struct EarlierInComponent<'s, 'g> {
+    survivors: &'s ComponentSurvivors<'g>,
+    ranks: Range<u32>,
+}
+
+impl EarlierInComponent<'_, '_> {
+    fn visit(
+        &self,
+        groups: &CandidateGroups,
+        group: BlockGroup,
+        membership: GroupMembership,
+        wanted: &Range<u32>,
+        mut visit: impl FnMut(u32),
+    ) {
+        for (part, members) in groups.partners(membership).into_iter().enumerate() {
+            let all = within(members, &self.ranks);
+            if all.len() <= CROWD {
+                let survivors = all.iter().copied().filter(|&rank| self.survivors.has(rank));
+                survivors
+                    .filter(|rank| wanted.contains(rank))
+                    .for_each(&mut visit);
+            } else if let Some(lists) = self.survivors.lists.get(&group) {
+                let listed = lists[part].iter().copied();
+                listed
+                    .filter(|rank| wanted.contains(rank))
+                    .for_each(&mut visit);
+            }
+        }
+    }
+}
+
+impl CandidateMembers for EarlierInComponent<'_, '_> {
+    fn each(&self, membership: GroupMembership, wanted: &Range<u32>, visit: impl FnMut(u32)) {
+        let group = BlockGroup {
+            group: membership.group,
+            is_of_pages: false,
+        };
+        self.visit(self.survivors.groups, group, membership, wanted, visit);
+    }
+
+    fn each_by_page(
+        &self,
+        membership: GroupMembership,
+        wanted: &Range<u32>,
+        visit: impl FnMut(u32),
+    ) {
+        let group = BlockGroup {
+            group: membership.group,
+            is_of_pages: true,
+        };
+        if let Some(groups) = self.survivors.page_groups {
+            self.visit(groups, group, membership, wanted, visit);
+        }
+    }
+
+    fn leaves_out_weak(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn components_equal_what_is_reached_by_steps_over_edges(
+            edges in prop::collection::vec([0..60_u16, 0..60_u16], 0..80),
+        ) {
+            let mut sets = PlaceSets((0..60).collect());
+            edges.iter().for_each(|&[x, y]| sets.unite(x, y));
+            let components = BlockComponents::of_sets(sets);
+
+            let mut reached: Vec<BTreeSet<u16>> = (0..60).map(|place| BTreeSet::from([place])).collect();
+            for _ in 0..60 {
+                for &[x, y] in &edges {
+                    let both: BTreeSet<u16> = reached[usize::from(x)].union(&reached[usize::from(y)]).copied().collect();
+                    for place in [x, y] {
+                        reached[usize::from(place)].clone_from(&both);
+                    }
+                }
+            }
+            let expected: BTreeSet<Vec<u16>> = reached.into_iter().map(|set| set.into_iter().collect()).collect();
+            let found: BTreeSet<Vec<u16>> = (0..components.len()).map(|at| components.get(at).to_vec()).collect();
+            prop_assert_eq!(found.len(), components.len());
+            let connected: usize = expected.iter().filter(|set| set.len() > 1).map(Vec::len).sum();
+            prop_assert_eq!(components.connected(), connected);
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

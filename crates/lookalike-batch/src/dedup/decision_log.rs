@@ -1,0 +1,440 @@
+//! The log of what was decided on classes, on disk: a job that is killed while it compares goes on behind the last segment that is whole.
+//!
+//! Decisions are made rank by rank, and the order of ranks follows from ids and contents alone: so the decisions on the first ranks
+//! are all that a resumed job needs, once it has ranked and grouped what it read, for any number of threads and any memory.
+//!
+//! One file, `compared.bin`, to which a segment is added after so much work. Little-endian:
+//!
+//! ```text
+//! 8 bytes   "LOOKCMP1"
+//! u64       XXH3-64 of settings, input, and the texts in the order of ranks
+//! segments  u64 ranks that are settled; u64 x 3 what was looked at for them; u64 x 3 numbers of what follows
+//!           decisions on classes that join another (u32 rank, u32 and u32 halves of the bits of their resemblance), the ranks that
+//!           they join (u32); resemblances of visible texts (as those); ranks that were refused as pages (u32)
+//!           u64 XXH3-64 of all before
+//! ```
+//!
+//! Nothing is forced to the disk: after a power cut the sums say what is left.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::dedup::checkpoint::{HashingStream, damaged};
+use crate::dedup::decision_table::NumberedSimilarity;
+use crate::dedup::survivors::SettledRanks;
+
+const MAGIC: [u8; 8] = *b"LOOKCMP1";
+
+/// The place of a log, the job that it is of, and the bytes of feature sets that are compared between two segments.
+pub(crate) struct DecisionLogPlace {
+    pub(crate) path: PathBuf,
+    pub(crate) job: u64,
+    pub(crate) segment_bytes: u64,
+}
+
+/// A log that is open to be written.
+pub(crate) struct DecisionLog {
+    /// None once the disk was full: that ends the log, not the job.
+    file: Option<HashedFile>,
+    path: PathBuf,
+    segment_bytes: u64,
+    /// What is in the log.
+    noted: NotedRanks,
+}
+
+/// Numbers of what is in a log.
+#[derive(Default)]
+struct NotedRanks {
+    near: usize,
+    visible: usize,
+    refused: usize,
+    work: u64,
+}
+
+/// A file, and the hash of all that is in it.
+struct HashedFile {
+    file: File,
+    hash: Xxh3,
+}
+
+impl DecisionLogPlace {
+    /// Opens the log, and adds what it tells to the ranks that are settled anyway; begins another where there is none of these ranks.
+    /// `order` is a hash of the texts in the order of ranks.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn open(&self, order: u64, settled: &mut SettledRanks) -> io::Result<DecisionLog> {
+        let job = self.job ^ order.rotate_left(32);
+        let file = match HashedFile::resume(&self.path, job, settled)? {
+            Some(file) => file,
+            None => HashedFile::begin(&self.path, job)?,
+        };
+        Ok(DecisionLog {
+            file: Some(file),
+            path: self.path.clone(),
+            segment_bytes: self.segment_bytes,
+            noted: NotedRanks::of(settled),
+        })
+    }
+
+    /// Removes the log: what followed from it is on the disk, or nobody can go on from it.
+    pub(crate) fn forget(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl NotedRanks {
+    fn of(settled: &SettledRanks) -> Self {
+        let (_, near, visible) = settled.decisions.columns();
+        Self {
+            near: near.len(),
+            visible: visible.len(),
+            refused: settled.refused.len(),
+            work: settled.compared_bytes,
+        }
+    }
+}
+
+impl DecisionLog {
+    /// Notes what was settled since the last segment, if that was work enough.
+    pub(crate) fn note(&mut self, settled: &SettledRanks) {
+        let Some(file) = &mut self.file else { return };
+        if settled.compared_bytes - self.noted.work < self.segment_bytes {
+            return;
+        }
+        let segment = segment(settled, &self.noted);
+        self.noted = NotedRanks::of(settled);
+        if file.add(segment).is_err() {
+            self.file = None;
+            // A job can do without its log.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The bytes of a segment, but for its sum.
+fn segment(settled: &SettledRanks, noted: &NotedRanks) -> Vec<u8> {
+    let (kept, near, visible) = settled.decisions.columns();
+    let (near, visible) = (&near[noted.near..], &visible[noted.visible..]);
+    let refused = &settled.refused[noted.refused..];
+    let survivors: Vec<u32> = near.iter().map(|near| kept[near.number()]).collect();
+    let compared = settled.comparisons;
+    let numbers = [
+        settled.count as u64,
+        compared.visits,
+        compared.candidates,
+        compared.compared,
+        near.len() as u64,
+        visible.len() as u64,
+        refused.len() as u64,
+    ];
+    let mut bytes: Vec<u8> = numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
+    bytes.extend_from_slice(bytemuck::cast_slice(near));
+    bytes.extend_from_slice(bytemuck::cast_slice(&survivors));
+    bytes.extend_from_slice(bytemuck::cast_slice(visible));
+    bytes.extend_from_slice(bytemuck::cast_slice(refused));
+    bytes
+}
+
+impl HashedFile {
+    fn begin(path: &Path, job: u64) -> io::Result<Self> {
+        let mut file = Self {
+            file: File::create(path)?,
+            hash: Xxh3::new(),
+        };
+        file.put(&[MAGIC, job.to_le_bytes()].concat())?;
+        Ok(file)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.hash.update(bytes);
+        self.file.write_all(bytes)
+    }
+
+    fn add(&mut self, mut segment: Vec<u8>) -> io::Result<()> {
+        self.hash.update(&segment);
+        let sum = self.hash.digest().to_le_bytes();
+        self.hash.update(&sum);
+        segment.extend_from_slice(&sum);
+        self.file.write_all(&segment)
+    }
+
+    /// Takes over the whole segments of a log of the same job, and cuts it behind them; none where there are none.
+    fn resume(path: &Path, job: u64, settled: &mut SettledRanks) -> io::Result<Option<Self>> {
+        let Ok(file) = File::open(path) else {
+            return Ok(None);
+        };
+        let mut file = HashingStream::new(BufReader::new(file));
+        let is_it = matches!(file.word(), Ok(magic) if magic == u64::from_le_bytes(MAGIC))
+            && matches!(file.word(), Ok(found) if found == job);
+        if !is_it {
+            return Ok(None);
+        }
+        let mut whole = None;
+        while take_segment(&mut file, settled).is_ok() {
+            whole = Some((file.passed(), file.hasher()));
+        }
+        let Some((length, hash)) = whole else {
+            return Ok(None);
+        };
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        file.set_len(length)?;
+        file.seek(SeekFrom::End(0))?;
+        Ok(Some(Self { file, hash }))
+    }
+}
+
+/// Reads a segment and adds it to what is settled, or leaves that as it is.
+fn take_segment(
+    file: &mut HashingStream<BufReader<File>>,
+    settled: &mut SettledRanks,
+) -> io::Result<()> {
+    let mut numbers = [0; 7];
+    for number in &mut numbers {
+        *number = file.word()?;
+    }
+    let [count, visits, candidates, compared, near, visible, refused] = numbers;
+    let near = file.column::<NumberedSimilarity>(near)?;
+    let survivors = file.column::<u32>(near.len() as u64)?;
+    let visible = file.column::<NumberedSimilarity>(visible)?;
+    let mut refused = file.column::<u32>(refused)?;
+    file.end()?;
+    let count = usize::try_from(count).map_err(|_| damaged())?;
+    if count < settled.count || count > settled.decisions.len() {
+        return Err(damaged());
+    }
+    settled.count = count;
+    settled.decisions.join_all(&near, &survivors, &visible);
+    settled.refused.append(&mut refused);
+    settled.comparisons.visits = visits;
+    settled.comparisons.candidates = candidates;
+    settled.comparisons.compared = compared;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use lookalike_corpus::{InputOptions, Inputs};
+
+    use super::*;
+    use crate::dedup::job::DedupJob;
+    use crate::error::BatchError;
+    use crate::observer::{JobObserver, JobStage};
+    use crate::output_dir::{IfExists, OutputOptions};
+    use crate::settings::JobLimits;
+    use crate::spill::partitions::lock;
+
+    const RANKS: usize = 40;
+
+    fn begun() -> SettledRanks {
+        SettledRanks::fixed(2, RANKS)
+    }
+
+    /// Settles some more ranks: every third joins the one before it, every ninth with a visible text.
+    fn go_on(settled: &mut SettledRanks, to: usize) {
+        for rank in settled.count..to {
+            if rank % 3 == 0 {
+                let visible = (rank % 9 == 0).then_some(0.5);
+                settled
+                    .decisions
+                    .join(rank as u32, rank as u32 - 1, 0.75, visible);
+            }
+        }
+        settled.refused.push(to as u32);
+        settled.comparisons.visits += 7;
+        settled.comparisons.compared += 1;
+        settled.compared_bytes += 100;
+        settled.count = to;
+    }
+
+    fn same(a: &SettledRanks, b: &SettledRanks) -> bool {
+        let documents = |settled: &SettledRanks| settled.decisions.documents().collect::<Vec<_>>();
+        let counts = |settled: &SettledRanks| (settled.count, settled.comparisons);
+        documents(a) == documents(b) && counts(a) == counts(b) && a.refused == b.refused
+    }
+
+    #[test]
+    fn a_log_gives_back_its_whole_segments_wherever_it_is_cut_or_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = DecisionLogPlace {
+            path: folder.path().join("compared.bin"),
+            job: 5,
+            segment_bytes: 100,
+        };
+        let mut settled = begun();
+        let mut log = place.open(9, &mut settled).unwrap();
+        let mut states = vec![(
+            std::fs::metadata(&place.path).unwrap().len(),
+            settled.clone(),
+        )];
+        for to in [10, 13, 31, 40] {
+            go_on(&mut settled, to);
+            log.note(&settled);
+            states.push((
+                std::fs::metadata(&place.path).unwrap().len(),
+                settled.clone(),
+            ));
+            // Too little work for another segment.
+            settled.compared_bytes += 1;
+            log.note(&settled);
+            settled.compared_bytes -= 1;
+        }
+        assert!(states.is_sorted_by(|a, b| a.0 < b.0));
+        let whole = std::fs::read(&place.path).unwrap();
+        assert_eq!(whole.len() as u64, states.last().unwrap().0);
+        for at in 0..whole.len() {
+            let whole_segments = states.partition_point(|state| state.0 <= at as u64);
+            let last = whole_segments.checked_sub(1);
+            let expected = last.map_or_else(begun, |last| states[last].1.clone());
+            let mut changed = whole.clone();
+            changed[at] ^= 4;
+            for bytes in [&whole[..at], &changed[..]] {
+                std::fs::write(&place.path, bytes).unwrap();
+                let mut found = begun();
+                let mut log = place.open(9, &mut found).unwrap();
+                assert!(same(&found, &expected), "{at}");
+                // What follows is added behind it.
+                go_on(&mut found, RANKS);
+                log.note(&found);
+                let mut again = begun();
+                place.open(9, &mut again).unwrap();
+                assert!(same(&again, &found), "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_log_of_another_job_or_another_order_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |job| DecisionLogPlace {
+            path: folder.path().join("compared.bin"),
+            job,
+            segment_bytes: 1,
+        };
+        for (job, order) in [(6, 9), (5, 8)] {
+            let mut settled = begun();
+            let mut log = place(5).open(9, &mut settled).unwrap();
+            go_on(&mut settled, 20);
+            log.note(&settled);
+            let mut found = begun();
+            place(job).open(order, &mut found).unwrap();
+            assert!(same(&found, &begun()));
+        }
+        place(5).forget();
+        assert!(!place(5).path.exists());
+    }
+
+    /// Follows the comparing of a job, and cancels it behind so many ranks.
+    struct Comparing {
+        cancelled_behind: u64,
+        stage: Mutex<Option<JobStage>>,
+        /// Ranks that were settled at each step.
+        steps: Mutex<Vec<u64>>,
+    }
+
+    impl Comparing {
+        fn up_to(cancelled_behind: u64) -> Self {
+            Self {
+                cancelled_behind,
+                stage: Mutex::default(),
+                steps: Mutex::default(),
+            }
+        }
+
+        fn steps(&self) -> Vec<u64> {
+            lock(&self.steps).clone()
+        }
+    }
+
+    impl JobObserver for Comparing {
+        fn stage(&self, stage: JobStage, _: u64) {
+            *lock(&self.stage) = Some(stage);
+        }
+
+        fn advance(&self, done: u64) {
+            if *lock(&self.stage) == Some(JobStage::Compare) {
+                lock(&self.steps).push(done);
+            }
+        }
+
+        fn is_cancelled(&self) -> bool {
+            let steps = lock(&self.steps);
+            steps
+                .last()
+                .is_some_and(|&done| done >= self.cancelled_behind)
+        }
+    }
+
+    /// Records of words from a small pool, a third of which retell the one before.
+    fn records(count: u32) -> String {
+        let mut last = String::new();
+        let record = |number: u32| {
+            let word = |at: u32| format!("w{}", (number * 37 + at * at * 11 + at) % 4001);
+            let own = format!("n{number}");
+            let words: Vec<String> = (0..20).map(word).chain([own]).collect();
+            last = match number % 3 {
+                1 => format!("{last} again"),
+                _ => words.join(" "),
+            };
+            format!("{{\"id\":\"{number}\",\"text\":\"{last}\"}}\n")
+        };
+        (0..count).map(record).collect()
+    }
+
+    #[test]
+    fn what_was_compared_before_a_job_was_stopped_is_not_compared_again() {
+        const BLOCK: u64 = 1024;
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("in.jsonl");
+        std::fs::write(&input, records(9000)).unwrap();
+        let inputs =
+            Inputs::discover(&[input.into()], &InputOptions::default(), folder.path()).unwrap();
+        let run = |out: &str, threads, comparing: &Comparing| {
+            let job = DedupJob::new(&inputs, folder.path());
+            let job = job.checkpoint_bytes(400_000).observer(comparing);
+            let job = job.limits(JobLimits::default().threads(threads));
+            let options = OutputOptions::default().folder(IfExists::Resume);
+            job.dedup(&folder.path().join(out), &options)
+        };
+        let bytes = |out: &str| {
+            let read = |name| std::fs::read(folder.path().join(out).join(name)).unwrap();
+            [
+                "kept.jsonl",
+                "removed.jsonl",
+                "clusters.jsonl",
+                "pairs.jsonl",
+            ]
+            .map(read)
+        };
+        let all = Comparing::up_to(u64::MAX);
+        let whole = run("whole", 1, &all).unwrap();
+        assert!(whole.decisions.removed_near > 1000);
+        let ranks = *all.steps().last().unwrap();
+        assert!(ranks > 7 * BLOCK);
+
+        let first = Comparing::up_to(5 * BLOCK);
+        assert!(matches!(run("out", 2, &first), Err(BatchError::Cancelled)));
+        let second = Comparing::up_to(7 * BLOCK);
+        assert!(matches!(run("out", 1, &second), Err(BatchError::Cancelled)));
+        let third = Comparing::up_to(u64::MAX);
+        let resumed = run("out", 3, &third).unwrap();
+        assert!(resumed.resumed);
+        // A checkpoint comes after some two blocks: no more than that is done again.
+        for (stopped, resumed) in [(&first, &second), (&second, &third)] {
+            let (done, next) = (*stopped.steps().last().unwrap(), resumed.steps()[0] - BLOCK);
+            assert!(next > 0 && done - next <= 3 * BLOCK, "{done}, then {next}");
+        }
+        assert_eq!(third.steps().last(), Some(&ranks));
+        assert_eq!(resumed.comparisons, whole.comparisons);
+        assert!(bytes("out") == bytes("whole"));
+        assert!(!folder.path().join("out/.lookalike").exists());
+    }
+}
