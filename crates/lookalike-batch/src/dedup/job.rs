@@ -630,7 +630,7 @@ impl DedupJob<'_> {
             &self.options,
             prepared.repeated_ids,
         );
-        // While classes are compared memory is fullest: what only other steps look at is let go of, and made anew behind it.
+        // The groups lie beside all tables now: what only other steps look at is let go of, and made anew behind them.
         prepared.rank_of = Vec::new();
         prepared.ranking.id_ranks = Vec::new();
         if !fingerprints && self.addition.is_none() {
