@@ -1,6 +1,7 @@
 //! A collection with its three threads: one writes, one flushes memtables to runs, one merges runs.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,6 +15,7 @@ use crate::engine::{
     CollectionEngine, CollectionStats, LARGEST_BATCH, RecoveryReport, WriteRequest,
 };
 use crate::error::{Result, StoreError};
+use crate::fs::FileLock;
 use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult, WriteOp, WriteOutcome};
 use crate::pair_rule::NeighbourScope;
 use crate::scheme_part::SchemePart;
@@ -35,6 +37,9 @@ const CLOSING_FRAME_DELAY: Duration = Duration::from_millis(50);
 /// Interval at which an idle collection checks whether its time has to be recorded.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Reason of an end that no medium caused.
+const WRITER_PANICKED: &str = "a thread of the collection panicked";
+
 /// A collection of a store: any number of threads may read and write it.
 #[derive(Debug)]
 pub struct Collection {
@@ -42,6 +47,8 @@ pub struct Collection {
     recovery: RecoveryReport,
     shared: Arc<CollectionShared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Keeps other processes out while this collection may write.
+    store_lock: Mutex<Option<Arc<dyn FileLock>>>,
 }
 
 #[derive(Debug)]
@@ -96,6 +103,7 @@ impl Collection {
         name: &str,
         engine: CollectionEngine,
         recovery: RecoveryReport,
+        store_lock: Arc<dyn FileLock>,
     ) -> Result<Self> {
         let shared = Arc::new(CollectionShared {
             engine,
@@ -112,6 +120,7 @@ impl Collection {
             name: name.to_owned(),
             recovery,
             threads: Mutex::default(),
+            store_lock: Mutex::new(Some(store_lock)),
             shared,
         };
         let roles: [(&str, ThreadBody); 3] = [
@@ -417,15 +426,26 @@ impl Collection {
     /// Writes what is queued, ends the threads, and records a clean shutdown. Unfinished runs are abandoned.
     pub(crate) fn close(&self) -> Result<()> {
         self.end();
-        if self.shared.engine.stopped().is_some() {
-            return Ok(());
-        }
-        self.shared.engine.close()
+        let closed = match self.shared.engine.stopped() {
+            Some(_) => Ok(()),
+            None => self.shared.engine.close(),
+        };
+        self.give_up_files();
+        closed
     }
 
-    /// Ends the threads only: the files are about to be removed.
+    /// Ends the threads and all writing: the files are about to be removed, and others may get their names.
     pub(crate) fn abandon(&self) {
         self.end();
+        self.shared.engine.end_writes("the collection was removed");
+        self.give_up_files();
+    }
+
+    /// Waits until nobody makes files any more, and gives the lock of the store back.
+    fn give_up_files(&self) {
+        // A merge that a holder of the collection has begun is cancelled by now.
+        drop(lock(&self.shared.merging));
+        lock(&self.store_lock).take();
     }
 
     /// Tells the threads to end.
@@ -461,8 +481,15 @@ impl CollectionShared {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The writer: takes all that waits as one group.
+    /// The writer. A panic in it ends all writing, and what waits is told so: nobody knows how much of the group is durable.
     fn write(&self) {
+        while catch_unwind(AssertUnwindSafe(|| self.write_groups())).is_err() {
+            self.engine.end_writes(WRITER_PANICKED);
+        }
+    }
+
+    /// Takes all that waits as one group, until the end.
+    fn write_groups(&self) {
         loop {
             let group = self.next_group();
             if group.is_empty() {
@@ -578,7 +605,10 @@ impl CollectionShared {
         error: impl Fn(&mut BackgroundErrors) -> &mut Option<StoreError>,
     ) {
         while !self.is_closed() {
-            let result = step();
+            let result = catch_unwind(AssertUnwindSafe(&step)).unwrap_or_else(|_| {
+                self.engine.end_writes(WRITER_PANICKED);
+                Err(StoreError::Stopped(WRITER_PANICKED.to_owned()))
+            });
             let mut background = lock(&self.background);
             let again = matches!(result, Ok(true));
             // What is given up at the end did not fail.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::collection::Collection;
 use crate::document::StoredDocument;
 use crate::engine::{self, LogChange, RecoveryReport};
 use crate::error::{Result, StoreError};
@@ -16,8 +17,9 @@ use crate::manifest::{read_checked, replace_checked};
 use crate::operations::WriteOp;
 use crate::store::{
     Store, StoreCatalog, StoreId, StoreOptions, check_name, collection_folder, is_file_name,
-    lock_to_read,
+    lock_to_read, sync_parent,
 };
+use crate::sync::lock;
 use crate::time::UnixMillis;
 
 const SNAPSHOT: &str = "SNAPSHOT";
@@ -60,9 +62,19 @@ impl Store {
     /// # Errors
     /// When a collection is damaged, the directory exists, or the medium fails.
     pub fn snapshot(&self, target: &Path) -> Result<SnapshotSummary> {
+        let _alone = lock(&self.snapshots);
+        ensure_empty(&**self.fs(), target)?;
+        let made = self.snapshot_into(target);
+        if made.is_err() {
+            // Its links would keep runs on the medium that the store has given up, and its name would be taken.
+            remove_snapshot(&**self.fs(), target);
+        }
+        made
+    }
+
+    fn snapshot_into(&self, target: &Path) -> Result<SnapshotSummary> {
         let fs = self.fs();
         let failed = |error| StoreError::io(target, "making a snapshot")(error);
-        ensure_empty(&**fs, target)?;
         fs.create_dir(target).map_err(failed)?;
         let parent = target.join("collections");
         fs.create_dir(&parent).map_err(failed)?;
@@ -75,6 +87,7 @@ impl Store {
             opened?.engine().snapshot(&folder)?;
         }
         fs.sync_dir(&parent).map_err(failed)?;
+        sync_parent(&**fs, target)?;
         // The list comes last and names all files: a snapshot that was cut short has none, and `restore`
         // refuses it.
         list_snapshot(&**fs, target, &catalog)
@@ -101,6 +114,19 @@ pub(crate) fn list_snapshot(
     };
     replace_checked(fs, target, SNAPSHOT, NEW_SNAPSHOT, &list).map_err(StoreError::from)?;
     Ok(summary)
+}
+
+/// Removes what there is of a snapshot that failed, as far as that goes.
+fn remove_snapshot(fs: &dyn FileSystem, target: &Path) {
+    let below = target.join("collections");
+    let names = fs.list(&below).unwrap_or_default();
+    let collections = names.into_iter().map(|name| below.join(name));
+    for folder in collections.chain([below.clone(), target.to_owned()]) {
+        for file in fs.list(&folder).unwrap_or_default() {
+            let _ = fs.remove(&folder.join(file));
+        }
+        let _ = fs.remove_dir(&folder);
+    }
 }
 
 /// Refuses a directory that has files already.
@@ -239,6 +265,10 @@ pub fn restore(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<Sn
         let stays = [".run", ".tombstones", ".part"];
         if stays.iter().any(|kind| name.ends_with(kind)) {
             link_or_copy(fs, &from, &to)?;
+            // A snapshot that was copied here may be in the memory of the system only.
+            fs.open(&to, false)
+                .and_then(|file| file.sync())
+                .map_err(failed)?;
         } else {
             copy_file(fs, &from, &to)?;
         }
@@ -248,6 +278,7 @@ pub fn restore(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<Sn
             .map_err(failed)?;
     }
     fs.sync_dir(&parent).map_err(failed)?;
+    sync_parent(fs, target)?;
     // The catalog makes a store of it, so it comes last.
     catalog.write(fs, target)?;
     Ok(SnapshotSummary {
@@ -358,6 +389,38 @@ pub fn salvage(
 
 /// Changes that are written at once.
 const BATCH: usize = 1000;
+/// Bytes of them, roughly; a larger document is written alone.
+const BATCH_BYTES: usize = 16 << 20;
+
+/// Writes what is saved into a new collection.
+struct SalvageWriter<'a> {
+    collection: &'a Collection,
+    batch: Vec<WriteOp>,
+    bytes: usize,
+    time: UnixMillis,
+    written: u64,
+}
+
+impl SalvageWriter<'_> {
+    fn push(&mut self, write: WriteOp) -> Result<()> {
+        // Before the batch is too large for the collection, not after: it would be refused, and the rest lost with it.
+        if self.batch.len() >= BATCH || self.bytes + write.size() > BATCH_BYTES {
+            self.flush()?;
+        }
+        self.bytes += write.size();
+        self.batch.push(write);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        self.bytes = 0;
+        let writes = batch.len() as u64;
+        self.collection.write(batch, self.time, 0)?;
+        self.written += writes;
+        Ok(())
+    }
+}
 
 fn salvage_collection(
     fs: &Arc<dyn FileSystem>,
@@ -376,23 +439,26 @@ fn salvage_collection(
     // Parts that are damaged are left out rather than copied: a collection without its table says so, one with
     // a wrong table would compute other fingerprints.
     let collection = store.create_collection_with(name, &settings, &whole)?;
-    let (mut batch, mut count, mut time) = (Vec::new(), 0, UnixMillis(0));
-    let mut write = |batch: &mut Vec<WriteOp>, time: UnixMillis| {
-        count += batch.len() as u64;
-        collection.write(std::mem::take(batch), time, 0).map(drop)
+    let mut writer = SalvageWriter {
+        collection: &collection,
+        batch: Vec::new(),
+        bytes: 0,
+        time: UnixMillis(0),
+        written: 0,
     };
     let lost = engine::salvage(&**fs, folder, &mut |told, changes| {
-        time = time.max(told);
-        batch.extend(changes.into_iter().map(into_write));
-        if batch.len() >= BATCH {
-            write(&mut batch, time)
-        } else {
-            Ok(())
-        }
-    })?;
-    write(&mut batch, time)?;
-    damaged.extend(lost);
-    Ok((count, damaged))
+        writer.time = writer.time.max(told);
+        let mut writes = changes.into_iter().map(into_write);
+        writes.try_for_each(|write| writer.push(write))
+    });
+    // What was saved before a failure is there, and counts.
+    let flushed = writer.flush();
+    match lost {
+        Ok(lost) => damaged.extend(lost),
+        Err(error) => damaged.push(error),
+    }
+    damaged.extend(flushed.err());
+    Ok((writer.written, damaged))
 }
 
 fn into_write(change: LogChange<StoredDocument>) -> WriteOp {

@@ -146,6 +146,16 @@ pub enum WriteOp {
     },
 }
 
+impl WriteOp {
+    /// Bytes that it holds, roughly.
+    pub(crate) fn size(&self) -> usize {
+        32 + match self {
+            Self::Insert(document) | Self::CheckAndInsert { document, .. } => document.size(),
+            Self::Delete(id) | Self::Expire { id, .. } => id.len(),
+        }
+    }
+}
+
 /// Condition under which a checked document is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertWhen {

@@ -24,7 +24,7 @@ impl ParagraphSearch {
             let mut places: Vec<u32> = Vec::new();
             for &key in keys {
                 // The first of each key have the first of all among them.
-                let end = places.len() + room;
+                let end = places.len().saturating_add(room);
                 part.with_paragraph(key, &mut |place| {
                     if part.is_alive(place, self.now) && !seen.contains(&place) {
                         places.push(place);

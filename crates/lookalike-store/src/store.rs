@@ -128,7 +128,9 @@ pub struct Store {
     identity: StoreId,
     options: StoreOptions,
     state: Mutex<StoreState>,
-    _lock: Box<dyn FileLock>,
+    lock: Arc<dyn FileLock>,
+    /// One snapshot at a time: two of one name would mix their files.
+    pub(crate) snapshots: Mutex<()>,
 }
 
 /// Collections by name, or the error of opening each.
@@ -152,6 +154,17 @@ impl StoreState {
 /// The folder of a collection.
 pub(crate) fn collection_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join("collections").join(name)
+}
+
+/// Makes the name of a folder durable.
+pub(crate) fn sync_parent(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
+    let parent = match folder.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    fs.sync_dir(parent)
+        .map_err(StoreError::io(parent, "syncing the folder"))
 }
 
 /// Refuses names that are no names of collections.
@@ -221,9 +234,14 @@ impl StoreCatalog {
             }),
             Err(StoreError::Missing { .. }) => {
                 // Collections without a catalog: it was lost, and an empty new one would hide them.
-                let folders = fs.list(&folder.join("collections")).unwrap_or_default();
-                if folders.is_empty() {
-                    return Ok(None);
+                let below = folder.join("collections");
+                match fs.list(&below) {
+                    Ok(folders) if folders.is_empty() => return Ok(None),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                        return Ok(None);
+                    }
+                    Ok(_) => {}
+                    Err(error) => return Err(StoreError::io(&below, "opening the store")(error)),
                 }
                 Err(StoreError::Missing {
                     path: folder.join(CATALOG),
@@ -280,7 +298,7 @@ impl Store {
             });
         }
         // Before the catalog is read: another process might be replacing it.
-        let lock = lock_store(&*fs, folder)?;
+        let lock: Arc<dyn FileLock> = lock_store(&*fs, folder)?.into();
         let mut catalog = match StoreCatalog::read(&*fs, folder)? {
             Some(catalog) => catalog,
             // Whoever wants a certain store is not given a new one.
@@ -288,6 +306,9 @@ impl Store {
                 let path = folder.join("collections");
                 fs.create_dir(&path)
                     .map_err(StoreError::io(&path, "creating the store"))?;
+                // Before the catalog, which tells the next start that nothing is left to do: a store whose own name a
+                // power cut takes is lost with all that was acknowledged.
+                sync_parent(&*fs, folder)?;
                 let catalog = StoreCatalog::new(StoreId(random_number("", options.seed, 3)));
                 // The list of collections exists from the beginning: a store without one is one that lost it.
                 catalog.write(&*fs, folder)?;
@@ -315,7 +336,7 @@ impl Store {
         let _ = finish_removals(&*fs, folder, &mut catalog);
         let mut collections = BTreeMap::new();
         for (name, &identity) in &catalog.collections {
-            let opened = open_collection(&fs, folder, name, identity, options.tuning);
+            let opened = open_collection(&fs, folder, name, identity, options.tuning, &lock);
             collections.insert(name.clone(), opened);
         }
         Ok(Self {
@@ -328,7 +349,8 @@ impl Store {
                 collections,
                 removed_now: BTreeSet::new(),
             }),
-            _lock: lock,
+            lock,
+            snapshots: Mutex::default(),
         })
     }
 
@@ -405,7 +427,8 @@ impl Store {
         catalog.collections.insert(name.to_owned(), identity);
         catalog.removing.remove(name);
         self.replace_catalog(&mut state, catalog)?;
-        let opened = open_collection(&self.fs, &self.folder, name, identity, self.options.tuning);
+        let (fs, tuning, lock) = (&self.fs, self.options.tuning, &self.lock);
+        let opened = open_collection(fs, &self.folder, name, identity, tuning, lock);
         state.collections.insert(name.to_owned(), opened.clone());
         opened
     }
@@ -566,10 +589,12 @@ fn open_collection(
     name: &str,
     identity: u64,
     tuning: StoreTuning,
+    lock: &Arc<dyn FileLock>,
 ) -> Result<Arc<Collection>> {
     let folder = collection_folder(folder, name);
     let (engine, recovery) = CollectionEngine::open(Arc::clone(fs), &folder, identity, tuning)?;
-    Ok(Arc::new(Collection::start(name, engine, recovery)?))
+    let lock = Arc::clone(lock);
+    Ok(Arc::new(Collection::start(name, engine, recovery, lock)?))
 }
 
 /// Describes the differences of two settings.

@@ -49,11 +49,7 @@ impl std::fmt::Debug for WriteRequest {
 impl WriteRequest {
     /// Bytes that it holds, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        let size = |write: &WriteOp| match write {
-            WriteOp::Insert(document) | WriteOp::CheckAndInsert { document, .. } => document.size(),
-            WriteOp::Delete(id) | WriteOp::Expire { id, .. } => id.len(),
-        };
-        self.writes.iter().map(|write| 32 + size(write)).sum()
+        self.writes.iter().map(WriteOp::size).sum()
     }
 
     /// True if the request only frees space.
@@ -119,8 +115,7 @@ impl CollectionEngine {
             if result.is_err() {
                 stage.truncate(before, &self.hasher);
             }
-            // A change of expiry is small but writes its whole document anew, so only now are the bytes known. The first goes in
-            // whatever its size, or nobody would hear that it is too large.
+            // Only now are the bytes of changes of expiry known. No request alone exceeds the limit here, so the next frame holds it.
             if stage.bytes > LARGEST_BATCH && !group.is_empty() {
                 stage.truncate(before, &self.hasher);
                 waiting.push_front(request);
@@ -221,10 +216,20 @@ impl CollectionEngine {
         request: &WriteRequest,
         now: UnixMillis,
     ) -> Result<Vec<WriteOutcome>> {
+        let before = stage.bytes;
         let writes = request.writes.iter();
-        writes
-            .map(|write| self.stage_write(stage, write, now, request.limit))
-            .collect()
+        let outcomes = writes.map(|write| {
+            let outcome = self.stage_write(stage, write, now, request.limit)?;
+            // A change of expiry is small but stages its whole document: a thousand of them may be gigabytes.
+            let bytes = stage.bytes - before;
+            if bytes > LARGEST_BATCH {
+                return Err(StoreError::Invalid(format!(
+                    "the documents of the batch have {bytes} bytes or more, over the limit of {LARGEST_BATCH}; split it"
+                )));
+            }
+            Ok(outcome)
+        });
+        outcomes.collect()
     }
 
     fn stage_write(
@@ -492,21 +497,34 @@ impl CollectionEngine {
         self.rotate(&mut writer)
     }
 
-    /// Records a clean shutdown; nothing may be written after it.
+    /// Records a clean shutdown; nothing is written after it, even if it fails: the lock of the store goes next.
     pub(crate) fn close(&self) -> Result<()> {
         let mut writer = self.writer();
-        self.ensure_manifest_certain(&mut writer)?;
+        let recorded = self.record_end(&mut writer);
+        // A frame behind the mark would contradict it.
+        self.stopped
+            .get_or_init(|| "the collection is closed".to_owned());
+        recorded
+    }
+
+    /// Lets nothing be written from now on, whoever still holds the collection.
+    pub(crate) fn end_writes(&self, reason: &str) {
+        // Under the writer lock: a change that has begun is over when this returns.
+        let _writer = self.writer();
+        self.stopped.get_or_init(|| reason.to_owned());
+    }
+
+    fn record_end(&self, writer: &mut WriterState) -> Result<()> {
+        self.ensure_manifest_certain(writer)?;
         if !self.shutdown_recorded.load(Relaxed) {
             // The mark promises that nothing stands behind the last frame.
             // A shutdown mark with remains behind the last frame would be refused at the next start as damage.
             writer.log.clear_tail()?;
-            self.record_shutdown(&mut writer)?;
+            self.record_shutdown(writer)?;
         } else if self.now(UnixMillis(0)) > writer.recorded_time {
             // The record on disk is valid, only its time is older.
-            let _ = self.record_shutdown(&mut writer);
+            let _ = self.record_shutdown(writer);
         }
-        // A frame behind the mark would contradict it.
-        let _ = self.stopped.set("the collection is closed".to_owned());
         Ok(())
     }
 }

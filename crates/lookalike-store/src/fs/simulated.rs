@@ -85,6 +85,8 @@ struct SimulatedInode {
 
 #[derive(Clone, Debug, Default)]
 struct SimulatedFolder {
+    /// True once its own name is durable.
+    named: bool,
     durable: BTreeMap<String, usize>,
     current: BTreeMap<String, usize>,
     unsynced: Vec<NameChange>,
@@ -128,10 +130,13 @@ impl SimulatedFs {
     /// An empty medium with the folder `/`.
     pub fn new() -> Self {
         let fs = Self::default();
-        fs.machine()
-            .state
-            .folders
-            .insert(PathBuf::from("/"), SimulatedFolder::default());
+        fs.machine().state.folders.insert(
+            PathBuf::from("/"),
+            SimulatedFolder {
+                named: true,
+                ..SimulatedFolder::default()
+            },
+        );
         fs
     }
 
@@ -206,6 +211,7 @@ impl SimulatedFs {
             .iter_mut()
             .for_each(SimulatedInode::make_durable);
         for folder in state.folders.values_mut() {
+            folder.named = true;
             folder.durable = folder.current.clone();
             folder.unsynced.clear();
         }
@@ -383,6 +389,7 @@ impl SimulatedFolder {
             }
         }
         Self {
+            named: true,
             durable: names.clone(),
             current: names,
             unsynced: Vec::new(),
@@ -395,8 +402,15 @@ impl MediumState {
         let mut rng = CutRng(seed);
         let inodes = self.inodes.into_iter().map(|inode| inode.cut(&mut rng));
         let inodes = inodes.collect();
+        // A folder whose name was never synced is always lost, with all that is below.
+        let lost: Vec<PathBuf> = (self.folders.iter())
+            .filter(|(_, folder)| !folder.named)
+            .map(|(path, _)| path.clone())
+            .collect();
+        let is_lost = |path: &Path| lost.iter().any(|folder| path.starts_with(folder));
         let folders = self.folders.into_iter();
         let folders = folders
+            .filter(|(path, _)| !is_lost(path))
             .map(|(path, folder)| (path, folder.cut(&mut rng)))
             .collect();
         SimulatedFs::of(MediumState { inodes, folders })
@@ -536,7 +550,7 @@ impl FileSystem for SimulatedFs {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine();
         machine.call(FsCall::Name)?;
-        // Folders are durable at once: a lost one only leaves less behind than is tested here.
+        // The removal of a folder is durable at once: one that comes back only leaves more behind than is tested here.
         machine.state.folders.entry(path.to_owned()).or_default();
         Ok(())
     }
@@ -567,6 +581,9 @@ impl FileSystem for SimulatedFs {
         }
         folder.durable = folder.current.clone();
         folder.unsynced.clear();
+        let folders = machine.state.folders.iter_mut();
+        let below = folders.filter(|(at, _)| at.parent() == Some(path));
+        below.for_each(|(_, folder)| folder.named = true);
         Ok(())
     }
 

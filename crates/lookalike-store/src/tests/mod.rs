@@ -7,6 +7,7 @@ mod damage;
 mod expiry;
 mod faults;
 mod fuzzed;
+mod lifetimes;
 mod model;
 mod model_runs;
 #[path = "../../../lookalike-corpus/tests/fuzzing/mutate.rs"]

@@ -25,6 +25,7 @@ pub(crate) fn create(
     tuning: &StoreTuning,
 ) -> Result<()> {
     fs.create_dir(Path::new(FOLDER)).expect("a folder");
+    fs.sync_dir(Path::new("/")).expect("its name");
     CollectionEngine::create(
         fs,
         Path::new(FOLDER),

@@ -387,3 +387,31 @@ fn settings_that_differ_are_told_in_the_words_of_requests() {
         assert!(told.contains(part), "{told}");
     }
 }
+
+#[test]
+fn a_salvage_lost_the_documents_behind_a_batch_of_large_texts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+    let store = Store::open(&source, options()).expect("it opens");
+    let mut made = settings();
+    made.keep = RetainedParts::default().texts(true);
+    let pages = store.create_collection("pages", &made);
+    let pages = pages.expect("a collection");
+    // A thousand changes of 68 KB are more than a batch may have bytes.
+    let documents = 1100;
+    for id in 0..documents {
+        let document = StoredDocument {
+            text: Some("x".repeat(68_000)),
+            ..StoredDocument::new(format!("{id}"), Fingerprint(id))
+        };
+        pages
+            .write(vec![WriteOp::Insert(document)], NOW, 0)
+            .expect("a write");
+    }
+    drop(pages);
+    store.close().expect("an end");
+    let fs: Arc<dyn FileSystem> = Arc::new(RealFs::default());
+    let saved = salvage(&fs, &source, &target, StoreOptions::default()).expect("a store");
+    assert!(saved.lost.is_empty(), "{:?}", saved.lost);
+    assert_eq!(saved.saved["pages"], documents);
+}

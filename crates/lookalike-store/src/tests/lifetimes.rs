@@ -1,0 +1,237 @@
+//! Stores, collections and snapshots at their beginnings and ends: who may still write, and what a failure leaves.
+
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use lookalike::{Fingerprint, Scheme};
+
+use super::model_runs::{FOLDER, commit, create, open};
+use super::random_writes::RandomWrites;
+use crate::document::StoredParagraph;
+use crate::error::StoreError;
+use crate::fs::{InjectedFault, SimulatedFs};
+use crate::operations::{WriteOp, WriteOutcome};
+use crate::settings::StoreTuning;
+use crate::time::UnixMillis;
+use crate::{CollectionSettings, RetainedParts, Store, StoreOptions, StoredDocument, restore};
+
+const NOW: UnixMillis = UnixMillis(1000);
+
+fn settings() -> CollectionSettings {
+    CollectionSettings::new(&Scheme::default())
+}
+
+fn open_store(fs: &SimulatedFs, folder: &str) -> Result<Store, StoreError> {
+    let options = StoreOptions::default().create(true);
+    Store::open_on(Arc::new(fs.clone()), Path::new(folder), options)
+}
+
+fn insert(id: &str) -> Vec<WriteOp> {
+    vec![WriteOp::Insert(StoredDocument::new(id, Fingerprint(1)))]
+}
+
+/// A store in `/s` with the collection `pages` of one document.
+fn medium() -> (SimulatedFs, Store) {
+    let fs = SimulatedFs::new();
+    let store = open_store(&fs, "/s").expect("it opens");
+    let pages = store.create_collection("pages", &settings());
+    let pages = pages.expect("a collection");
+    pages.write(insert("a"), NOW, 0).expect("a write");
+    (fs, store)
+}
+
+#[test]
+fn a_collection_that_was_removed_wrote_into_the_new_one_of_its_name() {
+    let (fs, store) = medium();
+    let old = store.collection("pages").expect("it is there");
+    store.drop_collection("pages").expect("it goes");
+    let new = store.create_collection("pages", &settings());
+    let new = new.expect("another of that name");
+    new.write(insert("b"), NOW, 0).expect("a write");
+    let hour = Some(Duration::from_secs(3600));
+    assert!(matches!(
+        old.set_time_to_live(hour),
+        Err(StoreError::Stopped(_))
+    ));
+    assert!(old.flush().is_err() && old.compact().is_err() && old.compact_later().is_err());
+    store.close().expect("an end");
+    let store = open_store(&fs, "/s").expect("it opens");
+    let found = store.collection("pages").expect("the manifest is its own");
+    assert!(found.get("b", NOW).expect("a read").is_some());
+}
+
+#[test]
+fn a_collection_whose_end_failed_could_still_be_written() {
+    let random_writes = RandomWrites::new(8, 30);
+    let (fs, tuning) = (SimulatedFs::new(), StoreTuning::default());
+    create(&fs, &random_writes, &tuning).expect("a collection");
+    let engine = open(&fs, tuning).expect("it opens");
+    let document = WriteOp::Insert(StoredDocument::new("a", Fingerprint(1)));
+    commit(&engine, vec![vec![document]], NOW, 0)
+        .remove(0)
+        .expect("a write");
+    fs.fill();
+    engine.close().expect_err("no room for the mark");
+    fs.heal();
+    let told = engine.set_time_to_live(None).expect_err("it has ended");
+    assert!(matches!(told, StoreError::Stopped(_)), "{told}");
+    assert!(fs.files().keys().all(|path| path.starts_with(FOLDER)));
+}
+
+#[test]
+fn a_store_was_opened_twice_while_a_collection_of_the_first_lived_on() {
+    let (fs, store) = medium();
+    let pages = store.collection("pages").expect("it is there");
+    drop(store);
+    pages.write(insert("b"), NOW, 0).expect("it lives on");
+    let refused = open_store(&fs, "/s").expect_err("it is in use");
+    assert!(matches!(refused, StoreError::Locked { .. }), "{refused}");
+    drop(pages);
+    let store = open_store(&fs, "/s").expect("nobody has it");
+    let pages = store.collection("pages").expect("it is there");
+    store.close().expect("an end");
+    open_store(&fs, "/s").expect("what is closed keeps nobody out");
+    assert!(pages.write(insert("c"), NOW, 0).is_err());
+}
+
+#[test]
+fn a_panic_in_the_writer_left_later_writes_waiting_for_ever() {
+    let (_fs, store) = medium();
+    let pages = store.collection("pages").expect("it is there");
+    pages.submit(insert("b"), NOW, 0, |_| panic!("a caller that panics"));
+    let (sender, receiver) = mpsc::channel();
+    pages.submit(insert("c"), NOW, 0, move |heard| {
+        // The test may have given up.
+        let _ = sender.send(heard);
+    });
+    // Closed, if both were in one group: then nobody knows whether it was written.
+    match receiver.recv_timeout(Duration::from_secs(60)) {
+        Ok(heard) => assert!(matches!(heard, Err(StoreError::Stopped(_))), "{heard:?}"),
+        Err(ended) => assert_eq!(ended, mpsc::RecvTimeoutError::Disconnected),
+    }
+    let health = pages.health();
+    assert!(health.stopped.is_some_and(|told| told.contains("panicked")));
+    assert!(pages.get("a", NOW).expect("reads go on").is_some());
+}
+
+#[test]
+fn a_power_cut_took_the_folder_of_a_new_store_a_snapshot_and_a_restored_store() {
+    let (fs, store) = medium();
+    let count = |fs: &SimulatedFs, folder: &str| {
+        let store = open_store(fs, folder).expect("it opens");
+        let pages = store.collection("pages");
+        pages.map_or(0, |pages| pages.stats().documents)
+    };
+    store.snapshot(Path::new("/snapshot")).expect("a snapshot");
+    restore(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
+    for seed in 0..8 {
+        let after = fs.cut(seed);
+        assert_eq!(count(&after, "/s"), 1, "the store");
+        assert_eq!(count(&after, "/r"), 1, "the restored store");
+        restore(&after, Path::new("/snapshot"), Path::new("/again")).expect("the snapshot");
+    }
+}
+
+#[test]
+fn a_restored_run_that_was_copied_from_elsewhere_was_lost_with_the_power() {
+    let (fs, store) = medium();
+    let pages = store.collection("pages").expect("it is there");
+    pages.flush().expect("a run");
+    store.snapshot(Path::new("/snapshot")).expect("a snapshot");
+    let run = fs.files().into_iter().find(|(path, _)| {
+        path.starts_with("/snapshot") && path.extension() == Some("run".as_ref())
+    });
+    let (path, bytes) = run.expect("a run");
+    // As `cp` leaves it: the name, and bytes that nobody synced.
+    let file = crate::fs::FileSystem::create(&fs, &path).expect("a file");
+    crate::fs::write_all(&*file, &bytes, 0).expect("its bytes");
+    restore(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
+    for seed in 0..16 {
+        let store = open_store(&fs.cut(seed), "/r").expect("it opens");
+        let pages = store.collection("pages").expect("its run is whole");
+        assert_eq!(pages.stats().documents, 1);
+    }
+}
+
+#[test]
+fn a_snapshot_that_failed_kept_its_name_and_its_links() {
+    let target = Path::new("/snapshot");
+    let mut failures = 0;
+    for call in 0.. {
+        let (fs, store) = medium();
+        let pages = store.collection("pages").expect("it is there");
+        pages.flush().expect("a run");
+        fs.fail_at(fs.calls() + call, InjectedFault::Io);
+        let made = store.snapshot(target);
+        let failed = fs.failed();
+        fs.heal();
+        if made.is_err() {
+            failures += 1;
+            let left = fs.files().into_keys();
+            let left: Vec<_> = left.filter(|path| path.starts_with(target)).collect();
+            assert!(left.is_empty(), "call {call}: {left:?}");
+            if pages.health().stopped.is_none() {
+                store.snapshot(target).expect("the name is free");
+            }
+        } else if !failed {
+            break;
+        }
+    }
+    assert!(failures > 10, "{failures}");
+}
+
+#[test]
+fn ends_of_large_documents_were_all_in_memory_before_their_sizes_were_asked() {
+    let fs = SimulatedFs::new();
+    let store = open_store(&fs, "/s").expect("it opens");
+    let keep = RetainedParts::default().texts(true);
+    let pages = store.create_collection("pages", &settings().keep(keep));
+    let pages = pages.expect("a collection");
+    let ids = ["a", "b", "c"];
+    for id in ids {
+        let document = StoredDocument {
+            text: Some("x".repeat(24 << 20)),
+            ..StoredDocument::new(id, Fingerprint(1))
+        };
+        let written = pages.write(vec![WriteOp::Insert(document)], NOW, 0);
+        written.expect("a write");
+    }
+    let end = UnixMillis(5000);
+    let expire = |id: &str| WriteOp::Expire {
+        id: id.to_owned(),
+        expires: Some(end),
+    };
+    let all: Vec<WriteOp> = ids.into_iter().map(expire).collect();
+    let told = pages.write(all, NOW, 0).expect_err("72 MiB at once");
+    assert!(told.to_string().contains("split it"), "{told}");
+    let same: Vec<WriteOp> = [ids[0]; 1000].into_iter().map(expire).collect();
+    assert!(pages.write(same, NOW, 0).is_err(), "24 GiB at once");
+    for id in ids {
+        let outcome = pages.write(vec![expire(id)], NOW, 0).expect("a write");
+        assert_eq!(outcome, [WriteOutcome::Expiring { existed: true }]);
+    }
+    assert!(pages.get("c", end).expect("a read").is_none());
+}
+
+#[test]
+fn paragraphs_without_a_limit_overflowed_the_room_that_is_left() {
+    let (_fs, store) = medium();
+    let keep = RetainedParts::default().paragraphs(true);
+    let kept = store.create_collection("kept", &settings().keep(keep));
+    let kept = kept.expect("a collection");
+    let paragraph = |hash, code| StoredParagraph {
+        hash,
+        fingerprint: Some(Fingerprint(code)),
+    };
+    for (id, hash, code) in [("a", 1, 0b01), ("b", 2, 0b10)] {
+        let document = StoredDocument {
+            paragraphs: vec![paragraph(hash, code)],
+            ..StoredDocument::new(id, Fingerprint(1))
+        };
+        let written = kept.write(vec![WriteOp::Insert(document)], NOW, 0);
+        written.expect("a write");
+    }
+    let found = kept.paragraphs(&[paragraph(3, 0)], 1, NOW, usize::MAX);
+    assert_eq!(found.expect("an answer")[0].documents.len(), 2);
+}
