@@ -56,8 +56,18 @@ impl BlockGroup {
     pub fn budget(&self) -> u32 {
         // The worst case for the cleanest blocks is an even spread: `extra` blocks hold one error more, and the
         // choice avoids them as long as it can.
-        let (each, extra) = (self.errors / self.blocks, self.errors % self.blocks);
-        each * self.chosen + self.chosen.saturating_sub(self.blocks - extra)
+        // Without blocks, which no design has, there is no key that could hold an error.
+        let Some(each) = self.errors.checked_div(self.blocks) else {
+            return 0;
+        };
+        let extra = self.errors % self.blocks;
+        let more = self.chosen.saturating_sub(self.blocks - extra);
+        each.saturating_mul(self.chosen).saturating_add(more)
+    }
+
+    /// True if some of its blocks, or all, make a key.
+    pub(super) fn is_well_formed(&self) -> bool {
+        (1..=self.blocks).contains(&self.chosen)
     }
 
     /// Number of tables of the group: `blocks` choose `chosen`.
@@ -317,11 +327,10 @@ fn unions(blocks: &[u128], chosen: u32) -> Vec<u128> {
 }
 
 fn grouped(groups: &[BlockGroup], bits: u32, radius: u32) -> Option<Vec<TableKey>> {
-    let well_formed = |group: &BlockGroup| (1..=group.blocks).contains(&group.chosen);
     // The pigeonhole: were every group to exceed what it may hold, there were at least this many errors.
     let errors: u32 = groups.iter().map(|group| group.errors + 1).sum();
     // A smaller sum would lose pairs, a larger one look for more than is asked.
-    if errors != radius + 1 || !groups.iter().all(well_formed) {
+    if errors != radius + 1 || !groups.iter().all(BlockGroup::is_well_formed) {
         return None;
     }
     let mut tables = Vec::new();

@@ -12,7 +12,7 @@ use super::layout::Layout;
 use super::table::{BucketTable, MOST_TABLES, PackedTable, ProbeTable, SingleProbeTable};
 use super::{Effort, HammingIndex, RadiusTooLarge};
 pub use builder::BuildLimits;
-pub(super) use builder::Builder;
+pub(super) use builder::{Builder, MOST_PROBES};
 use search::IndexSearch;
 use single_probe::Found;
 pub(super) use single_probe::SingleProbeSearch;
@@ -218,7 +218,8 @@ impl<C: Code> TableIndex<C> {
         if addressing.address == highest {
             return self.for_each(visit);
         }
-        let mut words = Vec::with_capacity(self.len);
+        // Not as many as a stored index says that it has: nobody has counted them.
+        let mut words = Vec::with_capacity(self.len.min(8 * table.bytes()));
         table.for_each(&mut |word| words.push(word));
         words.sort_unstable();
         words.into_iter().for_each(|word| visit(C::from_word(word)));

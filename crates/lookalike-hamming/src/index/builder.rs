@@ -45,7 +45,7 @@ impl BuildLimits {
 }
 
 /// A table is probed at no more addresses than this.
-const MOST_PROBES: u64 = 1 << 20;
+pub(in super::super) const MOST_PROBES: u64 = 1 << 20;
 /// Codes that are looked at to judge the bits.
 const SAMPLE: usize = 1 << 16;
 

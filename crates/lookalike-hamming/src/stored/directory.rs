@@ -1,7 +1,9 @@
 //! The directory of an index file: what stands where, and the check of every page.
 
+use super::super::cost::neighbours;
 use super::super::family::{BlockGroup, Family};
 use super::super::file_error::{FileError, number};
+use super::super::index::MOST_PROBES;
 use super::super::layout::Layout;
 use super::super::table_key::TableKey;
 use super::{HEAD, PAGE, TRAILER};
@@ -139,6 +141,7 @@ impl StoredDirectory {
         let count = numbers.next()?;
         let tables = (0..count).map(|_| read_table(numbers, offset));
         let tables = tables.collect::<Option<Vec<_>>>()?;
+        are_probes_bounded(&tables, offset).then_some(())?;
         let ids = match numbers.next()? {
             0 => None,
             _ => Some(read_places(numbers, offset)?),
@@ -194,6 +197,15 @@ fn read_table(numbers: &mut impl Iterator<Item = u64>, limit: u64) -> Option<Sto
     })
 }
 
+/// Tells whether the masks of all tables fit into memory: a few bytes of a file may ask for any number of them.
+fn are_probes_bounded(tables: &[StoredTable], file_bytes: u64) -> bool {
+    let probes = |table: &StoredTable| neighbours(table.address.count_ones(), table.key.budget);
+    let all = tables.iter().map(probes).fold(0, u64::saturating_add);
+    // No table has more probes than buckets, so tables of their own sections have hardly more than the file has bytes.
+    tables.iter().all(|table| probes(table) <= MOST_PROBES)
+        && all <= file_bytes.max(64 * MOST_PROBES)
+}
+
 fn family_numbers(family: &Family) -> (u64, Vec<u64>) {
     let of_group = |group: &BlockGroup| [group.errors, group.blocks, group.chosen].map(u64::from);
     match family {
@@ -208,11 +220,8 @@ fn family_numbers(family: &Family) -> (u64, Vec<u64>) {
 
 fn read_family(numbers: &mut impl Iterator<Item = u64>) -> Option<Family> {
     let (tag, count) = (numbers.next()?, numbers.next()?);
-    let told: Vec<u32> = numbers
-        .by_ref()
-        .take(count as usize)
-        .map(|n| n as u32)
-        .collect();
+    let told = numbers.by_ref().take(count as usize).map(u32::try_from);
+    let told: Vec<u32> = told.collect::<Result<_, _>>().ok()?;
     let groups = told.chunks_exact(3).map(|group| BlockGroup {
         errors: group[0],
         blocks: group[1],
@@ -220,11 +229,72 @@ fn read_family(numbers: &mut impl Iterator<Item = u64>) -> Option<Family> {
     });
     match (tag, told.len()) {
         (0, 0) => Some(Family::Scan),
-        (1, _) if told.len().is_multiple_of(3) => Some(Family::Groups(groups.collect())),
+        (1, _) if told.len().is_multiple_of(3) => {
+            let groups: Vec<BlockGroup> = groups.collect();
+            let are_well_formed = groups.iter().all(BlockGroup::is_well_formed);
+            are_well_formed.then_some(Family::Groups(groups))
+        }
         (2, _) => Some(Family::Nested(told)),
         (3, 0) => Some(Family::Biplane),
         (4, 0) => Some(Family::Affine),
         (5, 0) => Some(Family::Projective),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(family: Family, budget: u32, tables: usize) -> Result<StoredDirectory, FileError> {
+        let mask = u128::from(u32::MAX);
+        let table = StoredTable {
+            key: TableKey { mask, budget },
+            address: mask,
+            sections: [0..0, 0..0, 0..0],
+        };
+        let directory = StoredDirectory {
+            offset: PAGE as u64,
+            bits: 64,
+            radius: 3,
+            layout: Layout::Packed,
+            family,
+            scheme: None,
+            documents: 0,
+            distinct: 0,
+            tables: vec![table; tables],
+            ids: None,
+            pages: vec![0],
+        };
+        StoredDirectory::read_at(&directory.to_bytes(), PAGE as u64)
+    }
+
+    #[test]
+    fn a_crafted_budget_asked_for_more_masks_than_there_is_memory() {
+        let family = || Family::budgets(&[1, 1]);
+        read(family(), 3, 2).expect("5489 masks a table");
+        for (budget, tables) in [(8, 1), (32, 1), (5, 1000)] {
+            assert!(read(family(), budget, tables).is_err(), "{budget} {tables}");
+        }
+    }
+
+    #[test]
+    fn a_crafted_family_without_blocks_divided_by_zero() {
+        let group = |errors, blocks, chosen| BlockGroup {
+            errors,
+            blocks,
+            chosen,
+        };
+        for odd in [
+            group(3, 0, 0),
+            group(3, 0, 1),
+            group(1, 2, 3),
+            group(1, 2, 0),
+        ] {
+            let family = Family::Groups(vec![group(1, 1, 1), odd]);
+            assert!(read(family, 0, 1).is_err(), "{odd:?}");
+        }
+        let refused = crate::Design::new(Family::block_choice(0, 3), 64, 3);
+        assert!(refused.is_err());
     }
 }
