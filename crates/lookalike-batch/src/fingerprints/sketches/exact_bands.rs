@@ -3,7 +3,9 @@
 //! Two sketches that differ in at most n - k places agree wholly in one of n - k + 1 bands of places at least: the pigeonhole principle,
 //! with bands cut as evenly as they can be. So those that share a band are compared, and no pair is missed. Where many share a band, as
 //! pages of one template do, these are cut again by the remaining places, of which k less the band must be equal; there, too, n - k places
-//! may differ. In the end nearly everything that is compared is a pair.
+//! may differ. In the end nearly everything that is compared is a pair. What all of them have in common cuts nothing and is set aside
+//! first; where cuts would leave half of the comparisons, all are made at once. So the work is never more than a few times that of
+//! comparing all with all.
 //!
 //! A pair comes once: by the first of the bands of each level in which it agrees.
 
@@ -61,11 +63,44 @@ impl NearSketches<'_> {
         })
     }
 
+    /// Shows members that agree in a band, two or more at a time, until `visit` returns false; returns false then, too.
+    fn each_group(
+        &self,
+        members: &[u32],
+        band: &[u16],
+        visit: &mut dyn FnMut(&[u32]) -> bool,
+    ) -> bool {
+        let keyed = members.iter().map(|&at| (self.key(at, band), at));
+        let mut keyed: Vec<(u64, u32)> = keyed.collect();
+        keyed.sort_unstable();
+        let mut groups = keyed.chunk_by(|a, b| a.0 == b.0);
+        groups.all(|group| {
+            let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
+            members.len() < 2 || visit(&members)
+        })
+    }
+
+    /// Tells whether many agree in a place.
+    fn agree_all(&self, members: &[u32], place: u16) -> bool {
+        let mut pairs = members.windows(2);
+        pairs.all(|pair| self.agree([pair[0], pair[1]], &[place]))
+    }
+
     fn agree(&self, pair: [u32; 2], band: &[u16]) -> bool {
         let shape = self.sketches.shape();
         let [a, b] = pair.map(|at| self.sketches.sketch(at));
         let mut places = band.iter().map(|&place| usize::from(place));
         places.all(|place| shape.place(a, place) == shape.place(b, place))
+    }
+
+    /// Tells whether many agree in one of some bands, so that none of their pairs comes elsewhere.
+    fn all_agree_in_any(&self, members: &[u32], bands: &[&[u16]]) -> bool {
+        let agree = |band: &&[u16]| {
+            let mut pairs = members.windows(2);
+            pairs.all(|pair| self.agree([pair[0], pair[1]], band))
+        };
+        // Pairs of a few are asked one by one, after the count that rules out most.
+        members.len() > FEW && bands.iter().any(agree)
     }
 
     /// Shows every pair once: the positions, the lesser first, and in how many places the two differ. Each thread has a sink of its own.
@@ -96,6 +131,9 @@ impl NearSketches<'_> {
                 };
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
+                    if self.all_agree_in_any(&members, &bands[..number]) {
+                        continue;
+                    }
                     // Members agree in the band, up to collisions of keys, which `check` finds: the rest owes
                     // as many places less.
                     walk.compare(&members, &rest, self.least.saturating_sub(band.len()));
@@ -123,34 +161,70 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
     /// Finds the pairs among some that share bands: of the remaining places `needed` must be equal.
     fn compare(&mut self, members: &[u32], rest: &[u16], needed: usize) {
         if members.len() <= FEW || needed == 0 {
-            for (number, &a) in members.iter().enumerate() {
-                members[number + 1..]
-                    .iter()
-                    .for_each(|&b| self.check([a, b]));
-            }
-            return;
+            return self.compare_all(members);
+        }
+        // Bands of a template that all members share are cut again and again, in every order, and never separate any.
+        let (same, rest): (Vec<u16>, Vec<u16>) = rest
+            .iter()
+            .partition(|&&place| self.near.agree_all(members, place));
+        let needed = needed.saturating_sub(same.len());
+        let count = self.near.apart() + 1;
+        // Every band sorts all members: n² / 2 comparisons against some bands n log n.
+        let is_cheap = members.len() <= 2 * count * members.len().ilog2() as usize;
+        if needed == 0 || is_cheap {
+            return self.compare_all(members);
         }
         // Never an empty one: `needed` is above 0, so `rest` has more than `apart` places.
-        let bands = cut(rest, self.near.apart() + 1);
+        let bands = cut(&rest, count);
+        if !self.is_worth_cutting(members, &bands) {
+            return self.compare_all(members);
+        }
         for (number, &band) in bands.iter().enumerate() {
-            let keyed = members.iter().map(|&at| (self.near.key(at, band), at));
-            let mut keyed: Vec<(u64, u32)> = keyed.collect();
-            keyed.sort_unstable();
-            let further = without(rest, band);
-            for group in keyed
-                .chunk_by(|a, b| a.0 == b.0)
-                .filter(|group| group.len() > 1)
-            {
-                let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
+            let further = without(&rest, band);
+            self.near.each_group(members, band, &mut |group| {
                 let mut walk = BandWalk {
                     near: self.near,
                     shared: [self.shared.as_slice(), &[band]].concat(),
                     earlier: [self.earlier.as_slice(), &bands[..number]].concat(),
                     sink: &mut self.sink as &mut dyn FnMut(u32, u32, u32),
                 };
-                walk.compare(&members, &further, needed.saturating_sub(band.len()));
-            }
+                if !self.near.all_agree_in_any(group, &walk.earlier) {
+                    walk.compare(group, &further, needed.saturating_sub(band.len()));
+                }
+                true
+            });
         }
+    }
+
+    fn compare_all(&mut self, members: &[u32]) {
+        for (number, &a) in members.iter().enumerate() {
+            members[number + 1..]
+                .iter()
+                .for_each(|&b| self.check([a, b]));
+        }
+    }
+
+    /// Tells whether the groups of all bands have at most half of the pairs together. Every level halves the work then: without this, groups
+    /// that hardly differ from their parent would multiply it.
+    fn is_worth_cutting(&self, members: &[u32], bands: &[&[u16]]) -> bool {
+        let square = |count: usize| (count as u64).saturating_pow(2);
+        let mut left = square(members.len()) / 2;
+        let mut earlier = self.earlier.clone();
+        for &band in bands {
+            let is_left = self.near.each_group(members, band, &mut |group| {
+                if self.near.all_agree_in_any(group, &earlier) {
+                    return true;
+                }
+                let checked = left.checked_sub(square(group.len()));
+                left = checked.unwrap_or(0);
+                checked.is_some()
+            });
+            if !is_left {
+                return false;
+            }
+            earlier.push(band);
+        }
+        true
     }
 
     /// Shows a pair if it is one, and this is where it comes.
@@ -209,6 +283,73 @@ mod tests {
                 },
             )
         })
+    }
+
+    /// Sketches of 128 places.
+    fn minima(rows: impl Iterator<Item = Vec<u32>>) -> DistinctSketches {
+        let shape = SketchShape {
+            kind: PlaceKind::Minima,
+            places: 128,
+        };
+        let words = rows.flat_map(|row| {
+            let pairs = row.chunks(2);
+            let pairs = pairs.map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32);
+            pairs.collect::<Vec<u64>>()
+        });
+        GroupedSketches::new(shape, words.collect(), 1, |a, b| a.cmp(&b)).distinct
+    }
+
+    fn found_by(sketches: &DistinctSketches, least: usize) -> Vec<(u32, u32)> {
+        let found = Mutex::new(Vec::new());
+        let near = NearSketches {
+            sketches,
+            least,
+            shard: "1/1".parse().unwrap(),
+            threads: 1,
+            wanted: &|_, _| true,
+        };
+        near.each(|| |a, b, _| found.lock().unwrap().push((a, b)));
+        let mut found = found.into_inner().unwrap();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn pages_of_one_template_were_cut_again_in_every_order_of_its_bands() {
+        // Each page agrees with all in 50 places, with its neighbour in 14 more, which makes 64, and with the one after in none.
+        let page = |at: u32| {
+            let place = |place: u32| match place {
+                0..50 => 7,
+                50..64 => 1000 + at / 2,
+                _ => 1_000_000 + 128 * at + place,
+            };
+            (0..128).map(place).collect()
+        };
+        let sketches = minima((0..2000).map(page));
+        let found = found_by(&sketches, 64);
+        assert_eq!(found.len(), 1000);
+        assert!(found.iter().all(|&(a, b)| (0..50).all(|place| {
+            let shape = sketches.shape();
+            [a, b].map(|at| shape.place(sketches.sketch(at), place)) == [7, 7]
+        })));
+    }
+
+    #[test]
+    fn pages_of_two_templates_with_a_common_part_were_cut_in_every_order() {
+        // Two halves of 30 places each, of which every page has one or both, and a common part of 20: groups that hardly shrink.
+        let page = |at: u32| {
+            let place = |place: u32| match place {
+                0..20 => 7,
+                20..50 if !at.is_multiple_of(3) => 8,
+                50..80 if at % 3 != 1 => 9,
+                _ => 1_000_000 + 128 * at + place,
+            };
+            (0..128).map(place).collect()
+        };
+        let sketches = minima((0..1500).map(page));
+        let both = 1500 / 3;
+        // Only pages that have both halves share 80 places.
+        assert_eq!(found_by(&sketches, 64).len(), both * (both - 1) / 2);
     }
 
     proptest! {
