@@ -262,6 +262,7 @@ impl BoilerplateLearner<'_> {
         let readers = run_in_order(
             self.inputs.chunks(&options),
             memory,
+            self.observer,
             readers,
             |pages: PageBatch| {
                 pages.new.iter().for_each(|page| sites.add(page));

@@ -113,11 +113,13 @@ pub enum BatchError {
         remedy: &'static str,
     },
     /// More documents than a job can number.
-    #[error("more than 4,294,967,294 documents in one job: split the input and use --against")]
+    #[error(
+        "more than 4,294,967,294 documents in one job: split the input (`dedup` compares a part with earlier ones, by --against)"
+    )]
     TooMany,
     /// The memory limit does not hold the tables of the job.
     #[error(
-        "{what} needs {}, but --memory leaves {} for it: raise --memory to at least {}, or split the input and use --against",
+        "{what} needs {}, but --memory leaves {} for it: raise --memory to at least {}, or split the input (`dedup` compares a part with earlier ones, by --against)",
         mebibytes(*needed), mebibytes(*left), mebibytes(*least)
     )]
     Memory {

@@ -206,6 +206,7 @@ impl TextExtraction<'_> {
         run_in_order(
             self.inputs.chunks(self.options),
             DocumentMemory::new(self.limits, DocumentUse::Text, self.inputs, self.options),
+            self.observer,
             workers,
             |texts: TextBatch| {
                 for skipped in texts.skipped {

@@ -29,6 +29,7 @@ pub mod explain;
 mod extraction;
 mod fields;
 pub mod fingerprints;
+mod folder_lock;
 pub mod kernel;
 mod links;
 mod losses;

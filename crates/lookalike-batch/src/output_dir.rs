@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::contents::{self, CONTENTS};
 use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, NEW};
+use crate::folder_lock::FolderLock;
 use crate::skipped::SKIPPED_FILES;
 use crate::spill::SPOOL;
 
@@ -162,14 +163,21 @@ impl OutputDir<'_> {
         }
     }
 
-    /// Makes the folder ready for the job `identity`.
+    /// Makes the folder ready for the job `identity`, which has it for itself as long as the lock is held.
     pub(crate) fn enter(
         &self,
         mode: IfExists,
         identity: &JobIdentity,
         spool: &Path,
-    ) -> Result<(), BatchError> {
+    ) -> Result<FolderLock, BatchError> {
         let failed = BatchError::result(self.folder);
+        std::fs::create_dir_all(self.folder).map_err(&failed)?;
+        // First of all: two jobs would remove each other's state, and publish a mixture of their results.
+        let Some(lock) = FolderLock::take(self.folder).map_err(&failed)? else {
+            return Err(self.refuse(
+                "another job is at work in this folder: wait until it has ended, or choose another folder",
+            ));
+        };
         match mode {
             IfExists::Resume => self.take_back().map_err(&failed)?,
             IfExists::New | IfExists::Overwrite => self.finish_publishing().map_err(&failed)?,
@@ -207,7 +215,8 @@ impl OutputDir<'_> {
         let mut file = AtomicFile::create(&self.state(JOB), Compression::None).map_err(&failed)?;
         write_line(&mut file, identity)
             .and_then(|()| file.commit())
-            .map_err(&failed)
+            .map_err(&failed)?;
+        Ok(lock)
     }
 
     /// Removes folders of temporary files that killed jobs left, but for the one in use.
@@ -419,4 +428,34 @@ pub(crate) fn write_file(
     write(&mut file)
         .and_then(|()| file.commit())
         .map_err(&failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_jobs_in_one_folder_removed_the_state_of_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = OutputDir {
+            folder: folder.path(),
+            results: &[STATE],
+        };
+        let identity = JobIdentity {
+            settings: String::new(),
+            input: String::new(),
+        };
+        let enter = |mode| place.enter(mode, &identity, &folder.path().join("spool"));
+        let first = enter(IfExists::New).unwrap();
+        let result = place.path("kept.jsonl");
+        std::fs::write(&result, "a result").unwrap();
+        for mode in [IfExists::New, IfExists::Resume, IfExists::Overwrite] {
+            let told = enter(mode).unwrap_err().to_string();
+            assert!(told.contains("another job"), "{told}");
+        }
+        assert!(result.exists());
+        drop(first);
+        enter(IfExists::Overwrite).unwrap();
+        assert!(!result.exists());
+    }
 }

@@ -4,6 +4,7 @@
 //! of the input. With one thread everything happens on the caller's, without channels.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, mpsc};
 
@@ -11,6 +12,7 @@ use lookalike_corpus::RecordChunk;
 
 use crate::document_memory::{CHUNK_BYTES, DocumentMemory, LongestDocument};
 use crate::error::BatchError;
+use crate::observer::JobObserver;
 use crate::spill::partitions::lock;
 
 /// A piece of the input that one worker takes at a time.
@@ -59,10 +61,11 @@ const SHRINK_BYTES: u64 = 2 * CHUNK_BYTES;
 /// allows; ordinary chunks never do.
 ///
 /// # Errors
-/// [`BatchError::LongDocuments`] at a chunk that is too long for `memory`, and whatever reading, a worker or `collect` meets.
+/// [`BatchError::LongDocuments`] at a chunk that is too long for `memory`, [`BatchError::Cancelled`], and whatever reading, a worker or `collect` meets.
 pub(crate) fn run_in_order<C, E, W>(
     chunks: impl Iterator<Item = Result<C, E>> + Send,
     memory: DocumentMemory<'_>,
+    observer: &dyn JobObserver,
     mut workers: Vec<W>,
     mut collect: impl FnMut(W::Output) -> Result<(), BatchError>,
 ) -> Result<Vec<W>, BatchError>
@@ -72,6 +75,10 @@ where
     BatchError: From<E>,
     W: ChunkWorker<C>,
 {
+    let mut collect = |output| match observer.is_cancelled() {
+        true => Err(BatchError::Cancelled),
+        false => collect(output),
+    };
     if let [worker] = workers.as_mut_slice() {
         for chunk in chunks {
             let chunk = chunk?;
@@ -107,9 +114,16 @@ where
             let (received, sender) = (&received, sender.clone());
             handles.push(scope.spawn(move || {
                 while let Some((number, chunk)) = receive(received) {
+                    let result = catch_unwind(AssertUnwindSafe(|| worker.run(&chunk)));
+                    let result = result.unwrap_or_else(|panic| {
+                        // The collector waits for this chunk, the reader for the collector, and others for the reader.
+                        line.stop();
+                        while receive(received).is_some() {}
+                        resume_unwind(panic)
+                    });
                     let done = ChunkDone {
                         bytes: chunk.held_bytes() as u64,
-                        result: worker.run(&chunk),
+                        result,
                     };
                     // Its memory must be free before another chunk is let in for it.
                     drop(chunk);
@@ -124,14 +138,17 @@ where
             }));
         }
         drop(sender);
+        // Also when `collect` panics.
+        let _stop = StopAtEnd(line);
         let collected = line.collect(&results, &mut collect);
         // Nobody listens any more: workers end with what they have in hand.
         drop(results);
         let read = reader.join().expect("the reader does not panic");
-        let workers = handles
-            .into_iter()
-            .map(|handle| handle.join().expect("workers do not panic"))
-            .collect();
+        let joined = handles.into_iter().map(|handle| {
+            let joined = handle.join();
+            joined.unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        let workers = joined.collect();
         collected?;
         read?;
         Ok(workers)
@@ -178,7 +195,24 @@ struct PipelineState<'a> {
     in_flight: u64,
 }
 
+/// Ends the reader, whatever happens.
+struct StopAtEnd<'a>(&'a PipelineState<'a>);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 impl PipelineState<'_> {
+    /// Lets the reader end, also if it waits for chunks that will never be collected.
+    fn stop(&self) {
+        // Under the lock: the reader has not yet looked, or waits and is woken.
+        let _progress = lock(&self.progress);
+        self.stop.store(true, Ordering::Relaxed);
+        self.moved.notify_all();
+    }
+
     /// Waits while something holds, or until nothing more is wanted.
     fn wait_while(
         &self,
@@ -272,6 +306,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::observer::{JobStage, NoProgress};
 
     /// A chunk of so many bytes, none of which is there.
     struct SizedChunk(u64);
@@ -336,6 +371,87 @@ mod tests {
         fn shrink(&mut self) {}
     }
 
+    /// Panics at chunks of no bytes.
+    struct PanickingWorker;
+
+    impl ChunkWorker<SizedChunk> for PanickingWorker {
+        type Output = u64;
+
+        fn run(&mut self, chunk: &SizedChunk) -> Result<u64, BatchError> {
+            assert!(chunk.0 > 0, "a chunk of nothing");
+            Ok(chunk.0)
+        }
+
+        fn shrink(&mut self) {}
+    }
+
+    #[test]
+    fn a_panic_in_a_worker_or_the_collector_hung_the_job() {
+        for (nothing, collector) in [
+            (3, None),
+            (0, None),
+            (u64::MAX, Some(5)),
+            (u64::MAX, Some(0)),
+        ] {
+            for threads in [1, 2, 5] {
+                let (sender, ended) = mpsc::channel();
+                std::thread::spawn(move || {
+                    let chunks = (0..500)
+                        .map(|at| Ok::<_, BatchError>(SizedChunk(u64::from(at != nothing))));
+                    let workers = (0..threads).map(|_| PanickingWorker).collect();
+                    let mut collected = 0;
+                    let run = AssertUnwindSafe(|| {
+                        run_in_order(
+                            chunks,
+                            DocumentMemory::of(1 << 30),
+                            &NoProgress,
+                            workers,
+                            |_| {
+                                assert_ne!(Some(collected), collector, "a collector that panics");
+                                collected += 1;
+                                Ok(())
+                            },
+                        )
+                    });
+                    sender.send(catch_unwind(run).is_err())
+                });
+                let ended = ended.recv_timeout(std::time::Duration::from_secs(60));
+                assert_eq!(ended, Ok(true), "{nothing} {collector:?} {threads}");
+            }
+        }
+    }
+
+    /// Cancels once two chunks are collected.
+    struct CancelAfterTwo(AtomicU64);
+
+    impl JobObserver for CancelAfterTwo {
+        fn stage(&self, _: JobStage, _: u64) {}
+
+        fn advance(&self, _: u64) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn is_cancelled(&self) -> bool {
+            self.0.load(Ordering::Relaxed) >= 2
+        }
+    }
+
+    #[test]
+    fn jobs_that_did_not_ask_went_on_after_they_were_cancelled() {
+        for threads in [1, 3] {
+            let observer = CancelAfterTwo(AtomicU64::new(0));
+            let chunks = (0..100).map(|_| Ok::<_, BatchError>(SizedChunk(1)));
+            let workers = (0..threads).map(|_| SizeWorker).collect();
+            let memory = DocumentMemory::of(1 << 30);
+            let ended = run_in_order(chunks, memory, &observer, workers, |_| {
+                observer.advance(1);
+                Ok(())
+            });
+            assert!(matches!(ended, Err(BatchError::Cancelled)));
+            assert_eq!(observer.0.into_inner(), 2, "{threads}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_chunk_that_waits_is_worked_on_when_all_before_it_are_collected(
@@ -347,7 +463,7 @@ mod tests {
             let chunks = waits.iter().map(|&waits| Ok::<_, BatchError>(WaitingChunk(waits, &collected)));
             let workers = (0..threads).map(|_| WaitingWorker).collect();
             let mut before = Vec::new();
-            let outcome = run_in_order(chunks, DocumentMemory::of(1 << 30), workers, |count| {
+            let outcome = run_in_order(chunks, DocumentMemory::of(1 << 30), &NoProgress, workers, |count| {
                 before.push(count);
                 if Some(collected.fetch_add(1, Ordering::Relaxed)) == failing {
                     return Err(BatchError::Cancelled);
@@ -378,7 +494,7 @@ mod tests {
                 begun.fetch_add(size, Ordering::Relaxed);
                 Ok::<_, BatchError>(SizedChunk(size))
             });
-            let outcome = run_in_order(chunks, memory, workers, |size| {
+            let outcome = run_in_order(chunks, memory, &NoProgress, workers, |size| {
                 let in_hand = begun.load(Ordering::Relaxed) - done;
                 assert!(in_hand <= limit.max(most_beside) + most_beside, "{in_hand} of {limit}");
                 done += size;

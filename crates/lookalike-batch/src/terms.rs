@@ -229,7 +229,8 @@ impl TermTable<'_> {
         let mut fields = FieldTally::default();
         let workers = (0..self.limits.threads).map(|_| counter()).collect();
         let memory = DocumentMemory::new(self.limits, documents, self.inputs, self.options);
-        run_in_order(self.inputs.chunks(self.options), memory, workers, |sets| {
+        let chunks = self.inputs.chunks(self.options);
+        run_in_order(chunks, memory, self.observer, workers, |sets| {
             for skipped in sets.skipped {
                 self.losses.refuse_first(&skipped)?;
                 rows.take(skipped);

@@ -539,7 +539,8 @@ impl SharedKeys {
         for &record in &records {
             let (byte, shift) = Self::cell(record);
             let seen = self.cells[byte] >> shift & 3;
-            self.cells[byte] |= (seen << 1 | 1) << shift;
+            // A third one must not reach into the neighbouring cell.
+            self.cells[byte] |= (seen << 1 & 2 | 1) << shift;
         }
         records.retain(|&record| {
             let (byte, shift) = Self::cell(record);
@@ -583,6 +584,22 @@ mod tests {
             panic!("20,000 bytes fit 16,000");
         };
         assert_eq!(needed, 1000 * 8 + 1000 * 8 + 500 * 8);
+    }
+
+    #[test]
+    fn a_key_of_many_made_a_key_of_one_in_the_next_cell_count() {
+        let mut by_byte: BTreeMap<usize, [Option<KeyRecord>; 4]> = BTreeMap::new();
+        for number in 0..200_000_u32 {
+            let record = [0, number, 0];
+            let (byte, shift) = SharedKeys::cell(record);
+            by_byte.entry(byte).or_default()[shift as usize / 2] = Some(record);
+        }
+        let mut pairs = by_byte
+            .into_values()
+            .filter_map(|cells| Some((cells[0]?, cells[1]?)));
+        let (many, one) = pairs.next().unwrap();
+        let records = vec![many, many, many, one];
+        assert_eq!(SharedKeys::new().shared(records), [many; 3]);
     }
 
     proptest! {

@@ -211,7 +211,8 @@ impl ParagraphSplit<'_> {
         };
         let workers = (0..self.limits.threads).map(|_| splitter()).collect();
         let memory = DocumentMemory::new(self.limits, DocumentUse::Text, self.inputs, self.options);
-        run_in_order(self.inputs.chunks(self.options), memory, workers, |split| {
+        let chunks = self.inputs.chunks(self.options);
+        run_in_order(chunks, memory, self.observer, workers, |split| {
             for skipped in split.skipped {
                 self.losses.refuse_first(&skipped)?;
                 rows.take(skipped);

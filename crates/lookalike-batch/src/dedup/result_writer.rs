@@ -148,7 +148,7 @@ impl ResultWriter<'_> {
         let limits = &self.job.limits;
         let workers = (0..limits.threads).map(|_| RouteWorker(&router)).collect();
         let memory = DocumentMemory::of_chunks(limits.memory / CHUNKS_SHARE);
-        run_in_order(chunks, memory, workers, |routed| {
+        run_in_order(chunks, memory, observer, workers, |routed| {
             self.take_all(routed, &mut intake)
         })?;
         let copied = self.verdicts.head.copied;

@@ -120,7 +120,7 @@ impl DedupJob<'_> {
         self.settings.stated_recall()?;
         self.check_collections()?;
         self.check_tables(options.format)?;
-        place.enter(options.folder, &identity, self.folder)?;
+        let _lock = place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
         let old = DecisionCheckpoint::load(&checkpoint, &identity.settings, &identity.input);
         let logs = self.log_places(&place, &identity);
@@ -448,15 +448,16 @@ impl DedupJob<'_> {
         {
             sync_file_system(place.folder).map_err(BatchError::result(place.folder))?;
         }
+        if let Some(path) = self.decisions {
+            leave(&place.state(DECIDED), path).map_err(BatchError::result(path))?;
+        }
+        // Before `run.json`, which tells of the addition: once it is there, the next command publishes it, whatever became of the collection.
+        // If this process ends in between, `--resume` finds the addition made.
+        self.commit_staged(&place.state(STAGED))?;
         write_file(&place.path(LAST), Compression::None, &mut |out| {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             out.write_all(b"\n")
         })?;
-        if let Some(path) = self.decisions {
-            leave(&place.state(DECIDED), path).map_err(BatchError::result(path))?;
-        }
-        // Results that wait to get their names can be had again with `--resume`; a document that is not in the collection would be lost.
-        self.commit_staged(&place.state(STAGED))?;
         place.publish()?;
         Ok(summary)
     }

@@ -720,13 +720,19 @@ where
     let workers = (0..plan.threads)
         .map(|_| ScanWorker::new(&shared))
         .collect();
-    let workers = run_in_order(chunks, plan.memory, workers, |scanned: ScannedChunk| {
-        if let (Some(log), Some(logged)) = (&mut log, scanned.logged) {
-            log.add(logged, scanned.begins_segment);
-        }
-        collector.append(scanned.batch)?;
-        collector.tell(observer)
-    })?;
+    let workers = run_in_order(
+        chunks,
+        plan.memory,
+        observer,
+        workers,
+        |scanned: ScannedChunk| {
+            if let (Some(log), Some(logged)) = (&mut log, scanned.logged) {
+                log.add(logged, scanned.begins_segment);
+            }
+            collector.append(scanned.batch)?;
+            collector.tell(observer)
+        },
+    )?;
     if let Some(log) = log {
         log.finish();
     }

@@ -310,6 +310,7 @@ impl FingerprintJob<'_> {
         run_in_order(
             self.inputs.chunks(self.options),
             memory,
+            self.observer,
             (0..self.limits.threads).map(|_| printer()).collect(),
             |made| {
                 sink(&made)?;

@@ -343,6 +343,7 @@ impl LinkInversion<'_> {
         run_in_order(
             inputs.chunks(options),
             memory,
+            self.observer,
             workers,
             |batch: RecordBatch<T>| {
                 ensure_wanted(self.observer).map_err(BatchError::temporary(self.folder))?;

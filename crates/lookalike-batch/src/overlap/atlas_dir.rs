@@ -123,7 +123,7 @@ impl OverlapJob<'_> {
             input: self.inputs.fingerprint(),
         };
         let settings = identity.settings.clone();
-        place.enter(options.folder, &identity, self.folder)?;
+        let _lock = place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
         let read = place.state("read.bin");
         let kept = OverlapCheckpoint {

@@ -390,6 +390,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
     run_in_order(
         plan.inputs.chunks(plan.options),
         plan.memory,
+        observer,
         (0..plan.threads).map(|_| reader()).collect(),
         |mut batch| {
             for (skipped, line) in batch.skipped.drain(..) {

@@ -13,6 +13,8 @@ use crate::dedup::decided::DedupDecisions;
 use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::job::DedupJob;
 use crate::error::BatchError;
+use crate::observer::{JobObserver, JobStage, MeasuredCost};
+use crate::output_dir::OutputOptions;
 use crate::settings::{JobLimits, JobSettings, Method, PairList, PairScope, RepeatedIds};
 
 /// A record of a file.
@@ -670,4 +672,36 @@ fn another_version_of_the_format_is_named() {
         ),
         "{refused}"
     );
+}
+
+/// Removes a folder when the cost of a job is asked, just before it ends.
+struct RemoveAtEnd(PathBuf);
+
+impl JobObserver for RemoveAtEnd {
+    fn measured(&self) -> MeasuredCost {
+        std::fs::remove_dir_all(&self.0).unwrap();
+        MeasuredCost::default()
+    }
+
+    fn stage(&self, _: JobStage, _: u64) {}
+
+    fn advance(&self, _: u64) {}
+}
+
+#[test]
+fn results_told_of_an_addition_that_was_never_made() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    let file = place.file("new.jsonl", &many_rows(30, 0));
+    let inputs = place.inputs(&[file]);
+    let writer = CollectionWriter::lock(&place.collection()).unwrap();
+    let observer = RemoveAtEnd(place.collection());
+    let job = place.job(&inputs).into_collection(&writer);
+    let job = job.observer(&observer);
+    let out = place.folder.path().join("out");
+    job.dedup(&out, &OutputOptions::default()).unwrap_err();
+    // With it the next command would publish the results.
+    assert!(!out.join(".lookalike/new/run.json").exists());
+    let again = place.job(&inputs).into_collection(&writer);
+    again.dedup(&out, &OutputOptions::default()).unwrap_err();
+    assert!(!out.join("run.json").exists());
 }

@@ -7,8 +7,8 @@ use super::error::ClusterError;
 use super::id_table::IdTable;
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, ListedId,
-    check_losses, ensure_one_scheme, sum,
+    CodeFiles, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, ListedId,
+    check_losses, sum,
 };
 use crate::fingerprints::sketches::{DistinctSketches, SketchReading};
 use crate::losses::LossPolicy;
@@ -96,16 +96,10 @@ impl ClusterDocuments<'_> {
 
 impl DocumentFiles<'_> {
     /// Opens all files, whose schemes must agree.
-    pub(super) fn open(&self) -> Result<Vec<CodeFile>, BatchError> {
+    pub(super) fn open(&self) -> Result<CodeFiles, BatchError> {
         // All headers before the first fingerprint: a wrong scheme in the last file is told at once, not after
         // hours.
-        let open = |path| CodeFile::open(path, self.losses.is_strict());
-        let files: Vec<CodeFile> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
-        let mut named = files.iter().filter(|file| file.scheme().is_some());
-        if let Some(first) = named.next() {
-            named.try_for_each(|other| ensure_one_scheme(first, other))?;
-        }
-        Ok(files)
+        Ok(CodeFiles::open(self.paths, self.losses.is_strict())?)
     }
 
     /// Reads all files.
@@ -123,19 +117,14 @@ impl DocumentFiles<'_> {
             self.read_sketches(sketches, &mut read, visit)?;
             return self.unchanged(read);
         }
-        let mut counters = Vec::new();
-        for mut file in self.open()? {
-            counters.push(file.bytes_read());
-            let (mut chunk, mut more) = (FingerprintFile::default(), true);
-            while more {
-                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
-                chunk.clear();
-                more = file.fill(&mut chunk, CHUNK_BYTES)?;
-                read.show(&chunk, file.name(), visit)?;
-                self.observer.advance(sum(&counters));
-            }
-            read.files.push(file.summary());
+        let (mut files, mut chunk) = (self.open()?, FingerprintFile::default());
+        let counters = [files.bytes_read()];
+        while files.read_chunk(&mut chunk, CHUNK_BYTES)? {
+            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            read.show(&chunk, files.name(), visit)?;
+            self.observer.advance(sum(&counters));
         }
+        read.files = files.summaries();
         check_losses(self.losses, &read.files)?;
         self.unchanged(read)
     }

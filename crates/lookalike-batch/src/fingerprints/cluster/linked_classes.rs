@@ -86,11 +86,8 @@ impl FingerprintClustering<'_> {
         files: &DocumentFiles<'_>,
     ) -> Result<LinkedClasses, BatchError> {
         let sizes = files.open()?;
-        let expected: u64 = sizes.iter().map(|file| file.expected().unwrap_or(0)).sum();
-        let bytes = sizes
-            .iter()
-            .map(|file| file.total_bytes().unwrap_or(0))
-            .sum();
+        let expected = sizes.expected().unwrap_or(0);
+        let bytes = sizes.total_bytes().unwrap_or(0);
         drop(sizes);
         let shares = MemoryShares::new(self.limits);
         self.observer.stage(JobStage::Scan, bytes);

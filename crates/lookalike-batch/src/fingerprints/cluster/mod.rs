@@ -51,6 +51,7 @@ use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::join::LARGEST_DISTANCE;
 use crate::fingerprints::sketches::LeastEqual;
+use crate::folder_lock::FolderLock;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir};
@@ -178,7 +179,7 @@ impl FingerprintClustering<'_> {
             folder,
             results: &CLUSTER_RESULTS,
         };
-        self.enter(&place, if_exists)?;
+        let _lock = self.enter(&place, if_exists)?;
         let done = self.write(&place, command);
         // There is nothing to go on from.
         done.inspect_err(|_| place.forget_undecided())
@@ -315,7 +316,7 @@ impl FingerprintClustering<'_> {
     }
 
     /// Makes the folder ready. There is nothing to resume: what is not whole is made again.
-    fn enter(&self, place: &OutputDir<'_>, if_exists: IfExists) -> Result<(), BatchError> {
+    fn enter(&self, place: &OutputDir<'_>, if_exists: IfExists) -> Result<FolderLock, BatchError> {
         let mut results = CLUSTER_RESULTS.iter();
         // The state of a job that failed is in nobody's way.
         let is_there = |name: &&&str| {

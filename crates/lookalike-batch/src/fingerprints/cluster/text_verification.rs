@@ -288,6 +288,7 @@ impl FingerprintClustering<'_> {
         run_in_order(
             texts.inputs.chunks(texts.options),
             memory,
+            self.observer,
             (0..self.limits.threads).map(|_| worker()).collect(),
             |made| {
                 for skipped in made.skipped {

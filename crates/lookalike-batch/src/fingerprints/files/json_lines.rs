@@ -45,7 +45,8 @@ pub(super) fn present<'de, D: Deserializer<'de>>(
     Option::<LineId<'de>>::deserialize(field).map(|value| {
         Some(value.map(|value| match value {
             LineId::Text(text) => text,
-            LineId::Number(number) => Cow::Owned(number.to_string()),
+            // Its digits are decimal, and sixteen of them would be read as hexadecimal ones.
+            LineId::Number(number) => Cow::Owned(format!("{number} (a number)")),
         }))
     })
 }
@@ -173,6 +174,15 @@ mod tests {
             })
             .collect();
         assert_eq!(names, ["0000000000000001", "b", "7", "0000000000000004"]);
+    }
+
+    #[test]
+    fn a_number_of_sixteen_digits_was_read_as_hexadecimal() {
+        let mut out = FingerprintFile::default();
+        let line = br#"{"id":"a","fingerprint":1234567890123456}"#;
+        let told = take(line, &mut out).unwrap_err();
+        assert!(told.contains("1234567890123456 (a number)"), "{told}");
+        assert!(out.codes.is_empty());
     }
 
     #[test]

@@ -320,19 +320,7 @@ fn next_chunk(
     Ok(true)
 }
 
-/// Refuses to compare fingerprints of different schemes, where both files name theirs.
-///
-/// # Errors
-/// [`CodesError::OtherScheme`].
-pub fn ensure_one_scheme(a: &CodeFile, b: &CodeFile) -> Result<(), CodesError> {
-    let named = |file: &CodeFile| file.scheme;
-    ensure_equal_schemes(
-        named(a).map(|scheme| (a.name(), scheme)),
-        named(b).map(|scheme| (b.name(), scheme)),
-    )
-}
-
-/// The same of the names of two files and their schemes.
+/// Refuses to compare fingerprints of different schemes, where both files, by name and scheme, tell theirs.
 ///
 /// # Errors
 /// [`CodesError::OtherScheme`].

@@ -94,6 +94,12 @@ impl CodeFiles {
         names.join(", ")
     }
 
+    /// Name of the file of the latest chunk.
+    pub(crate) fn name(&self) -> &str {
+        let done = || self.done.last().map_or("", |summary| summary.name.as_str());
+        self.current.as_ref().map_or_else(done, CodeFile::name)
+    }
+
     /// Puts the next fingerprints of one file into `out`, until they and their ids take `bytes`; false when nothing is left.
     ///
     /// # Errors

@@ -11,13 +11,12 @@ use serde::Serialize;
 
 use super::ascending::ArchiveSorter;
 use super::{
-    ArchiveScratch, CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
-    ensure_one_scheme,
+    ArchiveScratch, CodeFiles, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
 };
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage};
+use crate::observer::{JobObserver, JobStage, ensure_wanted};
 
 /// Format of written fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,20 +325,9 @@ impl CodeImport<'_> {
     /// # Errors
     /// [`BatchError`]: an input cannot be read, schemes or ids differ, the output cannot be written.
     pub fn run(&self, standard: &mut dyn Write) -> Result<ImportSummary, BatchError> {
-        let mut files = Vec::new();
-        for source in self.inputs {
-            files.push(CodeFile::open(source, self.losses.is_strict())?);
-        }
-        let mut named = files.iter().filter(|file| file.scheme().is_some());
-        let first = named.next();
-        for other in named {
-            ensure_one_scheme(first.unwrap_or(other), other)?;
-        }
-        let scheme = first.and_then(CodeFile::scheme);
-        let total = files
-            .iter()
-            .map(|file| file.total_bytes().unwrap_or(0))
-            .sum();
+        let mut files = CodeFiles::open(self.inputs, self.losses.is_strict())?;
+        let scheme = files.scheme().map(|(_, scheme)| scheme);
+        let total = files.total_bytes().unwrap_or(0);
         self.observer.stage(JobStage::Scan, total);
         let mut out = self
             .output
@@ -350,31 +338,90 @@ impl CodeImport<'_> {
             fingerprints: 0,
             scheme_id: scheme.map(|scheme| scheme.to_string()),
         };
-        let mut before = 0;
-        for mut file in files {
-            let counters = [file.bytes_read()];
-            let (mut codes, mut more) = (FingerprintFile::default(), true);
-            while more {
-                codes.clear();
-                more = file.fill(&mut codes, Self::CHUNK_BYTES)?;
-                for (at, &code) in codes.codes.iter().enumerate() {
-                    let name = Some(codes.ids.name(at, code));
-                    let code = Some(Fingerprint(code));
-                    match &mut out {
-                        Some(out) => out.push(name, code)?,
-                        None => write_code(standard, name, code)
-                            .map_err(BatchError::result(Path::new("the output")))?,
-                    }
+        let (counters, mut codes) = ([files.bytes_read()], FingerprintFile::default());
+        while files.read_chunk(&mut codes, Self::CHUNK_BYTES)? {
+            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            for (at, &code) in codes.codes.iter().enumerate() {
+                let name = Some(codes.ids.name(at, code));
+                let code = Some(Fingerprint(code));
+                match &mut out {
+                    Some(out) => out.push(name, code)?,
+                    None => write_code(standard, name, code)
+                        .map_err(BatchError::result(Path::new("the output")))?,
                 }
-                summary.fingerprints += codes.codes.len() as u64;
-                self.observer.advance(before + super::sum(&counters));
             }
-            before += super::sum(&counters);
-            summary.inputs.push(file.summary());
+            summary.fingerprints += codes.codes.len() as u64;
+            self.observer.advance(super::sum(&counters));
         }
+        summary.inputs = files.summaries();
         // Before the file gets its name: what has lost too much is no result.
         super::check_losses(self.losses, &summary.inputs)?;
         out.map_or(Ok(()), CodeWriter::commit)?;
         Ok(summary)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Counts the open files of a folder when a job tells of its progress.
+    struct OpenFiles<'a> {
+        folder: &'a Path,
+        most: AtomicUsize,
+    }
+
+    impl OpenFiles<'_> {
+        fn count(&self) {
+            let links = fs::read_dir("/proc/self/fd")
+                .expect("Linux has it")
+                .flatten();
+            let paths = links.filter_map(|link| fs::read_link(link.path()).ok());
+            let open = paths.filter(|path| path.starts_with(self.folder));
+            self.most.fetch_max(open.count(), Ordering::Relaxed);
+        }
+    }
+
+    impl JobObserver for OpenFiles<'_> {
+        fn stage(&self, _: JobStage, _: u64) {
+            self.count();
+        }
+
+        fn advance(&self, _: u64) {
+            self.count();
+        }
+    }
+
+    #[test]
+    fn an_import_had_all_its_files_open_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |number: u64| {
+            let path = folder.path().join(format!("{number}.u64"));
+            fs::write(&path, number.to_le_bytes()).unwrap();
+            FingerprintSource::from(path)
+        };
+        let inputs: Vec<FingerprintSource> = (0..40).map(file).collect();
+        let observer = OpenFiles {
+            folder: folder.path(),
+            most: AtomicUsize::new(0),
+        };
+        let import = CodeImport {
+            inputs: &inputs,
+            output: None,
+            scratch: ArchiveScratch {
+                folder: folder.path(),
+                memory: 1 << 30,
+            },
+            losses: LossPolicy::Tolerate,
+            observer: &observer,
+        };
+        let mut out = Vec::new();
+        let summary = import.run(&mut out).unwrap();
+        assert_eq!(summary.fingerprints, 40);
+        assert_eq!(summary.inputs.len(), 40);
+        assert!(observer.most.into_inner() <= 2);
     }
 }

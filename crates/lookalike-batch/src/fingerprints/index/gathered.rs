@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_hamming::{CodeSource, HammingIndex, IdTexts, IndexFile};
+use lookalike_hamming::{CodeSource, FileError, HammingIndex, IdTexts, IndexFile};
 
 use super::{is_index, open};
 use crate::error::BatchError;
@@ -18,6 +18,10 @@ use crate::losses::LossPolicy;
 const CODES: &str = "codes.u64";
 const TEXTS: &str = "ids.txt";
 const ENDS: &str = "ids.ends";
+/// Names of all files.
+pub(super) const FILES: [&str; 3] = [CODES, TEXTS, ENDS];
+/// An index is built of fewer fingerprints than 32 bits can number.
+const MOST_DOCUMENTS: u64 = u32::MAX as u64 - 1;
 /// Memory of what is read at once.
 const CHUNK_BYTES: u64 = 4 << 20;
 
@@ -236,6 +240,13 @@ fn each_stored(
         true => 0,
         false => index.documents().saturating_sub(index.index().len() as u64),
     };
+    // Nothing in a file but this number tells of them: a wrong one would be written until the disk is full.
+    if index.documents() > MOST_DOCUMENTS {
+        return Err(wrong(FileError::Damaged {
+            offset: 0,
+            what: "more fingerprints than any index is built of",
+        }));
+    }
     let mut last = 0;
     index.index().for_each(&mut |code| last = code);
     while repeats > 0 {

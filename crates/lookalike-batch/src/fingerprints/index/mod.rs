@@ -13,7 +13,9 @@ use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_corpus::{AtomicFile, Compression, open_regular, parent_directory, sync_directory};
+use lookalike_corpus::{
+    AtomicFile, Compression, open_regular, parent_directory, remove_leftovers, sync_directory,
+};
 use lookalike_hamming::{
     BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, IndexFile, IndexFileWriter,
     Layout, PlanLimits, plan,
@@ -25,10 +27,11 @@ pub use mapped::{map, read};
 use crate::dedup::checkpoint::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
+use crate::folder_lock::FolderLock;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::settings::JobLimits;
-use gathered::{GatheredFile, GatheredInput, LoadedIds};
+use gathered::{FILES, GatheredFile, GatheredInput, LoadedIds};
 
 /// The job: what to index and how.
 pub struct IndexBuild<'a> {
@@ -117,21 +120,21 @@ impl IndexBuild<'_> {
     pub fn run(&self) -> Result<IndexBuildSummary, BatchError> {
         let folder = self.folder();
         let failed = BatchError::result(&folder);
-        if !self.resume && folder.exists() {
-            fs::remove_dir_all(&folder).map_err(&failed)?;
-        }
         fs::create_dir_all(&folder).map_err(&failed)?;
+        let _lock = enter(&folder, self.resume)?;
         let gathered = GatheredFile::of(&folder);
         let gathering = self.gather(&folder, &gathered)?;
         let costed = self.design(gathering.count);
         let scratch = self.scratch(&costed, &gathering)?;
         let (tables, resumed) = self.write(&folder, &gathered, &gathering, &costed, scratch)?;
+        // Every byte is checked before a good index of that name goes.
+        let summary = self.summary(&folder.join(PART), gathering, tables, resumed)?;
         fs::rename(folder.join(PART), self.output)
             // The new name is durable before the only other copy of the work goes.
             .and_then(|()| sync_directory(parent_directory(self.output)))
             .map_err(BatchError::result(self.output))?;
         fs::remove_dir_all(&folder).map_err(&failed)?;
-        self.summary(gathering, tables, resumed)
+        Ok(summary)
     }
 
     /// Folder of the build until it is done, with which [`Self::resume`] goes on.
@@ -309,11 +312,12 @@ impl IndexBuild<'_> {
 
     fn summary(
         &self,
+        part: &Path,
         gathering: GatheredInput,
         tables: usize,
         tables_resumed: usize,
     ) -> Result<IndexBuildSummary, BatchError> {
-        let index = open(self.output, false)?;
+        let index = open(part, false)?;
         let distinct = lookalike_hamming::HammingIndex::len(index.index()) as u64;
         Ok(IndexBuildSummary {
             inputs: gathering.summaries,
@@ -365,6 +369,44 @@ pub fn cheapest_design(
                 .unwrap_or(std::cmp::Ordering::Equal)
         })
         .expect("a scan is always listed")
+}
+
+/// Takes the folder of a build for this one, without what an earlier one left unless that is resumed.
+fn enter(folder: &Path, resume: bool) -> Result<FolderLock, BatchError> {
+    let failed = BatchError::result(folder);
+    let refused = |reason: String| BatchError::Folder {
+        path: folder.to_owned(),
+        reason,
+    };
+    // Another build would save its progress into our files, and give the half-made ones their name.
+    let Some(lock) = FolderLock::take(folder).map_err(&failed)? else {
+        return Err(refused(
+            "another build of this index is at work: wait until it has ended, or choose another output".to_owned(),
+        ));
+    };
+    remove_leftovers(folder).map_err(&failed)?;
+    for entry in fs::read_dir(folder).map_err(&failed)? {
+        let name = entry.map_err(&failed)?.file_name();
+        let mut ours = FILES.iter().chain(&[JOB, PART, PROGRESS]);
+        if !ours.any(|ours| name == *ours) {
+            return Err(refused(format!(
+                "{} is no file of an interrupted build, so it may be yours: move it away, or choose another output",
+                name.display()
+            )));
+        }
+    }
+    if !resume {
+        // The list of what is whole first. The folder stays, or its lock would be one of nothing.
+        for name in [PROGRESS, JOB, PART].iter().chain(&FILES) {
+            match fs::remove_file(folder.join(name)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(failed(error));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(lock)
 }
 
 /// A small file that is there whole or not at all.
@@ -452,4 +494,65 @@ pub fn open_unchecked(path: &Path, in_memory: bool) -> Result<IndexFile<u64>, Ba
         remedy: "name an index made by `lookalike index build`",
     })?;
     IndexFile::open(held).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observer::NoProgress;
+
+    /// Builds an index of some fingerprints in `folder`.
+    fn build(folder: &Path) -> Result<IndexBuildSummary, BatchError> {
+        let codes: Vec<u8> = (0..5000_u64)
+            .flat_map(|code| code.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
+            .collect();
+        let (input, output) = (folder.join("in.u64"), folder.join("out.lkix"));
+        fs::write(&input, codes).unwrap();
+        let build = IndexBuild {
+            inputs: &[input.as_path().into()],
+            output: &output,
+            distance: 3,
+            tables: None,
+            design: None,
+            layout: Layout::Packed,
+            with_ids: false,
+            resume: false,
+            losses: LossPolicy::Tolerate,
+            limits: &JobLimits::default(),
+            observer: &NoProgress,
+        };
+        build.run()
+    }
+
+    #[test]
+    fn two_builds_of_one_index_wrote_into_one_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let building = folder.path().join("out.lkix.building");
+        fs::create_dir(&building).unwrap();
+        let lock = FolderLock::take(&building).unwrap().unwrap();
+        fs::write(building.join(PART), "of the other").unwrap();
+        let told = build(folder.path()).unwrap_err().to_string();
+        assert!(told.contains("another build"), "{told}");
+        assert!(building.join(PART).exists());
+        drop(lock);
+        assert_eq!(build(folder.path()).unwrap().fingerprints, 5000);
+        assert!(!building.exists());
+        assert_eq!(
+            open(&folder.path().join("out.lkix"), false)
+                .unwrap()
+                .documents(),
+            5000
+        );
+    }
+
+    #[test]
+    fn a_folder_that_no_build_made_was_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let building = folder.path().join("out.lkix.building");
+        fs::create_dir(&building).unwrap();
+        fs::write(building.join("thesis.tex"), "years").unwrap();
+        let told = build(folder.path()).unwrap_err().to_string();
+        assert!(told.contains("thesis.tex"), "{told}");
+        assert!(building.join("thesis.tex").exists());
+    }
 }

@@ -272,40 +272,80 @@ impl JoinMatches {
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<(), BatchError> {
         self.sort();
-        match &self.file {
-            None => (self.places.iter()).try_for_each(|&(_, at)| visit(first(&self.bytes[at..]))),
-            Some(file) => self.merge(file, visit, temporary),
-        }
+        let Some(file) = self.file.take() else {
+            return (self.places.iter()).try_for_each(|&(_, at)| visit(first(&self.bytes[at..])));
+        };
+        self.narrow(&file, &temporary)?;
+        let memory = MatchRun::Memory(&self.bytes, self.places.iter());
+        merge(&file, &self.runs, Some(memory), visit, &temporary)
     }
 
-    /// Sorted runs on disk, and what is still in memory.
-    fn merge(
-        &self,
+    /// Merges runs until a piece of each fits into the memory.
+    fn narrow(
+        &mut self,
         file: &File,
-        visit: &mut dyn FnMut(MatchRecord<'_>) -> Result<(), BatchError>,
-        temporary: impl Fn(io::Error) -> BatchError,
+        temporary: &dyn Fn(io::Error) -> BatchError,
     ) -> Result<(), BatchError> {
-        let mut runs: Vec<MatchRun<'_>> = (self.runs.iter())
-            .map(|&(at, end)| {
-                MatchRun::Disk(BufReader::with_capacity(
-                    RUN_BYTES,
-                    FileExtent { file, at, end },
-                ))
-            })
-            .collect();
-        runs.push(MatchRun::Memory(&self.bytes, self.places.iter()));
-        let mut heads = BinaryHeap::new();
-        for (number, run) in runs.iter_mut().enumerate() {
-            let head = run.next().map_err(&temporary)?;
-            heads.extend(head.map(|record| Reverse(RunHead { record, number })));
-        }
-        while let Some(Reverse(RunHead { record, number })) = heads.pop() {
-            visit(&record)?;
-            let head = runs[number].next().map_err(&temporary)?;
-            heads.extend(head.map(|record| Reverse(RunHead { record, number })));
+        let ways = (self.budget / RUN_BYTES as u64).clamp(2, 1024) as usize;
+        while self.runs.len() > ways {
+            // The oldest: the merged run waits until all others have had their turn.
+            let first: Vec<(u64, u64)> = self.runs.drain(..ways).collect();
+            let run = self.merge_to_disk(file, &first, temporary)?;
+            self.runs.push(run);
         }
         Ok(())
     }
+
+    /// Merges some sorted runs to a longer one behind all others; returns its start and end.
+    fn merge_to_disk(
+        &self,
+        file: &File,
+        runs: &[(u64, u64)],
+        temporary: &dyn Fn(io::Error) -> BatchError,
+    ) -> Result<(u64, u64), BatchError> {
+        let all = self.runs.iter().chain(runs);
+        let start = all.map(|&(_, end)| end).max().unwrap_or(0);
+        let (mut out, mut end) = (BufWriter::with_capacity(1 << 18, file), start);
+        let mut last = Vec::new();
+        let mut write = |record: MatchRecord<'_>| {
+            if last != record {
+                last.clear();
+                last.extend_from_slice(record);
+                end += record.len() as u64;
+                out.write_all(record).map_err(temporary)?;
+            }
+            Ok(())
+        };
+        merge(file, runs, None, &mut write, temporary)?;
+        out.flush().map_err(temporary)?;
+        Ok((start, end))
+    }
+}
+
+/// Visits the records of sorted runs on disk, and of what is still in memory, in order.
+fn merge(
+    file: &File,
+    runs: &[(u64, u64)],
+    memory: Option<MatchRun<'_>>,
+    visit: &mut dyn FnMut(MatchRecord<'_>) -> Result<(), BatchError>,
+    temporary: &dyn Fn(io::Error) -> BatchError,
+) -> Result<(), BatchError> {
+    let disk = runs.iter().map(|&(at, end)| {
+        let extent = FileExtent { file, at, end };
+        MatchRun::Disk(BufReader::with_capacity(RUN_BYTES, extent))
+    });
+    let mut runs: Vec<MatchRun<'_>> = disk.chain(memory).collect();
+    let mut heads = BinaryHeap::new();
+    for (number, run) in runs.iter_mut().enumerate() {
+        let head = run.next().map_err(temporary)?;
+        heads.extend(head.map(|record| Reverse(RunHead { record, number })));
+    }
+    while let Some(Reverse(RunHead { record, number })) = heads.pop() {
+        visit(&record)?;
+        let head = runs[number].next().map_err(temporary)?;
+        heads.extend(head.map(|record| Reverse(RunHead { record, number })));
+    }
+    Ok(())
 }
 
 /// The next record of a run.
@@ -473,6 +513,45 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn pairs_beyond_a_small_memory_were_read_from_all_runs_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut matches = JoinMatches::new(folder.path(), 3 * RUN_BYTES as u64);
+        // Half of the memory is a run, and three runs are merged at once.
+        let count = 164_000_u64;
+        for start in (0..count).step_by(1000) {
+            let mut found = FoundPairs::default();
+            for number in start..start + 1000 {
+                let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % count;
+                found.push(
+                    FingerprintName::Number(mixed),
+                    FingerprintName::Number(1),
+                    2,
+                );
+            }
+            matches.append(&mut found).unwrap();
+        }
+        assert!(matches.runs.len() > 30, "{}", matches.runs.len());
+        let temporary = BatchError::temporary(folder.path());
+        let file = matches.file.as_ref().unwrap().try_clone().unwrap();
+        matches.narrow(&file, &temporary).unwrap();
+        assert!(matches.runs.len() <= 3, "{}", matches.runs.len());
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        let visit = &mut |record: MatchRecord<'_>| {
+            found.push(record.to_vec());
+            Ok(())
+        };
+        matches.each(visit, temporary).unwrap();
+        assert!(found.is_sorted_by(|a, b| keys(a) <= keys(b)));
+        found.dedup();
+        let mut all: Vec<u64> = (0..count)
+            .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % count)
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(found.len(), all.len());
+    }
 
     proptest! {
         #[test]
