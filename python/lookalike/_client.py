@@ -13,10 +13,12 @@ from lookalike._errors import LookalikeError
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
-#: Documents and bytes of text of one request.
+#: Documents and bytes of one request.
 _BATCH = 100
 _BATCH_BYTES = 2 << 20
 _TIMEOUT = 60.0
+#: Least pause before a busy service is asked again, in seconds.
+_PAUSE = 0.1
 
 
 class ServiceError(LookalikeError):
@@ -193,14 +195,14 @@ class Client:
     def export(self, collection: str) -> Iterator[dict[str, Any]]:
         """All documents whole, one after another."""
         response = self._send("GET", self._path(collection, "export"), None)
+        # Its own from here on: other requests of this thread may come in between, and what is not read cannot be skipped.
+        connection, self._local.connection = self._local.connection, None
         try:
             for line in response:
                 if line.strip():
                     yield json.loads(line)
         finally:
-            if not response.isclosed():
-                # What was not read cannot be skipped.
-                self.close()
+            connection.close()
 
     def _path(self, collection: str, operation: str = "") -> str:
         from urllib.parse import quote
@@ -223,15 +225,13 @@ class Client:
             return self._json("POST", path, [_item(documents)])[0]
         answers: list[Any] = []
         for batch in _batches(documents):
-            answers.extend(self._json("POST", path, batch))
+            answers.extend(_read(self._send("POST", path, batch)))
         return answers
 
     def _json(self, method: str, path: str, body: Any = None) -> Any:
-        read = self._send(method, path, body).read()
-        return json.loads(read) if read else None
+        return _read(self._send(method, path, None if body is None else _encoded(body)))
 
-    def _send(self, method: str, path: str, body: Any) -> Any:
-        sent = None if body is None else json.dumps(body).encode()
+    def _send(self, method: str, path: str, sent: bytes | None) -> Any:
         headers = {"Content-Type": "application/json"} if sent is not None or method == "POST" else {}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -239,20 +239,28 @@ class Client:
         # The body is made once, and the same bytes are sent again: an iterator of documents is used up by then.
         while True:
             response = self._once(method, path, sent, headers)
-            if response.status < 400:
+            if 200 <= response.status < 300:
                 return response
             refusal = response.read()
+            if response.status < 400:
+                # Nothing was done. It is not followed: the key is for this address.
+                raise _moved(f"{self.url}{path}", response.status, response.headers.get("Location"))
             wait = response.headers.get("Retry-After", "")
             # HTTP allows a date, too; the service writes seconds. Refusals without the header are final: the
             # same request is refused again.
-            if not wait.isdigit() or time.monotonic() - begun + int(wait) >= self._retry_for:
+            pause = max(int(wait), _PAUSE) if wait.isascii() and wait.isdigit() and len(wait) < 10 else None
+            if pause is None or time.monotonic() - begun + pause >= self._retry_for:
                 raise _refused(f"{self.url}{path}", response.status, refusal)
-            time.sleep(int(wait))
+            time.sleep(pause)
 
     def _once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
         import http.client
 
         prefix = self._parts.path.rstrip("/")
+        if _is_closed(getattr(self._local, "connection", None)):
+            self.close()
+        # Repeated after it was done, the verdicts would be about the documents themselves.
+        is_repeatable = not path.partition("?")[0].endswith("/check-and-insert")
         # First the kept connection, if there is one; then at most one new one.
         for is_kept in (True, False):
             connection = getattr(self._local, "connection", None) if is_kept else None
@@ -265,8 +273,14 @@ class Client:
                 return connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                # A connection that was kept may have been closed meanwhile, before the service saw anything of the request.
+                # A connection that was kept may have been closed meanwhile, before the service saw anything of the request, or
+                # after it was done: nobody can tell.
                 closed = isinstance(error, (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError))
+                if is_kept and closed and not is_repeatable:
+                    raise LookalikeError(
+                        f"{self.url}{path}: the connection broke before the answer: some of the documents may be inserted, so look "
+                        "for them with get before you send them again"
+                    ) from error
                 if not (is_kept and closed):
                     raise LookalikeError(
                         f"{self.url}{path}: {error or type(error).__name__}: check that the service is running"
@@ -368,10 +382,22 @@ class AsyncClient:
 
     async def export(self, collection: str) -> AsyncIterator[dict[str, Any]]:
         """See :meth:`Client.export`."""
-        # A connection belongs to a thread, and the pool has many: all is read by one of them.
-        # A generator would be resumed on any thread of the pool, each with a connection of its own.
-        for document in await self._call(lambda: list(self._client.export(collection))):
-            yield document
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+        from itertools import islice
+
+        documents = self._client.export(collection)
+        # One thread, in which it can be closed behind a batch that is still read when the loop has given it up.
+        reader = ThreadPoolExecutor(1)
+        try:
+            loop = asyncio.get_running_loop()
+            # A few at a time: a collection need not fit into memory.
+            while batch := await loop.run_in_executor(reader, lambda: list(islice(documents, _BATCH))):
+                for document in batch:
+                    yield document
+        finally:
+            reader.submit(documents.close)  # type: ignore[attr-defined]
+            reader.shutdown(wait=False)
 
     async def _call(self, function: Any, *arguments: Any, **named: Any) -> Any:
         import asyncio
@@ -391,20 +417,50 @@ def _ids(ids: Any) -> Any:
     return {"id": ids} if isinstance(ids, str) else [{"id": id} for id in ids]
 
 
-def _batches(documents: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
+def _batches(documents: Iterable[Any]) -> Iterator[bytes]:
+    """Arrays of documents as they are sent."""
+    batch: list[bytes] = []
     size = 0
     for document in documents:
-        item = _item(document)
-        own = len(str(item.get("text") or ""))
+        item = _encoded(_item(document))
         # A document above the limit goes alone: whether it is too large is for the service to say.
-        if batch and (len(batch) == _BATCH or size + own > _BATCH_BYTES):
-            yield batch
+        if batch and (len(batch) == _BATCH or size + len(item) > _BATCH_BYTES):
+            yield b"[" + b",".join(batch) + b"]"
             batch, size = [], 0
         batch.append(item)
-        size += own
+        size += len(item)
     if batch:
-        yield batch
+        yield b"[" + b",".join(batch) + b"]"
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        # As UTF-8, not as escapes, which take six bytes for each Chinese character.
+        return json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # A lone surrogate, which the service refuses by its item.
+        return json.dumps(value).encode()
+
+
+def _read(response: Any) -> Any:
+    read = response.read()
+    return json.loads(read) if read else None
+
+
+def _is_closed(connection: Any) -> bool:
+    """True if the other side has ended a connection on which nothing is under way: it says so, or says what nobody asked for."""
+    import select
+
+    if connection is None or connection.sock is None:
+        return False
+    waiting = select.poll()
+    waiting.register(connection.sock, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def _moved(url: str, status: int, location: str | None) -> ServiceError:
+    told = "the service is not here" if location is None else f"the service is not here but at {location!r}: use the URL of that one"
+    return ServiceError(f"{url}: {status}: {told}", status)
 
 
 def _word(value: Any) -> str:

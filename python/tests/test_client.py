@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.server
+import itertools
+import json
 import pickle
+import socket
 import threading
 
 import pytest
@@ -124,3 +128,164 @@ def test_what_is_no_service_or_no_document_is_refused():
         lk.Client("localhost:7280")
     with pytest.raises(TypeError, match="not int"):
         lk.Client("http://127.0.0.1:9").check("pages", [1])
+
+
+@contextlib.contextmanager
+def answering(answer):
+    """A service that answers each request by ``answer``, which gets the handler, and keeps connections open."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self):
+            self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            answer(self)
+
+        do_GET = do_POST = do_PUT = do_DELETE = answer
+
+        def reply(self, body: bytes, status: int = 200, **headers: str) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_an_answer_that_leads_elsewhere_was_a_success():
+    def moved(handler):
+        handler.reply(b"<html>moved</html>", 301, Location="https://elsewhere.example/v1")
+
+    with answering(moved) as url, lk.Client(url) as client:
+        for call in (lambda: client.drop("pages"), lambda: list(client.export("pages")), client.collections):
+            with pytest.raises(lk.ServiceError, match="301: .*https://elsewhere.example/v1") as refused:
+                call()
+            assert refused.value.status == 301
+
+
+def test_a_batch_that_was_perhaps_done_was_sent_again():
+    asked = []
+
+    def breaks(handler):
+        asked.append(handler.path)
+        if len(asked) % 2:
+            handler.reply(b'[{"verdict": "new"}]')
+        else:
+            # Done, as far as anybody knows, and no answer.
+            handler.close_connection = True
+
+    with answering(breaks) as url, lk.Client(url) as client:
+        client.check_and_insert("pages", "a")
+        with pytest.raises(lk.LookalikeError, match="connection broke before the answer"):
+            client.check_and_insert("pages", "b")
+        assert len(asked) == 2
+        # What may be done twice is sent again.
+        client.check("pages", "c")
+        client.check("pages", "d")
+        assert len(asked) == 5
+
+
+def test_a_connection_that_was_closed_meanwhile_is_opened_again_for_every_request():
+    asked, closed = [], threading.Event()
+
+    def closes(handler):
+        asked.append(handler.path)
+        handler.reply(b'[{"verdict": "new"}]')
+        handler.wfile.flush()
+        handler.connection.shutdown(socket.SHUT_RDWR)
+        handler.close_connection = True
+        closed.set()
+
+    with answering(closes) as url, lk.Client(url) as client:
+        for _ in range(3):
+            closed.clear()
+            assert client.check_and_insert("pages", "a") == {"verdict": "new"}
+            assert closed.wait(10)
+        assert len(asked) == 3
+
+
+def test_texts_in_chinese_made_requests_of_six_times_the_limit():
+    sizes = []
+
+    def counts(handler):
+        sizes.append(len(handler.body))
+        handler.reply(json.dumps([{}] * len(json.loads(handler.body))).encode())
+
+    documents = [{"id": str(at), "html": "河" * 100_000} for at in range(20)]
+    with answering(counts) as url, lk.Client(url) as client:
+        assert len(client.insert("pages", documents)) == 20
+        assert client.insert("pages", [{"text": "\ud800"}]) == [{}]
+    assert max(sizes) <= (2 << 20) + 1000
+    assert sum(sizes) == pytest.approx(20 * 300_000, rel=0.01)
+
+
+def test_a_service_that_names_no_time_to_wait_was_asked_without_a_pause():
+    asked = []
+
+    def busy(handler):
+        asked.append(handler.path)
+        handler.reply(b"{}", 503, Retry_After="0")
+
+    with answering(busy) as url, lk.Client(url, retry_for=0.35) as client:
+        with pytest.raises(lk.ServiceError, match="503"):
+            client.collections()
+    assert 1 < len(asked) <= 4
+    for wait in ("9" * 5000, "²"):
+        with answering(lambda handler, wait=wait: handler.reply(b"{}", 503, Retry_After=wait)) as url, lk.Client(url) as client:
+            with pytest.raises(lk.ServiceError, match="503"):
+                client.collections()
+
+
+def test_an_export_was_read_whole_before_its_first_document():
+    sent = threading.Event()
+
+    def endless(handler):
+        if not handler.path.endswith("/export"):
+            return handler.reply(b"[]")
+        handler.send_response(200)
+        handler.end_headers()
+        handler.close_connection = True
+        with contextlib.suppress(OSError):
+            for number in itertools.count():
+                handler.wfile.write(json.dumps({"id": str(number), "text": "x" * 1000}).encode() + b"\n")
+        sent.set()
+
+    async def first(url: str) -> list[str]:
+        client, found = lk.AsyncClient(url), []
+        documents = client.export("pages")
+        async for document in documents:
+            found.append(document["id"])
+            # Other requests have connections of their own.
+            assert await client.collections() == []
+            if len(found) == 250:
+                break
+        await documents.aclose()
+        return found
+
+    with answering(endless) as url:
+        assert asyncio.run(asyncio.wait_for(first(url), 60)) == [str(at) for at in range(250)]
+        # The connection is closed with the generator.
+        assert sent.wait(30)
+
+
+def test_a_request_between_the_documents_of_an_export_broke_it(service):
+    with lk.Client(service) as client:
+        client.create("between", keep=["texts"])
+        client.insert("between", [{"id": f"{at}", "text": f"text {at} " * 50} for at in range(500)])
+        found = []
+        for document in client.export("between"):
+            found.append(document["id"])
+            assert client.get("between", document["id"])["id"] == document["id"]
+        assert len(found) == 500
+        client.drop("between")
