@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lookalike import _lookalike
-from lookalike._documents import DocumentColumns, text_columns
+from lookalike._documents import DocumentColumns, every_row_read, text_columns
 from lookalike._errors import LookalikeError
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
 from lookalike._options import paths, positional, words
 from lookalike._progress import observer
 from lookalike._result import DedupResult, FrameResult, PathResult, Records
+from lookalike._saved import kept_files
 
 __all__ = ["dedup", "pairs"]
 
@@ -273,14 +274,16 @@ class _RowJob:
         _refuse_after_adding(self.options)
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as spool:
             documents = Path(spool, "documents.jsonl")
-            fields = self.columns.write(self.rows, documents)
+            fields = self.columns.fields(self.rows, self.against)
+            self.columns.write(self.rows, documents, fields)
             said = words({**self.options, "against": self.collection, "overwrite": overwrite})
-            inputs = [os.fspath(documents), *fields, f"--output={folder}", *said]
+            inputs = [os.fspath(documents), *fields.words, "--strict", f"--output={folder}", *said]
+            earlier = Path(spool, "against.jsonl")
             if self.against is not None:
-                earlier = Path(spool, "against.jsonl")
-                self.columns.write(self.against, earlier, "against-")
+                self.columns.write(self.against, earlier, fields, "against-")
                 inputs.append(f"--against={os.fspath(earlier)}")
-            *_, told = _lookalike.dedup_paths(["dedup", *inputs], None)
+            with every_row_read(documents), every_row_read(earlier):
+                *_, told = _lookalike.dedup_paths(["dedup", *inputs], None)
         _warn(told)
 
 
@@ -301,11 +304,7 @@ def _earlier(against: Any) -> Rows | None:
     if isinstance(against, (str, os.PathLike)):
         from pathlib import Path
 
-        folder = Path(against)
-        summary = folder / "run.json"
         # The summary is written last: a folder without it is no result, or half of one.
-        if not summary.exists():
-            return None
-        kept = [folder / name for name in json.loads(summary.read_text(encoding="utf-8"))["kept_in"]]
-        return rows_of(list(Records(kept, None)))
+        kept = kept_files(Path(against))
+        return None if kept is None else rows_of(list(Records(kept, None)))
     return rows_of(against)

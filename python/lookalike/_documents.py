@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from lookalike._errors import BadInput
 from lookalike._frames import Rows, rows_of
 from lookalike._options import paths, positional
 
-__all__ = ["DocumentColumns", "input_words", "text_columns", "written"]
+__all__ = ["DocumentColumns", "RecordFields", "every_row_read", "input_words", "text_columns", "written"]
 
 
 class DocumentColumns:
@@ -33,32 +37,116 @@ class DocumentColumns:
 
     def texts(self, rows: Rows) -> Iterator[str | None]:
         """The text of each row."""
-        for row in rows.dicts():
+        for number, row in enumerate(rows.dicts()):
             if self.function is not None:
-                yield self.function(row)
+                yield _text(self.function(row), number)
             elif isinstance(row, Mapping):
                 # As the engine joins them: a text here must be the one that was compared.
-                parts = [row[name] for name in self.text if row[name] is not None]
+                texts = (_text(row.get(name), number, name) for name in self.text)
+                parts = [text for text in texts if text is not None]
                 yield "\n".join(parts) if parts else None
             else:
-                yield row
+                yield _text(row, number)
 
-    def write(self, rows: Rows, path: str | os.PathLike[str], prefix: str = "") -> list[str]:
-        """Write the rows as JSON lines, with id and text, and return the words that say where these are."""
-        field = "html" if self.html else "text"
-        with open(path, "w", encoding="utf-8") as lines:
+    def fields(self, *several: Rows | None) -> RecordFields:
+        """Where ids and texts stand in records of all these rows."""
+        taken = {name for rows in several if rows is not None for name in rows.every_column()}
+        id = _field_path(self.id)
+        text = _field_path(self.text[0]) if self.function is None and len(self.text) == 1 else None
+        # The name says for the engine that texts are HTML.
+        if text is not None and (self.text[0] == "html") is not self.html:
+            text = None
+        own_id = None if id is not None else _free("id", taken)
+        own_text = None if text is not None else _free("text", {*taken, own_id})
+        return RecordFields(own_id, own_text, [f"--id={id or own_id}", f"--text={text or own_text}"])
+
+    def write(self, rows: Rows, path: str | os.PathLike[str], fields: RecordFields, prefix: str = "") -> None:
+        """Write the rows as JSON lines. Their own columns stay as they are; ids and texts that are no column stand beside them."""
+        with open(path, "wb") as lines:
             for number, (row, text) in enumerate(zip(rows.dicts(), self.texts(rows))):
                 # A copy: the rows of a list are the caller's own.
-                own = dict(row) if isinstance(row, Mapping) else {}
-                own["id"] = row[self.id] if self.id is not None else f"{prefix}{number}"
-                own[field] = text
-                lines.write(json.dumps(own, ensure_ascii=False, default=str) + "\n")
-        return ["--id=id", f"--text={field}"]
+                record = dict(row) if isinstance(row, Mapping) else {}
+                if fields.id is not None:
+                    record[fields.id] = f"{prefix}{number}" if self.id is None else record.get(self.id)
+                if fields.text is not None:
+                    record[fields.text] = text
+                lines.write(_line(record))
+
+
+@dataclass(frozen=True)
+class RecordFields:
+    """Fields of records that rows become."""
+
+    #: Field that is made for ids; None if a column of the rows has them.
+    id: str | None
+    #: The same of texts.
+    text: str | None
+    #: Words that say where ids and texts are.
+    words: list[str]
+
+
+def _free(name: str, taken: Container[str | None]) -> str:
+    """A name of a field that no column has."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _field_path(column: str | None) -> str | None:
+    """A column as the command names it; None if it has no name for it."""
+    return column.replace("\\", "\\\\").replace(".", "\\.") if column else None
+
+
+def _text(value: Any, row: int, column: str | None = None) -> str | None:
+    """A text, if it is one. Any other value would be written in words of its own, which nobody asked to compare."""
+    if value is None or isinstance(value, str):
+        return value
+    told = "" if column is None else f' (column "{column}")'
+    raise TypeError(f"texts must be strings, not {type(value).__name__} (row {row}){told}")
+
+
+def _line(record: Any) -> bytes:
+    """A record as a JSON line that every reader takes."""
+    try:
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False, default=str)
+    except ValueError:
+        line = json.dumps(_finite(record), ensure_ascii=False, allow_nan=False, default=str)
+    try:
+        return line.encode() + b"\n"
+    except UnicodeEncodeError:
+        # A lone surrogate, which UTF-8 has no bytes for and JSON an escape.
+        return json.dumps(json.loads(line), default=str).encode() + b"\n"
+
+
+def _finite(value: Any) -> Any:
+    """The value with None for numbers that JSON does not have: NaN and the infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return value
 
 
 @contextmanager
-def input_words(data: Any, text: Any, id: str | None, tmp: Any) -> Iterator[tuple[list[str], str | None]]:
-    """The words that name the input of a job over files, and the file where data in memory was written to."""
+def every_row_read(file: str | os.PathLike[str]) -> Iterator[None]:
+    """A job over a file that rows were written to, with `--strict`: a line that cannot be read is named by its row."""
+    try:
+        yield
+    except BadInput as error:
+        told = re.fullmatch(re.escape(os.fspath(file)) + r", line (\d+): (.*?)(: repair the record.*)?", str(error), re.DOTALL)
+        if told is None:
+            raise
+        row = int(told[1]) - 1
+        raise BadInput(f"row {row} cannot be written as a JSON line: {told[2]}", row) from error
+
+
+@contextmanager
+def input_words(
+    data: Any, text: Any, id: str | None, options: Mapping[str, Any]
+) -> Iterator[tuple[list[str], str | None]]:
+    """The words that name the input of a job over files with these options, and the file where data in memory was written to."""
     named = paths(data)
     if named is not None:
         if text is not None and not isinstance(text, str):
@@ -70,9 +158,14 @@ def input_words(data: Any, text: Any, id: str | None, tmp: Any) -> Iterator[tupl
 
     rows = rows_of(data)
     columns = DocumentColumns(rows, text, id)
-    with tempfile.TemporaryDirectory(prefix="lookalike-", dir=tmp) as folder:
+    fields = columns.fields(rows)
+    # Rows are all there: one that is lost on the way is no loss that a job may bear, unless its caller says so.
+    bears = options.get("strict") or options.get("max_skipped") is not None
+    with tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp")) as folder:
         file = os.path.join(folder, "documents.jsonl")
-        yield [file, *columns.write(rows, file)], file
+        columns.write(rows, file, fields)
+        with every_row_read(file):
+            yield [file, *fields.words, *([] if bears else ["--strict"])], file
 
 
 def text_columns(text: Any, names: list[str]) -> tuple[list[str], bool]:
@@ -93,7 +186,6 @@ def text_columns(text: Any, names: list[str]) -> tuple[list[str], bool]:
 
 def written(rows: Iterable[Any], path: str | os.PathLike[str]) -> str:
     """Write rows as JSON lines, and return the path."""
-    with open(path, "w", encoding="utf-8") as lines:
-        for row in rows:
-            lines.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+    with open(path, "wb") as lines:
+        lines.writelines(map(_line, rows))
     return os.fspath(path)

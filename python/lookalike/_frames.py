@@ -91,19 +91,26 @@ class _Pandas(Rows):
 
             if not names:
                 return pyarrow.Array.from_pandas(self.data)
-            return pyarrow.Table.from_pandas(self.data[names], preserve_index=False)
+            return pyarrow.Table.from_pandas(self._chosen(names), preserve_index=False)
         except (ImportError, ValueError, TypeError):
             # Without pyarrow, or with values of several types in a column, of which the engine says what is wrong.
             return self._objects(names)
 
+    def _chosen(self, names: list[str]) -> Any:
+        """The columns of these names, which may be numbers in the frame."""
+        known = self.columns() or []
+        return self.data.iloc[:, [known.index(name) for name in names]].set_axis(names, axis=1)
+
     def _objects(self, names: list[str]) -> Any:
         if not names:
             return self._list(self.data)
-        columns = [self._list(self.data[name]) for name in names]
+        chosen = self._chosen(names)
+        columns = [self._list(chosen.iloc[:, at]) for at in range(len(names))]
         return [dict(zip(names, values)) for values in zip(*columns)]
 
     def take(self, mask: Array, is_kept: bool) -> Any:
-        return self.data[[kept is is_kept for kept in mask.to_pylist()]]
+        # By numbers: an empty list of truths is taken for one of columns, and the frame loses all of them.
+        return self.data.iloc[[row for row, kept in enumerate(mask.to_pylist()) if kept is is_kept]]
 
     def with_columns(self, table: Table) -> Any:
         import pandas
@@ -238,21 +245,22 @@ def refuse_taken(names: Iterable[str], beside: Table) -> None:
 
 def rows_of(data: Any) -> Rows:
     """The rows of data."""
-    # By name, so that nothing is imported: a library of frames that nobody has loaded made no value either.
-    root = type(data).__module__.partition(".")[0]
-    name = type(data).__name__
-    if root == "polars" and name == "LazyFrame":
-        return _Polars(data.collect())
-    if root == "polars" and name in ("DataFrame", "Series"):
-        return _Polars(data)
-    if root == "pandas" and name in ("DataFrame", "Series"):
-        return _Pandas(data)
-    if root == "pyarrow" and hasattr(data, "schema" if name != "ChunkedArray" else "chunks"):
-        return _PyArrow(data)
-    if root == "pyarrow" and hasattr(data, "to_pylist"):
-        return _PyArrow(data)
-    if root == "datasets" and name == "Dataset":
-        return _Dataset(data)
+    # By name, so that nothing is imported: a library of frames that nobody has loaded made no value either. With bases,
+    # for a frame of a class of one's own is a frame.
+    for kind in type(data).__mro__:
+        root, name = kind.__module__.partition(".")[0], kind.__name__
+        if root == "polars" and name == "LazyFrame":
+            return _Polars(data.collect())
+        if root == "polars" and name in ("DataFrame", "Series"):
+            return _Polars(data)
+        if root == "pandas" and name in ("DataFrame", "Series"):
+            return _Pandas(data)
+        if root == "pyarrow" and hasattr(data, "schema" if name != "ChunkedArray" else "chunks"):
+            return _PyArrow(data)
+        if root == "pyarrow" and hasattr(data, "to_pylist"):
+            return _PyArrow(data)
+        if root == "datasets" and name == "Dataset":
+            return _Dataset(data)
     # After the libraries that are known: all of them hand out Arrow data, too, and would lose their type.
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return _Arrow(data)

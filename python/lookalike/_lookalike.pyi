@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, final
 
 __all__ = [
+    "ATLAS_RESULTS",
+    "DEDUP_RESULTS",
     "Array",
     "Decisions",
     "DedupKernel",
@@ -37,6 +39,8 @@ __all__ = [
     "table_of_lines",
 ]
 
+ATLAS_RESULTS: list[str]
+DEDUP_RESULTS: list[str]
 __version__: str
 
 @final

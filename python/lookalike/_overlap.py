@@ -82,7 +82,7 @@ class Overlap:
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the folder of results that ``lookalike overlap --output-format parquet`` writes, and return its path."""
-        return copy_results(self._folder, folder, overwrite)
+        return copy_results(self._folder, folder, overwrite, _lookalike.ATLAS_RESULTS)
 
     def __repr__(self) -> str:
         rows = sum(chunking["rows"] for chunking in self._summary["chunkings"])
@@ -123,7 +123,7 @@ def overlap(
             raise TypeError(f"{name} is an option of the command only")
     folder = tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp"))
     output = ["--output-format=parquet", f"--output={os.path.join(folder.name, 'results')}"]
-    with input_words(data, text, id, options.get("tmp")) as (inputs, _):
+    with input_words(data, text, id, options) as (inputs, _):
         call, clear = observer(progress)
         try:
             summary, told = _lookalike.overlap_paths(["overlap", *inputs, *output, *words(said)], call)

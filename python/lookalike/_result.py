@@ -122,8 +122,10 @@ class DedupResult:
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the folder of results that ``lookalike dedup`` writes, the same bytes, and return its path.
 
-        Data in memory is written as JSON lines for it, and the job done again. Raises ``FileExistsError`` or :class:`LookalikeError` if
-        something is in the folder.
+        Data in memory is written as JSON lines for it, and the job done again. Columns stay as they are, but for numbers that JSON does
+        not have, such as NaN, which become null; row numbers and joined texts stand beside them as ``id`` and ``text``, or as ``id_`` and
+        ``text_`` where columns are called so. Raises ``FileExistsError`` or :class:`LookalikeError` if something is in the folder,
+        :class:`BadInput` for a row that is no JSON.
         """
         raise NotImplementedError
 
@@ -260,11 +262,13 @@ class Records:
     Where the documents are files of their own, each is its ``id`` and the ``file`` in the folder of results that is its copy.
     """
 
-    def __init__(self, paths: list[Path], folder: Any) -> None:
+    def __init__(self, paths: list[Path], folder: Any, count: int | None = None) -> None:
         #: The files, in the format of the results.
         self.paths = paths
         # The folder lives as long as somebody may read it.
         self._folder = folder
+        # Known where a job has counted them. `list` asks for it, and would have the files read twice.
+        self._count = count
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for path in self.paths:
@@ -277,7 +281,9 @@ class Records:
         return _table(self.paths).__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        if self._count is None:
+            self._count = sum(1 for _ in self)
+        return self._count
 
     def __repr__(self) -> str:
         return f"<lookalike.Records in {', '.join(map(str, self.paths))}>"
@@ -364,11 +370,11 @@ class PathResult(DedupResult):
 
     @property
     def kept(self) -> Records:
-        return Records(self._paths([0]), self._owner)
+        return Records(self._paths([0]), self._owner, self._counts["kept"])
 
     @property
     def removed(self) -> Records:
-        return Records(self._paths([1]), self._owner)
+        return Records(self._paths([1]), self._owner, self._counts["removed"])
 
     @property
     def mask(self) -> Array:
@@ -412,7 +418,7 @@ class PathResult(DedupResult):
         return Page((self._folder / "report.html").read_text(encoding="utf-8"))
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        return copy_results(self._folder, folder, overwrite)
+        return copy_results(self._folder, folder, overwrite, _lookalike.DEDUP_RESULTS)
 
     def _largest_clusters(self, most: int) -> list[list[tuple[str, str | None]]]:
         return self._largest[:most]

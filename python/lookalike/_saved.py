@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING
+import stat
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lookalike._errors import LookalikeError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["copy_results"]
+__all__ = ["copy_results", "kept_files"]
+
+_SUMMARY = "run.json"
+#: A larger file is no summary of ours, as for the command.
+_MOST_BYTES = 64 << 20
 
 
-def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str], overwrite: bool) -> Path:
-    """Copy a folder of results, and return the path of the copy."""
+def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str], overwrite: bool, results: Sequence[str]) -> Path:
+    """Copy a folder of results, and return the path of the copy. ``results`` are the names of all that such a folder may have."""
     import shutil
     from pathlib import Path
 
@@ -20,10 +29,63 @@ def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str],
     if target.exists() and any(target.iterdir()) and not overwrite:
         raise FileExistsError(f"{target}: there is something in it: name another folder, or say overwrite=True")
     if target.exists() and overwrite:
-        for name in os.listdir(source):
+        # The summary goes first and comes last: a folder with it is whole, whenever the copy breaks off.
+        (target / _SUMMARY).unlink(missing_ok=True)
+        # Not only the names of the source: results of another format would stay beside the new ones.
+        for name in results:
             old = target / name
-            shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
-    # The summary comes last: a folder with it is whole.
-    shutil.copytree(source, target, dirs_exist_ok=True, ignore=lambda *_: ["run.json"])
-    shutil.copy2(Path(source) / "run.json", target / "run.json")
+            if old.is_dir() and not old.is_symlink():
+                shutil.rmtree(old)
+            else:
+                old.unlink(missing_ok=True)
+    shutil.copytree(source, target, dirs_exist_ok=True, ignore=lambda *_: [_SUMMARY])
+    shutil.copy2(Path(source) / _SUMMARY, target / _SUMMARY)
     return target
+
+
+def kept_files(folder: Path) -> list[Path] | None:
+    """The files of the documents that an earlier job kept; None for a folder that has no results of ``dedup``.
+
+    Raises:
+        LookalikeError: what the summary names is not there, or was not written as records.
+    """
+    summary = _summary(folder / _SUMMARY)
+    if summary is None:
+        return None
+    found = []
+    for name in summary["kept_in"]:
+        # Names within the folder, in the words of the job. Any other was put there by somebody else.
+        if not isinstance(name, str) or os.path.basename(name) != name or name in ("", ".", ".."):
+            raise LookalikeError(f"{folder / _SUMMARY}: kept_in names {name!r}, which is no result in this folder")
+        path = folder / name
+        if path.is_dir():
+            found += _tables(path)
+        elif path.exists():
+            found.append(path)
+        elif name != "kept":
+            raise LookalikeError(f"{path}: the kept documents that {_SUMMARY} names are gone: bring the file back, or name another result")
+        # Of documents that are files there is a folder only if one was kept.
+    return found
+
+
+def _summary(path: Path) -> dict[str, Any] | None:
+    """The summary of a job of ``dedup``, if the file is one."""
+    try:
+        # A pipe of that name would be waited for.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None
+        with open(path, "rb") as file:
+            summary = json.loads(file.read(_MOST_BYTES))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    if not isinstance(summary, dict) or summary.get("program") != "lookalike" or not isinstance(summary.get("kept_in"), list):
+        return None
+    return summary
+
+
+def _tables(folder: Path) -> list[Path]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in files:
+        if path.suffix != ".parquet":
+            raise LookalikeError(f"{path}: the kept documents are files: compare them with files, dedup(paths, against=folder)")
+    return files

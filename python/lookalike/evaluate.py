@@ -269,7 +269,7 @@ def _answer(
     what: str, data: Any, text: Any, id: str | None, options: Mapping[str, Any], progress: Any
 ) -> tuple[dict[str, Any], str | None]:
     """The answer of the command, and the file that data in memory was written to."""
-    with input_words(data, text, id, options.get("tmp")) as (inputs, spooled):
+    with input_words(data, text, id, options) as (inputs, spooled):
         call, clear = observer(progress)
         try:
             answer, told = _lookalike.evaluate_paths(["evaluate", what, *inputs, *words(options)], call)

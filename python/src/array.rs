@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::types::UInt64Type;
@@ -11,7 +12,7 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, LargeStringArray, RecordBatch,
     RecordBatchIterator, RecordBatchOptions, RecordBatchReader as _, UInt64Array,
 };
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::{concat, concat_batches};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave;
@@ -159,6 +160,25 @@ fn number_kind(data_type: &DataType) -> Option<char> {
     }
 }
 
+/// Bytes of the strings of arrays whose offsets have 32 bits; 0 for all others.
+fn text_bytes(chunks: &[&dyn Array]) -> usize {
+    let bytes = chunks.iter().filter_map(|chunk| {
+        let offsets = chunk.as_string_opt::<i32>()?.value_offsets();
+        Some((offsets[offsets.len() - 1] - offsets[0]) as usize)
+    });
+    bytes.sum()
+}
+
+fn large_texts(chunks: &[&dyn Array]) -> ArrayRef {
+    let rows = chunks.iter().map(|chunk| chunk.len()).sum();
+    let mut texts = LargeStringBuilder::with_capacity(rows, text_bytes(chunks));
+    for chunk in chunks {
+        let chunk = chunk.as_string::<i32>().iter();
+        chunk.for_each(|text| texts.append_option(text));
+    }
+    Arc::new(texts.finish())
+}
+
 /// Rows that are taken at a time.
 const TAKEN: usize = 1 << 16;
 
@@ -194,6 +214,42 @@ impl ArrowTable {
             let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
             batches.push(batch.map_err(CallError::bad_input)?);
         }
+        Ok(Self { schema, batches })
+    }
+
+    /// The rows at these places, each a batch and a row of it, as further batches.
+    fn gather(
+        &self,
+        places: &[(usize, usize)],
+        into: &mut Vec<RecordBatch>,
+    ) -> Result<(), ArrowError> {
+        let columns = (0..self.schema.fields().len()).map(|at| {
+            let parts = self.batches.iter().map(|batch| &**batch.column(at));
+            interleave(&parts.collect::<Vec<&dyn Array>>(), places)
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
+        match columns.collect::<Result<_, _>>() {
+            Ok(columns) => {
+                let schema = self.schema.clone();
+                let batch = RecordBatch::try_new_with_options(schema, columns, &options)?;
+                into.push(batch);
+                Ok(())
+            }
+            // Long texts: more than 2 GiB do not fit the offsets of a column.
+            Err(ArrowError::OffsetOverflowError(_)) if places.len() > 1 => {
+                let (first, second) = places.split_at(places.len() / 2);
+                self.gather(first, into)?;
+                self.gather(second, into)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The batches of tables of one schema.
+    pub(crate) fn joined(tables: Vec<Self>) -> Result<Self, CallError> {
+        let schema = tables.first().map(|table| table.schema.clone());
+        let schema = schema.ok_or_else(|| CallError::Value("there is no table".to_owned()))?;
+        let batches = tables.into_iter().flat_map(|table| table.batches).collect();
         Ok(Self { schema, batches })
     }
 
@@ -270,25 +326,14 @@ impl ArrowTable {
             let batch = starts.partition_point(|start| *start <= row) - 1;
             (batch, (row - starts[batch]) as usize)
         };
-        // Column by column of each block, so that no array grows beyond what its offsets hold.
-        let batches = rows.chunks(TAKEN).map(|block| {
+        let mut batches = Vec::new();
+        for block in rows.chunks(TAKEN) {
             let places: Vec<_> = block.iter().map(place).collect();
-            let columns = (0..self.schema.fields().len()).map(|at| {
-                let parts: Vec<&dyn Array> = self
-                    .batches
-                    .iter()
-                    .map(|batch| &**batch.column(at))
-                    .collect();
-                interleave(&parts, &places)
-            });
-            let columns = columns.collect::<Result<_, _>>()?;
-            let options = RecordBatchOptions::new().with_row_count(Some(block.len()));
-            RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
-        });
+            self.gather(&places, &mut batches)
+                .map_err(CallError::value)?;
+        }
         Ok(Self {
-            batches: batches
-                .collect::<Result<_, _>>()
-                .map_err(CallError::value)?,
+            batches,
             schema: self.schema.clone(),
         })
     }
@@ -356,7 +401,7 @@ impl ArrowTable {
         fields.map(|field| field.name().clone()).collect()
     }
 
-    /// The column of this name.
+    /// The column of this name; of strings that exceed 2 GiB, as `large_string`.
     fn __getitem__(&self, name: &str) -> PyResult<ArrowArray> {
         let at = self.schema.index_of(name).map_err(|_| {
             PyKeyError::new_err(format!(
@@ -371,6 +416,7 @@ impl ArrowTable {
             .collect();
         let column = match &chunks[..] {
             [] => arrow_array::new_empty_array(self.schema.field(at).data_type()),
+            chunks if text_bytes(chunks) > i32::MAX as usize => large_texts(chunks),
             chunks => concat(chunks).map_err(CallError::value)?,
         };
         Ok(ArrowArray(column))

@@ -475,6 +475,12 @@ fn of_list(
         let (item, row) = (list.get_item(*next)?, *next);
         *next += 1;
         if let Ok(object) = item.cast::<PyDict>() {
+            if columns.text.is_empty() {
+                // The names of columns come from the first document, and texts have none.
+                return Err(CallError::Type(format!(
+                    "documents must be all strings or all dicts, and the first is a string, not a dict (row {row})"
+                )));
+            }
             for (name, texts) in columns.text.iter().zip(&mut texts) {
                 let text = object.get_item(name)?.filter(|text| !text.is_none());
                 let text = text.as_ref().map(|text| {

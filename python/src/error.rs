@@ -195,14 +195,22 @@ fn in_python(message: &str) -> String {
     let mut rest = message;
     while let Some(at) = rest.find("--") {
         let (before, option) = rest.split_at(at);
+        // Within a word it is no option: names of files and ids have hyphens, too.
+        let is_word = match before.chars().next_back() {
+            Some(last) => last.is_whitespace() || matches!(last, '(' | '`' | '\''),
+            None => told.is_empty(),
+        };
         let name = option[2..]
             .find(|c: char| !(c.is_ascii_lowercase() || c == '-'))
             // Names of options are lower case and hyphens; whatever else follows ends them.
             .map_or(&option[2..], |end| &option[2..2 + end]);
         told.push_str(before);
         rest = &option[2 + name.len()..];
-        match name.is_empty() {
-            true => told.push_str("--"),
+        match name.is_empty() || !is_word {
+            true => {
+                told.push_str("--");
+                told.push_str(name);
+            }
             false => {
                 told.push_str(&name.replace('-', "_"));
                 // Words of Python.

@@ -1,8 +1,7 @@
 //! The Hamming index: fingerprints in, neighbours out.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
@@ -10,6 +9,7 @@ use lookalike::scheme::SchemeId;
 use lookalike::{Scheme, SchemeMismatch};
 use lookalike_batch::LARGEST_DISTANCE;
 use lookalike_batch::fingerprints::index::{cheapest_design, open, open_unchecked};
+use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_hamming::{
     BuildLimits, CostedDesign, HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout, share,
 };
@@ -206,6 +206,8 @@ pub(crate) fn check_distance(distance: u32) -> Result<(), CallError> {
 
 /// Queries that a thread takes at a time.
 const BLOCK: usize = 1024;
+/// Bytes of ids of a batch of a table, far below the 2 GiB that a column of strings holds.
+const BATCH_BYTES: usize = 1 << 28;
 
 /// Neighbours of some queries.
 #[derive(Default)]
@@ -217,7 +219,27 @@ struct Neighbours {
 }
 
 impl Neighbours {
+    /// A batch for each of some blocks, of which none has more ids than a column of strings holds.
     fn table(blocks: Vec<Self>) -> Result<ArrowTable, CallError> {
+        let id_bytes = |block: &Self| -> usize {
+            let ids = block.ids.iter().flatten();
+            ids.map(String::len).sum()
+        };
+        let (mut batches, mut bytes) = (vec![Vec::new()], 0);
+        for block in blocks {
+            let own = id_bytes(&block);
+            if bytes + own > BATCH_BYTES && bytes > 0 {
+                batches.push(Vec::new());
+                bytes = 0;
+            }
+            bytes += own;
+            batches.last_mut().expect("never empty").push(block);
+        }
+        let tables = batches.into_iter().map(|blocks| Self::batch(&blocks));
+        ArrowTable::joined(tables.collect::<Result<_, _>>()?)
+    }
+
+    fn batch(blocks: &[Self]) -> Result<ArrowTable, CallError> {
         let column = |of: &dyn Fn(&Self) -> &Vec<u64>| -> ArrayRef {
             Arc::new(
                 blocks
@@ -382,30 +404,18 @@ impl IndexInput<'_> {
     }
 
     /// Writes the file under another name first: it is there whole or not at all.
-    fn write_file(&self, path: &PathBuf, cancellation: &Cancellation) -> Result<(), CallError> {
-        let mut part = path.clone().into_os_string();
-        part.push(".part");
-        let write = || {
-            let file = File::create(&part).map_err(|error| failed_file(path, &error))?;
-            let mut out = self.write(BufWriter::with_capacity(1 << 20, file), cancellation)?;
-            out.flush()
-                .and_then(|()| out.get_ref().sync_all())
-                .and_then(|()| match cancellation.is_cancelled() {
-                    true => Ok(()),
-                    false => std::fs::rename(&part, path),
-                })
-                .map_err(|error| failed_file(path, &error))
-        };
-        write().inspect_err(|_| {
-            let _ = std::fs::remove_file(&part);
-        })?;
-        if cancellation.is_cancelled() {
-            let _ = std::fs::remove_file(&part);
+    fn write_file(&self, path: &Path, cancellation: &Cancellation) -> Result<(), CallError> {
+        let failed = |error: std::io::Error| failed_file(path, &error);
+        let file = AtomicFile::create(path, Compression::None).map_err(failed)?;
+        let written = self.write(file, cancellation)?;
+        match cancellation.is_cancelled() {
+            // Dropped, it is removed.
+            true => Ok(()),
+            false => written.commit().map_err(failed),
         }
-        Ok(())
     }
 }
 
-fn failed_file(path: &std::path::Path, error: &std::io::Error) -> CallError {
+fn failed_file(path: &Path, error: &std::io::Error) -> CallError {
     CallError::Failed(format!("{}: {error}", path.display()))
 }

@@ -17,7 +17,7 @@ use crate::work::{Cancellation, for_all, run};
 ///
 /// Exact: none is missing (section 3 of Manku, Jain, Das Sarma, WWW 2007). `a` and `b` are columns of uint64: Arrow data, NumPy arrays, or
 /// iterables of `int` and None; nulls pair with nothing. `distance` is from 0 to 16. Raises `TypeError` for values that are no fingerprints,
-/// `ValueError` for other distances.
+/// `ValueError` for other distances, `MemoryLimit` if the pairs of equal fingerprints alone exceed the memory: n equal ones are n (n - 1) / 2 pairs.
 ///
 /// >>> join([0b1111, 0b1110, 0b0000], distance=1).to_pylist()
 /// [{'a': 0, 'b': 1, 'distance': 1}]
@@ -36,7 +36,7 @@ pub(crate) fn join(
     let b = b.map(CodeColumn::of).transpose()?;
     let pairs = run(py, |cancellation| match &b {
         Some(b) => joined(&a, b, distance, threads, cancellation),
-        None => Ok(self_joined(&a, distance, threads)),
+        None => self_joined(&a, distance, threads),
     })?;
     let column = |of: fn(&RowPair) -> u64| -> Arc<UInt64Array> {
         Arc::new(
@@ -123,10 +123,14 @@ fn joined(
 }
 
 /// All pairs `a < b` of rows.
-fn self_joined(column: &CodeColumn, distance: u32, threads: usize) -> Vec<RowPair> {
+fn self_joined(
+    column: &CodeColumn,
+    distance: u32,
+    threads: usize,
+) -> Result<Vec<RowPair>, CallError> {
     let rows = RowsByCode::of(column);
     // The join tells pairs of different codes only: those of equal ones are made here.
-    let pairs = Mutex::new(equal_pairs(&rows));
+    let pairs = Mutex::new(equal_pairs(&rows)?);
     let limits = SelfJoinLimits::default().threads(threads);
     self_join(&column.codes, distance, limits, || {
         |first, second, distance| {
@@ -146,16 +150,29 @@ fn self_joined(column: &CodeColumn, distance: u32, threads: usize) -> Vec<RowPai
     });
     let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
     pairs.sort_unstable();
-    pairs
+    Ok(pairs)
 }
 
-fn equal_pairs(rows: &RowsByCode) -> Vec<RowPair> {
+fn equal_pairs(rows: &RowsByCode) -> Result<Vec<RowPair>, CallError> {
+    let equal_codes = || rows.0.chunk_by(|a, b| a.0 == b.0);
+    let count: usize = equal_codes()
+        .map(|equal| equal.len() * (equal.len() - 1) / 2)
+        .fold(0, usize::saturating_add);
     let mut pairs = Vec::new();
-    for equal in rows.0.chunk_by(|a, b| a.0 == b.0) {
+    // Asked for at once: the system refuses what the machine does not have, and ends the process where it grows to that.
+    pairs
+        .try_reserve_exact(count)
+        .map_err(|_| CallError::MemoryLimit {
+            message: format!(
+                "{count} pairs of equal fingerprints exceed the memory: leave repeats out, and join different ones"
+            ),
+            needed: Some((count as u64).saturating_mul(size_of::<RowPair>() as u64)),
+        })?;
+    for equal in equal_codes() {
         for (at, &(_, a)) in equal.iter().enumerate() {
             let later = equal[at + 1..].iter();
             pairs.extend(later.map(|&(_, b)| RowPair { a, b, distance: 0 }));
         }
     }
-    pairs
+    Ok(pairs)
 }

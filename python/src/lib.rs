@@ -32,6 +32,8 @@ mod work;
 
 use std::ffi::OsString;
 
+use lookalike_batch::DEDUP_RESULTS;
+use lookalike_batch::overlap::ATLAS_RESULTS;
 use pyo3::prelude::*;
 
 /// Runs the command with these words, the name of the program first, and returns its exit status.
@@ -54,6 +56,8 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // A panic becomes an exception: see `work`.
     std::panic::set_hook(Box::new(|_| ()));
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("ATLAS_RESULTS", ATLAS_RESULTS.to_vec())?;
+    module.add("DEDUP_RESULTS", DEDUP_RESULTS.to_vec())?;
     module.add_class::<array::ArrowArray>()?;
     module.add_class::<array::ArrowTable>()?;
     module.add_class::<scheme::PyScheme>()?;

@@ -54,11 +54,18 @@ impl PyScheme {
         // Every text has all fields, in one order: the two run side by side.
         let fields = text.split(' ').zip(default.split(' '));
         let changed = fields.filter(|(own, default)| own != default);
-        let changed: Vec<String> = changed
-            .filter_map(|(own, _)| own.split_once('='))
+        let changed: Vec<_> = changed.filter_map(|(own, _)| own.split_once('=')).collect();
+        let mut again = Scheme::default();
+        let is_read = |(name, value): &(&str, &str)| set(&mut again, name, value).is_ok();
+        // Not all parts are options: a table of terms stands in the text only.
+        if !changed.iter().all(is_read) || again != self.0 {
+            return format!("Scheme({text:?})");
+        }
+        let options: Vec<String> = changed
+            .iter()
             .map(|(name, value)| format!("{name}={value:?}"))
             .collect();
-        format!("Scheme({})", changed.join(", "))
+        format!("Scheme({})", options.join(", "))
     }
 
     fn __hash__(&self) -> u64 {

@@ -14,6 +14,7 @@ import pytest
 from conftest import pages
 
 import lookalike as lk
+from lookalike import _documents
 
 
 def decided(result: lk.DedupResult) -> dict[str, tuple[str, float, str]]:
@@ -376,6 +377,164 @@ def test_the_summary_of_a_notebook_is_escaped():
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "<svg" in page
+
+
+NOT_A_NUMBER = {
+    "a number": float("nan"),
+    "infinite": float("-inf"),
+    "inside": {"list": [1.5, float("nan")]},
+    "half a character": "\ud800",
+}
+
+
+@pytest.mark.parametrize("kind", NOT_A_NUMBER)
+def test_rows_with_values_that_json_has_not_were_left_out_of_saved_results(tmp_path, kind):
+    rows = [{"text": "a b c", "score": NOT_A_NUMBER[kind]}, {"text": "x y z", "score": 1.0}]
+    result = lk.dedup(rows)
+    folder = result.save(tmp_path / "out")
+    saved = [json.loads(line) for line in (folder / "kept.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [row["text"] for row in saved] == [row["text"] for row in result.kept]
+    expected = {"inside": {"list": [1.5, None]}, "half a character": "\ud800"}.get(kind)
+    assert [row["score"] for row in saved] == [expected, 1.0]
+
+
+def test_a_row_that_cannot_be_saved_was_left_out_in_silence(tmp_path, monkeypatch):
+    result = lk.dedup([{"text": "x y z", "score": 1}, {"text": "a b c", "score": 2}])
+    # As a line was that JSON does not have: no row is known that still becomes one.
+    monkeypatch.setattr(_documents, "_line", lambda record: json.dumps({**record, "score": [1, float("nan")][record["score"] - 1]}).encode() + b"\n")
+    with pytest.raises(lk.BadInput, match="row 1 cannot be written as a JSON line: ") as caught:
+        result.save(tmp_path / "out")
+    assert caught.value.row == 1
+    assert not (tmp_path / "out" / "run.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        ([{"id": 7, "text": "title", "body": "a b c"}], {"text": "body"}),
+        ([{"id": 7, "text": "title", "a.b": "x y", "key\\.": "k"}], {"text": "a.b", "id": "key\\."}),
+        ([{"id": 7, "text": "x", "title": "y"}], {"text": ["title", "text"]}),
+        ([{"id": 7, "text": "x", "text_": "z"}], {"text": lambda row: row["text"] + row["text_"]}),
+        ([{"id": 7, "html": "<p>x", "text": "y"}], {"text": "html"}),
+        ([{"url": "u", "html": "<p>x</p>"}], {"id": "url"}),
+    ],
+)
+def test_columns_called_id_and_text_were_replaced_in_saved_results(tmp_path, rows, options):
+    folder = lk.dedup(rows, **options).save(tmp_path / "out")
+    saved = [json.loads(line) for line in (folder / "kept.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [{name: row[name] for name in rows[0]} for row in saved] == rows
+    made = {name: value for row in saved for name, value in row.items() if name not in rows[0]}
+    # Only what is no column stands beside them.
+    assert set(made) <= {"id_", "text_", "text__"} and made.get("id_", "0") == "0"
+
+
+def test_saved_results_decide_as_the_rows_did_whatever_their_columns_are_called(tmp_path):
+    rows = [{"id": at, "text": "the same title", "html": text} for at, text in enumerate(pages(60))]
+    earlier = [{"id": at, "text": "the same title", "html": text} for at, text in enumerate(pages(60)[::7])]
+    for text, against in (("html", None), (["html"], earlier), (lambda row: row["html"], earlier)):
+        result = lk.dedup(rows, text=text, against=against)
+        folder = result.save(tmp_path / "out", overwrite=True)
+        told = json.loads((folder / "run.json").read_text(encoding="utf-8"))["decisions"]
+        assert told["kept"] == result.counts["kept"] and told["removed_near"] == result.counts["near"] > 0
+
+
+def test_a_column_that_some_rows_lack_broke_saving(tmp_path):
+    result = lk.dedup([{"text": "a b c", "id": "x"}, {"id": "y"}, {"text": "a b c"}], id="id")
+    folder = result.save(tmp_path / "out")
+    assert len((folder / "kept.jsonl").read_text(encoding="utf-8").splitlines()) == len(result.kept) == 2
+
+
+def test_a_dict_among_texts_vanished():
+    for rows in (["a b c", {"text": "x y z"}], [None, "a b c", {"text": "x y z"}]):
+        with pytest.raises(TypeError, match=rf"dict \(row {len(rows) - 1}\)"):
+            lk.dedup(rows)
+
+
+def test_kept_documents_that_are_gone_were_compared_with_in_no_words(tmp_path):
+    earlier = lk.dedup(["a rose is a rose", "else"]).save(tmp_path / "earlier")
+    (earlier / "kept.jsonl").rename(earlier / "elsewhere.jsonl")
+    with pytest.raises(lk.LookalikeError, match="kept.jsonl.* gone"):
+        lk.dedup(["A rose is a rose!", "new"], against=earlier)
+
+
+@pytest.mark.parametrize("name", ["../kept.jsonl", "/etc/passwd", "..", 5])
+def test_a_summary_led_out_of_its_folder(tmp_path, name):
+    (tmp_path / "kept.jsonl").write_text('{"text": "new"}\n')
+    folder = tmp_path / "earlier"
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps({"program": "lookalike", "kept_in": [name]}))
+    with pytest.raises(lk.LookalikeError, match="no result in this folder"):
+        lk.dedup(["new"], against=folder)
+
+
+@pytest.mark.parametrize("summary", [{"program": "another"}, {"program": "lookalike"}, [], {"kept_in": ["kept.jsonl"]}])
+def test_the_summary_of_another_program_was_taken_for_ours(tmp_path, summary):
+    folder = tmp_path / "earlier"
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps(summary))
+    with pytest.raises(ValueError, match="neither a collection nor"):
+        lk.dedup([{"id": "a", "text": "new"}], id="id", against=folder)
+
+
+def test_a_pipe_called_run_json_was_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(ValueError, match="neither a collection nor"):
+        lk.dedup([{"id": "a", "text": "new"}], id="id", against=tmp_path)
+
+
+def test_folders_of_kept_documents_are_rows_only_where_they_are_tables(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    (tmp_path / "tables").mkdir()
+    for name, texts in (("a", ["a rose is a rose"]), ("b", ["else"])):
+        table = pyarrow.table({"id": texts, "text": texts})
+        pyarrow.parquet.write_table(table, tmp_path / "tables" / f"{name}.parquet")
+    tables = lk.dedup(tmp_path / "tables").save(tmp_path / "of tables")
+    assert (tables / "kept").is_dir()
+    assert lk.dedup(["A rose is a rose!", "new"], against=tables).kept == ["new"]
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.txt").write_text("a rose is a rose")
+    files = lk.dedup(tmp_path / "files").save(tmp_path / "of files")
+    with pytest.raises(lk.LookalikeError, match="a.txt: the kept documents are files"):
+        lk.dedup(["A rose is a rose!"], against=files)
+
+
+def test_results_of_another_format_stayed_beside_new_ones(rows, tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    saved = lk.dedup(file, output_format="parquet").save(tmp_path / "out")
+    (saved / "notes.txt").write_text("mine")
+    result = lk.dedup(file)
+    result.save(saved, overwrite=True)
+    assert {path.name for path in saved.iterdir()} == {path.name for path in result._folder.iterdir()} | {"notes.txt"}
+
+
+def test_an_old_summary_stood_over_half_of_its_results(rows, tmp_path, monkeypatch):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    saved = lk.dedup(file).save(tmp_path / "out")
+
+    remove = Path.unlink
+
+    def broken_off(path, **options):
+        if path.name != "run.json":
+            raise OSError("broken off")
+        remove(path, **options)
+
+    monkeypatch.setattr(Path, "unlink", broken_off)
+    with pytest.raises(OSError, match="broken off"):
+        lk.dedup(file, threshold=0.5).save(saved, overwrite=True)
+    assert not (saved / "run.json").exists()
+
+
+def test_the_number_of_records_was_found_by_reading_all_of_them(rows, tmp_path, monkeypatch):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    result = lk.dedup(file)
+    (path,) = result.kept.paths
+    path.unlink()
+    assert len(result.kept) == result.counts["kept"] and len(result.removed) == result.counts["removed"]
 
 
 @pytest.mark.parametrize(

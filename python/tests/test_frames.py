@@ -327,3 +327,37 @@ def test_rows_of_parquet_files_come_back(tmp_path):
     assert gone == {row["id"] for row in lk.dedup(table, id="id").clusters.to_pylist()}
     assert [row for row in result.kept] == [row for row in table.to_pylist() if row["id"] not in gone]
     assert len(result.pairs) == len(gone)
+
+
+def test_a_frame_of_no_rows_lost_its_columns():
+    frame = pd.DataFrame({"text": pd.Series([], dtype=str), "score": pd.Series([], dtype="int64")})
+    result = lk.dedup(frame)
+    pd.testing.assert_frame_equal(result.kept, frame)
+    pd.testing.assert_frame_equal(result.removed, frame)
+    pd.testing.assert_series_equal(lk.dedup(frame["text"]).kept, frame["text"])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow.Table", "datasets"])
+def test_infinite_numbers_of_frames_cost_their_rows(library, tmp_path):
+    frame = FRAMES[library]({"text": ["a b c", "x y z"], "score": [float("inf"), 1.0]})
+    folder = lk.dedup(frame).save(tmp_path / "out")
+    assert len((folder / "kept.jsonl").read_text().splitlines()) == 2
+
+
+def test_columns_whose_names_are_numbers_were_not_found(tmp_path):
+    frame = pd.DataFrame([["a b c", 1], ["a b c", 2], ["x y z", 3]])
+    result = lk.dedup(frame, text="0", keep="max:1")
+    assert result.kept[1].tolist() == [2, 3]
+    assert len((result.save(tmp_path / "out") / "kept.jsonl").read_text().splitlines()) == 2
+    # Values of several types in a column, which Arrow has no type for.
+    mixed = pd.DataFrame([["a b c", 1], ["a b c", "x"]])
+    assert len(lk.dedup(mixed, text="0", id="1").kept) == 1
+
+
+def test_a_frame_of_a_class_of_ones_own_lost_its_type():
+    class Own(pd.DataFrame):
+        @property
+        def _constructor(self):
+            return Own
+
+    assert type(lk.dedup(Own({"text": ["a b c", "a b c"], "n": [1, 2]})).kept) is Own

@@ -12,6 +12,7 @@ import pytest
 from conftest import pages
 
 import lookalike as lk
+from lookalike import _documents
 
 
 @pytest.fixture
@@ -206,3 +207,28 @@ def test_records_that_cannot_be_read_are_a_warning(tmp_path):
     file.write_text('{"id": 1, "text": "a rose is a rose"}\n{"id": 2, "text": "a rose is a rose"}\nno record\n')
     with pytest.warns(UserWarning, match="could not be read|lost|left out|skipped"):
         assert lk.evaluate.audit(file, method="simhash", distance=3, sample=2).documents == 2
+
+
+@pytest.mark.parametrize("rows", [[b"a. b.", b"b. c."], [5, 6], [{"text": b"a. b."}], [{"text": 5}]])
+def test_what_is_no_text_was_compared_in_the_words_that_show_it(rows):
+    with pytest.raises(TypeError, match=r"texts must be strings, not (bytes|int) \(row 0\)"):
+        lk.overlap(rows, chunk="sentences")
+    with pytest.raises(TypeError, match="texts must be strings"):
+        lk.evaluate.audit(rows, method="simhash", distance=3, sample=2)
+
+
+def test_rows_with_numbers_that_json_has_not_were_left_out_of_the_overlap():
+    rows = [{"text": "One. Two.", "score": float("nan")}, {"text": "Two. Three.", "score": 1.0}, {"text": "Four."}]
+    assert [row["shared"] for row in lk.overlap(rows, chunk="sentences").pairs.to_pylist()] == [1]
+    assert lk.evaluate.audit(rows, method="simhash", distance=3, sample=3).documents == 3
+    labels = [{"a": "0", "b": "1", "label": False}, {"a": "1", "b": "2", "label": float("nan")}, {"a": "0", "b": "2", "label": True}]
+    found = lk.evaluate.labels(rows, labels)
+    assert (found.labelled, found.unknown) == (2, 1)
+
+
+def test_a_row_that_cannot_be_read_again_was_left_out_of_the_overlap(monkeypatch):
+    rows = [{"text": "One. Two."}, {"text": "Two. Three."}]
+    monkeypatch.setattr(_documents, "_line", lambda record: json.dumps(record).encode().replace(b"Three", b"\t") + b"\n")
+    with pytest.raises(lk.BadInput, match="row 1 cannot be written"):
+        lk.overlap(rows, chunk="sentences")
+    assert lk.overlap(rows, chunk="sentences", max_skipped=1).counts["counts"]["documents"] == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 
 import pytest
@@ -228,3 +229,49 @@ def test_exceptions_survive_pickling():
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again), vars(again)) == (type(error), "m", vars(error))
         assert isinstance(again, lk.LookalikeError)
+
+
+def test_pairs_of_equal_fingerprints_beyond_the_memory_ended_the_process():
+    numpy = pytest.importorskip("numpy")
+    # Eight trillion pairs, more than a processor has addresses for.
+    with pytest.raises(lk.MemoryLimit, match="7999998000000 pairs of equal fingerprints") as caught:
+        lk.join(numpy.zeros(4_000_000, numpy.uint64))
+    assert caught.value.needed >= 7_999_998_000_000 * 24
+    assert len(lk.join([5] * 100)) == 100 * 99 // 2
+
+
+def test_the_name_of_a_scheme_with_parts_that_are_no_options_was_refused():
+    scheme = lk.Scheme(str(lk.Scheme(seed=3)).replace("terms=none", "terms=0123456789abcdef"))
+    assert scheme != lk.Scheme(seed=3)
+    assert eval(repr(scheme), {"Scheme": lk.Scheme}) == scheme
+    assert repr(lk.Scheme(shingle="words:3")) == 'Scheme(shingle="words:3")'
+
+
+def test_hyphens_in_names_were_taken_for_options(tmp_path):
+    with pytest.raises(lk.BadInput, match="/no--such--file.jsonl"):
+        lk.dedup(tmp_path / "no--such--file.jsonl")
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"id": "a", "text": "a rose"}\n', encoding="utf-8")
+    with pytest.raises(lk.LookalikeError, match='no record has the id "b--c": look for it in in_$'):
+        lk.explain("a", "b--c", in_=file)
+
+
+def test_a_file_beside_an_index_was_taken_for_its_half(tmp_path):
+    (tmp_path / "codes.index.part").write_text("mine")
+    lk.Index.build([1, 2], path=tmp_path / "codes.index")
+    assert (tmp_path / "codes.index.part").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {"codes.index", "codes.index.part"}
+    with pytest.raises(lk.LookalikeError, match="nowhere"):
+        lk.Index.build([1, 2], path=tmp_path / "nowhere" / "codes.index")
+
+
+def test_more_than_two_gigabytes_of_texts_did_not_fit_a_column():
+    pyarrow = pytest.importorskip("pyarrow")
+    if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 8 << 30:
+        pytest.skip("less than 8 GiB of memory are free")
+    table = lk.Table(pyarrow.table({"text": ["x" * (1 << 20)], "n": [5]}))
+    rows = lk.Index.build([0] * 2100, distance=0).search([0])["code"]
+    taken = table.take(rows)
+    assert len(taken) == 2100 and taken["n"].to_pylist() == [5] * 2100
+    column = taken["text"]
+    assert (len(column), column.type, len(column[2099])) == (2100, "large_string", 1 << 20)
