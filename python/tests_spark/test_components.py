@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+import lookalike as lk
 import lookalike.spark as lks
 from lookalike.spark._components import connected
 
@@ -68,3 +69,21 @@ def test_wrong_edges_say_what_is_wrong(spark):
         lks.components(spark.range(1))
     with pytest.raises(TypeError, match="double"):
         lks.components(spark.createDataFrame([(0.5, 1.0)], "a double, b double"))
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3, 4])
+def test_nodes_with_no_edge_but_to_themselves_were_lost_where_stars_shrank_the_graph(spark, most):
+    edges = [(1, 2), (2, 3), (3, 4), (5, 5), (5, 5)]
+    found = lks.components(spark.createDataFrame(edges, "a long, b long"), edges_of_a_task=most)
+    assert sorted(tuple(row) for row in found.collect()) == [(1, 1), (2, 1), (3, 1), (4, 1), (5, 5)]
+
+
+@pytest.mark.parametrize(
+    ("monday", "tuesday"), [([(1, 2), (3, 4)], [(1, 3), (2, 4)]), ([(1, 2)] * 2, [(3, 4)] * 2)], ids=["other edges", "edges twice"]
+)
+def test_components_of_other_edges_were_those_of_the_first_call(spark, tmp_path, monday, tuesday):
+    frames = [spark.createDataFrame(edges, "a long, b long") for edges in (monday, tuesday)]
+    first = lks.components(frames[0], work_dir=tmp_path / "work").collect()
+    with pytest.raises(lk.LookalikeError, match="made of other rows"):
+        lks.components(frames[1], work_dir=tmp_path / "work")
+    assert sorted(lks.components(frames[0], work_dir=tmp_path / "work").collect()) == sorted(first)

@@ -12,6 +12,7 @@ from typing import Any
 
 from lookalike._lookalike import __version__
 from lookalike.spark._cluster import Cluster
+from lookalike.spark._documents import checksum_of_rows
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, aggregates
 
@@ -29,7 +30,7 @@ def components(
 ) -> DataFrame:
     """Find the connected components of a graph: a row for each node of an edge, ``node`` and ``component``, the least node of its own.
 
-    ``edges`` has two columns, of strings or of whole numbers. ``work_dir`` is as in :func:`dedup`. Graphs of more than ``edges_of_a_task``
+    ``edges`` has two columns, of strings or of whole numbers. ``work_dir`` is as in :func:`dedup`, of the same edges each time. Graphs of more than ``edges_of_a_task``
     edges take O(log n) rounds of shuffles until they are smaller, or done.
     """
     names = edges.columns
@@ -46,6 +47,7 @@ def components(
     work = WorkDir(cluster, work_dir, {"kind": "components", "version": __version__, "columns": dict(edges.dtypes)})
     named = edges.toDF("x", "y").selectExpr(f"cast(x as {node}) as x", f"cast(y as {node}) as y").dropna()
     stage = work.stage("edges", f"x {node}, y {node}", lambda: named, measured_edges)
+    work.ensure_same_rows(stage, named, "sum")
     found = component_stage(work, cluster, stage, node=node, most=edges_of_a_task).rows
     # A temporary folder lives as long as the frame.
     found._lookalike_work_dir = work  # type: ignore[attr-defined]
@@ -80,24 +82,36 @@ def component_stage(
     def make() -> DataFrame:
         from pyspark.sql import functions as F
 
+        def by_themselves(nodes: DataFrame) -> DataFrame:
+            return nodes.select(F.col("x").alias("node"), F.col("x").alias("component"))
+
+        centres = now.rows.select(F.col("y").alias("x")).distinct()
         if now["rows"] <= most:
             alone = now.rows.select("x", "y").repartition(1)
-            return cluster.run(alone, "components", schema=schema)
-        # Stars: each y is the centre of its component, and each x belongs to one.
-        leaves = now.rows.select(F.col("x").alias("node"), F.col("y").alias("component"))
-        # A node with no edge but to itself is in no star.
-        loops = edges.rows.where("x = y").join(leaves.select(F.col("node").alias("x")), "x", "left_anti").select("x")
-        centres = now.rows.select(F.col("y").alias("x")).unionByName(loops).distinct()
-        return leaves.unionByName(centres.select(F.col("x").alias("node"), F.col("x").alias("component")))
+            found = cluster.run(alone, "components", schema=schema)
+        else:
+            # Stars: each y is the centre of its component, and each x belongs to one.
+            leaves = now.rows.select(F.col("x").alias("node"), F.col("y").alias("component"))
+            found = leaves.unionByName(by_themselves(centres))
+        if now is edges:
+            return found
+        # A node with no edge but to itself is in no star. Such nodes may be many: the one task does not get them.
+        in_stars = now.rows.select("x").unionByName(centres)
+        loops = edges.rows.where("x = y").select("x").distinct().join(in_stars, "x", "left_anti")
+        return found.unionByName(by_themselves(loops))
 
     return work.stage("components", schema, make)
 
 
 def measured_edges(rows: DataFrame) -> dict[str, Any]:
-    """A measure that tells two sets of edges apart. No sum: it would overflow, which is an error under ANSI rules."""
+    """A measure that tells two sets of edges apart. No sum of whole hashes: it would overflow, which is an error under ANSI rules.
+
+    ``sum`` tells apart what may have an edge twice, too, whose hashes cancel each other out in ``checksum``.
+    """
     from pyspark.sql import functions as F
 
-    return aggregates(rows=F.count(F.lit(1)), checksum=F.bit_xor(F.xxhash64("x", "y")))(rows)
+    named = rows.select("x", "y")
+    return aggregates(rows=F.count(F.lit(1)), checksum=F.bit_xor(F.xxhash64("x", "y")), sum=F.sum(checksum_of_rows(named)))(named)
 
 
 def _large_star(edges: DataFrame) -> DataFrame:

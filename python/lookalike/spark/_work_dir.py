@@ -14,7 +14,7 @@ from lookalike.spark._cluster import Cluster, told_by_task
 from lookalike.spark._documents import checksum_of_rows
 from lookalike.spark._types import Column, DataFrame
 
-__all__ = ["Stage", "WorkDir", "aggregates", "numbered_through", "parts"]
+__all__ = ["Stage", "WorkDir", "aggregates", "checksum", "numbered_through", "parts"]
 
 _MARKERS = "name string, told string"
 
@@ -97,14 +97,11 @@ class WorkDir:
         marker.write.mode("append").parquet(f"{self.path}/stages")
         self._known[name] = told
 
-    def ensure_same_rows(self, stage: Stage, documents: DataFrame) -> None:
-        """Refuses to go on after a stage of an earlier run that was made of other rows. Its measure ``checksum`` tells."""
-        from pyspark.sql import functions as F
-
+    def ensure_same_rows(self, stage: Stage, rows: DataFrame, measure: str = "checksum") -> None:
+        """Refuses to go on after a stage of an earlier run that was made of other rows. Its ``measure``, their checksums' sum, tells."""
         if stage.is_new:
             return
-        found = documents.agg(F.sum(checksum_of_rows(documents)).alias("checksum")).collect()[0]["checksum"] or 0
-        if found != (stage["checksum"] or 0):
+        if checksum(rows) != (stage[measure] or 0):
             raise LookalikeError(
                 f"{self.path}: the stages there were made of other rows than the DataFrame has now: name another work_dir, or remove that "
                 "folder; if the data was not changed, write it before, for it must have the same rows each time it is read"
@@ -166,6 +163,13 @@ class WorkDir:
                 raise
             raise bad from error
         return {**told, "seconds": round(time.monotonic() - start, 3)}
+
+
+def checksum(rows: DataFrame) -> int:
+    """The sum of the checksums of all rows."""
+    from pyspark.sql import functions as F
+
+    return aggregates(sum=F.sum(checksum_of_rows(rows)))(rows)["sum"] or 0
 
 
 def aggregates(**columns: Column) -> Callable[[DataFrame], dict[str, Any]]:
