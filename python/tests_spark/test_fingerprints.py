@@ -8,6 +8,7 @@ import pytest
 
 import lookalike as lk
 import lookalike.spark as lks
+from lookalike.spark._cluster import Cluster
 
 TEXTS = ["a rose is a rose is a rose", "A rose is a rose is a rose!", "something else", None, "", "河 🙂 ß é"]
 
@@ -77,3 +78,28 @@ def test_functions_of_sql_give_what_the_package_gives(spark, frame_of):
     assert found[-1]["e"] == lk.extract(page)
     assert found[0]["r"] == lk.resemblance(TEXTS[0], TEXTS[0]) == 1.0
     assert found[3]["r"] is None
+
+
+@pytest.mark.parametrize("side", [0, 1], ids=["F", "Q"])
+def test_pairs_of_other_fingerprints_were_those_of_the_first_call(spark, tmp_path, side):
+    def frame(prefix: str, codes: list[int]):
+        return spark.createDataFrame([(f"{prefix}{at}", code) for at, code in enumerate(codes)], "id string, fingerprint long")
+
+    days = [frame("f", [1, 2, 300]), frame("q", [1, 700])]
+    first = sorted(lks.join(*days, 1, work_dir=tmp_path / "work").collect())
+    assert len(first) == 1
+    assert sorted(lks.join(*days, 1, work_dir=tmp_path / "work").collect()) == first
+    days[side] = frame("x", [301, 701])
+    with pytest.raises(lk.LookalikeError, match="made of other rows"):
+        lks.join(*days, 1, work_dir=tmp_path / "work")
+
+
+def test_a_number_of_shuffle_partitions_that_spark_chooses_was_no_number():
+    class Session:
+        conf = {"spark.sql.shuffle.partitions": "auto"}
+
+    cluster = Cluster.__new__(Cluster)
+    cluster.session = Session()
+    assert cluster.shuffle_partitions() == 200
+    Session.conf = {"spark.sql.shuffle.partitions": "17"}
+    assert cluster.shuffle_partitions() == 17

@@ -101,6 +101,12 @@ class Cluster:
         if not rows:
             raise LookalikeError("the executors gave no answer to a first task")
 
+    def shuffle_partitions(self) -> int:
+        """Partitions of a shuffle, as Spark is told to have."""
+        told = self.session.conf.get("spark.sql.shuffle.partitions", None) or ""
+        # Databricks allows `auto`, too; 200 is the default of Spark.
+        return int(told) if told.isdecimal() else 200
+
     def run(self, frame: DataFrame, call: str, *arguments: Any, schema: str) -> DataFrame:
         """``frame`` as a function of ``lookalike.spark._kernels`` makes it of the Arrow batches of each partition."""
         task = _task.in_task(self.roots, lookalike.__version__, call, (*arguments,))

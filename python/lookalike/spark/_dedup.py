@@ -77,8 +77,8 @@ def dedup(
     columns, or an earlier result, whose survivors are meant: it is compared with and never removed.
 
     ``work_dir`` is a folder that all machines see: each stage is written there, and a job that was broken off goes on from the last
-    whole one when it is called again. With a local master it may be left out. The DataFrame is read up to four times and must
-    have the same rows each time.
+    whole one when it is called again; two jobs at once need a folder each. With a local master it may be left out. The DataFrame
+    is read up to four times and must have the same rows each time.
 
     ``partitions`` is the number of partitions of each shuffle, by default one for each four million keys but no fewer than Spark is
     told to have where there is work for them. ``memory`` is what a task may hold of the texts that it decides about, outside of the
@@ -187,7 +187,7 @@ class _Stages:
         self.work = work
         self._call = call
         self._started = 0
-        self._default = int(cluster.session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        self._default = cluster.shuffle_partitions()
 
     def _begin(self, name: str) -> None:
         self._started += 1

@@ -9,7 +9,7 @@ from lookalike._lookalike import Scheme, __version__
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._documents import id_column, text_column
 from lookalike.spark._types import DataFrame
-from lookalike.spark._work_dir import WorkDir, aggregates
+from lookalike.spark._work_dir import WorkDir, aggregates, checksum
 
 __all__ = ["fingerprint", "join"]
 
@@ -53,6 +53,8 @@ def join(
     Both have the columns ``id`` and ``fingerprint``, as :func:`fingerprint` gives them; rows without a fingerprint are in no pair. Up to
     ``shipped`` different fingerprints of ``Q`` go to every task of ``F``, the batch query of Manku, Jain and Das Sarma (2007, section 3.3). Where there
     are more, both sides are cut into ``distance + 1`` blocks: two fingerprints within the distance agree in one of them.
+
+    ``work_dir`` is as in :func:`dedup`, of the same fingerprints each time: both sides are read once more to make sure of it.
     """
     from pyspark.sql import functions as fn
 
@@ -73,6 +75,12 @@ def join(
         # Codes without their ids: equal fingerprints are compared once, and ids come back by a join at the end.
         return frame.where(fn.col("fingerprint").isNotNull()).select(fn.col("fingerprint").alias("code")).distinct()
 
+    if work_dir is not None:
+        # The stages have no ids, and not all fingerprints: of other ones they would be taken over all the same.
+        sides = {"F": F.select("fingerprint"), "Q": Q.select("fingerprint")}
+        measured = work.measured("sides", lambda: {name: checksum(side) for name, side in sides.items()})
+        for name, side in sides.items():
+            work.ensure_same_rows(measured, side, name)
     queries = work.stage("queries", "code long", lambda: codes(Q), count)
     schema = "x long, y long, distance int"
 
@@ -85,8 +93,7 @@ def join(
         cut = sides[0].unionByName(sides[1]).select("code", "is_query", blocks).select("code", "is_query", "block.*")
         # By the queries, of which a task makes tables; the other side only passes by.
         least = -(-queries["rows"] * (distance + 1) // _ENTRIES_OF_A_TASK)
-        default = int(cluster.session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-        parts = cut.repartition(partitions or max(least, default), "block", "bits")
+        parts = cut.repartition(partitions or max(least, cluster.shuffle_partitions()), "block", "bits")
         return cluster.run(parts, "near_in_blocks", distance, schema=schema)
 
     pairs = work.stage("near", schema, near).rows
