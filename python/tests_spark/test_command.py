@@ -6,11 +6,14 @@ import json
 
 import pytest
 from conftest import CORPORA
+from pyspark.sql import functions
 from test_dedup import SCHEMA, pages
 
 import lookalike as lk
 import lookalike.spark as lks
-from lookalike.spark._command import main
+from lookalike.spark._archives import _one_in_each_partition
+from lookalike.spark._command import _parser, _parted, main
+from lookalike.spark._result import SparkDedupResult
 
 
 def test_the_command_writes_the_results_of_the_other_command_as_parquet(spark, tmp_path, command_lines, capsys):
@@ -43,6 +46,7 @@ def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
     for words, told in [
         ([str(tmp_path / "rows")], "name it with --format"),
         ([str(file), str(tmp_path / "rows.csv")], "several formats"),
+        ([str(tmp_path / "rows.csv"), str(tmp_path / "rows.tsv")], "have tabs"),
         ([str(file), "--threads", "4"], "Spark decides"),
         ([str(file), "--threshold", "2"], "threshold 2"),
     ]:
@@ -83,3 +87,37 @@ def test_a_file_that_cannot_be_read_is_named(spark, tmp_path):
     broken = tmp_path / "none.warc.gz"
     with pytest.raises(Exception, match="none.warc.gz"):
         lks.read_archives(spark, broken).collect()
+
+
+def test_tasks_got_several_archives_and_others_none(spark):
+    names = [f"/crawl/{at}.warc.gz" for at in range(100)]
+    frame = _one_in_each_partition(spark, names)
+    files = frame.groupBy(functions.spark_partition_id().alias("task")).agg(functions.collect_list("path").alias("paths"))
+    assert sorted(path for row in files.collect() for path in row["paths"]) == sorted(names)
+    assert files.count() == len(names)
+
+
+def test_the_summary_of_older_results_stood_beside_newer_ones(spark, tmp_path, monkeypatch, capsys):
+    source, out = tmp_path / "rows.jsonl", tmp_path / "results"
+    source.write_text('{"id": "a", "text": "x"}\n')
+    words = [str(source), "-o", str(out)]
+    assert main(words) == 0
+
+    def broken_off(_):
+        raise OSError("no space left")
+
+    # Looked at behind all folders, for the summary.
+    monkeypatch.setattr(SparkDedupResult, "costs", property(broken_off))
+    assert main([*words, "--overwrite"]) == 1
+    assert "no space left" in capsys.readouterr().err
+    assert spark.read.text(str(out / "run.json")).count() == 0
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_the_value_of_an_option_before_the_inputs_was_taken_for_an_input(place):
+    words = ["rows.jsonl", "-o", "out"]
+    words[place:place] = ["--threshold", "0.6", "--keep=max:score", "--and", "a", "--and", "b"]
+    own, options = _parted(_parser(), [*words, "--", "--odd.jsonl"])
+    asked = _parser().parse_intermixed_args(own)
+    assert (asked.inputs, asked.output) == (["rows.jsonl", "--odd.jsonl"], "out")
+    assert options == {"threshold": "0.6", "keep": "max:score", "and_": ["a", "b"]}

@@ -29,8 +29,13 @@ def read_archives(session: SparkSession, paths: str | os.PathLike[str] | Iterabl
     names = [name for path in given for name in _files(os.fspath(path), cluster.is_local)]
     if not names:
         raise FileNotFoundError("there are no files: " + ", ".join(map(str, given)))
-    files = session.createDataFrame([(name,) for name in names], "path string").repartition(len(names), "path")
-    return cluster.run(files, "read_archives", words(options), schema=_SCHEMA)
+    return cluster.run(_one_in_each_partition(session, names), "read_archives", words(options), schema=_SCHEMA)
+
+
+def _one_in_each_partition(session: SparkSession, names: list[str]) -> DataFrame:
+    numbered = session.createDataFrame(list(enumerate(names)), "number long, path string")
+    # By ranges of numbers. By hashes of names a third of the partitions would have none, and others several.
+    return numbered.repartitionByRange(len(names), "number").select("path")
 
 
 def _files(path: str, is_local: bool) -> list[str]:

@@ -65,25 +65,29 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _others(words: list[str], refuse: Any) -> dict[str, Any]:
-    """Options of `lookalike dedup`: ``--name value``, ``--name=value`` or ``--name``."""
+def _parted(parser: argparse.ArgumentParser, words: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """The words for the parser, and options of `lookalike dedup`, ``--name value`` or ``--name=value``, wherever they stand.
+
+    Those that have a meaning here have a value each. The parser does not know them, and would take their values for inputs.
+    """
+    own: list[str] = []
     found: dict[str, Any] = {}
-    at = 0
-    while at < len(words):
-        name, equals, value = words[at].partition("=")
-        if not name.startswith("--"):
-            refuse(f"unrecognized argument: {words[at]}")
-        key: Any = name[2:].replace("-", "_")
+    rest = list(reversed(words))
+    while rest:
+        word = rest.pop()
+        if word == "--":
+            return [*own, word, *reversed(rest)], found
+        name, equals, value = word.partition("=")
+        if not name.startswith("--") or name in parser._option_string_actions:
+            own.append(word)
+            continue
+        key = name[2:].replace("-", "_")
         key = "and_" if key == "and" else key
         told: Any = value
         if not equals:
-            told = True
-            if at + 1 < len(words) and not words[at + 1].startswith("--"):
-                at += 1
-                told = words[at]
+            told = rest.pop() if rest and not rest[-1].startswith("--") else True
         found[key] = [*_listed(found[key]), told] if key in found else told
-        at += 1
-    return found
+    return own, found
 
 
 def _listed(value: Any) -> list[Any]:
@@ -111,15 +115,18 @@ def _read(session: SparkSession, paths: list[str], named: str | None) -> DataFra
     reader = session.read
     if kind == "csv":
         reader = reader.option("header", True).option("multiLine", True).option("escape", '"')
-        reader = reader.option("sep", "\t" if any(".tsv" in path for path in paths) else ",")
+        separators = {"\t" if ".tsv" in path else "," for path in paths}
+        if len(separators) > 1:
+            raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
+        reader = reader.option("sep", separators.pop())
     return reader.format(kind).load(paths)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 1 failed, 2 wrong usage."""
     parser = _parser()
-    asked, rest = parser.parse_known_intermixed_args(arguments)
-    options = _others(rest, parser.error)
+    own, options = _parted(parser, sys.argv[1:] if arguments is None else arguments)
+    asked = parser.parse_intermixed_args(own)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -163,6 +170,10 @@ def _write(session: SparkSession, result: SparkDedupResult, folder: str, overwri
     from pyspark.sql import functions as F
 
     mode = "overwrite" if overwrite else "errorifexists"
+    summary = f"{folder}/run.json"
+    if overwrite:
+        # Without a row first: that of older results would stand beside newer ones, and with them if this breaks off.
+        session.range(0).select(F.lit("").alias("value")).write.mode(mode).text(summary)
     members = F.array_sort(F.collect_list(F.struct("id", "similarity", "reason"))).alias("members")
     both = ["survivor", "is_new"]
     # By both columns: a survivor and a document to compare with may have one id.
@@ -185,4 +196,4 @@ def _write(session: SparkSession, result: SparkDedupResult, folder: str, overwri
         "work_dir": result.work_dir,
     }
     run = session.range(1, numPartitions=1).select(F.lit(json.dumps(told)).alias("value"))
-    run.write.mode(mode).text(f"{folder}/run.json")
+    run.write.mode(mode).text(summary)

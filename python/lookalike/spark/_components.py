@@ -30,8 +30,8 @@ def components(
 ) -> DataFrame:
     """Find the connected components of a graph: a row for each node of an edge, ``node`` and ``component``, the least node of its own.
 
-    ``edges`` has two columns, of strings or of whole numbers. ``work_dir`` is as in :func:`dedup`, of the same edges each time. Graphs of more than ``edges_of_a_task``
-    edges take O(log n) rounds of shuffles until they are smaller, or done.
+    ``edges`` has two columns, of strings or of whole numbers. ``work_dir`` is as in :func:`dedup`, of the same edges each time. Graphs
+    of more than ``edges_of_a_task`` edges take O(log n) rounds of shuffles until they are smaller, or done.
     """
     names = edges.columns
     if len(names) != 2:
