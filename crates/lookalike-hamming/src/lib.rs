@@ -88,7 +88,7 @@ pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{CostedDesign, PlanGoal, PlanLimits, designs, plan, plan_of};
 pub use scan::LinearScan;
-pub use self_join::{SelfJoinLimits, self_join};
+pub use self_join::{SelfJoinLimits, self_join, self_join_until};
 pub use shared_bytes::{SharedBytes, huge_page_buffer, share};
 pub use sorted::{PrefixLookup, SortedTables};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter};

@@ -84,10 +84,22 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
     limits: SelfJoinLimits,
     visitor: impl Fn() -> V,
 ) {
+    self_join_until(codes, radius, limits, &|| false, visitor);
+}
+
+/// As [`self_join`], until `is_cancelled`: every thread asks it between buckets of some thousand codes, and stops where it is true; once
+/// true it must stay so. Then the visitors have heard of some of the pairs only.
+pub fn self_join_until<C: Code, V: FnMut(C, C, u32) + Send>(
+    codes: &[C],
+    radius: u32,
+    limits: SelfJoinLimits,
+    is_cancelled: &(dyn Fn() -> bool + Sync),
+    visitor: impl Fn() -> V,
+) {
     let threads = limits.threads.clamp(1, (codes.len() / LEAST_SHARE).max(1));
     if let Some(tables) = TolerantTables::worth_while(codes, radius, limits) {
         let mut visitors: Vec<V> = (0..threads).map(|_| visitor()).collect();
-        return tables.join(codes, &mut visitors);
+        return tables.join(codes, is_cancelled, &mut visitors);
     }
     let mut workers: Vec<_> = (0..threads)
         .map(|_| JoinWorker::new(radius, visitor()))
@@ -107,12 +119,16 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
         return joiner.bucket(&[&words], C::Word::ZERO, C::Word::ZERO);
     };
     for mask in masks {
+        if is_cancelled() {
+            return;
+        }
         let key = C::Word::from_u128(mask).deposit(varying);
         let pass = JoinPass {
             codes,
             key,
             digit: BucketDigit::leading(key, codes.len()),
             free: varying & !key,
+            is_cancelled,
         };
         workers
             .iter_mut()
@@ -156,6 +172,7 @@ struct JoinPass<'a, C: Code> {
     key: C::Word,
     digit: BucketDigit<C::Word>,
     free: C::Word,
+    is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl<C: Code> JoinPass<'_, C> {
@@ -253,7 +270,7 @@ impl<C: Code> JoinPass<'_, C> {
             loop {
                 // Relaxed: the words were published when the threads that scattered them were joined.
                 let first = next.fetch_add(STRIDE, Ordering::Relaxed);
-                if first >= buckets {
+                if first >= buckets || (self.is_cancelled)() {
                     return;
                 }
                 for bucket in first..(first + STRIDE).min(buckets) {

@@ -172,9 +172,13 @@ impl<W: Word> TolerantTables<W> {
         })
     }
 
-    /// Visits every pair, each by one of the visitors; as many threads as there are visitors.
-    pub(super) fn join<C, V>(&self, codes: &[C], visitors: &mut [V])
-    where
+    /// Visits every pair, each by one of the visitors; as many threads as there are visitors. Ends early when it is cancelled.
+    pub(super) fn join<C, V>(
+        &self,
+        codes: &[C],
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+        visitors: &mut [V],
+    ) where
         C: Code<Word = W>,
         V: FnMut(C, C, u32) + Send,
     {
@@ -190,8 +194,12 @@ impl<W: Word> TolerantTables<W> {
             // Parts of 2^16 codes take 384 KiB of low bits and sides: they stay in a second-level cache while
             // their buckets are compared bit by bit.
             let top = magnitude.saturating_sub(PART_BITS).min(TOP_BITS);
+            if is_cancelled() {
+                return;
+            }
             let pass = TolerantPass {
                 codes,
+                is_cancelled,
                 radius: self.radius,
                 table: *table,
                 earlier: &self.tables[..at],
@@ -199,8 +207,8 @@ impl<W: Word> TolerantTables<W> {
             };
             pass.scatter(&mut scattered);
             pass.sort(&scattered, &mut sorted, visitors);
-            // Without a budget, a table finds the pairs inside its buckets only.
-            if table.budget > 0 {
+            // Without a budget, a table finds the pairs inside its buckets only. Cancelled, not all parts are in order.
+            if table.budget > 0 && !is_cancelled() {
                 pass.compare(&sorted, visitors);
             }
         }
@@ -229,6 +237,7 @@ impl ScatteredCodes {
 /// One table at work.
 struct TolerantPass<'a, C: Code> {
     codes: &'a [C],
+    is_cancelled: &'a (dyn Fn() -> bool + Sync),
     radius: u32,
     table: TolerantTable<C::Word>,
     earlier: &'a [TolerantTable<C::Word>],
@@ -298,6 +307,9 @@ impl<C: Code> TolerantPass<'_, C> {
                 let Some((number, (mut room, segments))) = next else {
                     return;
                 };
+                if (self.is_cancelled)() {
+                    return;
+                }
                 sort_part(&segments, shape, self.radius, &mut room, &mut finder);
                 let part = NumberedPart {
                     number,
@@ -316,7 +328,7 @@ impl<C: Code> TolerantPass<'_, C> {
             let mut finder = PartFinder::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= self.parts() {
+                if number >= self.parts() || (self.is_cancelled)() {
                     return;
                 }
                 let part = sorted.part(number);
@@ -519,7 +531,7 @@ mod tests {
             }
         };
         let mut visitors: Vec<_> = (0..threads).map(visitor).collect();
-        tables.join(codes, &mut visitors);
+        tables.join(codes, &|| false, &mut visitors);
         drop(visitors);
         let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
         pairs.sort_unstable();

@@ -1,9 +1,11 @@
 //! The self-join against the comparison of all pairs.
 
 use super::collections::{SHAPES, Shape, collection, words};
-use lookalike_hamming::{Code, SelfJoinLimits, self_join};
+use lookalike_hamming::{Code, SelfJoinLimits, self_join, self_join_until};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn all_pairs<C: Code + Ord>(codes: &[C], radius: u32) -> Vec<(C, C, u32)> {
     let mut distinct = codes.to_vec();
@@ -123,5 +125,31 @@ proptest! {
     ) {
         let codes: Vec<u64> = codes.into_iter().map(|code| code.wrapping_mul(spread | 1)).collect();
         prop_assert_eq!(joined(&codes, radius), all_pairs(&codes, radius));
+    }
+}
+
+#[test]
+fn a_cancelled_join_ends_at_once_with_some_of_the_pairs() {
+    // The second is joined by tables that tolerate an error, which a collection of this size is worth.
+    for count in [20_000, 1 << 18] {
+        let even = collection(Shape::Random, 64, count / 2, 3, 5);
+        let even = even.into_iter().map(|code| code as u64);
+        let pair = |(at, code): (usize, u64)| [code, code ^ 1 << (at % 64)];
+        let codes: Vec<u64> = even.enumerate().flat_map(pair).collect();
+        let all: BTreeSet<_> = joined(&codes, 3).into_iter().collect();
+        assert!(all.len() >= count / 2);
+        for (after, threads) in [(0, 1), (1, 2), (7, 1), (40, 2)] {
+            let (asked, pairs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+            let is_cancelled = || asked.fetch_add(1, Ordering::Relaxed) >= after;
+            let limits = SelfJoinLimits::default().threads(threads);
+            self_join_until(&codes, 3, limits, &is_cancelled, || {
+                |a, b, distance| pairs.lock().unwrap().push((a, b, distance))
+            });
+            let pairs = pairs.into_inner().unwrap();
+            let distinct: BTreeSet<_> = pairs.iter().copied().collect();
+            assert!(distinct.len() == pairs.len() && distinct.is_subset(&all));
+            // Each thread once more in the step at work, and the join between steps.
+            assert!(asked.into_inner() <= after + threads + 3, "{count} {after}");
+        }
     }
 }
