@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{UInt32Array, UInt64Array};
-use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch, SelfJoinLimits, self_join};
+use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch, SelfJoinLimits, self_join_until};
 use pyo3::prelude::*;
 
 use crate::array::ArrowTable;
@@ -36,7 +36,7 @@ pub(crate) fn join(
     let b = b.map(CodeColumn::of).transpose()?;
     let pairs = run(py, |cancellation| match &b {
         Some(b) => joined(&a, b, distance, threads, cancellation),
-        None => self_joined(&a, distance, threads),
+        None => self_joined(&a, distance, threads, cancellation),
     })?;
     let column = |of: fn(&RowPair) -> u64| -> Arc<UInt64Array> {
         Arc::new(
@@ -127,12 +127,14 @@ fn self_joined(
     column: &CodeColumn,
     distance: u32,
     threads: usize,
+    cancellation: &Cancellation,
 ) -> Result<Vec<RowPair>, CallError> {
     let rows = RowsByCode::of(column);
     // The join tells pairs of different codes only: those of equal ones are made here.
     let pairs = Mutex::new(equal_pairs(&rows)?);
     let limits = SelfJoinLimits::default().threads(threads);
-    self_join(&column.codes, distance, limits, || {
+    let is_cancelled = || cancellation.is_cancelled();
+    self_join_until(&column.codes, distance, limits, &is_cancelled, || {
         |first, second, distance| {
             // The order of codes is not that of rows: which row is `a` is decided for each pair.
             let of_codes = rows.rows(first).flat_map(|a| {

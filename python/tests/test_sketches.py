@@ -6,6 +6,9 @@ import copy
 import json
 import os
 import pickle
+import subprocess
+import sys
+import textwrap
 
 import pytest
 from conftest import pages
@@ -238,6 +241,23 @@ def test_pairs_of_equal_fingerprints_beyond_the_memory_ended_the_process():
         lk.join(numpy.zeros(4_000_000, numpy.uint64))
     assert caught.value.needed >= 7_999_998_000_000 * 24
     assert len(lk.join([5] * 100)) == 100 * 99 // 2
+
+
+def test_ctrl_c_was_not_heard_by_a_join_of_one_side():
+    program = textwrap.dedent("""
+        import os, random, signal, threading
+        import lookalike as lk
+        draw = random.Random(1)
+        codes = [draw.getrandbits(64) for _ in range(6_000_000)]
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            # Minutes of work.
+            lk.join(codes, distance=9, threads=1)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "interrupted\n", done.stderr
 
 
 def test_the_name_of_a_scheme_with_parts_that_are_no_options_was_refused():
