@@ -66,7 +66,10 @@ class Audit:
     method: str
     scheme: str
     threshold: float
+    #: Documents of different texts.
     documents: int
+    #: Documents that were set aside, for another one has their text.
+    copies: int
     #: Documents in the sample, each compared with all.
     sample: int
     #: Pairs at or above the threshold, counted once for each of their documents that is in the sample.
@@ -145,6 +148,8 @@ class Sweep:
     #: What is true, in a sentence.
     truth: str
     documents: int
+    #: Documents that were set aside, for another one has their text; 0 with labels.
+    copies: int
     true_pairs: int
     #: The best by F1, whatever it costs.
     best: Advice | None
@@ -182,7 +187,7 @@ def audit(
     said = {"method": method, "threshold": threshold, "sample": sample, **options}
     answer, _ = _answer("audit", data, text, id, said, progress)
     return Audit(
-        **{name: answer[name] for name in ("method", "scheme", "threshold", "documents", "sample", "true_pairs", "found", "proposed")},
+        **{name: answer[name] for name in ("method", "scheme", "threshold", "documents", "copies", "sample", "true_pairs", "found", "proposed")},
         recall=Estimate(**answer["recall"]),
         precision=Estimate(**answer["precision"]),
         all_true_pairs=Estimate(*answer["all_true_pairs"]),
@@ -257,6 +262,7 @@ def sweep(
     return Sweep(
         truth=answer["truth"],
         documents=answer["documents"],
+        copies=answer["copies"],
         true_pairs=answer["true_pairs"],
         best=_advice(answer["best"], spooled) if answer["best"] else None,
         advice=advised,

@@ -1,11 +1,13 @@
 //! `lookalike evaluate`: which scheme to trust, with evidence from the user's own data.
 
 mod audit;
+mod checkpoint;
 mod given;
 mod label;
 mod labels;
 mod sample;
 mod sweep;
+mod swept_input;
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -48,6 +48,13 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Of what cannot fail.
+impl From<std::convert::Infallible> for Failure {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl From<BatchError> for Failure {
     fn from(error: BatchError) -> Self {
         match error {

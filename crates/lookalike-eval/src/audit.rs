@@ -3,177 +3,157 @@
 //! A random sample of documents is compared with *every* document of the collection, exactly and
 //! by the method. So a sample sees the pairs it is part of, however rare pairs are; a sample on
 //! both sides would hardly ever hold one.
+//!
+//! Of documents with one text the first counts, and the others are set aside: every method finds copies. The exact side is a join by
+//! prefixes of the sample's feature sets; the method's is the join of fingerprints with the sample as its queries, or a table of keys.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+mod proposals;
+mod sampler;
 
-use hashbrown::HashMap;
-use lookalike::hash::xxh3_64;
-use lookalike::resemblance::resemblance_of;
+use hashbrown::{HashMap, HashSet};
 use lookalike::sketch::{SketchValue, Sketcher};
-use lookalike::{Banding, FeatureExtractor, Simhash};
-use serde::Serialize;
+use lookalike::{FeatureExtractor, Features, Simhash};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::document_set::EvaluatedDocument;
 use crate::interval::ShareEstimate;
+use crate::score::HeldSets;
+use crate::score::prefix::RoughCounts;
 use crate::sweep::close_lengths;
+use proposals::ProposalIndex;
+pub use proposals::ProposalRule;
+pub use sampler::DocumentSampler;
 
-/// Memory that a feature of the sample takes: its place in a table that is half full, and the list of its documents.
-const BYTES_PER_FEATURE: u64 = 112;
-/// Memory that each document takes in such a list.
-const BYTES_PER_POSTING: u64 = 8;
+/// Memory that a key of the sample takes: its place in a table that is half full, and the list of its documents.
+const BYTES_PER_KEY: u64 = 112;
+/// Memory of the hash of a text in a table that is half full.
+const BYTES_PER_TEXT: u64 = 36;
 
 /// A sample that does not fit the memory that it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the sample takes more than {most_bytes} bytes")]
+#[error("the sample and the hashes of all texts take more than {most_bytes} bytes")]
 pub struct SampleTooLarge {
     /// Bytes that it was given.
     pub most_bytes: u64,
 }
 
-/// Draws a sample of documents: those whose ids have the smallest hashes under a seed. The sample
-/// does not depend on the order in which they come.
-#[derive(Debug)]
-pub struct DocumentSampler {
-    size: usize,
-    seed: u64,
-    most_bytes: u64,
-    bytes: u64,
-    /// True if the sample had more than `most_bytes` at some time.
-    is_too_large: bool,
-    chosen: BinaryHeap<SampledDocument>,
-}
-
-/// A document of the sample so far, ordered by the hash of its id, then by id and text.
-#[derive(Debug, PartialEq, Eq)]
-struct SampledDocument {
-    hash: u64,
-    document: EvaluatedDocument,
-}
-
-impl SampledDocument {
-    fn key(&self) -> (u64, &str, &str) {
-        (self.hash, &self.document.id, &self.document.text)
-    }
-}
-
-impl Ord for SampledDocument {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
-impl PartialOrd for SampledDocument {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl DocumentSampler {
-    /// Creates a sampler of `size` documents, which may take `most_bytes` of memory.
-    #[must_use]
-    pub fn new(size: usize, seed: u64, most_bytes: u64) -> Self {
-        Self {
-            size,
-            seed,
-            most_bytes,
-            bytes: 0,
-            is_too_large: false,
-            chosen: BinaryHeap::new(),
-        }
-    }
-
-    /// Looks at one document.
-    pub fn add(&mut self, document: &EvaluatedDocument) {
-        let hash = xxh3_64(document.id.as_bytes(), self.seed);
-        let key = (hash, &*document.id, &*document.text);
-        let wanted = self.chosen.len() < self.size
-            || self.chosen.peek().is_some_and(|last| key < last.key());
-        if !wanted || self.size == 0 || self.is_too_large {
-            return;
-        }
-        let document = document.clone();
-        self.bytes += document.bytes();
-        self.chosen.push(SampledDocument { hash, document });
-        if self.chosen.len() > self.size {
-            let dropped = self.chosen.pop();
-            self.bytes -= dropped.map_or(0, |dropped| dropped.document.bytes());
-        }
-        if self.bytes > self.most_bytes {
-            self.is_too_large = true;
-            self.chosen = BinaryHeap::new();
-        }
-    }
-
-    /// Returns the sample, by id.
-    ///
-    /// # Errors
-    /// [`SampleTooLarge`] if it took more memory than it was given.
-    pub fn finish(self) -> Result<Vec<EvaluatedDocument>, SampleTooLarge> {
-        if self.is_too_large {
-            let most_bytes = self.most_bytes;
-            return Err(SampleTooLarge { most_bytes });
-        }
-        let chosen = self.chosen.into_iter();
-        let mut sample: Vec<EvaluatedDocument> = chosen.map(|chosen| chosen.document).collect();
-        sample.sort_unstable_by(|a, b| (&a.id, &a.text).cmp(&(&b.id, &b.text)));
-        Ok(sample)
-    }
-}
-
-/// Condition under which a method proposes a pair.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ProposalRule {
-    /// The sketches share so many keys, those of the bands where there are some.
-    Keys(u32, Option<Banding>),
-    /// The fingerprints differ in at most so many bits.
-    Distance(u32),
-    /// Both: Henzinger's combination.
-    KeysAndDistance(u32, u32),
-    /// So many keys, and within the distance where they stand on one site or a site is not known.
-    KeysAndDistanceOnSite(u32, u32),
+/// Method that is audited, and what a true pair is.
+pub struct AuditedMethod {
+    /// Extractor of the features that are compared exactly.
+    pub extractor: FeatureExtractor,
+    /// Sketcher of the method.
+    pub sketcher: Sketcher,
+    /// Condition on which the method proposes a pair.
+    pub rule: ProposalRule,
+    /// Least resemblance of a true pair.
+    pub threshold: f64,
+    /// Pairs whose shorter text has less than this share of the longer one's bytes are not proposed.
+    pub lengths: Option<f64>,
 }
 
 /// One document as the audit sees it.
 struct AuditedDocument {
-    size: usize,
     bytes: usize,
     keys: Vec<u64>,
     fingerprint: Option<u128>,
     site: Option<String>,
 }
 
-/// Compares a sample with all documents, one document after another.
-pub struct RecallAudit {
-    extractor: FeatureExtractor,
-    sketcher: Sketcher,
-    rule: ProposalRule,
-    threshold: f64,
-    lengths: Option<f64>,
-    ids: Vec<String>,
-    sample: Vec<AuditedDocument>,
-    by_feature: HashMap<u64, Vec<u32>>,
-    by_key: HashMap<u64, Vec<u32>>,
-    shared: Vec<u32>,
-    common_keys: Vec<u32>,
-    tallies: Vec<AuditTally>,
-    documents: u64,
+impl AuditedDocument {
+    fn new(
+        document: &EvaluatedDocument,
+        features: &Features<'_>,
+        sketcher: &Sketcher,
+        rule: ProposalRule,
+    ) -> (Self, u32) {
+        let (banding, looks_at_bits) = match rule {
+            ProposalRule::Keys(_, banding) => (banding, false),
+            ProposalRule::Distance(_)
+            | ProposalRule::KeysAndDistance(..)
+            | ProposalRule::KeysAndDistanceOnSite(..) => (None, true),
+        };
+        let sketch = sketcher.sketch(features);
+        // Henzinger's rule looks at a fingerprint beside its sketch.
+        let (fingerprint, bits) = match &sketch {
+            Some(SketchValue::Bits(fingerprint, bits)) => (Some(fingerprint.0), *bits),
+            _ if looks_at_bits => (Simhash::of(features).map(|code| code.0.into()), 64),
+            _ => (None, 64),
+        };
+        let mut keys = sketch.map_or_else(Vec::new, |sketch| sketch.keys(banding.as_ref()));
+        keys.sort_unstable();
+        keys.dedup();
+        let own = Self {
+            bytes: document.text.len(),
+            keys,
+            fingerprint: fingerprint.filter(|_| looks_at_bits),
+            site: document.site.clone(),
+        };
+        (own, bits)
+    }
+
+    fn shared_keys(&self, other: &Self) -> u32 {
+        let shared = self
+            .keys
+            .iter()
+            .filter(|key| other.keys.binary_search(key).is_ok());
+        shared.count() as u32
+    }
 }
 
 /// Counts for one document of the sample.
-#[derive(Clone, Copy, Default)]
-struct AuditTally {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditTally {
     true_pairs: u64,
     found_true: u64,
     proposed: u64,
 }
 
+impl AuditTally {
+    fn add(&mut self, other: Self) {
+        self.true_pairs += other.true_pairs;
+        self.found_true += other.found_true;
+        self.proposed += other.proposed;
+    }
+}
+
+/// Counts of an audit so far, by which another one goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditProgress {
+    /// Documents that were compared, or set aside.
+    pub documents: u64,
+    /// Counts of each document of the sample.
+    pub tallies: Vec<AuditTally>,
+}
+
+/// The sample by what is compared.
+struct AuditedSample {
+    documents: Vec<AuditedDocument>,
+    by_text: HashMap<u128, u32>,
+    sets: HeldSets,
+    counts: RoughCounts,
+    proposals: ProposalIndex,
+}
+
+/// Compares a sample with all documents, one batch after another.
+pub struct RecallAudit {
+    method: AuditedMethod,
+    sample: AuditedSample,
+    /// Hashes of the texts so far.
+    texts: HashSet<u128>,
+    most_texts: u64,
+    most_bytes: u64,
+    progress: AuditProgress,
+    threads: usize,
+}
+
 /// Report of an audit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditReport {
-    /// Documents in the collection.
+    /// Documents of different texts in the collection.
     pub documents: u64,
+    /// Documents that were set aside, for another one has their text.
+    pub copies: u64,
     /// Documents in the sample.
     pub sample: u64,
     /// True pairs that documents of the sample are part of.
@@ -191,105 +171,157 @@ pub struct AuditReport {
 }
 
 impl RecallAudit {
-    /// Creates an audit of a sample, whose ids are distinct. Pairs whose shorter text has less than the
-    /// share `lengths` of the longer one's bytes are not proposed. The features of the sample may take `most_bytes` of memory.
+    /// Creates an audit of a sample, whose texts are different. It may take `most_bytes` of memory with the hashes of all texts.
     ///
     /// # Errors
-    /// [`SampleTooLarge`] if they would take more.
+    /// [`SampleTooLarge`] if the features of the sample would take more.
     pub fn new(
-        mut extractor: FeatureExtractor,
-        sketcher: Sketcher,
-        rule: ProposalRule,
-        threshold: f64,
-        lengths: Option<f64>,
+        method: AuditedMethod,
         sample: &[EvaluatedDocument],
         most_bytes: u64,
     ) -> Result<Self, SampleTooLarge> {
-        let (mut by_feature, mut by_key) = (HashMap::new(), HashMap::new());
-        let (mut seen, mut postings) = (Vec::new(), 0);
-        for (at, document) in sample.iter().enumerate() {
+        let too_large = SampleTooLarge { most_bytes };
+        let (mut extractor, mut bytes, mut elements) = (method.extractor.clone(), 0, 0);
+        let (mut documents, mut sets, mut sketch_bits) = (Vec::new(), Vec::<Box<[u64]>>::new(), 64);
+        for document in sample {
             let features = extractor.extract_with(&document.text, &document.fields);
-            let document = AuditedDocument::new(document, &features, &sketcher, rule);
-            for &feature in features.set {
-                by_feature
-                    .entry(feature)
-                    .or_insert_with(Vec::new)
-                    .push(at as u32);
+            let (own, bits) =
+                AuditedDocument::new(document, &features, &method.sketcher, method.rule);
+            sketch_bits = if own.fingerprint.is_some() {
+                bits
+            } else {
+                sketch_bits
+            };
+            bytes += HeldSets::bytes(features.set.len(), method.threshold)
+                + own.keys.len() as u64 * BYTES_PER_KEY;
+            if bytes > most_bytes {
+                return Err(too_large);
             }
-            for &key in &document.keys {
-                by_key.entry(key).or_insert_with(Vec::new).push(at as u32);
-            }
-            postings += features.set.len() + document.keys.len();
-            let keys = (by_feature.len() + by_key.len()) as u64;
-            if keys * BYTES_PER_FEATURE + postings as u64 * BYTES_PER_POSTING > most_bytes {
-                return Err(SampleTooLarge { most_bytes });
-            }
-            seen.push(document);
+            documents.push(own);
+            elements += features.set.len() as u64;
+            sets.push(Box::from(features.set));
         }
+        let mut counts = RoughCounts::new(elements, most_bytes);
+        let features = sets.iter().flat_map(|set| set.iter());
+        features.for_each(|&feature| counts.add(feature));
+        let left = most_bytes.saturating_sub(bytes + counts.bytes());
+        let texts = sample.iter().map(EvaluatedDocument::text_hash).zip(0..);
         Ok(Self {
-            extractor,
-            sketcher,
-            rule,
-            threshold,
-            lengths,
-            ids: sample.iter().map(|document| document.id.clone()).collect(),
-            shared: vec![0; seen.len()],
-            common_keys: vec![0; seen.len()],
-            tallies: vec![AuditTally::default(); seen.len()],
-            sample: seen,
-            by_feature,
-            by_key,
-            documents: 0,
+            progress: AuditProgress {
+                documents: 0,
+                tallies: vec![AuditTally::default(); documents.len()],
+            },
+            sample: AuditedSample {
+                by_text: texts.collect(),
+                proposals: ProposalIndex::new(&documents, method.rule, sketch_bits, left / 2),
+                sets: HeldSets::new(sets, method.threshold, &counts, 0),
+                counts,
+                documents,
+            },
+            method,
+            texts: HashSet::new(),
+            most_texts: left / 2 / BYTES_PER_TEXT,
+            most_bytes,
+            threads: 1,
         })
     }
 
-    /// Compares one document of the collection with the sample. Time: its features, and the
-    /// documents of the sample that share one, or all of them for fingerprints.
-    pub fn add(&mut self, document: &EvaluatedDocument) {
-        self.documents += 1;
-        let features = self
-            .extractor
-            .extract_with(&document.text, &document.fields);
-        let own = AuditedDocument::new(document, &features, &self.sketcher, self.rule);
-        count(&self.by_feature, features.set, &mut self.shared);
-        count(&self.by_key, &own.keys, &mut self.common_keys);
-        let position = self
-            .ids
-            .binary_search_by(|other| other.cmp(&document.id))
-            .ok();
-        for at in (0..self.sample.len()).filter(|&at| Some(at) != position) {
-            let other = &self.sample[at];
-            let shared = std::mem::take(&mut self.shared[at]) as usize;
-            let common = std::mem::take(&mut self.common_keys[at]);
-            let is_true =
-                shared > 0 && resemblance_of(shared, own.size, other.size) >= self.threshold;
-            let is_proposed = self.rule.proposes(common, &own, other)
-                && close_lengths(self.lengths, own.bytes, other.bytes);
-            let tally = &mut self.tallies[at];
-            tally.true_pairs += u64::from(is_true);
-            tally.found_true += u64::from(is_true && is_proposed);
-            tally.proposed += u64::from(is_proposed);
+    /// Sets the threads that compare documents. The report does not depend on them.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        Self {
+            threads: threads.max(1),
+            ..self
         }
-        if let Some(at) = position {
-            self.shared[at] = 0;
-            self.common_keys[at] = 0;
+    }
+
+    /// Goes on from these counts: as many documents as they tell are only looked at for their texts. False if they are of another sample.
+    #[must_use]
+    pub fn resume(&mut self, progress: AuditProgress) -> bool {
+        let fits = progress.tallies.len() == self.sample.documents.len();
+        if fits {
+            self.progress = progress;
         }
+        fits
+    }
+
+    /// The counts so far, by which another audit of the same sample and documents goes on.
+    #[must_use]
+    pub fn progress(&self) -> &AuditProgress {
+        &self.progress
+    }
+
+    /// Keeps in mind texts of documents that were compared before the audit went on.
+    ///
+    /// # Errors
+    /// [`SampleTooLarge`] if the hashes of all texts do not fit.
+    pub fn skip(&mut self, documents: &[EvaluatedDocument]) -> Result<(), SampleTooLarge> {
+        self.texts
+            .extend(documents.iter().map(EvaluatedDocument::text_hash));
+        self.ensure_texts_fit()
+    }
+
+    fn ensure_texts_fit(&self) -> Result<(), SampleTooLarge> {
+        match self.texts.len() as u64 <= self.most_texts {
+            true => Ok(()),
+            false => Err(SampleTooLarge {
+                most_bytes: self.most_bytes,
+            }),
+        }
+    }
+
+    /// Compares some documents of the collection with the sample. Time: their features, and the documents of the sample that share a
+    /// rare one.
+    ///
+    /// # Errors
+    /// [`SampleTooLarge`] if the hashes of all texts do not fit.
+    pub fn add(&mut self, documents: &[EvaluatedDocument]) -> Result<(), SampleTooLarge> {
+        let hashed = documents
+            .iter()
+            .map(|document| (document.text_hash(), document));
+        let new: Vec<(u128, &EvaluatedDocument)> = hashed
+            .filter(|&(text, _)| self.texts.insert(text))
+            .collect();
+        self.ensure_texts_fit()?;
+        let share = new.len().div_ceil(self.threads).max(1);
+        let parts = std::thread::scope(|scope| {
+            let parts = new.chunks(share);
+            let (sample, method) = (&self.sample, &self.method);
+            let threads: Vec<_> = parts
+                .map(|part| {
+                    let (extractor, sketcher) = (method.extractor.clone(), &method.sketcher);
+                    let (rule, least) = (method.rule, method.lengths);
+                    scope.spawn(move || sample.tallies(part, extractor, sketcher, rule, least))
+                })
+                .collect();
+            let ends = threads.into_iter();
+            ends.map(|thread| thread.join().expect("workers do not panic"))
+                .collect::<Vec<_>>()
+        });
+        for (at, tally) in parts.into_iter().flatten() {
+            self.progress.tallies[at as usize].add(tally);
+        }
+        self.progress.documents += documents.len() as u64;
+        Ok(())
     }
 
     /// The report. Limits treat the pairs of one sampled document as one group.
     #[must_use]
     pub fn finish(&self) -> AuditReport {
+        let tallies = &self.progress.tallies;
         let groups = |pick: fn(&AuditTally) -> (u64, u64)| {
-            self.tallies
+            tallies
                 .iter()
                 .map(pick)
                 .filter(|group| group.1 > 0)
                 .collect::<Vec<_>>()
         };
-        let sum = |pick: fn(&AuditTally) -> u64| self.tallies.iter().map(pick).sum::<u64>();
+        let sum = |pick: fn(&AuditTally) -> u64| tallies.iter().map(pick).sum::<u64>();
+        let documents = self.texts.len() as u64;
         AuditReport {
-            documents: self.documents,
-            sample: self.sample.len() as u64,
+            documents,
+            copies: self.progress.documents - documents,
+            sample: tallies.len() as u64,
             true_pairs: sum(|tally| tally.true_pairs),
             found: sum(|tally| tally.found_true),
             proposed: sum(|tally| tally.proposed),
@@ -297,15 +329,16 @@ impl RecallAudit {
             precision: ShareEstimate::clustered(&groups(|tally| {
                 (tally.found_true, tally.proposed)
             })),
-            all_true_pairs: self.extrapolated(),
+            all_true_pairs: self.extrapolated(documents as f64),
         }
     }
 
     /// Half the mean number of partners of a sampled document times the number of documents, with
     /// limits of two standard errors, corrected for the finite collection.
-    fn extrapolated(&self) -> (f64, f64, f64) {
-        let (n, all) = (self.tallies.len().max(1) as f64, self.documents as f64);
-        let partners = || self.tallies.iter().map(|tally| tally.true_pairs as f64);
+    fn extrapolated(&self, all: f64) -> (f64, f64, f64) {
+        let tallies = &self.progress.tallies;
+        let n = tallies.len().max(1) as f64;
+        let partners = || tallies.iter().map(|tally| tally.true_pairs as f64);
         let mean = partners().sum::<f64>() / n;
         let variance = partners().map(|p| (p - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
         let unseen = (1.0 - n / all.max(1.0)).max(0.0);
@@ -315,59 +348,53 @@ impl RecallAudit {
     }
 }
 
-/// Adds one for each of the sample's documents that has a value.
-fn count(index: &HashMap<u64, Vec<u32>>, values: &[u64], counts: &mut [u32]) {
-    for value in values {
-        for &at in index.get(value).map_or(&[][..], Vec::as_slice) {
-            counts[at as usize] += 1;
-        }
-    }
-}
-
-impl AuditedDocument {
-    fn new(
-        document: &EvaluatedDocument,
-        features: &lookalike::Features<'_>,
+impl AuditedSample {
+    /// The counts that these documents add to those of the sample.
+    fn tallies(
+        &self,
+        documents: &[(u128, &EvaluatedDocument)],
+        mut extractor: FeatureExtractor,
         sketcher: &Sketcher,
         rule: ProposalRule,
-    ) -> Self {
-        let (banding, bits) = match rule {
-            ProposalRule::Keys(_, banding) => (banding, false),
-            ProposalRule::Distance(_)
-            | ProposalRule::KeysAndDistance(..)
-            | ProposalRule::KeysAndDistanceOnSite(..) => (None, true),
-        };
-        let sketch = sketcher.sketch(features);
-        // Henzinger's rule looks at a fingerprint beside its sketch.
-        let fingerprint = match &sketch {
-            Some(SketchValue::Bits(fingerprint, _)) => Some(fingerprint.0),
-            _ => Simhash::of(features).map(|fingerprint| fingerprint.0.into()),
-        };
-        let mut keys = sketch.map_or_else(Vec::new, |sketch| sketch.keys(banding.as_ref()));
-        keys.sort_unstable();
-        keys.dedup();
-        Self {
-            size: features.set.len(),
-            bytes: document.text.len(),
-            keys,
-            fingerprint: fingerprint.filter(|_| bits),
-            site: document.site.clone(),
+        lengths: Option<f64>,
+    ) -> Vec<(u32, AuditTally)> {
+        let mut tallies = Vec::new();
+        let mut seen = Vec::with_capacity(documents.len());
+        for (text, document) in documents {
+            let features = extractor.extract_with(&document.text, &document.fields);
+            let (own, _) = AuditedDocument::new(document, &features, sketcher, rule);
+            let itself = self.by_text.get(text);
+            self.sets.similar(features.set, &self.counts, 0, |at, _| {
+                let other = &self.documents[at as usize];
+                if itself == Some(&at) {
+                    return;
+                }
+                let is_found = rule.proposes(own.shared_keys(other), &own, other)
+                    && close_lengths(lengths, own.bytes, other.bytes);
+                let tally = AuditTally {
+                    true_pairs: 1,
+                    found_true: u64::from(is_found),
+                    proposed: 0,
+                };
+                tallies.push((at, tally));
+            });
+            seen.push(own);
         }
-    }
-}
-
-impl ProposalRule {
-    fn proposes(self, common: u32, a: &AuditedDocument, b: &AuditedDocument) -> bool {
-        let both = a.fingerprint.zip(b.fingerprint);
-        let within = |most: u32| both.is_some_and(|(a, b)| (a ^ b).count_ones() <= most);
-        let on_two_sites = || a.site.is_some() && b.site.is_some() && a.site != b.site;
-        match self {
-            Self::Keys(least, _) => common >= least,
-            Self::Distance(most) => within(most),
-            Self::KeysAndDistance(least, most) => common >= least && within(most),
-            Self::KeysAndDistanceOnSite(least, most) => {
-                common >= least && (on_two_sites() || within(most))
+        self.proposals.candidates(&seen, |candidate| {
+            let (own, at) = (&seen[candidate.document], candidate.sampled);
+            let other = &self.documents[at as usize];
+            let is_itself = self.by_text.get(&documents[candidate.document].0) == Some(&at);
+            let is_proposed = !is_itself
+                && rule.proposes(candidate.common, own, other)
+                && close_lengths(lengths, own.bytes, other.bytes);
+            if is_proposed {
+                let tally = AuditTally {
+                    proposed: 1,
+                    ..AuditTally::default()
+                };
+                tallies.push((at, tally));
             }
-        }
+        });
+        tallies
     }
 }

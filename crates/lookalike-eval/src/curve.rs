@@ -24,6 +24,17 @@ pub struct CurvePoint {
     pub f1: f64,
 }
 
+/// Pairs of one score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CountedScore {
+    /// The score.
+    pub score: f64,
+    /// Pairs that have it.
+    pub found: u64,
+    /// Of these, true ones.
+    pub correct: u64,
+}
+
 /// Precision and recall over the cuts, from the strictest to the loosest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScoreCurve {
@@ -52,23 +63,39 @@ impl ScoreCurve {
         name: impl Fn(f64) -> String,
     ) -> Self {
         scores.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let groups = scores.chunk_by(|a, b| a.0 == b.0);
+        let counts = groups.map(|equal| CountedScore {
+            score: equal[0].0,
+            found: equal.len() as u64,
+            correct: equal.iter().filter(|pair| pair.1).count() as u64,
+        });
+        Self::of_counts(&counts.collect::<Vec<_>>(), true_pairs, cuts, name)
+    }
+
+    /// The same of pairs that are counted by their scores, from the largest score to the smallest.
+    #[must_use]
+    pub fn of_counts(
+        scores: &[CountedScore],
+        true_pairs: u64,
+        cuts: &[f64],
+        name: impl Fn(f64) -> String,
+    ) -> Self {
         let point = |cut: f64, counts| CurvePoint::new(cut, name(cut), counts, true_pairs);
         let (mut best, mut area, mut sums) = (None::<CurvePoint>, 0.0, (0, 0));
-        let mut groups = scores.chunk_by(|a, b| a.0 == b.0).peekable();
-        while let Some(equal) = groups.next() {
-            let correct = equal.iter().filter(|pair| pair.1).count() as u64;
-            sums = (sums.0 + equal.len() as u64, sums.1 + correct);
-            let below = groups.peek().map_or(0.0, |next| next[0].0);
-            let here = point(shortest_between(below, equal[0].0), sums);
-            area += here.precision.value * correct as f64;
+        let mut sums_at = Vec::with_capacity(scores.len());
+        for (at, counted) in scores.iter().enumerate() {
+            sums = (sums.0 + counted.found, sums.1 + counted.correct);
+            sums_at.push(sums);
+            let below = scores.get(at + 1).map_or(0.0, |next| next.score);
+            let here = point(shortest_between(below, counted.score), sums);
+            area += here.precision.value * counted.correct as f64;
             if best.as_ref().is_none_or(|best| here.f1 > best.f1) {
                 best = Some(here);
             }
         }
-        let at = |cut: f64| {
-            let counted = &scores[..scores.partition_point(|pair| pair.0 >= cut)];
-            let correct = counted.iter().filter(|pair| pair.1).count();
-            (counted.len() as u64, correct as u64)
+        let at = |cut: f64| match scores.partition_point(|counted| counted.score >= cut) {
+            0 => (0, 0),
+            end => sums_at[end - 1],
         };
         Self {
             true_pairs,

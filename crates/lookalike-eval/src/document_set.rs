@@ -28,7 +28,8 @@ impl EvaluatedDocument {
         own + texts.sum::<u64>()
     }
 
-    /// A hash of text and fields, by which exact copies are known: XXH3-64 of all texts with their lengths, under two seeds.
+    /// A hash of all that a scheme or a rule may look at, by which exact copies are known: XXH3-64 of all texts with their lengths, under
+    /// two seeds.
     #[must_use]
     pub fn text_hash(&self) -> u128 {
         let half = |seed| {
@@ -57,7 +58,7 @@ impl EvaluatedDocument {
             .iter()
             .flat_map(|anchor| [&anchor.text, &anchor.before, &anchor.after]);
         let texts = [&self.text].into_iter().chain(anchors);
-        texts.chain(in_links).chain(out_links)
+        texts.chain(in_links).chain(out_links).chain(&self.site)
     }
 }
 

@@ -32,18 +32,23 @@ pub mod stratified_sample;
 pub mod sweep;
 pub mod text_dedup_benchmark;
 
-pub use audit::{AuditReport, DocumentSampler, RecallAudit, SampleTooLarge};
+pub use audit::{
+    AuditProgress, AuditReport, AuditedMethod, DocumentSampler, RecallAudit, SampleTooLarge,
+};
 pub use conjunctive_rule::{ConjunctiveRule, JudgedScores, conjunctive_rules};
-pub use curve::{CurvePoint, ScoreCurve};
+pub use curve::{CountedScore, CurvePoint, ScoreCurve};
 pub use document_set::{
     DocumentSet, DocumentSetError, EvaluatedDocument, SketchedDocument, SketchedSet,
 };
 pub use interval::ShareEstimate;
 pub use label::{LabelError, LabelSet, PairLabel};
 pub use nested::ExpectedAccuracy;
-pub use score::{ScoredPair, SetMeasure, each_scored_pair, score, scored_pairs};
+pub use score::{
+    ScoreCounts, ScoredPair, SetMeasure, each_scored_pair, score, score_counts, scored_pairs,
+};
 pub use stratified_labels::StratifiedLabels;
 pub use stratified_sample::{DrawnPair, PairStratum, StratifiedSample, StratifiedSampler};
 pub use sweep::{
-    AccuracyTarget, GroundTruth, Recommendation, SweepResult, SweepRow, SweepSetting, sweep,
+    AccuracyTarget, GroundTruth, Recommendation, SettingTally, SweepError, SweepLimits,
+    SweepResult, SweepRow, SweepSetting, SweptDocument, SweptDocuments, each_tally, sweep,
 };

@@ -1,13 +1,22 @@
 //! Scores of pairs: every pair of a collection whose sketches are alike enough.
 
+mod held_sets;
 mod join;
+pub(crate) mod prefix;
+mod score_counts;
 mod scored_pair;
+
+use std::sync::{Mutex, PoisonError};
 
 use lookalike::intersection_size;
 pub use lookalike::resemblance::SetMeasure;
 use lookalike::sketch::SketchValue;
 use lookalike_hamming::SelfJoinLimits;
 
+pub(crate) use held_sets::HeldSets;
+use join::FingerprintTable;
+use score_counts::CountingVisitor;
+pub use score_counts::ScoreCounts;
 pub use scored_pair::ScoredPair;
 
 /// The score of two sketches: their own, but for other measures of sets. In [0, 1] for sets.
@@ -35,27 +44,68 @@ pub fn scored_pairs(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredP
 
 /// Visits every pair whose score is at least `least`, which must be above 0, once, in any order. Pairs take no memory.
 ///
-/// Fingerprints are joined by [`lookalike_hamming::self_join`], each different one once, under `limits`. Sets and signatures
-/// are joined by prefixes, hashes by their keys, on one thread.
+/// Fingerprints are joined by [`lookalike_hamming::self_join`], each different one once; sets, signatures and hashes by their rarest
+/// elements. All of them under `limits`.
 pub fn each_scored_pair(
     sketches: &[Option<SketchValue>],
     least: f64,
     limits: SelfJoinLimits,
-    mut visit: impl FnMut(ScoredPair) + Send,
+    visit: impl FnMut(ScoredPair) + Send,
+) {
+    let visit = Mutex::new(visit);
+    visit_pairs(sketches, least, limits, &|| {
+        |pair| visit.lock().unwrap_or_else(PoisonError::into_inner)(pair)
+    });
+}
+
+/// Counts the pairs whose score is at least `least`, which must be above 0, by their scores. Pairs of which `allows` is false are left out.
+#[must_use]
+pub fn score_counts(
+    sketches: &[Option<SketchValue>],
+    least: f64,
+    limits: SelfJoinLimits,
+    allows: Option<&(dyn Fn(u32, u32) -> bool + Sync)>,
+) -> ScoreCounts {
+    if let (Some(SketchValue::Bits(_, bits)), None) = (sketches.iter().flatten().next(), allows) {
+        return match bits {
+            32 => FingerprintTable::new(sketches, least, |code| code as u32).counts(limits),
+            64 => FingerprintTable::new(sketches, least, |code| code as u64).counts(limits),
+            _ => FingerprintTable::new(sketches, least, |code| code).counts(limits),
+        };
+    }
+    let all = Mutex::default();
+    visit_pairs(sketches, least, limits, &|| {
+        let mut counts = CountingVisitor::new(&all);
+        move |pair: ScoredPair| {
+            if allows.is_none_or(|allows| allows(pair.a, pair.b)) {
+                counts.visit(pair);
+            }
+        }
+    });
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shows a visitor of each thread all pairs that score at least `least`.
+fn visit_pairs<V: FnMut(ScoredPair) + Send>(
+    sketches: &[Option<SketchValue>],
+    least: f64,
+    limits: SelfJoinLimits,
+    visitor: &(impl Fn() -> V + Sync),
 ) {
     match sketches.iter().flatten().next() {
         None => {}
-        Some(SketchValue::Set(_)) => join::sets(sketches, least, &mut visit),
-        Some(SketchValue::Hashes(_)) => join::hashes(sketches, least, &mut visit),
-        Some(SketchValue::Signature(_)) => join::signatures(sketches, least, &mut visit),
         Some(SketchValue::Bits(_, 32)) => {
-            join::fingerprints(sketches, least, limits, |code| code as u32, visit);
+            FingerprintTable::new(sketches, least, |code| code as u32).pairs(limits, visitor);
         }
         Some(SketchValue::Bits(_, 64)) => {
-            join::fingerprints(sketches, least, limits, |code| code as u64, visit);
+            FingerprintTable::new(sketches, least, |code| code as u64).pairs(limits, visitor);
         }
         Some(SketchValue::Bits(..)) => {
-            join::fingerprints(sketches, least, limits, |code| code, visit);
+            FingerprintTable::new(sketches, least, |code| code).pairs(limits, visitor);
+        }
+        Some(_) => {
+            let mut visitors: Vec<V> = (0..limits.threads.max(1)).map(|_| visitor()).collect();
+            join::shared(sketches, least, limits.scratch_bytes as u64, &mut visitors);
         }
     }
 }

@@ -1,21 +1,34 @@
 //! Many settings over one collection: each with its curve, and advice from all of them.
 //!
-//! Documents are cut into words once for each way of doing that; every setting works on the hashes
-//! of the words. The truth is either a list of judged pairs, which alone count, or every pair whose
-//! exact resemblance reaches a threshold.
+//! Documents are read once for as many settings as the memory holds the sketches of; what is held is compared and dropped. A
+//! document is cut into words once for each way of doing that. Sets that do not fit are compared in parts. The truth is either a list of
+//! judged pairs, which alone count, or every pair whose exact resemblance reaches a threshold.
+
+mod columns;
+mod documents;
+mod features;
+mod set_join;
+mod tally;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::convert::Infallible;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 use lookalike::sketch::{SketchValue, Sketcher};
-use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts, Terms};
+use lookalike::{FeatureExtractor, Features, Scheme, Sketch, TermCounts, Terms};
+use lookalike_hamming::SelfJoinLimits;
 use serde::Serialize;
+use thiserror::Error;
 
 use crate::curve::{CurvePoint, ScoreCurve};
 use crate::document_set::{DocumentSet, EvaluatedDocument, SketchedDocument};
-use crate::score::{ScoredPair, SetMeasure, score, scored_pairs};
+use crate::score::{ScoreCounts, ScoredPair, SetMeasure, score, score_counts};
+use columns::{SketchColumn, columns, expected_bytes};
+pub use documents::{SweptDocument, SweptDocuments};
+use features::{FeatureReader, FeatureScheme};
+use set_join::each_similar_pair;
+pub use tally::SettingTally;
 
 /// The true pairs.
 #[derive(Debug, Clone)]
@@ -39,12 +52,133 @@ impl GroundTruth {
     /// Every pair whose exact resemblance under `scheme` is at least `threshold`.
     #[must_use]
     pub fn exact(collection: &DocumentSet, scheme: &Scheme, threshold: f64) -> Self {
-        let scheme = scheme.features_only();
-        let tokens = DocumentTokens::new(collection, &scheme);
-        let sketches = tokens.sketches(&scheme);
-        let pairs = scored_pairs(&sketches, threshold);
-        Self::Complete(pairs.into_iter().map(|pair| (pair.a, pair.b)).collect())
+        let limits = SweepLimits::default();
+        match Self::of_documents(collection, scheme, threshold, limits) {
+            Ok(truth) => truth,
+            Err(error) => unreachable!("a set in memory without a limit: {error}"),
+        }
     }
+
+    /// The same of documents that are read, in the memory of `limits`.
+    ///
+    /// # Errors
+    /// [`SweepError`] when a reading fails, or the pairs do not fit the memory.
+    pub fn of_documents<D: SweptDocuments>(
+        documents: &D,
+        scheme: &Scheme,
+        threshold: f64,
+        limits: SweepLimits,
+    ) -> Result<Self, SweepError<D::Error>> {
+        let mut pairs = Vec::new();
+        let mut needed = 0;
+        let mut add = |pair: ScoredPair| {
+            needed += PAIR_BYTES;
+            if needed <= limits.memory {
+                pairs.push((pair.a, pair.b));
+            }
+        };
+        let scheme = scheme.features_only();
+        let text_bytes = text_bytes(documents);
+        let fits = expected_bytes(&scheme, documents.len() as u64, text_bytes) < limits.memory / 2;
+        // A table of terms is made of all documents at once.
+        match fits || scheme.needs_terms() {
+            true => {
+                let column = columns(documents, &[scheme], limits)?.remove(0);
+                let join = limits.beside(&[&column]);
+                crate::score::each_scored_pair(&column, threshold, join, &mut add);
+            }
+            false => each_similar_pair(documents, &scheme, threshold, limits, &mut add)?,
+        }
+        limits.ensure(needed, || "the true pairs".to_owned())?;
+        pairs.sort_unstable();
+        Ok(Self::Complete(pairs))
+    }
+
+    /// Memory of the pairs, in bytes.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Judged(pairs) => size_of_val(&**pairs) as u64,
+            Self::Complete(pairs) => size_of_val(&**pairs) as u64,
+        }
+    }
+}
+
+/// Memory of a true pair in a list that grows.
+const PAIR_BYTES: u64 = 16;
+
+/// Bytes of all texts.
+fn text_bytes(documents: &impl SweptDocuments) -> u64 {
+    let all = 0..documents.len() as u32;
+    all.map(|at| documents.text_bytes(at)).sum()
+}
+
+/// Memory and threads that a sweep may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SweepLimits {
+    /// Threads, at least one.
+    pub threads: usize,
+    /// Bytes of sketches and joins.
+    pub memory: u64,
+}
+
+impl Default for SweepLimits {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            memory: u64::MAX,
+        }
+    }
+}
+
+impl SweepLimits {
+    fn ensure<E>(self, needed: u64, what: impl FnOnce() -> String) -> Result<(), SweepError<E>> {
+        match needed <= self.memory {
+            true => Ok(()),
+            false => Err(SweepError::TooLarge {
+                needed,
+                most_bytes: self.memory,
+                what: what(),
+            }),
+        }
+    }
+
+    /// The same with so many bytes taken.
+    fn without(self, bytes: u64) -> Self {
+        Self {
+            memory: self.memory.saturating_sub(bytes),
+            ..self
+        }
+    }
+
+    /// Limits of a join beside these columns.
+    fn beside(self, columns: &[&SketchColumn]) -> SelfJoinLimits {
+        let held = columns.iter().map(|column| columns::bytes(column)).sum();
+        SelfJoinLimits::default()
+            .threads(self.threads)
+            .scratch_bytes(usize::try_from(self.without(held).memory).unwrap_or(usize::MAX))
+    }
+}
+
+/// Reason why a sweep has no result.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SweepError<E> {
+    /// A reading failed.
+    #[error("{0}")]
+    Documents(E),
+    /// What has to be held at once does not fit.
+    #[error("{what} take {needed} bytes, and {most_bytes} are left for them")]
+    TooLarge {
+        /// What takes so much.
+        what: String,
+        /// Bytes that it takes, at least.
+        needed: u64,
+        /// Bytes that are left for it.
+        most_bytes: u64,
+    },
+    /// The caller ended it.
+    #[error("ended by its caller")]
+    Ended,
 }
 
 /// A scheme and how its sketches are compared.
@@ -297,26 +431,6 @@ pub fn cut_name(sketch: Sketch, cut: f64) -> String {
     }
 }
 
-/// Mean bytes of the sketches, as they would be stored.
-fn mean_bytes(sketches: &[Option<SketchValue>], sketch: Sketch) -> f64 {
-    let bytes = |value: &SketchValue| match (value, sketch) {
-        (SketchValue::Set(set), _) => 8.0 * set.len() as f64,
-        (SketchValue::Bits(_, bits), _) => f64::from(*bits) / 8.0,
-        (SketchValue::Signature(places), Sketch::BBit { bits, .. }) => {
-            places.len() as f64 * f64::from(bits) / 8.0
-        }
-        (SketchValue::Signature(places), _) => 4.0 * places.len() as f64,
-        (SketchValue::Hashes(hashes), _) => 8.0 * hashes.len() as f64,
-    };
-    let (count, sum) = sketches
-        .iter()
-        .flatten()
-        .fold((0_u64, 0.0), |(count, sum), value| {
-            (count + 1, sum + bytes(value))
-        });
-    sum / count.max(1) as f64
-}
-
 /// Makes sketches of documents one after another, and keeps no text.
 pub struct DocumentSketcher {
     extractor: FeatureExtractor,
@@ -370,78 +484,78 @@ pub(crate) fn close_lengths(least: Option<f64>, a: usize, b: usize) -> bool {
     least.is_none_or(|share| a.min(b) as f64 >= share * a.max(b) as f64)
 }
 
-/// The scores that count, each with its truth.
-fn judge(
-    truth: &GroundTruth,
+/// The cuts of a setting. Judged pairs show what lies far out as well; all pairs of a collection within a large distance would be nearly
+/// all pairs.
+fn cuts_of(setting: &SweepSetting, truth: &GroundTruth) -> Vec<f64> {
+    let most_bits = match truth {
+        GroundTruth::Judged(_) => 24,
+        GroundTruth::Complete(_) => 12,
+    };
+    let sketch = setting.scheme.sketch;
+    cuts(sketch, most_bits * sketch.fingerprint_bits() / 64)
+}
+
+/// The least score that counts.
+fn least_of(setting: &SweepSetting, truth: &GroundTruth) -> f64 {
+    cuts_of(setting, truth).last().copied().unwrap_or(1.0)
+}
+
+impl SettingTally {
+    /// The row of the setting that was counted.
+    #[must_use]
+    pub fn row_of(&self, setting: &SweepSetting, truth: &GroundTruth) -> SweepRow {
+        self.row(setting, truth.true_pairs(), &cuts_of(setting, truth))
+    }
+}
+
+/// The counts of one setting on sketches that are there. Pairs that `allows` is false of are not found.
+fn tally(
+    setting: &SweepSetting,
     sketches: &[Option<SketchValue>],
-    measure: SetMeasure,
-    least: f64,
-    close: impl Fn(u32, u32) -> bool,
-) -> Vec<(f64, bool)> {
+    truth: &GroundTruth,
+    join: SelfJoinLimits,
+    allows: Option<&(dyn Fn(u32, u32) -> bool + Sync)>,
+) -> SettingTally {
+    let tally = SettingTally::of_sketches(setting.scheme.sketch, sketches);
+    let is_allowed = |a, b| allows.is_none_or(|allows| allows(a, b));
+    let score_of = |measure, a: u32, b: u32| {
+        let (a, b) = (&sketches[a as usize], &sketches[b as usize]);
+        a.as_ref()
+            .zip(b.as_ref())
+            .map(|(a, b)| score(measure, a, b))
+    };
     match truth {
-        GroundTruth::Judged(pairs) => pairs
-            .iter()
-            .filter(|pair| close(pair.0, pair.1))
-            .filter_map(|&(a, b, is_true)| {
-                let (a, b) = (&sketches[a as usize], &sketches[b as usize]);
-                let (a, b) = a.as_ref().zip(b.as_ref())?;
-                Some((score(measure, a, b), is_true)).filter(|pair| pair.0 > 0.0)
-            })
-            .collect(),
+        GroundTruth::Judged(pairs) => {
+            let judged = pairs.iter().filter(|pair| is_allowed(pair.0, pair.1));
+            let scores = judged.filter_map(|&(a, b, is_true)| {
+                let score = score_of(setting.measure, a, b)?;
+                (score > 0.0).then_some((score, is_true))
+            });
+            tally.with_judged(scores)
+        }
         GroundTruth::Complete(pairs) => {
-            let is_true = |pair: &ScoredPair| pairs.binary_search(&(pair.a, pair.b)).is_ok();
-            let found = scored_pairs(sketches, least);
-            found
-                .iter()
-                .filter(|pair| close(pair.a, pair.b))
-                .map(|pair| (pair.score, is_true(pair)))
-                .collect()
+            let least = least_of(setting, truth);
+            let found = score_counts(sketches, least, join, allows);
+            // True pairs are few: their scores are computed, and no pair that is found is looked up.
+            let mut correct = ScoreCounts::default();
+            for &(a, b) in pairs.iter().filter(|pair| is_allowed(pair.0, pair.1)) {
+                let score = score_of(SetMeasure::Resemblance, a, b);
+                score.into_iter().for_each(|score| correct.add(score, 1));
+            }
+            tally.with_pairs(&found, &correct)
         }
     }
 }
 
-/// One setting, measured on sketches that are there. Pairs that `allows` is false of are not found.
+/// One setting, measured on sketches that are there.
 #[must_use]
 pub fn measure(
     setting: &SweepSetting,
     sketches: &[Option<SketchValue>],
     truth: &GroundTruth,
-    allows: impl Fn(u32, u32) -> bool,
 ) -> SweepRow {
-    let scheme = &setting.scheme;
-    // Judged pairs show what lies far out as well; all pairs of a collection within a large
-    // distance would be nearly all pairs.
-    let most_bits = match truth {
-        GroundTruth::Judged(_) => 24,
-        GroundTruth::Complete(_) => 12,
-    };
-    let cuts = cuts(
-        scheme.sketch,
-        most_bits * scheme.sketch.fingerprint_bits() / 64,
-    );
-    let least = cuts.last().copied().unwrap_or(1.0);
-    let scores = judge(truth, sketches, setting.measure, least, allows);
-    let name = |cut| setting.cut_name(cut);
-    let mut curve = ScoreCurve::new(scores, truth.true_pairs(), &cuts, name);
-    if counts_hashes(scheme.sketch) {
-        curve = curve.with_exact_points(|cut| format!("agree = {cut}"));
-    }
-    SweepRow {
-        features: setting.features_name(),
-        weight: scheme.weight.to_string(),
-        sketch: setting.sketch_name(),
-        scheme: scheme.to_string(),
-        bytes: mean_bytes(sketches, scheme.sketch),
-        without_sketch: sketches.iter().filter(|sketch| sketch.is_none()).count() as u64,
-        curve,
-    }
-}
-
-fn row(tokens: &DocumentTokens<'_>, setting: &SweepSetting, truth: &GroundTruth) -> SweepRow {
-    let sketches = tokens.sketches(&setting.scheme);
-    measure(setting, &sketches, truth, |a, b| {
-        setting.allows(tokens.collection, a, b)
-    })
+    let counts = tally(setting, sketches, truth, SelfJoinLimits::default(), None);
+    counts.row_of(setting, truth)
 }
 
 /// Measures all settings on `threads` threads; `done` hears how many are finished, and may end the work: there is no result then.
@@ -452,42 +566,199 @@ pub fn sweep(
     settings: &[SweepSetting],
     truth: &GroundTruth,
     threads: usize,
-    done: impl Fn(usize) -> ControlFlow<()> + Sync,
+    done: impl Fn(usize) -> ControlFlow<()>,
 ) -> Option<SweepResult> {
-    let mut tokens: Vec<DocumentTokens<'_>> = Vec::new();
-    for SweepSetting { scheme, .. } in settings {
-        if tokens.iter().all(|tokens| !tokens.fit(scheme)) {
-            tokens.push(DocumentTokens::new(collection, scheme));
-        }
-    }
-    let next = AtomicUsize::new(0);
-    let rows = Mutex::new(BTreeMap::new());
-    let is_ended = AtomicBool::new(false);
-    let work = || {
-        while !is_ended.load(Ordering::Relaxed)
-            && let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(setting) = settings.get(at)
-        {
-            let tokens = tokens.iter().find(|tokens| tokens.fit(&setting.scheme));
-            let row = row(tokens.expect("made for every setting"), setting, truth);
-            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-            rows.insert(at, row);
-            if done(rows.len()).is_break() {
-                is_ended.store(true, Ordering::Relaxed);
-            }
-        }
+    let limits = SweepLimits {
+        threads,
+        ..SweepLimits::default()
     };
-    std::thread::scope(|scope| {
-        (0..threads.max(1)).for_each(|_| {
-            scope.spawn(work);
+    let mut rows = BTreeMap::new();
+    let swept: Result<(), SweepError<Infallible>> =
+        each_tally(collection, settings, truth, limits, &mut |at, tally| {
+            rows.insert(at, tally.row_of(&settings[at], truth));
+            done(rows.len())
         });
-    });
-    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (!is_ended.into_inner()).then(|| SweepResult {
+    swept.is_ok().then(|| SweepResult {
         documents: collection.len() as u64,
         true_pairs: truth.true_pairs(),
         rows: rows.into_values().collect(),
     })
+}
+
+/// Counts all settings in the memory of `limits`, and shows `visit` the position of each with its counts, which may end the work. The
+/// counts do not depend on the limits; the order may.
+///
+/// # Errors
+/// [`SweepError`] when a reading fails, when sketches other than sets do not fit the memory, or when `visit` has ended it.
+pub fn each_tally<D: SweptDocuments>(
+    documents: &D,
+    settings: &[SweepSetting],
+    truth: &GroundTruth,
+    limits: SweepLimits,
+    visit: &mut dyn FnMut(usize, SettingTally) -> ControlFlow<()>,
+) -> Result<(), SweepError<D::Error>> {
+    let mut run = SweepRun {
+        lengths: (0..documents.len() as u32)
+            .map(|at| documents.text_bytes(at))
+            .collect(),
+        documents,
+        settings,
+        truth,
+        limits: limits.without(truth.bytes() + 8 * documents.len() as u64),
+        visit,
+    };
+    // Settings of one scheme, which differ in their measures, share their sketches.
+    let mut schemes: Vec<Scheme> = Vec::new();
+    for SweepSetting { scheme, .. } in settings {
+        if !schemes.contains(scheme) {
+            schemes.push(*scheme);
+        }
+    }
+    let (all, texts) = (documents.len() as u64, text_bytes(documents));
+    let mut from = 0;
+    while from < schemes.len() {
+        // Half of the memory is for sketches, the other half for their joins.
+        let (mut end, mut bytes) = (from, 0);
+        while let Some(scheme) = schemes.get(end) {
+            bytes += expected_bytes(scheme, all, texts);
+            if end > from && bytes > run.limits.memory / 2 {
+                break;
+            }
+            end += 1;
+        }
+        run.measure(&schemes, from..end)?;
+        from = end;
+    }
+    Ok(())
+}
+
+/// Tells whether the lengths of two documents allow them to be a pair.
+fn allows(setting: &SweepSetting, lengths: &[u64], a: u32, b: u32) -> bool {
+    let length = |at: u32| lengths[at as usize] as usize;
+    close_lengths(setting.lengths, length(a), length(b))
+}
+
+/// A sweep at work.
+struct SweepRun<'a, D> {
+    documents: &'a D,
+    /// Bytes of each text.
+    lengths: Vec<u64>,
+    settings: &'a [SweepSetting],
+    truth: &'a GroundTruth,
+    limits: SweepLimits,
+    visit: &'a mut dyn FnMut(usize, SettingTally) -> ControlFlow<()>,
+}
+
+impl<D: SweptDocuments> SweepRun<'_, D> {
+    /// Measures the settings of these schemes: in one reading, or fewer at a time where their sketches do not fit.
+    fn measure(
+        &mut self,
+        schemes: &[Scheme],
+        range: Range<usize>,
+    ) -> Result<(), SweepError<D::Error>> {
+        let own = &schemes[range.clone()];
+        let is_whole_set = |scheme: &Scheme| scheme.sketch == Sketch::None && !scheme.needs_terms();
+        let is_complete = matches!(self.truth, GroundTruth::Complete(_));
+        let made = match own {
+            // No more than a part of these sets has to be held.
+            [scheme] if is_complete && is_whole_set(scheme) && self.exceeds(scheme) => {
+                return self.measure_set(scheme);
+            }
+            _ => columns(self.documents, own, self.limits),
+        };
+        match made {
+            Ok(made) => self.compare(own, made),
+            Err(SweepError::TooLarge { .. }) if range.len() > 1 => {
+                let middle = range.start + range.len() / 2;
+                self.measure(schemes, range.start..middle)?;
+                self.measure(schemes, middle..range.end)
+            }
+            Err(SweepError::TooLarge { .. }) if is_complete && own.iter().all(is_whole_set) => {
+                self.measure_set(&own[0])
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// True if the sketches of a scheme do not leave half of the memory for a join.
+    fn exceeds(&self, scheme: &Scheme) -> bool {
+        let all = self.documents.len() as u64;
+        expected_bytes(scheme, all, text_bytes(self.documents)) > self.limits.memory / 2
+    }
+
+    fn compare(
+        &mut self,
+        schemes: &[Scheme],
+        made: Vec<SketchColumn>,
+    ) -> Result<(), SweepError<D::Error>> {
+        let mut made: Vec<Option<SketchColumn>> = made.into_iter().map(Some).collect();
+        for (at, scheme) in schemes.iter().enumerate() {
+            let join = self
+                .limits
+                .beside(&made.iter().flatten().collect::<Vec<_>>());
+            let Some(column) = made[at].take() else {
+                continue;
+            };
+            let (settings, truth) = (self.settings, self.truth);
+            let own = settings.iter().enumerate();
+            for (position, setting) in own.filter(|(_, setting)| setting.scheme == *scheme) {
+                let lengths = &self.lengths;
+                let close = |a, b| allows(setting, lengths, a, b);
+                let allows: Option<&(dyn Fn(u32, u32) -> bool + Sync)> = match setting.lengths {
+                    Some(_) => Some(&close),
+                    None => None,
+                };
+                let counts = tally(setting, &column, truth, join, allows);
+                self.show(position, counts)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, position: usize, counts: SettingTally) -> Result<(), SweepError<D::Error>> {
+        match (self.visit)(position, counts) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(SweepError::Ended),
+        }
+    }
+
+    /// Measures settings of whole sets that do not fit the memory.
+    fn measure_set(&mut self, scheme: &Scheme) -> Result<(), SweepError<D::Error>> {
+        let GroundTruth::Complete(pairs) = self.truth else {
+            return Ok(());
+        };
+        let features = FeatureScheme {
+            scheme: *scheme,
+            terms: None,
+        };
+        let (mut elements, mut without) = (0, 0);
+        let size = |_: usize, features: &Features<'_>| features.set.len() as u64;
+        FeatureReader::new(&[features], self.limits.threads)
+            .read(self.documents, false, &size, |_, _, size| {
+                elements += size;
+                without += u64::from(size == 0);
+            })
+            .map_err(SweepError::Documents)?;
+        let sketches = self.documents.len() as u64 - without;
+        let settings = self.settings;
+        for (position, setting) in settings.iter().enumerate() {
+            if setting.scheme != *scheme {
+                continue;
+            }
+            let (mut found, mut correct) = (ScoreCounts::default(), ScoreCounts::default());
+            let least = least_of(setting, self.truth);
+            each_similar_pair(self.documents, scheme, least, self.limits, |pair| {
+                if allows(setting, &self.lengths, pair.a, pair.b) {
+                    found.add(pair.score, 1);
+                    let is_true = pairs.binary_search(&(pair.a, pair.b)).is_ok();
+                    correct.add(pair.score, u64::from(is_true));
+                }
+            })?;
+            let counts = SettingTally::of_sets(elements, sketches, without);
+            self.show(position, counts.with_pairs(&found, &correct))?;
+        }
+        Ok(())
+    }
 }
 
 impl SweepResult {

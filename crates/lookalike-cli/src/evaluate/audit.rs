@@ -2,14 +2,17 @@
 
 use std::fmt::Write;
 
-use lookalike::{Banding, FeatureExtractor, Sketch, Sketcher};
+use lookalike::hash::xxh3_64;
+use lookalike::{Banding, FeatureExtractor, Scheme, Sketch, Sketcher};
 use lookalike_batch::{DistanceFor, DocumentUse, Method};
 use lookalike_eval::audit::ProposalRule;
 use lookalike_eval::{
-    AuditReport, DocumentSampler, EvaluatedDocument, RecallAudit, SampleTooLarge,
+    AuditProgress, AuditReport, AuditedMethod, DocumentSampler, EvaluatedDocument, RecallAudit,
+    SampleTooLarge,
 };
 
-use super::{EvaluationInput, document, print, shown};
+use super::checkpoint::{Checkpoint, CheckpointArguments};
+use super::{EvaluationInput, document, print, shown, told_copies};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
 };
@@ -19,7 +22,8 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Needs no labels: the exact resemblance of each sampled document with every document of the
-input is the truth. The input is read twice and only the sample is held.
+input is the truth. Documents with the text of another are set aside first. The input is
+read twice; the sample is held, and a hash of each text.
 
 Example:
   lookalike evaluate audit crawl/ --method simhash --distance 3 --sample 2000")]
@@ -45,8 +49,16 @@ pub(crate) struct AuditArguments {
     boilerplate: BoilerplateArguments,
 
     #[command(flatten)]
+    checkpoint: CheckpointArguments,
+
+    #[command(flatten)]
     run: RunArguments,
 }
+
+/// Documents that are compared at a time, and bytes of their texts.
+const BATCH: (usize, usize) = (1 << 12, 4 << 20);
+/// Documents between two checkpoints: a second's work.
+const CHECKPOINT_DOCUMENTS: u64 = 1 << 14;
 
 /// Condition on which the method proposes a pair, as the jobs do it.
 fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failure> {
@@ -143,32 +155,54 @@ impl AuditArguments {
         let most_bytes = self.run.limits().memory;
         let too_large = |_: SampleTooLarge| {
             Failure::Failed(format!(
-                "a sample of {} documents needs more than the {} that --memory allows: give a smaller --sample, or more memory",
+                "a sample of {} documents, and the hashes of all texts, need more than the {} that --memory allows: give a \
+                 smaller --sample, or more memory",
                 grouped(self.sample),
                 crate::size::show(most_bytes)
             ))
         };
         let mut sampler = DocumentSampler::new(self.sample as usize, scheme.seed, most_bytes);
-        reading.visit(|record| sampler.add(&document(record)))?;
+        let (mut documents, mut digest) = (0_u64, 0_u64);
+        reading.visit(|record| {
+            let document = document(record);
+            documents += 1;
+            sampler.add(&document);
+            digest = digest.wrapping_add(xxh3_64(&document.text_hash().to_le_bytes(), 0));
+        })?;
         let sample = sampler.finish().map_err(too_large)?;
         if (sample.len() as u64) < self.sample && !self.run.quiet {
+            let whole = sample.len() as u64;
+            let of_texts = match documents == whole {
+                true => "",
+                false => " of different texts",
+            };
             console::warning(&format!(
-                "the input has {} documents: all of them are the sample",
-                grouped(sample.len() as u64)
+                "the input has {}{of_texts}: all of them are the sample",
+                console::counted(whole, "document")
             ));
         }
-        let mut audit = RecallAudit::new(
+        let of = self.dependencies(&scheme, rule, digest);
+        let audited = AuditedMethod {
             extractor,
             sketcher,
             rule,
-            method.threshold,
-            self.lengths,
-            &sample,
-            most_bytes.saturating_sub(sample.iter().map(EvaluatedDocument::bytes).sum()),
-        )
-        .map_err(too_large)?;
+            threshold: method.threshold,
+            lengths: self.lengths,
+        };
+        let left = most_bytes.saturating_sub(sample.iter().map(EvaluatedDocument::bytes).sum());
+        let mut audit = RecallAudit::new(audited, &sample, left).map_err(too_large)?;
+        audit = audit.threads(self.run.limits().threads);
         drop(sample);
-        reading.visit(|record| audit.add(&document(record)))?;
+        let opened = self
+            .checkpoint
+            .open::<AuditProgress>("audit", &of, self.run.quiet)?;
+        let (checkpoint, done) = opened.unzip();
+        let done = done.and_then(|mut done: Vec<AuditProgress>| done.pop());
+        let before = done.map_or(0, |done| {
+            let documents = done.documents;
+            if audit.resume(done) { documents } else { 0 }
+        });
+        compare(&reading, &mut audit, before, checkpoint.as_ref())?.map_err(too_large)?;
         let answer = AuditResult {
             method: method.method.to_string(),
             scheme: scheme.to_string(),
@@ -176,9 +210,57 @@ impl AuditArguments {
             report: audit.finish(),
         };
         let shown = show(&answer)?;
+        checkpoint.map_or(Ok(()), Checkpoint::remove)?;
         reading.end()?;
         Ok(shown)
     }
+
+    /// All that the counts depend on, as text.
+    fn dependencies(&self, scheme: &Scheme, rule: ProposalRule, digest: u64) -> String {
+        let (threshold, lengths, sample) = (self.method.threshold, self.lengths, self.sample);
+        format!("{scheme} {rule:?} {threshold} {lengths:?} {sample} {digest:016x}")
+    }
+}
+
+/// Compares all documents with the sample, but for so many from the first, which were compared before.
+fn compare(
+    reading: &EvaluationInput<'_>,
+    audit: &mut RecallAudit,
+    before: u64,
+    checkpoint: Option<&Checkpoint<AuditProgress>>,
+) -> Result<Result<(), SampleTooLarge>, Failure> {
+    let (mut batch, mut bytes, mut seen) = (Vec::new(), 0, 0);
+    let (mut fits, mut written) = (Ok(()), Ok(()));
+    let mut saved = before;
+    let mut flush = |batch: &mut Vec<EvaluatedDocument>, seen: u64| {
+        fits = match (fits, seen <= before) {
+            (Ok(()), true) => audit.skip(batch),
+            (Ok(()), false) => audit.add(batch),
+            (error, _) => error,
+        };
+        batch.clear();
+        let Some(checkpoint) = checkpoint.filter(|_| fits.is_ok() && written.is_ok()) else {
+            return;
+        };
+        let done = audit.progress().documents;
+        if done >= saved + CHECKPOINT_DOCUMENTS {
+            saved = done;
+            written = checkpoint.replace(std::slice::from_ref(audit.progress()));
+        }
+    };
+    reading.visit(|record| {
+        let own = document(record);
+        (bytes, seen) = (bytes + own.text.len(), seen + 1);
+        batch.push(own);
+        // What was compared before ends a batch, so that none is of both kinds.
+        if batch.len() >= BATCH.0 || bytes >= BATCH.1 || seen == before {
+            flush(&mut batch, seen);
+            bytes = 0;
+        }
+    })?;
+    flush(&mut batch, seen);
+    written?;
+    Ok(fits)
 }
 
 fn describe(answer: &AuditResult) -> String {
@@ -191,6 +273,7 @@ fn describe(answer: &AuditResult) -> String {
         grouped(report.sample),
         grouped(report.documents)
     );
+    text.push_str(&told_copies(report.copies));
     let _ = writeln!(
         text,
         "truth       {} pairs of resemblance {} or more; about {all:.0} in the whole input [{low:.0}, {high:.0}]",

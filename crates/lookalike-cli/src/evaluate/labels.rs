@@ -337,7 +337,7 @@ impl<'a> LabelledInput<'a> {
                 features: as_given(),
                 weight: as_given(),
                 scheme: self.name.clone(),
-                ..sweep::measure(&setting, given.sketches(), &truth, |_, _| true)
+                ..sweep::measure(&setting, given.sketches(), &truth)
             });
         }
         let swept = sweep::sweep(&self.collection, &[setting], &truth, 1, |_| {

@@ -2,12 +2,14 @@
 
 mod advised_job;
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use lookalike::Scheme;
+use lookalike::hash::xxh3_64;
 use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
 use lookalike_batch::{BatchError, DocumentUse, JobObserver, JobStage};
 use lookalike_corpus::{AtomicFile, Compression, HtmlText, InputOptions};
@@ -16,12 +18,15 @@ use lookalike_eval::page::{self, PageHead};
 use lookalike_eval::sweep::FeatureSensitivity;
 use lookalike_eval::{
     AccuracyTarget, ConjunctiveRule, DocumentSet, ExpectedAccuracy, GroundTruth, JudgedScores,
-    Recommendation, SetMeasure, SweepResult, SweepSetting, sweep,
+    Recommendation, SetMeasure, SettingTally, SweepError, SweepLimits, SweepResult, SweepRow,
+    SweepSetting, SweptDocuments, each_tally,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::checkpoint::{Checkpoint, CheckpointArguments};
 use super::labels::read_labels;
-use super::{EvaluationInput, print, shown};
+use super::swept_input::SweptInput;
+use super::{EvaluationInput, print, shown, told_copies};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, command_line,
 };
@@ -31,7 +36,9 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Without --labels the truth is the exact resemblance of the features that --shingle and the
-other Features options name, at --threshold. Every combination of --shingles, --weights and
+other Features options name, at --threshold, of documents whose texts differ: others are
+set aside. Texts are read again for as many settings as --memory holds the sketches of, and
+never held; with --labels they are. Every combination of --shingles, --weights and
 --sketches is measured; weights only matter to simhash. Tables of terms are made of the
 input itself. Masks and modes of HTML are tried on top, where they change anything; the
 truth is always that of --mask and --html.
@@ -144,6 +151,9 @@ pub(crate) struct SweepArguments {
     boilerplate: BoilerplateArguments,
 
     #[command(flatten)]
+    checkpoint: CheckpointArguments,
+
+    #[command(flatten)]
     run: RunArguments,
 }
 
@@ -228,21 +238,12 @@ impl SweepArguments {
             .collect()
     }
 
-    fn truth(
+    /// The labelled pairs, and what is true in words.
+    fn labelled(
         &self,
+        path: &std::path::Path,
         collection: &DocumentSet,
-        base: &Scheme,
     ) -> Result<(GroundTruth, String), Failure> {
-        let Some(path) = &self.labels else {
-            let truth = GroundTruth::exact(collection, base, self.threshold);
-            let words = format!(
-                "True are the {} pairs whose resemblance over {} is {} or more.",
-                truth.true_pairs(),
-                base.shingle,
-                self.threshold
-            );
-            return Ok((truth, words));
-        };
         let LabelSet::Pairs(pairs) = read_labels(path, collection)? else {
             return Err(Failure::Usage(format!(
                 "{}: a sweep needs labelled pairs: use `evaluate labels` for clusters",
@@ -259,6 +260,47 @@ impl SweepArguments {
         );
         Ok((GroundTruth::Judged(known), words))
     }
+
+    /// The exact answer, and what is true in words.
+    fn exact(
+        &self,
+        documents: &SweptInput<'_>,
+        base: &Scheme,
+        limits: SweepLimits,
+    ) -> Result<(GroundTruth, String), Failure> {
+        let truth = GroundTruth::of_documents(documents, base, self.threshold, limits);
+        let truth = truth.map_err(|error| self.too_large(error))?;
+        if truth.true_pairs() == 0 {
+            return Err(Failure::Failed(format!(
+                "no two documents{} resemble each other by {}: lower --threshold, or give labels",
+                match documents.copies() {
+                    0 => "",
+                    _ => " of different texts",
+                },
+                self.threshold
+            )));
+        }
+        let words = format!(
+            "True are the {} pairs whose resemblance over {} is {} or more.",
+            truth.true_pairs(),
+            base.shingle,
+            self.threshold
+        );
+        Ok((truth, words))
+    }
+
+    fn too_large(&self, error: SweepError<Failure>) -> Failure {
+        match error {
+            SweepError::Documents(failure) => failure,
+            SweepError::TooLarge { what, needed, .. } => Failure::Failed(format!(
+                "{what} need {} or more of the {} that --memory allows: give more memory or fewer documents, or leave them out \
+                 of the sweep",
+                crate::size::show(needed),
+                crate::size::show(self.run.limits().memory)
+            )),
+            _ => BatchError::Cancelled.into(),
+        }
+    }
 }
 
 /// Something chosen, and the job that follows it.
@@ -274,6 +316,8 @@ pub(super) struct RecommendedJob<T> {
 #[derive(Serialize)]
 pub(super) struct SweepOutput<'a> {
     truth: &'a str,
+    /// Documents that were set aside, for another one has their text.
+    copies: u64,
     target: AccuracyTarget,
     best: Option<RecommendedJob<Recommendation>>,
     advice: Vec<RecommendedJob<Recommendation>>,
@@ -290,46 +334,185 @@ pub(super) struct SweepOutput<'a> {
 struct SweepMeasurement {
     settings: Vec<SweepSetting>,
     swept: SweepResult,
+    copies: u64,
     two_tests: Vec<ConjunctiveRule>,
     expected: Vec<ExpectedAccuracy>,
 }
 
-impl SweepMeasurement {
-    /// Sweeps all masks, and all ways to read HTML that change a text.
+/// Counts of one setting, as a checkpoint keeps them.
+#[derive(Serialize, Deserialize)]
+struct MeasuredSetting {
+    setting: String,
+    tally: SettingTally,
+}
+
+/// File of what is measured, if one is wanted.
+type SweepCheckpoint = Option<Checkpoint<MeasuredSetting>>;
+
+/// Name of a setting in a checkpoint: all that tells it from others.
+fn setting_name(setting: &SweepSetting) -> String {
+    let lengths = setting.lengths.unwrap_or(0.0);
+    format!("{} {} lengths={lengths}", setting.scheme, setting.measure)
+}
+
+/// Settings on their way to rows.
+struct SettingMeasurer<'a> {
+    arguments: &'a SweepArguments,
+    console: &'a Console<'a>,
+    truth: &'a GroundTruth,
+    limits: SweepLimits,
+    checkpoint: SweepCheckpoint,
+    known: HashMap<String, SettingTally>,
+}
+
+impl<'a> SettingMeasurer<'a> {
+    /// Takes over what an earlier sweep of the same documents, of so many hashed, has measured.
     fn new(
+        arguments: &'a SweepArguments,
+        console: &'a Console<'a>,
+        base: &Scheme,
+        truth: &'a GroundTruth,
+        limits: SweepLimits,
+        digest: u64,
+    ) -> Result<Self, Failure> {
+        let judged = match truth {
+            GroundTruth::Judged(pairs) => format!("{pairs:?}"),
+            GroundTruth::Complete(_) => format!("{base} {}", arguments.threshold),
+        };
+        let of = format!("{judged} {digest:016x}");
+        let opened = arguments
+            .checkpoint
+            .open("sweep", &of, arguments.run.quiet)?;
+        let (checkpoint, done) = opened.unzip();
+        let known = done.unwrap_or_default().into_iter();
+        Ok(Self {
+            known: known
+                .map(|done: MeasuredSetting| (done.setting, done.tally))
+                .collect(),
+            arguments,
+            console,
+            truth,
+            limits,
+            checkpoint,
+        })
+    }
+
+    /// The rows of these settings.
+    fn rows<D: SweptDocuments>(
+        &self,
+        documents: &D,
+        settings: &[SweepSetting],
+    ) -> Result<Vec<SweepRow>, Failure>
+    where
+        Failure: From<D::Error>,
+    {
+        let names: Vec<String> = settings.iter().map(setting_name).collect();
+        let mut tallies: Vec<Option<SettingTally>> = names
+            .iter()
+            .map(|name| self.known.get(name).cloned())
+            .collect();
+        let missing: Vec<usize> = (0..settings.len())
+            .filter(|&at| tallies[at].is_none())
+            .collect();
+        let wanted: Vec<SweepSetting> = missing.iter().map(|&at| settings[at]).collect();
+        let mut done = (settings.len() - missing.len()) as u64;
+        let mut written = Ok(());
+        let mut add = |at: usize, tally: SettingTally| {
+            let at = missing[at];
+            self.console.stage(JobStage::Measure, settings.len() as u64);
+            done += 1;
+            self.console.advance(done);
+            if let Some(checkpoint) = &self.checkpoint {
+                written = checkpoint.push(&MeasuredSetting {
+                    setting: names[at].clone(),
+                    tally: tally.clone(),
+                });
+            }
+            tallies[at] = Some(tally);
+            match self.console.is_cancelled() || written.is_err() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        let swept = each_tally(documents, &wanted, self.truth, self.limits, &mut add);
+        written?;
+        let swept = swept.map_err(|error| match error {
+            SweepError::Documents(error) => SweepError::Documents(error.into()),
+            SweepError::TooLarge {
+                what,
+                needed,
+                most_bytes,
+            } => SweepError::TooLarge {
+                what,
+                needed,
+                most_bytes,
+            },
+            _ => SweepError::Ended,
+        });
+        swept.map_err(|error| self.arguments.too_large(error))?;
+        let rows = settings.iter().zip(tallies);
+        Ok(rows
+            .filter_map(|(setting, tally)| Some(tally?.row_of(setting, self.truth)))
+            .collect())
+    }
+}
+
+impl SweepMeasurement {
+    /// Sweeps all masks, and all ways to read HTML that change a text, over documents that are read again and again.
+    fn of_input(
+        arguments: &SweepArguments,
+        reading: &EvaluationInput<'_>,
+        documents: &SweptInput<'_>,
+        base: &Scheme,
+        measurer: &SettingMeasurer<'_>,
+    ) -> Result<Self, Failure> {
+        let mut settings = arguments.masked_settings(base);
+        let mut rows = measurer.rows(documents, &settings)?;
+        for html in arguments.other_extractions(base, &reading.options)? {
+            let options = reading.options.clone().html(html);
+            let other = match documents.read_otherwise(&options)? {
+                Ok(other) => other,
+                Err(found) => {
+                    let wanted = documents.records();
+                    warn_of_other_documents(measurer.console, html.mode, found, wanted, base);
+                    continue;
+                }
+            };
+            if !other.has_texts_of(documents) {
+                let more = arguments.masked_settings(&base.html(html));
+                rows.extend(measurer.rows(&other, &more)?);
+                settings.extend(more);
+            }
+        }
+        Ok(Self {
+            settings,
+            swept: SweepResult {
+                documents: documents.len() as u64,
+                true_pairs: measurer.truth.true_pairs(),
+                rows,
+            },
+            copies: documents.copies(),
+            two_tests: Vec::new(),
+            expected: Vec::new(),
+        })
+    }
+
+    /// The same over documents in memory, of which some pairs are judged.
+    fn of_labelled(
         arguments: &SweepArguments,
         reading: &EvaluationInput<'_>,
         collection: &DocumentSet,
         base: &Scheme,
-        truth: &GroundTruth,
-        console: &Console,
+        measurer: &SettingMeasurer<'_>,
     ) -> Result<Self, Failure> {
-        let threads = arguments.run.limits().threads;
-        let measure = |collection: &DocumentSet, settings: &[SweepSetting]| {
-            console.stage(JobStage::Measure, settings.len() as u64);
-            let done = |done| {
-                console.advance(done as u64);
-                match console.is_cancelled() {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
-            };
-            let swept = sweep(collection, settings, truth, threads, done);
-            swept.ok_or(Failure::from(BatchError::Cancelled))
-        };
-        let judged: &[_] = match truth {
+        let judged: &[_] = match measurer.truth {
             GroundTruth::Judged(judged) => judged,
             GroundTruth::Complete(_) => &[],
         };
         let mut scores = JudgedScores::new(collection, judged);
         let mut settings = arguments.masked_settings(base);
-        let mut swept = measure(collection, &settings)?;
-        let mut add_scores = |collection: &DocumentSet, settings: &[SweepSetting]| {
-            if !judged.is_empty() {
-                scores.add(collection, settings);
-            }
-        };
-        add_scores(collection, &settings);
+        let mut rows = measurer.rows(collection, &settings)?;
+        scores.add(collection, &settings);
         for html in arguments.other_extractions(base, &reading.options)? {
             let options = reading.options.clone().html(html);
             let other = reading.collection_under(&options)?;
@@ -337,36 +520,33 @@ impl SweepMeasurement {
                 of.documents().iter().map(|one| one.id.clone()).collect()
             };
             if ids(&other) != ids(collection) {
-                console.warn(&format!(
-                    "--html-modes {} is not tried: read so, the input gives {} documents and not the same {} as with --html {}",
-                    html.mode,
-                    other.len(),
-                    collection.len(),
-                    base.html.mode
-                ));
+                let (found, wanted) = (other.len(), collection.len());
+                warn_of_other_documents(measurer.console, html.mode, found, wanted, base);
                 continue;
             }
             if other.texts().eq(collection.texts()) {
                 continue;
             }
             let more = arguments.masked_settings(&base.html(html));
-            swept.rows.extend(measure(&other, &more)?.rows);
-            add_scores(&other, &more);
+            rows.extend(measurer.rows(&other, &more)?);
+            scores.add(&other, &more);
             settings.extend(more);
         }
-        console.stage(JobStage::Compare, 0);
-        let (mut two_tests, mut expected) = (Vec::new(), Vec::new());
-        if !judged.is_empty() {
-            expected = scores.expectations(arguments.two_tests);
-        }
-        if arguments.two_tests {
-            two_tests = scores.conjunctive_rules(MOST_TOGETHER);
-        }
+        measurer.console.stage(JobStage::Compare, 0);
+        let two_tests = match arguments.two_tests {
+            true => scores.conjunctive_rules(MOST_TOGETHER),
+            false => Vec::new(),
+        };
         Ok(Self {
             settings,
-            swept,
+            swept: SweepResult {
+                documents: collection.len() as u64,
+                true_pairs: measurer.truth.true_pairs(),
+                rows,
+            },
+            copies: 0,
             two_tests,
-            expected,
+            expected: scores.expectations(arguments.two_tests),
         })
     }
 
@@ -389,6 +569,7 @@ impl SweepMeasurement {
         };
         SweepOutput {
             truth,
+            copies: self.copies,
             target,
             best: self.swept.best(target).map(advise),
             advice: self
@@ -445,18 +626,7 @@ impl SweepArguments {
             let scheme = base.shingle(shingle);
             reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
         }
-        let collection = reading.collection()?;
-        console.stage(JobStage::Truth, 0);
-        let truth = self.truth(&collection, &base);
-        console.clear();
-        let (truth, words) = truth?;
-        if truth.true_pairs() == 0 {
-            return Err(Failure::Failed(format!(
-                "no two documents resemble each other by {}: lower --threshold, or give labels",
-                self.threshold
-            )));
-        }
-        let measured = SweepMeasurement::new(self, &reading, &collection, &base, &truth, console)?;
+        let (measured, words, checkpoint) = self.measure(&reading, &base, console)?;
         console.clear();
         let target = AccuracyTarget {
             precision: self.precision,
@@ -465,7 +635,13 @@ impl SweepArguments {
         if let Some(path) = &self.page {
             let head = PageHead {
                 command: console::harmless(&command_line()).into_owned(),
-                truth: words.clone(),
+                truth: match measured.copies {
+                    0 => words.clone(),
+                    copies => format!(
+                        "{words} {} with the text of another are set aside.",
+                        console::counted(copies, "document")
+                    ),
+                },
                 target,
             };
             let failed = |error: &dyn std::fmt::Display| {
@@ -483,9 +659,62 @@ impl SweepArguments {
         }
         let answer = measured.answer(&words, target, &advised_job::kept_arguments());
         let shown = show(&answer)?;
+        checkpoint.map_or(Ok(()), Checkpoint::remove)?;
         reading.end()?;
         Ok(shown)
     }
+
+    /// Measures everything, and says in words what is true.
+    fn measure(
+        &self,
+        reading: &EvaluationInput<'_>,
+        base: &Scheme,
+        console: &Console<'_>,
+    ) -> Result<(SweepMeasurement, String, SweepCheckpoint), Failure> {
+        let limits = self.run.limits();
+        let limits_beside = |held: u64| SweepLimits {
+            threads: limits.threads,
+            memory: limits.memory.saturating_sub(held),
+        };
+        if let Some(path) = &self.labels {
+            let collection = reading.collection()?;
+            let (truth, words) = self.labelled(path, &collection)?;
+            let texts = collection.documents().iter();
+            let held = texts.map(lookalike_eval::EvaluatedDocument::bytes).sum();
+            let all = collection.documents().iter();
+            let digest = all.fold(0, |digest: u64, document| {
+                let own = xxh3_64(&document.text_hash().to_le_bytes(), 0);
+                digest.wrapping_add(xxh3_64(document.id.as_bytes(), own))
+            });
+            let limits = limits_beside(held);
+            let measurer = SettingMeasurer::new(self, console, base, &truth, limits, digest)?;
+            let measured =
+                SweepMeasurement::of_labelled(self, reading, &collection, base, &measurer)?;
+            return Ok((measured, words, measurer.checkpoint));
+        }
+        let documents = SweptInput::new(reading, &reading.options)?;
+        let limits = limits_beside(documents.bytes());
+        console.stage(JobStage::Truth, 0);
+        let (truth, words) = self.exact(&documents, base, limits)?;
+        let digest = documents.digest();
+        let measurer = SettingMeasurer::new(self, console, base, &truth, limits, digest)?;
+        let measured = SweepMeasurement::of_input(self, reading, &documents, base, &measurer)?;
+        Ok((measured, words, measurer.checkpoint))
+    }
+}
+
+/// Says that a way to read HTML is not tried.
+fn warn_of_other_documents(
+    console: &Console<'_>,
+    mode: HtmlMode,
+    found: usize,
+    wanted: usize,
+    base: &Scheme,
+) {
+    console.warn(&format!(
+        "--html-modes {mode} is not tried: read so, the input gives {found} documents and not the same {wanted} as with --html {}",
+        base.html.mode
+    ));
 }
 
 /// Combinations of two tests that are told.
@@ -502,10 +731,11 @@ fn describe(answer: &SweepOutput<'_>) -> String {
 fn describe_rows(answer: &SweepOutput<'_>) -> String {
     let swept = answer.sweep;
     let mut text = format!(
-        "{} settings over {} documents. {}\nEvery cut is chosen on the data that its figures are of.\n\n",
+        "{} settings over {} documents. {}\n{}Every cut is chosen on the data that its figures are of.\n\n",
         swept.rows.len(),
         swept.documents,
-        answer.truth
+        answer.truth,
+        told_copies(answer.copies)
     );
     let features = swept.rows.iter().map(|row| row.features.len());
     let width = features.max().unwrap_or(0).max(12);

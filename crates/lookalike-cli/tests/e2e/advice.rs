@@ -227,9 +227,9 @@ fn masks_and_ways_to_read_html_are_tried() {
     let menu: String = (0..40)
         .map(|at| format!("<li><a href=\"/{at}\">menu entry {at}</a></li>"))
         .collect();
-    let page = |at: usize, counter: usize| {
+    let page = |at: usize, counter: usize, teller: &str| {
         format!(
-            "<html><body><nav><ul>{menu}</ul></nav><main><article><h1>Ferry {at}</h1><p>{}</p><p>{STORY}, {at}.</p></article></main>\
+            "<html><body><nav><ul>{menu}</ul></nav><main><article><h1>Ferry {at}</h1><p>{}</p><p>{STORY}, {at}, says {teller}.</p></article></main>\
              <footer>visitor {counter}, page made at 12:{counter:02}</footer></body></html>",
             Numbers(at as u64 + 1).words(80, 900)
         )
@@ -238,7 +238,7 @@ fn masks_and_ways_to_read_html_are_tried() {
         for copy in 0..2 {
             folder.add(
                 format!("pages/{at}-{copy}.html"),
-                page(at, 10 + 7 * copy + at),
+                page(at, 10 + 7 * copy + at, ["Anna", "Berta"][copy]),
             );
         }
     }

@@ -1,9 +1,10 @@
 //! `lookalike evaluate` through the binary, on the public corpora and on bad input.
 
+use std::collections::{BTreeSet, HashMap};
 use std::process::Command;
 
-use crate::support::{Finish, Folder, TRUTH, corpus, lookalike, pairs_of};
-use serde_json::Value;
+use crate::support::{Finish, Folder, TRUTH, contents, corpus, json_lines, lookalike, pairs_of};
+use serde_json::{Value, json};
 
 fn best_f1(set: &str, positive: &str, flags: &[&str]) -> Option<f64> {
     let documents = corpus(&format!("{set}/docs.jsonl"))?;
@@ -34,18 +35,37 @@ fn a_fingerprint_agrees_with_people() {
     }
 }
 
+/// Pairs of different texts in the truth file of the wire stories at resemblance 0.8: what evaluations count, which set copies aside.
+fn true_pairs_of_different_texts() -> Option<usize> {
+    let documents = corpus("reuters21578/docs.jsonl.gz")?;
+    let texts: HashMap<String, String> = json_lines(&contents(&documents))
+        .into_iter()
+        .map(|row| {
+            let field = |name: &str| row[name].as_str().unwrap().to_owned();
+            (field("id"), field("text"))
+        })
+        .collect();
+    let truth = corpus("reuters21578/jaccard_w5.jsonl").unwrap();
+    let truth = pairs_of(&json_lines(&contents(&truth)), "j");
+    let near = truth.iter().filter(|pair| *pair.1 >= 0.8);
+    let pairs: BTreeSet<[&str; 2]> = near
+        .map(|((a, b), _)| {
+            let mut both = [&*texts[a], &*texts[b]];
+            both.sort_unstable();
+            both
+        })
+        .filter(|[a, b]| a != b)
+        .collect();
+    Some(pairs.len())
+}
+
 /// The audit's limits hold what the brute-force truth says, on the sample and on the whole.
 #[test]
 fn an_audit_agrees_with_the_truth_file() {
     let Some(documents) = corpus("reuters21578/docs.jsonl.gz") else {
         return;
     };
-    let truth = corpus("reuters21578/jaccard_w5.jsonl").unwrap();
-    let mut truth = pairs_of(
-        &crate::support::json_lines(&crate::support::contents(&truth)),
-        "j",
-    );
-    truth.retain(|_, j| *j >= 0.8);
+    let truth = true_pairs_of_different_texts().unwrap();
     let audit = |sample: &str| {
         let mut command = lookalike("evaluate");
         command
@@ -57,12 +77,21 @@ fn an_audit_agrees_with_the_truth_file() {
         command.succeed().json()
     };
     let (part, all) = (audit("3000"), audit("100000"));
-    assert_eq!(all["true_pairs"], 2 * truth.len());
+    assert_eq!(all["true_pairs"], 2 * truth);
     let limits = part["all_true_pairs"].as_array().unwrap();
     let number = |value: &Value| value.as_f64().unwrap();
-    assert!(number(&limits[1]) <= truth.len() as f64 && truth.len() as f64 <= number(&limits[2]));
+    assert!(number(&limits[1]) <= truth as f64 && truth as f64 <= number(&limits[2]));
     let recall = number(&all["recall"]["value"]);
     assert!(number(&part["recall"]["low"]) <= recall && recall <= number(&part["recall"]["high"]));
+    // Stories that stand twice are set aside: the data's own count.
+    assert_eq!(
+        (&all["documents"], &all["copies"]),
+        (&json!(9_920), &json!(137))
+    );
+    assert_eq!(
+        (&part["documents"], &part["copies"]),
+        (&json!(9_920), &json!(137))
+    );
 }
 
 #[test]
@@ -73,7 +102,7 @@ fn a_sweep_writes_a_page_and_advises() {
         .map(|at| {
             (
                 format!("d{at}"),
-                format!("{} {story} and ended as number {}", at / 2, at / 2),
+                format!("day{0} of day{0} {story} and ended as number {at}", at / 2),
             )
         })
         .collect();
@@ -148,7 +177,7 @@ fn bad_labels_are_refused_with_their_lines() {
         .args(["--method", "simhash", "--sample", "10"]);
     audit
         .succeed()
-        .says(&["3 documents: all of them are the sample"]);
+        .says(&["2 documents of different texts: all of them are the sample"]);
     lookalike("evaluate")
         .arg("audit")
         .arg(&input)
@@ -250,8 +279,8 @@ fn measures_and_two_tests_want_labels() {
     measure.fail(2).says(&["--sketch none"]);
 }
 
-/// The goal for a 64-bit simhash on news: precision 0.95 and recall 0.93 at resemblance 0.8, before anything is
-/// verified. Lengths as a second test bring the precision.
+/// A 64-bit simhash on news at resemblance 0.8, before anything is verified, chosen on these stories. Lengths as a second test bring the
+/// precision. The goal of 0.95 and 0.93 was reached only while copies counted, which are half of all pairs and cost nothing to find.
 #[test]
 fn a_fingerprint_and_the_length_find_what_resembles() {
     let Some(documents) = corpus("reuters21578/docs.jsonl.gz") else {
@@ -278,7 +307,7 @@ fn a_fingerprint_and_the_length_find_what_resembles() {
         ["precision", "recall"].map(|share| answer[share]["value"].as_f64().unwrap())
     };
     let ([precision, recall], [plain, same]) = (audit(&["--lengths", "0.81"]), audit(&[]));
-    assert!(precision >= 0.95 && recall >= 0.93, "{precision} {recall}");
+    assert!(precision >= 0.91 && recall >= 0.88, "{precision} {recall}");
     assert!(plain < precision && (same - recall).abs() < 1e-12);
     // The sweep says the same.
     let mut sweep = lookalike("evaluate");
@@ -304,7 +333,7 @@ fn a_fingerprint_and_the_length_find_what_resembles() {
         .unwrap();
     assert!((nine["precision"]["value"].as_f64().unwrap() - precision).abs() < 1e-12);
     assert!((nine["recall"]["value"].as_f64().unwrap() - recall).abs() < 1e-12);
-    // Six-word shingles weighted by rarity reach the goal alone.
+    // Six-word shingles weighted by rarity do nearly as well alone.
     let mut rare = lookalike("evaluate");
     rare.arg("sweep").arg(&documents).args(TRUTH);
     rare.args([
@@ -320,7 +349,7 @@ fn a_fingerprint_and_the_length_find_what_resembles() {
     let ten = points.iter().find(|point| point["parameter"] == "k <= 10");
     let share = |name: &str| ten.unwrap()[name]["value"].as_f64().unwrap();
     assert!(
-        share("precision") >= 0.95 && share("recall") >= 0.93,
+        share("precision") >= 0.91 && share("recall") >= 0.87,
         "{ten:?}"
     );
     let mut wrong = lookalike("evaluate");

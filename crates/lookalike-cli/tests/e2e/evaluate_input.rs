@@ -141,7 +141,12 @@ fn templates_are_taken_out_where_that_is_asked_for() {
 fn standard_input_is_read_as_often_as_an_audit_needs() {
     let lines: String = (0..30)
         .map(|at| {
-            json!({"id": at, "text": format!("story{} was told twice", at / 2)}).to_string() + "\n"
+            // One word in 18 differs in two tellings of a story, two in two stories.
+            let text = format!(
+                "story{} begins here and goes on for a dozen words and more until the end of it {at}",
+                at / 2
+            );
+            json!({"id": at, "text": text}).to_string() + "\n"
         })
         .collect();
     let mut command = lookalike("evaluate");
@@ -176,6 +181,47 @@ fn a_sample_that_memory_cannot_hold_is_refused() {
         .fail(1)
         .says(&["a sample of 80 documents", "--memory", "--sample"]);
     run("10").succeed();
+}
+
+/// Texts that are larger than the memory are read again and again instead.
+#[test]
+fn a_sweep_does_not_hold_the_texts() {
+    let folder = Folder::new();
+    let words = "one two three four ".repeat(50_000);
+    let lines: String = (0..80)
+        .map(|at| json!({"id": at, "text": format!("{at} {words}")}).to_string() + "\n")
+        .collect();
+    assert!(lines.len() > 64 << 20);
+    let input = folder.add("long.jsonl", &lines);
+    let flags = [
+        "--memory",
+        "64M",
+        "--sketches",
+        "none,simhash:64",
+        "--masks",
+        "none",
+    ];
+    let flags = [
+        &flags[..],
+        &[
+            "--shingles",
+            "words:2",
+            "--weights",
+            "set",
+            "--threshold",
+            "0.6",
+        ],
+    ]
+    .concat();
+    let swept = evaluate("sweep", &input, &flags);
+    // Any two share four of their five features: 4 / 6.
+    assert_eq!(swept["true_pairs"], 80 * 79 / 2);
+    let mut refused = lookalike("evaluate");
+    refused
+        .arg("sweep")
+        .arg(families(&folder))
+        .args(["--memory", "4K"]);
+    refused.fail(1).says(&["--memory"]);
 }
 
 /// 60 texts in families of four: one changed word each.
@@ -288,6 +334,173 @@ fn copies_are_set_aside_before_pairs_are_drawn() {
         (&copied["bands"], &copied["documents"])
     );
     assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
+}
+
+/// Nobody asks a method whether it finds copies: an audit and a sweep say of documents and of their copies what they say of the documents.
+#[test]
+fn copies_are_set_aside_before_a_method_is_measured() {
+    let folder = Folder::new();
+    let documents = families(&folder);
+    let once = std::fs::read_to_string(&documents).unwrap();
+    let copies = once.replace("\"id\":\"d", "\"id\":\"e");
+    let both = folder.add(
+        "both.jsonl",
+        format!("{copies}{once}{}", copies.replace("\"e", "\"f")),
+    );
+    let audit = ["--method", "simhash", "--distance", "9", "--sample", "20"];
+    let sweep = [
+        "--sketches",
+        "none,simhash:64,super-shingle:6x3",
+        "--shingles",
+        "words:1,words:3",
+    ];
+    let sweep = [
+        &sweep[..],
+        &["--weights", "set,tf", "--masks", "none", "--lengths", "0.9"],
+    ]
+    .concat();
+    for (what, flags) in [("audit", &audit[..]), ("sweep", &sweep)] {
+        let (mut plain, mut copied) = (
+            evaluate(what, &documents, flags),
+            evaluate(what, &both, flags),
+        );
+        let take = |answer: &mut Value| answer.as_object_mut().unwrap().remove("copies").unwrap();
+        assert_eq!(
+            (take(&mut plain), take(&mut copied)),
+            (json!(0), json!(120)),
+            "{what}"
+        );
+        // Advice names the file.
+        let text = |answer: &Value| answer.to_string().replace("both.jsonl", "families.jsonl");
+        assert_eq!(text(&plain), text(&copied), "{what}");
+        assert!(plain["true_pairs"].as_u64().unwrap() > 20, "{plain}");
+    }
+    let mut told = lookalike("evaluate");
+    told.arg("sweep").arg(&both).args(&sweep);
+    let told = told.succeed();
+    assert!(
+        told.text()
+            .contains("copies      120 documents with the text of another, set aside")
+    );
+}
+
+/// What was measured before an end is taken over, to the last digit, and a line that was not finished is not.
+#[test]
+fn a_sweep_goes_on_from_its_checkpoint() {
+    let folder = Folder::new();
+    let documents = families(&folder);
+    let flags = [
+        "--sketches",
+        "none,simhash:64",
+        "--shingles",
+        "words:1,words:3",
+        "--masks",
+        "none",
+    ];
+    let plain = evaluate("sweep", &documents, &flags);
+    let (kept, page) = (folder.path("kept"), folder.path("no-folder/page.html"));
+    let with = |more: &[&str]| {
+        let mut command = lookalike("evaluate");
+        command.arg("sweep").arg(&documents).args(flags).args([
+            "--json",
+            "--quiet",
+            "--checkpoint",
+        ]);
+        command.arg(&kept).args(more);
+        command
+    };
+    // All is measured, and the page cannot be written.
+    with(&["--page", page.to_str().unwrap()])
+        .fail(1)
+        .says(&["no-folder", "--page"]);
+    let lines = std::fs::read_to_string(&kept).unwrap();
+    assert_eq!(lines.lines().count(), 1 + 10, "{lines}");
+    with(&[]).fail(2).says(&["kept", "--resume"]);
+    // A mark on the second setting, and the last line torn.
+    let torn = &lines[..lines.len() - 20];
+    let marked = torn.replacen("\"without_sketch\":0", "\"without_sketch\":7", 1);
+    std::fs::write(&kept, &marked).unwrap();
+    let resumed = with(&["--resume"]).succeed().json();
+    let mark = |row: &&Value| row["without_sketch"] == 7;
+    let rows = resumed["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().filter(mark).count(), 1);
+    let unmarked = resumed
+        .to_string()
+        .replace("\"without_sketch\":7", "\"without_sketch\":0");
+    assert_eq!(unmarked, plain.to_string());
+    assert!(!kept.exists(), "a sweep that is done needs no checkpoint");
+    // Of other documents it is refused, and so is any other file.
+    std::fs::write(&kept, &lines).unwrap();
+    let mut others = std::fs::read_to_string(&documents).unwrap();
+    others += &record("new", "a text that was not there before");
+    std::fs::write(&documents, others).unwrap();
+    with(&["--resume"])
+        .fail(1)
+        .says(&["kept", "another measurement"]);
+    std::fs::write(&kept, "something else\n").unwrap();
+    with(&["--resume"]).fail(1).says(&["kept", "no checkpoint"]);
+    let mut alone = lookalike("evaluate");
+    alone.arg("sweep").arg(&documents).arg("--resume");
+    alone.fail(2).says(&["--checkpoint"]);
+}
+
+/// Documents that were compared before an end are not compared again.
+#[test]
+fn an_audit_goes_on_from_its_checkpoint() {
+    let folder = Folder::new();
+    let rows: String = (0..20_000)
+        .map(|at| {
+            record(
+                &format!("d{at}"),
+                &format!("record{} has words and other{at}", at / 2),
+            )
+        })
+        .collect();
+    let input = folder.add("many.jsonl", rows);
+    let flags = [
+        "--method",
+        "simhash",
+        "--shingle",
+        "words:1",
+        "--threshold",
+        "0.5",
+        "--sample",
+        "50",
+    ];
+    let plain = evaluate("audit", &input, &flags);
+    assert_eq!(plain["true_pairs"], 50);
+    let kept = folder.path("kept");
+    let with = |more: &[&str]| {
+        let mut command = lookalike("evaluate");
+        command
+            .arg("audit")
+            .arg(&input)
+            .args(flags)
+            .args(["--json", "--quiet", "--checkpoint"]);
+        command.arg(&kept).args(more);
+        command
+    };
+    // All is compared, and the answer cannot be told.
+    let mut full = with(&[]);
+    full.stdout(
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap(),
+    );
+    assert!(!full.status().unwrap().success());
+    let lines = std::fs::read_to_string(&kept).unwrap();
+    let progress: Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(progress["documents"], 16_384);
+    let marked = lines.replacen("\"proposed\":", "\"proposed\":10000", 1);
+    std::fs::write(&kept, &marked).unwrap();
+    let mut resumed = with(&["--resume"]).succeed().json();
+    let number = |answer: &Value| answer["proposed"].as_u64().unwrap();
+    assert!(number(&resumed) >= number(&plain) + 10_000, "{resumed}");
+    std::fs::write(&kept, &lines).unwrap();
+    resumed = with(&["--resume"]).succeed().json();
+    assert_eq!(resumed, plain);
+    assert!(!kept.exists());
 }
 
 /// Of super-shingles the table of the source has both rows: at least and exactly so many.

@@ -65,8 +65,13 @@ fn menus_do_not_hide_a_copy() {
 #[test]
 fn a_sweep_says_which_way_to_read_html_it_cannot_try() {
     let folder = Folder::new();
-    for (name, menu) in [("a", MENU), ("b", OTHER_MENU), ("c", MENU)] {
-        folder.add(format!("in/{name}.page"), page("whale", menu));
+    for (name, menu, hour) in [
+        ("a", MENU, "nine"),
+        ("b", OTHER_MENU, "ten"),
+        ("c", MENU, "noon"),
+    ] {
+        let page = page("whale", menu).replace("at nine", &format!("at {hour}"));
+        folder.add(format!("in/{name}.page"), page);
     }
     let count = folder.path("count");
     let script = format!(

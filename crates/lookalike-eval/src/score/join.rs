@@ -3,221 +3,209 @@
 use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use lookalike::resemblance::{intersection_size, prefix_len, resemblance_of};
+use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
 use lookalike::sketch::SketchValue;
 use lookalike_hamming::{Code, SelfJoinLimits, self_join};
 
+use super::prefix::PrefixJoin;
+use super::score_counts::{CountingVisitor, ScoreCounts};
 use super::scored_pair::ScoredPair;
 
-/// Counts of the documents that share something with the one at hand.
-struct SharedCounts {
-    counts: Vec<u32>,
-    touched: Vec<u32>,
+/// Fingerprints in their order, each with its document: equal ones are one code of the join.
+pub(super) struct FingerprintTable<C> {
+    bits: u32,
+    /// Most bits in which two of a pair differ.
+    radius: u32,
+    places: Vec<(C, u32)>,
+    codes: Vec<C>,
+    /// Start and end of the places of fingerprints that several documents have.
+    repeated: HashMap<u128, (u32, u32)>,
 }
 
-impl SharedCounts {
-    fn new(documents: usize) -> Self {
+impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
+    pub(super) fn new(
+        sketches: &[Option<SketchValue>],
+        least: f64,
+        narrow: impl Fn(u128) -> C,
+    ) -> Self {
+        let mut bits = 0;
+        let mut places: Vec<(C, u32)> = Vec::new();
+        for (at, sketch) in sketches.iter().enumerate() {
+            if let Some(SketchValue::Bits(value, width)) = sketch {
+                bits = *width;
+                places.push((narrow(value.0), at as u32));
+            }
+        }
+        places.sort_unstable();
+        let (mut codes, mut repeated, mut start) = (Vec::new(), HashMap::new(), 0);
+        for equal in places.chunk_by(|a, b| a.0 == b.0) {
+            codes.push(equal[0].0);
+            let end = start + equal.len() as u32;
+            if equal.len() > 1 {
+                repeated.insert(equal[0].0.into(), (start, end));
+            }
+            start = end;
+        }
         Self {
-            counts: vec![0; documents],
-            touched: Vec::new(),
+            bits,
+            radius: (f64::from(bits) - least.max(0.0)).floor() as u32,
+            places,
+            codes,
+            repeated,
         }
     }
 
-    fn add(&mut self, document: u32) {
-        let count = &mut self.counts[document as usize];
-        if *count == 0 {
-            self.touched.push(document);
-        }
-        *count += 1;
+    /// The places of a fingerprint.
+    fn with(&self, code: C) -> &[(C, u32)] {
+        let (start, end) = match self.repeated.get(&code.into()) {
+            Some(&(start, end)) => (start as usize, end as usize),
+            None => {
+                let start = self.places.partition_point(|place| place.0 < code);
+                (start, start + 1)
+            }
+        };
+        &self.places[start..end]
     }
 
-    /// The counted documents, ascending, with their counts; forgets them.
-    fn drain(&mut self) -> Vec<(u32, u32)> {
-        self.touched.sort_unstable();
-        let counts = &mut self.counts;
-        let take = |document: u32| (document, std::mem::take(&mut counts[document as usize]));
-        self.touched.drain(..).map(take).collect()
+    /// The number of documents with a fingerprint.
+    fn number(&self, code: C) -> u64 {
+        match self.repeated.is_empty() {
+            true => 1,
+            false => self
+                .repeated
+                .get(&code.into())
+                .map_or(1, |&(start, end)| u64::from(end - start)),
+        }
     }
-}
 
-/// Pairs of fingerprints that agree in at least `least` bits. Equal ones are one code of the join.
-pub(super) fn fingerprints<C: Code + Ord + Sync>(
-    sketches: &[Option<SketchValue>],
-    least: f64,
-    limits: SelfJoinLimits,
-    narrow: impl Fn(u128) -> C,
-    visit: impl FnMut(ScoredPair) + Send,
-) {
-    let mut bits = 0;
-    let mut places: Vec<(C, u32)> = Vec::new();
-    for (at, sketch) in sketches.iter().enumerate() {
-        if let Some(SketchValue::Bits(value, width)) = sketch {
-            bits = *width;
-            places.push((narrow(value.0), at as u32));
-        }
+    fn score(&self, distance: u32) -> f64 {
+        f64::from(self.bits - distance)
     }
-    places.sort_unstable();
-    let with = |code: C| {
-        let start = places.partition_point(|place| place.0 < code);
-        places[start..]
-            .iter()
-            .take_while(move |place| place.0 == code)
-    };
-    let radius = (f64::from(bits) - least.max(0.0)).floor() as u32;
-    let pair = |a: u32, b: u32, distance: u32| ScoredPair {
-        a: a.min(b),
-        b: a.max(b),
-        score: f64::from(bits - distance),
-    };
-    let visit = Mutex::new(visit);
-    let mut codes: Vec<C> = Vec::new();
-    for equal in places.chunk_by(|a, b| a.0 == b.0) {
-        codes.push(equal[0].0);
-        let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
-        for (at, (_, a)) in equal.iter().enumerate() {
-            equal[at + 1..]
-                .iter()
-                .for_each(|(_, b)| visit(pair(*a, *b, 0)));
-        }
-    }
-    self_join(&codes, radius, limits, || {
-        |a: C, b: C, distance: u32| {
-            let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
-            for (_, a) in with(a) {
-                with(b).for_each(|(_, b)| visit(pair(*a, *b, distance)));
+
+    /// Shows a visitor of each thread all pairs, each once.
+    pub(super) fn pairs<V: FnMut(ScoredPair) + Send>(
+        &self,
+        limits: SelfJoinLimits,
+        visitor: &(impl Fn() -> V + Sync),
+    ) {
+        let pair = |a: u32, b: u32, distance: u32| ScoredPair {
+            a: a.min(b),
+            b: a.max(b),
+            score: self.score(distance),
+        };
+        let mut visit = visitor();
+        for equal in self.places.chunk_by(|a, b| a.0 == b.0) {
+            for (at, (_, a)) in equal.iter().enumerate() {
+                let others = equal[at + 1..].iter();
+                others.for_each(|(_, b)| visit(pair(*a, *b, 0)));
             }
         }
-    });
-}
-
-/// Pairs that agree in at least `least` hashes of their columns.
-pub(super) fn hashes(
-    sketches: &[Option<SketchValue>],
-    least: f64,
-    visit: &mut dyn FnMut(ScoredPair),
-) {
-    let mut postings: HashMap<u64, Vec<u32>> = HashMap::new();
-    let mut counts = SharedCounts::new(sketches.len());
-    for (at, sketch) in sketches.iter().enumerate() {
-        let b = at as u32;
-        for key in sketch.iter().flat_map(|sketch| sketch.keys(None)) {
-            let list = postings.entry(key).or_default();
-            list.iter().for_each(|&a| counts.add(a));
-            list.push(b);
-        }
-        for (a, count) in counts.drain() {
-            let score = f64::from(count);
-            if score >= least {
-                visit(ScoredPair { a, b, score });
-            }
-        }
-    }
-}
-
-/// Pairs of sets whose resemblance is at least `least`.
-pub(super) fn sets(
-    sketches: &[Option<SketchValue>],
-    least: f64,
-    visit: &mut dyn FnMut(ScoredPair),
-) {
-    let set = |at: u32| match &sketches[at as usize] {
-        Some(SketchValue::Set(set)) => &**set,
-        _ => &[],
-    };
-    let compare = |a, b| {
-        let (own, other) = (set(a), set(b));
-        let (small, large) = (own.len().min(other.len()), own.len().max(other.len()));
-        if (small as f64) < least * large as f64 {
-            return 0.0;
-        }
-        resemblance_of(intersection_size(own, other), own.len(), other.len())
-    };
-    PrefixJoin {
-        documents: sketches.len(),
-        elements: &|at, out: &mut Vec<u64>| out.extend_from_slice(set(at)),
-        prefix: &|size| prefix_len(size, least),
-        compare: &compare,
-        least,
-    }
-    .run(visit);
-}
-
-/// Pairs of signatures that agree in at least the share `least` of their places. A signature of n places is the set of its n pairs of
-/// place and value; two that agree in c places share one of any n - c + 1 pairs of each.
-pub(super) fn signatures(
-    sketches: &[Option<SketchValue>],
-    least: f64,
-    visit: &mut dyn FnMut(ScoredPair),
-) {
-    let places = |at: u32| match &sketches[at as usize] {
-        Some(SketchValue::Signature(places)) => &**places,
-        _ => &[],
-    };
-    let elements = |at, out: &mut Vec<u64>| {
-        let values = places(at).iter().zip(0_u64..);
-        out.extend(values.map(|(&value, place)| place << 32 | u64::from(value)));
-    };
-    let score = |equal: usize, size: usize| equal as f64 / size as f64;
-    let needed = |size: usize| (0..=size).find(|&equal| score(equal, size) >= least);
-    let compare = |a, b| {
-        let (own, other) = (places(a), places(b));
-        let equal = own.iter().zip(other).filter(|(a, b)| a == b).count();
-        score(equal, own.len())
-    };
-    PrefixJoin {
-        documents: sketches.len(),
-        elements: &elements,
-        prefix: &|size| needed(size).map_or(0, |needed| size + 1 - needed.max(1)),
-        compare: &compare,
-        least,
-    }
-    .run(visit);
-}
-
-/// The elements of a document, appended.
-type Elements<'a> = &'a dyn Fn(u32, &mut Vec<u64>);
-
-/// A join by prefix filtering, rare elements first: two documents that are alike enough share an element of their prefixes.
-struct PrefixJoin<'a> {
-    documents: usize,
-    elements: Elements<'a>,
-    /// Length of the prefix of so many elements.
-    prefix: &'a dyn Fn(usize) -> usize,
-    compare: &'a dyn Fn(u32, u32) -> f64,
-    least: f64,
-}
-
-impl PrefixJoin<'_> {
-    fn run(&self, visit: &mut dyn FnMut(ScoredPair)) {
-        let mut frequency: HashMap<u64, u32> = HashMap::new();
-        let mut own = Vec::new();
-        for at in 0..self.documents as u32 {
-            own.clear();
-            (self.elements)(at, &mut own);
-            for &element in &own {
-                *frequency.entry(element).or_default() += 1;
-            }
-        }
-        let mut postings: HashMap<u64, Vec<u32>> = HashMap::new();
-        let mut counts = SharedCounts::new(self.documents);
-        for b in 0..self.documents as u32 {
-            own.clear();
-            (self.elements)(b, &mut own);
-            let ranked = own.iter().map(|&element| (frequency[&element], element));
-            let mut ranked: Vec<(u32, u64)> = ranked.collect();
-            ranked.sort_unstable();
-            ranked.truncate((self.prefix)(own.len()));
-            for (_, element) in ranked.into_iter().filter(|entry| entry.0 > 1) {
-                let list = postings.entry(element).or_default();
-                list.iter().for_each(|&a| counts.add(a));
-                list.push(b);
-            }
-            for (a, _) in counts.drain() {
-                let score = (self.compare)(a, b);
-                if score >= self.least {
-                    visit(ScoredPair { a, b, score });
+        drop(visit);
+        self_join(&self.codes, self.radius, limits, || {
+            let mut visit = visitor();
+            move |a: C, b: C, distance: u32| {
+                for (_, a) in self.with(a) {
+                    let others = self.with(b).iter();
+                    others.for_each(|(_, b)| visit(pair(*a, *b, distance)));
                 }
             }
-        }
+        });
     }
+
+    /// The numbers of pairs by score, without a look at any pair of equal fingerprints.
+    pub(super) fn counts(&self, limits: SelfJoinLimits) -> ScoreCounts {
+        let all = Mutex::default();
+        let mut equal = CountingVisitor::new(&all);
+        for (start, end) in self.repeated.values() {
+            let number = u64::from(end - start);
+            equal.add(self.score(0), number * (number - 1) / 2);
+        }
+        drop(equal);
+        self_join(&self.codes, self.radius, limits, || {
+            let mut counts = CountingVisitor::new(&all);
+            move |a: C, b: C, distance: u32| {
+                counts.add(self.score(distance), self.number(a) * self.number(b));
+            }
+        });
+        all.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Pairs of other sketches that score at least `least`, for the visitors of each thread.
+pub(super) fn shared<V: FnMut(ScoredPair) + Send>(
+    sketches: &[Option<SketchValue>],
+    least: f64,
+    scratch_bytes: u64,
+    visitors: &mut [V],
+) {
+    let join = |elements: &(dyn Fn(u32, &mut Vec<u64>) + Sync),
+                prefix: &(dyn Fn(usize) -> usize + Sync),
+                compare: &(dyn Fn(u32, u32) -> f64 + Sync),
+                visitors: &mut [V]| {
+        PrefixJoin {
+            documents: sketches.len(),
+            elements,
+            prefix,
+            compare,
+            least,
+            scratch_bytes,
+        }
+        .run(visitors);
+    };
+    let score = |a: u32, b: u32| {
+        let both = sketches[a as usize]
+            .as_ref()
+            .zip(sketches[b as usize].as_ref());
+        both.map_or(0.0, |(a, b)| a.score(b))
+    };
+    match sketches.iter().flatten().next() {
+        Some(SketchValue::Set(_)) => join(
+            &|at, out| out.extend_from_slice(set(sketches, at)),
+            &|size| prefix_len(size, least),
+            &|a, b| resemblance(set(sketches, a), set(sketches, b), least),
+            visitors,
+        ),
+        // A signature of n places is the set of its n pairs of place and value; two that agree in c places share one of any
+        // n - c + 1 pairs of each.
+        Some(SketchValue::Signature(_)) => join(
+            &|at, out| {
+                let values = places(sketches, at).iter().zip(0_u64..);
+                out.extend(values.map(|(&value, place)| place << 32 | u64::from(value)));
+            },
+            &|size| match (0..=size).find(|&equal| equal as f64 / size as f64 >= least) {
+                Some(needed) => size + 1 - needed.max(1),
+                None => 0,
+            },
+            &score,
+            visitors,
+        ),
+        Some(SketchValue::Hashes(_)) => join(
+            &|at, out| out.extend(sketches[at as usize].iter().flat_map(|own| own.keys(None))),
+            &|size| (size + 1).saturating_sub(least.max(1.0).ceil() as usize),
+            &score,
+            visitors,
+        ),
+        Some(SketchValue::Bits(..)) | None => {}
+    }
+}
+
+fn set(sketches: &[Option<SketchValue>], at: u32) -> &[u64] {
+    match &sketches[at as usize] {
+        Some(SketchValue::Set(set)) => set,
+        _ => &[],
+    }
+}
+
+fn places(sketches: &[Option<SketchValue>], at: u32) -> &[u32] {
+    match &sketches[at as usize] {
+        Some(SketchValue::Signature(places)) => places,
+        _ => &[],
+    }
+}
+
+/// The resemblance of two sets; 0 where it is less than `least`.
+pub(crate) fn resemblance(own: &[u64], other: &[u64], least: f64) -> f64 {
+    let needed = shared_needed(own.len(), other.len(), least);
+    let shared = intersection_at_least(own, other, needed);
+    shared.map_or(0.0, |shared| resemblance_of(shared, own.len(), other.len()))
 }

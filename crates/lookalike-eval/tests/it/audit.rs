@@ -1,11 +1,16 @@
 //! Audits against counting everything.
 
-use lookalike::{FeatureExtractor, Scheme, Sketch, Sketcher};
+use std::collections::BTreeMap;
+
+use lookalike::resemblance::resemblance;
+use lookalike::{Banding, FeatureExtractor, Scheme, Sketch, SketchValue, Sketcher};
 use lookalike_eval::audit::ProposalRule;
 use lookalike_eval::{
-    AuditReport, DocumentSampler, EvaluatedDocument, GroundTruth, RecallAudit, SampleTooLarge,
-    scored_pairs, sweep::sketches_of,
+    AuditReport, AuditedMethod, DocumentSampler, EvaluatedDocument, GroundTruth, RecallAudit,
+    SampleTooLarge, scored_pairs, sweep::sketches_of,
 };
+
+use proptest::prelude::*;
 
 use crate::families;
 
@@ -13,6 +18,16 @@ fn scheme() -> Scheme {
     Scheme::default()
         .shingle("words:2".parse().unwrap())
         .sketch(Sketch::Simhash)
+}
+
+fn method(scheme: &Scheme, rule: ProposalRule, threshold: f64) -> AuditedMethod {
+    AuditedMethod {
+        extractor: FeatureExtractor::new(scheme),
+        sketcher: Sketcher::new(scheme, None).unwrap(),
+        rule,
+        threshold,
+        lengths: None,
+    }
 }
 
 fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
@@ -30,19 +45,9 @@ fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
         backwards.finish().unwrap(),
         "a sample does not depend on the order"
     );
-    let sketcher = Sketcher::new(&scheme(), None).unwrap();
-    let extractor = FeatureExtractor::new(&scheme());
-    let mut audit = RecallAudit::new(
-        extractor,
-        sketcher,
-        ProposalRule::Distance(distance),
-        0.5,
-        None,
-        &sample,
-        u64::MAX,
-    )
-    .unwrap();
-    documents().for_each(|document| audit.add(document));
+    let rule = ProposalRule::Distance(distance);
+    let mut audit = RecallAudit::new(method(&scheme(), rule, 0.5), &sample, u64::MAX).unwrap();
+    audit.add(collection.documents()).unwrap();
     audit.finish()
 }
 
@@ -62,11 +67,10 @@ fn a_sample_that_does_not_fit_is_refused_while_it_is_drawn() {
     // What is dropped for others is not counted.
     assert_eq!(drawn(10, all / 4).unwrap().len(), 10);
     let audit = |most_bytes| {
-        let sketcher = Sketcher::new(&scheme(), None).unwrap();
-        let extractor = FeatureExtractor::new(&scheme());
         let rule = ProposalRule::Distance(3);
         let sample = drawn(10, all).unwrap();
-        RecallAudit::new(extractor, sketcher, rule, 0.5, None, &sample, most_bytes).map(|_| ())
+        let mut audit = RecallAudit::new(method(&scheme(), rule, 0.5), &sample, most_bytes)?;
+        audit.add(collection.documents())
     };
     assert_eq!(audit(1 << 20), Ok(()));
     let most_bytes = 1 << 10;
@@ -96,4 +100,130 @@ fn limits_of_samples_hold_the_truth() {
     };
     let held = (1..=100).filter(holds).count();
     assert!(held >= 85, "{held} of 100");
+}
+
+/// Texts of a few words out of few, so that many are equal or nearly so.
+fn texts() -> impl Strategy<Value = Vec<EvaluatedDocument>> {
+    let text = prop::collection::vec(0..12_u8, 0..9);
+    prop::collection::vec(text, 2..30).prop_map(|texts| {
+        let documents = texts.into_iter().enumerate();
+        let document = |(at, words): (usize, Vec<u8>)| EvaluatedDocument {
+            id: format!("d{:02}", (at * 7) % 31),
+            text: words.iter().map(|word| format!("w{word} ")).collect(),
+            ..EvaluatedDocument::default()
+        };
+        documents.map(document).collect()
+    })
+}
+
+/// True, found and proposed pairs of the sample, by comparing each with each.
+fn by_hand(
+    documents: &[EvaluatedDocument],
+    sample: &[EvaluatedDocument],
+    scheme: &Scheme,
+    rule: ProposalRule,
+    threshold: f64,
+) -> [u64; 3] {
+    let mut extractor = FeatureExtractor::new(scheme);
+    let sketcher = Sketcher::new(scheme, None).unwrap();
+    let mut seen = |text: &str| {
+        let features = extractor.extract(text);
+        (features.set.to_vec(), sketcher.sketch(&features))
+    };
+    let mut different: BTreeMap<&str, _> = BTreeMap::new();
+    for document in documents {
+        different.insert(&document.text, seen(&document.text));
+    }
+    let proposes = |a: &SketchValue, b: &SketchValue| match rule {
+        ProposalRule::Distance(most) => 64.0 - a.score(b) <= f64::from(most),
+        ProposalRule::Keys(least, banding) => {
+            let (a, b) = (a.keys(banding.as_ref()), b.keys(banding.as_ref()));
+            a.iter().filter(|key| b.contains(key)).count() >= least as usize
+        }
+        _ => unreachable!("not tried here"),
+    };
+    let mut counts = [0; 3];
+    for document in sample {
+        let (own, own_sketch) = seen(&document.text);
+        for (_, (other, sketch)) in different.iter().filter(|other| *other.0 != document.text) {
+            let is_true = resemblance(&own, other) >= threshold && !own.is_empty();
+            let both = own_sketch.as_ref().zip(sketch.as_ref());
+            let is_proposed = both.is_some_and(|(a, b)| proposes(a, b));
+            counts[0] += u64::from(is_true);
+            counts[1] += u64::from(is_true && is_proposed);
+            counts[2] += u64::from(is_proposed);
+        }
+    }
+    counts
+}
+
+proptest! {
+    #[test]
+    fn an_audit_counts_what_comparing_each_with_each_counts(
+        documents in texts(),
+        size in 1..20_usize,
+        threshold in prop_oneof![Just(0.07_f64), Just(0.3), Just(0.5), Just(0.8), Just(1.0)],
+        which in 0..4_usize,
+        threads in 1..4_usize,
+        batch in 1..10_usize,
+        stops in 0..30_usize,
+    ) {
+        let banding = Banding::for_threshold(64, threshold.max(0.3), 0.9).unwrap();
+        let (sketch, rule) = [
+            ("simhash:64", ProposalRule::Distance(9)),
+            ("super-shingle:6x2", ProposalRule::Keys(1, None)),
+            ("super-shingle:6x2", ProposalRule::Keys(2, None)),
+            ("minhash:64", ProposalRule::Keys(1, Some(banding))),
+        ][which];
+        let words: lookalike::Shingle = "words:1".parse().unwrap();
+        let scheme = Scheme::default().shingle(words).sketch(sketch.parse().unwrap());
+        let mut sampler = DocumentSampler::new(size, 3, u64::MAX);
+        documents.iter().for_each(|document| sampler.add(document));
+        let sample = sampler.finish().unwrap();
+        let of = || RecallAudit::new(method(&scheme, rule, threshold), &sample, u64::MAX).unwrap().threads(threads);
+        let mut audit = of();
+        for part in documents.chunks(batch) {
+            audit.add(part).unwrap();
+        }
+        let report = audit.finish();
+        let expected = by_hand(&documents, &sample, &scheme, rule, threshold);
+        prop_assert_eq!([report.true_pairs, report.found, report.proposed], expected);
+        let mut texts: Vec<&str> = documents.iter().map(|document| &*document.text).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        prop_assert_eq!(report.documents as usize, texts.len());
+        prop_assert_eq!((report.documents + report.copies) as usize, documents.len());
+        prop_assert_eq!(report.sample as usize, texts.len().min(size));
+
+        // Where an audit stopped another one goes on.
+        let (before, after) = documents.split_at(stops.min(documents.len()));
+        let mut first = of();
+        first.add(before).unwrap();
+        let mut second = of();
+        prop_assert!(second.resume(first.progress().clone()));
+        second.skip(before).unwrap();
+        second.add(after).unwrap();
+        prop_assert_eq!(second.finish(), report);
+    }
+}
+
+/// A text with a thousand copies is drawn as seldom as any other, and drawn by its least id.
+#[test]
+fn copies_make_a_text_no_more_likely() {
+    let document = |id: String, text: &str| EvaluatedDocument {
+        id,
+        text: text.to_owned(),
+        ..EvaluatedDocument::default()
+    };
+    let drawn = (0..300).filter(|&seed| {
+        let mut sampler = DocumentSampler::new(1, seed, u64::MAX);
+        (0..20).for_each(|at| sampler.add(&document(format!("x{at:02}"), "copy")));
+        (0..9).for_each(|at| sampler.add(&document(format!("y{at}"), &format!("other {at}"))));
+        let sample = sampler.finish().unwrap();
+        assert!(sample[0].text != "copy" || sample[0].id == "x00");
+        sample[0].text == "copy"
+    });
+    // One of ten; by documents it would be two of three. Five standard deviations of 5.2.
+    let drawn = drawn.count();
+    assert!((4..=56).contains(&drawn), "{drawn} of 300");
 }

@@ -4,7 +4,12 @@ use std::ops::ControlFlow;
 
 use lookalike::{Scheme, Sketch, Weight};
 use lookalike_eval::page::{PageHead, render};
-use lookalike_eval::{AccuracyTarget, GroundTruth, SweepResult, SweepSetting, sweep};
+use lookalike_eval::sweep::sketches_of;
+use lookalike_eval::{
+    AccuracyTarget, DocumentSet, GroundTruth, ScoreCurve, SettingTally, SweepError, SweepLimits,
+    SweepResult, SweepSetting, each_tally, sweep,
+};
+use proptest::prelude::*;
 
 use crate::families;
 
@@ -101,4 +106,144 @@ fn the_page_holds_every_setting_and_loads_nothing() {
     let counting: Vec<&str> = counting.map(|row| &*row.sketch).collect();
     assert_eq!(counting, ["super-shingle:6x4"; 2]);
     assert_eq!(page.matches("Hashes that agree, exactly").count(), 2);
+}
+
+/// Texts of a few words out of few, so that many resemble each other.
+fn documents() -> impl Strategy<Value = DocumentSet> {
+    let text = prop::collection::vec(0..12_u8, 0..9);
+    prop::collection::vec(text, 2..30).prop_map(|texts| {
+        let text = |words: Vec<u8>| words.iter().map(|word| format!("w{word} ")).collect();
+        let named = texts.into_iter().enumerate();
+        DocumentSet::new(
+            named
+                .map(|(at, words)| (format!("d{at:02}"), text(words)))
+                .collect(),
+        )
+        .unwrap()
+    })
+}
+
+fn setting(shingle: &str, sketch: &str, weight: Weight, lengths: Option<f64>) -> SweepSetting {
+    let scheme = Scheme::default()
+        .shingle(shingle.parse().unwrap())
+        .sketch(sketch.parse().unwrap())
+        .weight(weight);
+    SweepSetting {
+        lengths,
+        ..SweepSetting::from(scheme)
+    }
+}
+
+/// The curve of a setting by comparing each document with each; its cuts are those of `cuts`.
+fn by_hand(
+    documents: &DocumentSet,
+    setting: &SweepSetting,
+    truth: &[(u32, u32)],
+    cuts: &ScoreCurve,
+) -> ScoreCurve {
+    let sketches = sketches_of(documents, &setting.scheme);
+    let cuts: Vec<f64> = cuts.points.iter().map(|point| point.cut).collect();
+    let least = cuts.last().copied().unwrap();
+    let mut scores = Vec::new();
+    for b in 0..documents.len() {
+        for a in 0..b {
+            let Some((x, y)) = sketches[a].as_ref().zip(sketches[b].as_ref()) else {
+                continue;
+            };
+            let bytes = |at: usize| documents.text(at as u32).len() as f64;
+            let (short, long) = (bytes(a).min(bytes(b)), bytes(a).max(bytes(b)));
+            let is_close = setting.lengths.is_none_or(|share| short >= share * long);
+            if x.score(y) >= least && is_close {
+                scores.push((x.score(y), truth.contains(&(a as u32, b as u32))));
+            }
+        }
+    }
+    ScoreCurve::new(scores, truth.len() as u64, &cuts, |_| String::new())
+}
+
+/// What of a curve does not depend on words: found and correct pairs of its points, the cut and the counts of the best, the area.
+type CurveFigures = (Vec<(u64, u64)>, Option<(f64, u64, u64)>, f64);
+
+fn figures(curve: &ScoreCurve) -> CurveFigures {
+    let points = curve
+        .points
+        .iter()
+        .map(|point| (point.found, point.correct));
+    let best = curve.best.as_ref();
+    let best = best.map(|best| (best.cut, best.found, best.correct));
+    (points.collect(), best, curve.average_precision)
+}
+
+proptest! {
+    #[test]
+    fn a_sweep_counts_what_comparing_each_with_each_counts(
+        documents in documents(),
+        threshold in prop_oneof![Just(0.3), Just(0.5), Just(0.8), Just(1.0)],
+        lengths in prop_oneof![Just(None), Just(Some(0.7))],
+        threads in 1..4_usize,
+        memory in prop_oneof![Just(u64::MAX), Just(8_000), Just(5_000)],
+    ) {
+        let words = "words:1";
+        let mut settings = vec![
+            setting(words, "none", Weight::Set, lengths),
+            setting("words:2", "none", Weight::Set, lengths),
+            setting("chars:5", "none", Weight::Set, lengths),
+        ];
+        let whole_sets = settings.len();
+        for weight in [Weight::Set, Weight::Tf, Weight::Idf] {
+            settings.push(setting(words, "simhash:64", weight, lengths));
+        }
+        for sketch in ["simhash:32", "simhash:128", "minhash:16", "b-bit:16x2", "super-shingle:4x2", "mod-p:2", "winnow:2"] {
+            settings.push(setting(words, sketch, Weight::Set, lengths));
+        }
+        let limits = SweepLimits { threads, memory };
+        let exact = GroundTruth::exact(&documents, &settings[0].scheme, threshold);
+        let GroundTruth::Complete(pairs) = &exact else { unreachable!() };
+        // What truth is does not depend on the memory, as long as there is enough for the pairs.
+        match GroundTruth::of_documents(&documents, &settings[0].scheme, threshold, limits) {
+            Ok(GroundTruth::Complete(found)) => prop_assert_eq!(&found, pairs),
+            Ok(GroundTruth::Judged(_)) => unreachable!("nothing was judged"),
+            Err(error) => {
+                let is_known = matches!(error, SweepError::TooLarge { .. });
+                prop_assert!(is_known && memory < u64::MAX, "{}", error);
+            }
+        }
+        let mut rows = vec![None; settings.len()];
+        let swept = each_tally(&documents, &settings, &exact, limits, &mut |at, tally: SettingTally| {
+            // What is written down is what is read.
+            let line = serde_json::to_string(&tally).unwrap();
+            let again: SettingTally = serde_json::from_str(&line).unwrap();
+            assert_eq!(again, tally);
+            rows[at] = Some(again.row_of(&settings[at], &exact));
+            ControlFlow::Continue(())
+        });
+        let is_whole = swept.is_ok();
+        prop_assert!(is_whole || memory < 8_000, "{:?}", swept);
+        prop_assert!(!is_whole || rows.iter().all(Option::is_some));
+        prop_assert!(memory < 8_000 || rows[..whole_sets].iter().all(Option::is_some));
+        for (setting, row) in settings.iter().zip(rows) {
+            let Some(row) = row else { continue };
+            let expected = by_hand(&documents, setting, pairs, &row.curve);
+            prop_assert_eq!(figures(&row.curve), figures(&expected), "{}", row.scheme);
+        }
+    }
+}
+
+#[test]
+fn a_sweep_ends_when_its_caller_wants_no_more() {
+    let documents = families(4, 2);
+    let truth = GroundTruth::exact(&documents, &settings()[0], 0.5);
+    let settings: Vec<SweepSetting> = settings().into_iter().map(SweepSetting::from).collect();
+    let mut seen = 0;
+    let ended = each_tally(
+        &documents,
+        &settings,
+        &truth,
+        SweepLimits::default(),
+        &mut |_, _| {
+            seen += 1;
+            ControlFlow::Break(())
+        },
+    );
+    assert_eq!((ended, seen), (Err(SweepError::Ended), 1));
 }

@@ -10,7 +10,8 @@ use lookalike_eval::{ConjunctiveRule, SweepSetting};
 use crate::arguments::quoted;
 
 /// Options of `evaluate sweep` that are not those of a job, or that the advice decides; all have a value.
-const REPLACED: [&str; 15] = [
+const REPLACED: [&str; 16] = [
+    "--checkpoint",
     "--labels",
     "--positive",
     "--threshold",
@@ -28,7 +29,7 @@ const REPLACED: [&str; 15] = [
     "--mask",
 ];
 /// The same without a value.
-const DROPPED: [&str; 4] = ["--two-tests", "--json", "--quiet", "-q"];
+const DROPPED: [&str; 5] = ["--two-tests", "--resume", "--json", "--quiet", "-q"];
 
 /// The inputs and options of this command that a job has as well.
 pub(super) fn kept_arguments() -> Vec<String> {
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn options_of_the_sweep_alone_are_left_out() {
-        let words = "docs.jsonl --labels pairs.jsonl --two-tests --case keep --masks=none --html main --html-title -q";
+        let words = "docs.jsonl --labels pairs.jsonl --two-tests --case keep --masks=none --html main --checkpoint kept --resume --html-title -q";
         let kept = kept(words.split(' ').map(OsString::from));
         assert_eq!(kept, ["docs.jsonl", "--case", "keep", "--html-title"]);
     }

@@ -1,0 +1,165 @@
+//! What a measurement has got so far, in a file, for `--resume`.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use lookalike::hash::xxh3_64;
+use lookalike_corpus::{AtomicFile, Compression};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::interrupt;
+
+#[derive(clap::Args)]
+pub(super) struct CheckpointArguments {
+    /// Keep what is measured in FILE until the command is done, so that --resume goes on after an interruption
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Running",
+        hide_short_help = true
+    )]
+    checkpoint: Option<PathBuf>,
+
+    /// Go on with a measurement that was interrupted: what its --checkpoint tells is not measured again
+    #[arg(
+        long,
+        requires = "checkpoint",
+        help_heading = "Running",
+        hide_short_help = true
+    )]
+    resume: bool,
+}
+
+/// First line of a checkpoint.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+struct CheckpointHead {
+    checkpoint: String,
+    lookalike: String,
+    /// Hash of all that the measurement depends on.
+    of: String,
+}
+
+/// A file of a line for what it is of, and one for each thing that was measured. A line that was not finished counts for nothing.
+pub(super) struct Checkpoint<T> {
+    path: PathBuf,
+    head: CheckpointHead,
+    measured: PhantomData<T>,
+}
+
+/// A checkpoint, and what it holds.
+type OpenedCheckpoint<T> = (Checkpoint<T>, Vec<T>);
+
+impl CheckpointArguments {
+    /// The checkpoint, if one is wanted, and what it holds. `of` is all that the measurement depends on.
+    pub(super) fn open<T: Serialize + DeserializeOwned>(
+        &self,
+        command: &str,
+        of: &str,
+        quiet: bool,
+    ) -> Result<Option<OpenedCheckpoint<T>>, Failure> {
+        let Some(path) = &self.checkpoint else {
+            return Ok(None);
+        };
+        let checkpoint = Checkpoint {
+            path: path.clone(),
+            head: CheckpointHead {
+                checkpoint: command.to_owned(),
+                lookalike: env!("CARGO_PKG_VERSION").to_owned(),
+                of: format!("{:016x}", xxh3_64(of.as_bytes(), 0)),
+            },
+            measured: PhantomData,
+        };
+        let measured = match (path.exists(), self.resume) {
+            (true, true) => checkpoint.read()?,
+            (true, false) => {
+                return Err(Failure::Usage(format!(
+                    "{}: there is a file of this name: go on from it with --resume, or choose another",
+                    path.display()
+                )));
+            }
+            (false, is_resumed) => {
+                if is_resumed && !quiet {
+                    interrupt::warn_of_nothing_to_resume(false);
+                }
+                Vec::new()
+            }
+        };
+        // Begun anew, without a line that was not finished.
+        checkpoint.replace(&measured)?;
+        Ok(Some((checkpoint, measured)))
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Checkpoint<T> {
+    fn read(&self) -> Result<Vec<T>, Failure> {
+        let text = std::fs::read(&self.path).map_err(unusable(&self.path))?;
+        let text = String::from_utf8_lossy(&text);
+        let mut lines = text.split_inclusive('\n');
+        let head = lines.next().unwrap_or_default();
+        let head: CheckpointHead = serde_json::from_str(head).map_err(|_| {
+            Failure::Failed(format!(
+                "{}: is no checkpoint of lookalike: choose another file with --checkpoint",
+                self.path.display()
+            ))
+        })?;
+        if head != self.head {
+            return Err(Failure::Failed(format!(
+                "{}: is the checkpoint of another measurement: of other documents, options, or another version. Give the \
+                 command that made it, or another --checkpoint",
+                self.path.display()
+            )));
+        }
+        let whole = lines.filter(|line| line.ends_with('\n'));
+        Ok(whole
+            .map_while(|line| serde_json::from_str(line).ok())
+            .collect())
+    }
+
+    /// Adds something that was measured; it is on disk when this returns.
+    pub(super) fn push(&self, measured: &T) -> Result<(), Failure> {
+        let failed = unusable(&self.path);
+        let mut line = serde_json::to_vec(measured).map_err(std::io::Error::from)?;
+        line.push(b'\n');
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(&self.path)
+            .map_err(&failed)?;
+        file.write_all(&line)
+            .and_then(|()| file.sync_data())
+            .map_err(&failed)
+    }
+
+    /// Puts this in place of all that was measured.
+    pub(super) fn replace(&self, measured: &[T]) -> Result<(), Failure> {
+        let failed = unusable(&self.path);
+        let mut file = AtomicFile::create(&self.path, Compression::None).map_err(&failed)?;
+        let mut lines = serde_json::to_vec(&self.head).map_err(std::io::Error::from)?;
+        for one in measured {
+            lines.push(b'\n');
+            serde_json::to_writer(&mut lines, one).map_err(std::io::Error::from)?;
+        }
+        lines.push(b'\n');
+        file.write_all(&lines).map_err(&failed)?;
+        file.commit().map_err(&failed)?;
+        Ok(())
+    }
+
+    /// Removes it: the measurement is done.
+    pub(super) fn remove(self) -> Result<(), Failure> {
+        std::fs::remove_file(&self.path).map_err(unusable(&self.path))
+    }
+}
+
+/// For `map_err`: a checkpoint that cannot be used.
+fn unusable(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
+    move |error| {
+        let shown = path.display();
+        Failure::Failed(format!(
+            "{shown}: {error}: choose another file with --checkpoint"
+        ))
+    }
+}

@@ -1,0 +1,192 @@
+//! Documents of an input as a sweep sees them: their ids, their lengths and hashes of their texts are held, the texts are read again.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use lookalike::hash::xxh3_64;
+use lookalike_corpus::InputOptions;
+use lookalike_eval::{
+    EvaluatedDocument, SketchedDocument, SketchedSet, SweptDocument, SweptDocuments,
+};
+
+use super::{EvaluationInput, document, unusable_documents};
+use crate::failure::Failure;
+
+/// Texts that are shown at a time: bytes, and documents.
+const BATCH: (usize, usize) = (4 << 20, 1 << 12);
+/// Memory of a document beside its id: hash, length, position, and places in the tables by which copies are found.
+const BYTES_PER_DOCUMENT: u64 = 160;
+
+/// An input that was read once.
+pub(super) struct SweptInput<'a> {
+    reading: &'a EvaluationInput<'a>,
+    options: InputOptions,
+    /// Ids of the documents that are compared, ascending.
+    ids: Vec<String>,
+    /// Bytes and hashes of their texts.
+    texts: Vec<(u64, u128)>,
+    /// Position of each record, in the order of the input; none of copies.
+    places: Vec<Option<u32>>,
+    /// Hash of all ids and texts, whatever their order.
+    digest: u64,
+}
+
+/// A record of the first reading.
+struct ScannedRecord {
+    id: String,
+    bytes: u64,
+    text: u128,
+}
+
+impl<'a> SweptInput<'a> {
+    /// Reads all documents, and sets those aside that have the text of another.
+    pub(super) fn new(
+        reading: &'a EvaluationInput<'a>,
+        options: &InputOptions,
+    ) -> Result<Self, Failure> {
+        let records = scan(reading, options)?;
+        let named = records.iter().map(|record| SketchedDocument {
+            id: record.id.clone(),
+            text: Some(record.text),
+            sketch: None,
+        });
+        let compared =
+            SketchedSet::of(named.collect()).map_err(|error| unusable_documents(&error))?;
+        Ok(Self::of(reading, options, records, compared.ids().to_vec()))
+    }
+
+    /// The same documents, read otherwise; if there are others, their number.
+    pub(super) fn read_otherwise(
+        &self,
+        options: &InputOptions,
+    ) -> Result<Result<Self, usize>, Failure> {
+        let records = scan(self.reading, options)?;
+        let found = records.len();
+        let other = Self::of(self.reading, options, records, self.ids.clone());
+        Ok(match other.places == self.places {
+            true => Ok(other),
+            false => Err(found),
+        })
+    }
+
+    /// Number of documents with those that were set aside.
+    pub(super) fn records(&self) -> usize {
+        self.places.len()
+    }
+
+    fn of(
+        reading: &'a EvaluationInput<'a>,
+        options: &InputOptions,
+        records: Vec<ScannedRecord>,
+        ids: Vec<String>,
+    ) -> Self {
+        let by_id: HashMap<&str, u32> = ids.iter().map(|id| &**id).zip(0..).collect();
+        let mut texts = vec![(0, 0); ids.len()];
+        let (mut places, mut digest) = (Vec::with_capacity(records.len()), 0_u64);
+        for ScannedRecord { id, bytes, text } in &records {
+            let place = by_id.get(&**id).copied();
+            if let Some(place) = place {
+                texts[place as usize] = (*bytes, *text);
+            }
+            places.push(place);
+            digest = digest.wrapping_add(xxh3_64(&text.to_le_bytes(), xxh3_64(id.as_bytes(), 0)));
+        }
+        Self {
+            reading,
+            options: options.clone(),
+            texts,
+            places,
+            digest,
+            ids,
+        }
+    }
+
+    /// Documents that were set aside, for another one has their text.
+    pub(super) fn copies(&self) -> u64 {
+        (self.places.len() - self.ids.len()) as u64
+    }
+
+    /// Hash of all ids and texts, whatever their order.
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Memory that is held, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let ids = self.ids.iter().map(|id| id.len() as u64);
+        ids.sum::<u64>() + BYTES_PER_DOCUMENT * self.places.len() as u64
+    }
+
+    /// True if the texts that are compared are the same.
+    pub(super) fn has_texts_of(&self, other: &Self) -> bool {
+        self.texts == other.texts
+    }
+}
+
+/// Reads all records once, and holds no text.
+fn scan(
+    reading: &EvaluationInput<'_>,
+    options: &InputOptions,
+) -> Result<Vec<ScannedRecord>, Failure> {
+    let limit = reading.run.limits().memory;
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    reading.visit_under(options, |record| {
+        let document = document(record);
+        bytes += BYTES_PER_DOCUMENT + 2 * document.id.len() as u64;
+        if bytes <= limit {
+            records.push(ScannedRecord {
+                bytes: document.text.len() as u64,
+                text: document.text_hash(),
+                id: document.id,
+            });
+        }
+    })?;
+    match bytes <= limit {
+        true => Ok(records),
+        false => Err(super::too_large("ids of the documents", bytes, limit)),
+    }
+}
+
+impl SweptDocuments for SweptInput<'_> {
+    type Error = Failure;
+
+    fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn text_bytes(&self, position: u32) -> u64 {
+        self.texts[position as usize].0
+    }
+
+    fn read(&self, visit: &mut dyn FnMut(&[SweptDocument<'_>])) -> Result<(), Failure> {
+        let mut batch: Vec<SweptDocument<'_>> = Vec::new();
+        let (mut bytes, mut records, mut is_changed) = (0, 0, false);
+        self.reading.visit_under(&self.options, |record| {
+            let own = document(record);
+            match self.places.get(records) {
+                Some(&position) => {
+                    let expected = position.map(|position| self.text_bytes(position));
+                    is_changed |=
+                        expected.is_some_and(|expected| expected != own.text.len() as u64);
+                    bytes += own.text.len();
+                    let document: Cow<'_, EvaluatedDocument> = Cow::Owned(own);
+                    batch.push(SweptDocument { position, document });
+                }
+                None => is_changed = true,
+            }
+            records += 1;
+            if bytes >= BATCH.0 || batch.len() >= BATCH.1 {
+                visit(&batch);
+                batch.clear();
+                bytes = 0;
+            }
+        })?;
+        visit(&batch);
+        match is_changed || records != self.places.len() {
+            true => Err(Failure::Failed(
+                "the input changed while it was read: give files that stay as they are".to_owned(),
+            )),
+            false => Ok(()),
+        }
+    }
+}

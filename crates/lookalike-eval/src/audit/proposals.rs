@@ -1,0 +1,170 @@
+//! The documents of a sample that a method proposes for another document.
+
+use std::hash::Hash;
+
+use hashbrown::HashMap;
+use lookalike::Banding;
+use lookalike_hamming::{BatchJoin, BatchLimits, Code, JoinScratch};
+
+use super::AuditedDocument;
+
+/// Condition under which a method proposes a pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ProposalRule {
+    /// The sketches share so many keys, those of the bands where there are some.
+    Keys(u32, Option<Banding>),
+    /// The fingerprints differ in at most so many bits.
+    Distance(u32),
+    /// Both: Henzinger's combination.
+    KeysAndDistance(u32, u32),
+    /// So many keys, and within the distance where they stand on one site or a site is not known.
+    KeysAndDistanceOnSite(u32, u32),
+}
+
+impl ProposalRule {
+    /// Tells whether it proposes a pair that shares so many keys.
+    pub(super) fn proposes(self, common: u32, a: &AuditedDocument, b: &AuditedDocument) -> bool {
+        let both = a.fingerprint.zip(b.fingerprint);
+        let within = |most: u32| both.is_some_and(|(a, b)| (a ^ b).count_ones() <= most);
+        let on_two_sites = || a.site.is_some() && b.site.is_some() && a.site != b.site;
+        match self {
+            Self::Keys(least, _) => common >= least,
+            Self::Distance(most) => within(most),
+            Self::KeysAndDistance(least, most) => common >= least && within(most),
+            Self::KeysAndDistanceOnSite(least, most) => {
+                common >= least && (on_two_sites() || within(most))
+            }
+        }
+    }
+}
+
+/// Documents that a join is prepared for. More may come: their features cost more than any search, so that large filters before it bring
+/// little.
+const EXPECTED_DOCUMENTS: u64 = 1 << 14;
+
+/// Pair of a document, by its position in a batch, and one of the sample, which share so many keys.
+pub(super) struct ProposedCandidate {
+    pub(super) document: usize,
+    pub(super) sampled: u32,
+    pub(super) common: u32,
+}
+
+/// The sample by what its method looks at.
+pub(super) enum ProposalIndex {
+    Keys(HashMap<u64, Vec<u32>>),
+    Distance(Box<dyn FingerprintSearch>),
+}
+
+impl ProposalIndex {
+    pub(super) fn new(
+        sample: &[AuditedDocument],
+        rule: ProposalRule,
+        bits: u32,
+        bytes: u64,
+    ) -> Self {
+        let ProposalRule::Distance(radius) = rule else {
+            let mut by_key: HashMap<u64, Vec<u32>> = HashMap::new();
+            for (at, document) in sample.iter().enumerate() {
+                for &key in &document.keys {
+                    by_key.entry(key).or_default().push(at as u32);
+                }
+            }
+            return Self::Keys(by_key);
+        };
+        let limits = BatchLimits::default()
+            .memory_bytes(bytes)
+            .stream_codes(EXPECTED_DOCUMENTS);
+        Self::Distance(match bits {
+            32 => Box::new(SampledCodes::new(sample, radius, limits, |code| {
+                code as u32
+            })),
+            64 => Box::new(SampledCodes::new(sample, radius, limits, |code| {
+                code as u64
+            })),
+            _ => Box::new(SampledCodes::new(sample, radius, limits, |code| code)),
+        })
+    }
+
+    /// Shows the candidates of a batch of documents, each pair once.
+    pub(super) fn candidates(
+        &self,
+        documents: &[AuditedDocument],
+        mut visit: impl FnMut(ProposedCandidate),
+    ) {
+        let by_key = match self {
+            Self::Keys(by_key) => by_key,
+            Self::Distance(search) => {
+                return search.near(documents, &mut |document, sampled| {
+                    visit(ProposedCandidate {
+                        document,
+                        sampled,
+                        common: 0,
+                    });
+                });
+            }
+        };
+        let mut found = Vec::new();
+        for (at, document) in documents.iter().enumerate() {
+            found.clear();
+            let lists = document.keys.iter().filter_map(|key| by_key.get(key));
+            found.extend(lists.flatten().copied());
+            found.sort_unstable();
+            for equal in found.chunk_by(|a: &u32, b| a == b) {
+                visit(ProposedCandidate {
+                    document: at,
+                    sampled: equal[0],
+                    common: equal.len() as u32,
+                });
+            }
+        }
+    }
+}
+
+/// Search for the sampled documents near others.
+pub(super) trait FingerprintSearch: Send + Sync {
+    /// Shows the position of a document, and each sampled one within the distance.
+    fn near(&self, documents: &[AuditedDocument], visit: &mut dyn FnMut(usize, u32));
+}
+
+/// Fingerprints of the sample as the queries of a join.
+struct SampledCodes<C: Code, F> {
+    join: BatchJoin<C>,
+    by_code: HashMap<C, Vec<u32>>,
+    narrow: F,
+}
+
+impl<C: Code + Eq + Hash, F: Fn(u128) -> C> SampledCodes<C, F> {
+    fn new(sample: &[AuditedDocument], radius: u32, limits: BatchLimits, narrow: F) -> Self {
+        let mut by_code: HashMap<C, Vec<u32>> = HashMap::new();
+        for (document, at) in sample.iter().zip(0..) {
+            if let Some(code) = document.fingerprint {
+                by_code.entry(narrow(code)).or_default().push(at);
+            }
+        }
+        let codes: Vec<C> = by_code.keys().copied().collect();
+        Self {
+            join: BatchJoin::new(&codes, radius, limits)
+                .expect("a sample has less than 2^32 documents"),
+            by_code,
+            narrow,
+        }
+    }
+}
+
+impl<C: Code + Eq + Hash, F: Fn(u128) -> C + Send + Sync> FingerprintSearch for SampledCodes<C, F> {
+    fn near(&self, documents: &[AuditedDocument], visit: &mut dyn FnMut(usize, u32)) {
+        let (mut places, mut codes) = (Vec::new(), Vec::new());
+        for (at, document) in documents.iter().enumerate() {
+            if let Some(code) = document.fingerprint {
+                places.push(at);
+                codes.push((self.narrow)(code));
+            }
+        }
+        self.join
+            .join(&codes, &mut JoinScratch::default(), &mut |at, code, _| {
+                for &sampled in &self.by_code[&code] {
+                    visit(places[at], sampled);
+                }
+            });
+    }
+}

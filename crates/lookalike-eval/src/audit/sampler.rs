@@ -1,0 +1,77 @@
+//! A sample of the different texts of a collection.
+
+use std::collections::BTreeMap;
+
+use lookalike::hash::xxh3_64;
+
+use super::SampleTooLarge;
+use crate::document_set::EvaluatedDocument;
+
+/// Draws a sample of documents of different texts: the texts with the smallest hashes under a seed, each by the document of the least
+/// id. So copies of a text make it no more likely, and the order in which documents come changes nothing.
+#[derive(Debug)]
+pub struct DocumentSampler {
+    size: usize,
+    seed: u64,
+    most_bytes: u64,
+    bytes: u64,
+    /// True if the sample had more than `most_bytes` at some time.
+    is_too_large: bool,
+    /// By the hash of the text under the seed, and the text's own.
+    chosen: BTreeMap<(u64, u128), EvaluatedDocument>,
+}
+
+impl DocumentSampler {
+    /// Creates a sampler of `size` documents, which may take `most_bytes` of memory.
+    #[must_use]
+    pub fn new(size: usize, seed: u64, most_bytes: u64) -> Self {
+        Self {
+            size,
+            seed,
+            most_bytes,
+            bytes: 0,
+            is_too_large: false,
+            chosen: BTreeMap::new(),
+        }
+    }
+
+    /// Looks at one document.
+    pub fn add(&mut self, document: &EvaluatedDocument) {
+        let text = document.text_hash();
+        let key = (xxh3_64(&text.to_le_bytes(), self.seed), text);
+        let is_full = self.chosen.len() >= self.size;
+        let last = self.chosen.last_key_value().map(|(last, _)| *last);
+        if self.is_too_large || self.size == 0 || (is_full && last.is_some_and(|last| key > last)) {
+            return;
+        }
+        let known = self.chosen.get(&key);
+        if known.is_some_and(|known| known.id <= document.id) {
+            return;
+        }
+        self.bytes += document.bytes();
+        let replaced = self.chosen.insert(key, document.clone());
+        let dropped = match self.chosen.len() > self.size {
+            true => self.chosen.pop_last().map(|(_, dropped)| dropped),
+            false => replaced,
+        };
+        self.bytes -= dropped.map_or(0, |dropped| dropped.bytes());
+        if self.bytes > self.most_bytes {
+            self.is_too_large = true;
+            self.chosen = BTreeMap::new();
+        }
+    }
+
+    /// Returns the sample, by id.
+    ///
+    /// # Errors
+    /// [`SampleTooLarge`] if it took more memory than it was given.
+    pub fn finish(self) -> Result<Vec<EvaluatedDocument>, SampleTooLarge> {
+        if self.is_too_large {
+            let most_bytes = self.most_bytes;
+            return Err(SampleTooLarge { most_bytes });
+        }
+        let mut sample: Vec<EvaluatedDocument> = self.chosen.into_values().collect();
+        sample.sort_unstable_by(|a, b| (&a.id, &a.text).cmp(&(&b.id, &b.text)));
+        Ok(sample)
+    }
+}

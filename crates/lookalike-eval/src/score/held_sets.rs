@@ -1,0 +1,66 @@
+//! Feature sets in memory that others are compared with as they come.
+
+use lookalike::resemblance::prefix_len;
+
+use super::join::resemblance;
+use super::prefix::{BYTES_PER_POSTING, PrefixIndex, RoughCounts};
+
+/// Sets with an index of their prefixes.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldSets {
+    sets: Vec<Box<[u64]>>,
+    least: f64,
+    index: PrefixIndex,
+}
+
+impl HeldSets {
+    /// Memory of a set of so many features, in bytes.
+    pub(crate) fn bytes(features: usize, least: f64) -> u64 {
+        let prefix = prefix_len(features, least) as u64;
+        features as u64 * 8 + 32 + prefix * BYTES_PER_POSTING
+    }
+
+    /// Holds sets, to find those that resemble another by `least`. Features that the counts say occur `single` times at most are in no two
+    /// sets that are compared.
+    pub(crate) fn new(
+        sets: Vec<Box<[u64]>>,
+        least: f64,
+        counts: &RoughCounts,
+        single: u32,
+    ) -> Self {
+        let (mut prefix, mut entries) = (Vec::new(), Vec::new());
+        for (at, set) in sets.iter().enumerate() {
+            counts.prefix(set, prefix_len(set.len(), least), single, &mut prefix);
+            entries.extend(prefix.iter().map(|&(_, feature)| (feature, at as u32)));
+        }
+        Self {
+            sets,
+            least,
+            index: PrefixIndex::new(entries, 1),
+        }
+    }
+
+    /// Shows the sets that resemble `set` enough, each once, with their resemblance.
+    pub(crate) fn similar(
+        &self,
+        set: &[u64],
+        counts: &RoughCounts,
+        single: u32,
+        mut visit: impl FnMut(u32, f64),
+    ) {
+        let mut prefix = Vec::new();
+        counts.prefix(set, prefix_len(set.len(), self.least), single, &mut prefix);
+        let lists = prefix
+            .iter()
+            .flat_map(|&(_, feature)| self.index.of(feature));
+        let mut touched: Vec<u32> = lists.copied().collect();
+        touched.sort_unstable();
+        touched.dedup();
+        for at in touched {
+            let score = resemblance(&self.sets[at as usize], set, self.least);
+            if score >= self.least {
+                visit(at, score);
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Prefix filtering: two documents that are alike enough share an element of their prefixes, the rarest elements of each.
+//!
+//! Elements are ordered by how often they occur, counted roughly: by hash, so that a count is never too small. Any order finds every
+//! pair; a wrong count costs time.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hashbrown::HashMap;
+
+use super::scored_pair::ScoredPair;
+
+/// Fewest and most counters, as powers of two: 1 KiB to 64 MiB.
+const MAGNITUDES: (u32, u32) = (8, 24);
+/// Memory that an element of a prefix takes while an index is made: itself twice, its list and a place in a table that is half full.
+pub(crate) const BYTES_PER_POSTING: u64 = 52;
+/// Documents that a thread takes at a time.
+const STRIDE: usize = 64;
+
+/// Numbers of occurrences by hash: at least the true ones.
+#[derive(Debug, Clone)]
+pub(crate) struct RoughCounts {
+    counters: Vec<u32>,
+    shift: u32,
+}
+
+impl RoughCounts {
+    /// Counters for about so many elements, in an eighth of the memory at most.
+    pub(crate) fn new(elements: u64, memory: u64) -> Self {
+        let (fewest, most) = MAGNITUDES;
+        let most = (memory / 8 / 4).max(1).ilog2().clamp(fewest, most);
+        let magnitude = (elements.max(1).ilog2() + 1).clamp(fewest, most);
+        Self {
+            counters: vec![0; 1 << magnitude],
+            shift: 64 - magnitude,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        4 * self.counters.len() as u64
+    }
+
+    fn at(&self, element: u64) -> usize {
+        // Fibonacci hashing: the elements of signatures are no hashes.
+        (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+    }
+
+    pub(crate) fn add(&mut self, element: u64) {
+        let at = self.at(element);
+        self.counters[at] = self.counters[at].saturating_add(1);
+    }
+
+    pub(crate) fn of(&self, element: u64) -> u32 {
+        self.counters[self.at(element)]
+    }
+
+    /// Appends the elements of the prefix of `length` that occur more than `single` times, with their counts.
+    pub(crate) fn prefix(
+        &self,
+        elements: &[u64],
+        length: usize,
+        single: u32,
+        out: &mut Vec<(u32, u64)>,
+    ) {
+        out.clear();
+        let counted = elements
+            .iter()
+            .map(|&element| (self.of(element), element))
+            .filter(|entry| entry.0 > single);
+        out.extend(counted);
+        // The others come first in the order, and lead nowhere.
+        let left = length.saturating_sub(elements.len() - out.len());
+        if left < out.len() {
+            if left > 0 {
+                out.select_nth_unstable(left - 1);
+            }
+            out.truncate(left);
+        }
+    }
+}
+
+/// Documents by the elements of their prefixes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PrefixIndex {
+    /// Start and end of the list of each element.
+    lists: HashMap<u64, (u32, u32)>,
+    documents: Vec<u32>,
+}
+
+impl PrefixIndex {
+    /// The index of these elements with their documents; of elements of less than `least` documents there is none.
+    pub(crate) fn new(mut entries: Vec<(u64, u32)>, least: usize) -> Self {
+        entries.sort_unstable();
+        let mut index = Self::default();
+        for equal in entries.chunk_by(|a, b| a.0 == b.0) {
+            if equal.len() >= least {
+                let start = index.documents.len() as u32;
+                index.documents.extend(equal.iter().map(|entry| entry.1));
+                let end = index.documents.len() as u32;
+                index.lists.insert(equal[0].0, (start, end));
+            }
+        }
+        index
+    }
+
+    /// The documents of an element, ascending.
+    pub(crate) fn of(&self, element: u64) -> &[u32] {
+        self.lists.get(&element).map_or(&[], |&(start, end)| {
+            &self.documents[start as usize..end as usize]
+        })
+    }
+}
+
+/// Documents that share something with the one at hand, each once.
+pub(crate) struct TouchedDocuments {
+    is_touched: Vec<bool>,
+    touched: Vec<u32>,
+}
+
+impl TouchedDocuments {
+    pub(crate) fn new(documents: usize) -> Self {
+        Self {
+            is_touched: vec![false; documents],
+            touched: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, document: u32) {
+        if !std::mem::replace(&mut self.is_touched[document as usize], true) {
+            self.touched.push(document);
+        }
+    }
+
+    /// Shows them, ascending as they stand in memory, and forgets them.
+    pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32)) {
+        self.touched.sort_unstable();
+        for document in self.touched.drain(..) {
+            self.is_touched[document as usize] = false;
+            visit(document);
+        }
+    }
+}
+
+/// Appends the elements of a document.
+type Elements<'a> = &'a (dyn Fn(u32, &mut Vec<u64>) + Sync);
+
+/// A join of documents in memory.
+pub(crate) struct PrefixJoin<'a> {
+    pub(crate) documents: usize,
+    pub(crate) elements: Elements<'a>,
+    /// Length of the prefix of so many elements.
+    pub(crate) prefix: &'a (dyn Fn(usize) -> usize + Sync),
+    pub(crate) compare: &'a (dyn Fn(u32, u32) -> f64 + Sync),
+    pub(crate) least: f64,
+    /// Memory of the index at a time.
+    pub(crate) scratch_bytes: u64,
+}
+
+impl PrefixJoin<'_> {
+    /// Shows the visitors, one a thread, all pairs that score `least` or more, each once.
+    pub(crate) fn run<V: FnMut(ScoredPair) + Send>(&self, visitors: &mut [V]) {
+        let counts = self.counts();
+        let mut from = 0;
+        // What does not fit is indexed in parts: a pair is found in the part of its first document.
+        while from < self.documents {
+            let (index, end) = self.index(from, &counts);
+            let next = AtomicUsize::new(from);
+            let (index, counts, next) = (&index, &counts, &next);
+            std::thread::scope(|scope| {
+                for visit in &mut *visitors {
+                    scope.spawn(move || self.probe(index, counts, next, visit));
+                }
+            });
+            from = end;
+        }
+    }
+
+    fn counts(&self) -> RoughCounts {
+        let (mut own, mut elements) = (Vec::new(), 0);
+        let sample = self.documents.min(1000);
+        for at in 0..sample as u32 {
+            own.clear();
+            (self.elements)(at, &mut own);
+            elements += own.len() as u64;
+        }
+        let expected = elements * self.documents as u64 / sample.max(1) as u64;
+        let mut counts = RoughCounts::new(expected, self.scratch_bytes);
+        for at in 0..self.documents as u32 {
+            own.clear();
+            (self.elements)(at, &mut own);
+            own.iter().for_each(|&element| counts.add(element));
+        }
+        counts
+    }
+
+    /// The index of the documents from `from` on that fit, and where they end.
+    fn index(&self, from: usize, counts: &RoughCounts) -> (PrefixIndex, usize) {
+        let most = (self.scratch_bytes / BYTES_PER_POSTING).clamp(1, u64::from(u32::MAX)) as usize;
+        let (mut own, mut prefix, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        let mut end = from;
+        while end < self.documents && (end == from || entries.len() < most) {
+            own.clear();
+            (self.elements)(end as u32, &mut own);
+            counts.prefix(&own, (self.prefix)(own.len()), 1, &mut prefix);
+            entries.extend(prefix.iter().map(|&(_, element)| (element, end as u32)));
+            end += 1;
+        }
+        // One document meets others only where these are not indexed.
+        let least = if from == 0 && end == self.documents {
+            2
+        } else {
+            1
+        };
+        (PrefixIndex::new(entries, least), end)
+    }
+
+    fn probe(
+        &self,
+        index: &PrefixIndex,
+        counts: &RoughCounts,
+        next: &AtomicUsize,
+        visit: &mut impl FnMut(ScoredPair),
+    ) {
+        let (mut own, mut prefix) = (Vec::new(), Vec::new());
+        let mut touched = TouchedDocuments::new(self.documents);
+        loop {
+            let start = next.fetch_add(STRIDE, Ordering::Relaxed);
+            if start >= self.documents {
+                return;
+            }
+            for b in start as u32..self.documents.min(start + STRIDE) as u32 {
+                own.clear();
+                (self.elements)(b, &mut own);
+                counts.prefix(&own, (self.prefix)(own.len()), 1, &mut prefix);
+                for &(_, element) in &prefix {
+                    let earlier = index.of(element).iter().take_while(|&&a| a < b);
+                    earlier.for_each(|&a| touched.add(a));
+                }
+                touched.drain(|a| {
+                    let score = (self.compare)(a, b);
+                    if score >= self.least {
+                        visit(ScoredPair { a, b, score });
+                    }
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Numbers of pairs by score.
+
+use std::sync::{Mutex, PoisonError};
+
+use hashbrown::HashMap;
+
+use super::scored_pair::ScoredPair;
+
+/// Numbers of something by score, by the bits of the score: ascending as the scores are, which are above 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScoreCounts(HashMap<u64, u64>);
+
+impl ScoreCounts {
+    /// Counts so many more of a score.
+    pub fn add(&mut self, score: f64, number: u64) {
+        *self.0.entry(score.to_bits()).or_default() += number;
+    }
+
+    /// Adds the counts of another part.
+    pub fn merge(&mut self, other: &Self) {
+        for (&bits, &number) in &other.0 {
+            self.add(f64::from_bits(bits), number);
+        }
+    }
+
+    /// The number of a score.
+    #[must_use]
+    pub fn of(&self, score: f64) -> u64 {
+        self.0.get(&score.to_bits()).copied().unwrap_or(0)
+    }
+
+    /// Scores with their numbers, from the largest score to the smallest.
+    #[must_use]
+    pub fn descending(&self) -> Vec<(f64, u64)> {
+        let counts = self.0.iter();
+        let mut all: Vec<(f64, u64)> = counts
+            .map(|(&bits, &number)| (f64::from_bits(bits), number))
+            .collect();
+        all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        all
+    }
+}
+
+/// Counts of one thread, which join those of all when it is done.
+pub(super) struct CountingVisitor<'a> {
+    own: ScoreCounts,
+    all: &'a Mutex<ScoreCounts>,
+}
+
+impl<'a> CountingVisitor<'a> {
+    pub(super) fn new(all: &'a Mutex<ScoreCounts>) -> Self {
+        Self {
+            own: ScoreCounts::default(),
+            all,
+        }
+    }
+
+    pub(super) fn add(&mut self, score: f64, number: u64) {
+        self.own.add(score, number);
+    }
+
+    pub(super) fn visit(&mut self, pair: ScoredPair) {
+        self.add(pair.score, 1);
+    }
+}
+
+impl Drop for CountingVisitor<'_> {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.merge(&self.own);
+    }
+}

@@ -1,0 +1,180 @@
+//! Sketches of all documents under several schemes, in memory.
+
+use std::sync::Arc;
+
+use lookalike::sketch::{SketchValue, Sketcher};
+use lookalike::{Features, Scheme, Sketch, TermCounts, Terms};
+
+use super::documents::SweptDocuments;
+use super::features::{FeatureReader, FeatureScheme};
+use super::{SweepError, SweepLimits};
+
+/// The sketches of one scheme, by position.
+pub(super) type SketchColumn = Vec<Option<SketchValue>>;
+
+/// Memory of a sketch beside its place in a column, in bytes.
+fn heap_bytes(sketch: Option<&SketchValue>) -> u64 {
+    let own = match sketch {
+        Some(SketchValue::Set(set)) => size_of_val(&**set),
+        Some(SketchValue::Signature(places)) => size_of_val(&**places),
+        Some(SketchValue::Hashes(hashes)) => size_of_val(&**hashes),
+        Some(SketchValue::Bits(..)) | None => return 0,
+    };
+    // What the allocator adds.
+    own as u64 + 16
+}
+
+/// Memory of a column, in bytes.
+pub(super) fn bytes(column: &SketchColumn) -> u64 {
+    let heap = column.iter().map(|sketch| heap_bytes(sketch.as_ref()));
+    heap.sum::<u64>() + size_of_val(&**column) as u64
+}
+
+/// Bytes that the features of a text of so many bytes take, roughly: words of five letters, or characters.
+fn expected_set_bytes(scheme: &Scheme, text_bytes: u64) -> u64 {
+    match scheme.shingle {
+        lookalike::Shingle::Chars(_) => 8 * text_bytes,
+        lookalike::Shingle::WordSizes(widths) => 2 * widths.iter().count() as u64 * text_bytes,
+        _ => 2 * text_bytes,
+    }
+}
+
+/// Memory that a column takes, roughly: what is made in one reading is chosen by it.
+pub(super) fn expected_bytes(scheme: &Scheme, documents: u64, text_bytes: u64) -> u64 {
+    let heap = match scheme.sketch {
+        Sketch::MinHash { functions: places }
+        | Sketch::OnePermutation { bins: places }
+        | Sketch::BBit {
+            functions: places, ..
+        } => 4 * u64::from(places) * documents,
+        Sketch::SuperShingle { groups: hashes, .. }
+        | Sketch::Buckets { buckets: hashes }
+        | Sketch::IMatch { lexicons: hashes } => 16 * u64::from(hashes) * documents,
+        Sketch::None => expected_set_bytes(scheme, text_bytes),
+        Sketch::ModP { .. } | Sketch::Winnowing { .. } => {
+            expected_set_bytes(scheme, text_bytes) / 2
+        }
+        Sketch::Simhash32 | Sketch::Simhash | Sketch::Simhash128 => 0,
+    };
+    // Counts of terms, and what they are merged into.
+    let terms = match scheme.needs_terms() {
+        true => 4 * expected_set_bytes(scheme, text_bytes),
+        false => 0,
+    };
+    heap + terms + (size_of::<Option<SketchValue>>() as u64 + 16) * documents
+}
+
+/// Features, and in how many documents they are.
+type CountedTerms = (Scheme, Arc<Terms>);
+
+/// Tables of terms of the documents for all schemes that need one, those of the same features together; copies count too, as in
+/// `lookalike terms`.
+fn tables_of_terms<D: SweptDocuments>(
+    documents: &D,
+    schemes: &[Scheme],
+    limits: SweepLimits,
+) -> Result<Vec<CountedTerms>, SweepError<D::Error>> {
+    let mut counted: Vec<Scheme> = Vec::new();
+    for scheme in schemes.iter().filter(|scheme| scheme.needs_terms()) {
+        if !counted.contains(&scheme.counted()) {
+            counted.push(scheme.counted());
+        }
+    }
+    if counted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let features: Vec<FeatureScheme> = counted
+        .iter()
+        .map(|&scheme| FeatureScheme {
+            scheme,
+            terms: None,
+        })
+        .collect();
+    let mut counts: Vec<TermCounts> = counted.iter().map(TermCounts::new).collect();
+    let mut needed = 0;
+    FeatureReader::new(&features, limits.threads)
+        .read(
+            documents,
+            true,
+            &|_, features: &Features<'_>| features.set.to_vec(),
+            |at, _, set| {
+                if needed <= limits.memory {
+                    counts[at].add(&set);
+                    // Two copies while a batch is merged.
+                    needed = 2 * counts.iter().map(TermCounts::memory).sum::<u64>();
+                }
+            },
+        )
+        .map_err(SweepError::Documents)?;
+    limits.ensure(needed, || "the counts of terms".to_owned())?;
+    let tables = counted.into_iter().zip(counts);
+    Ok(tables
+        .map(|(scheme, mut counts)| (scheme, Arc::new(counts.terms())))
+        .collect())
+}
+
+/// The sketches of all documents under these schemes, in one reading, or two where a table of terms is made.
+///
+/// # Errors
+/// [`SweepError::TooLarge`] when they do not fit the memory.
+pub(super) fn columns<D: SweptDocuments>(
+    documents: &D,
+    schemes: &[Scheme],
+    limits: SweepLimits,
+) -> Result<Vec<SketchColumn>, SweepError<D::Error>> {
+    let tables = tables_of_terms(documents, schemes, limits)?;
+    let terms_of = |scheme: &Scheme| {
+        let own = scheme.needs_terms().then(|| scheme.counted());
+        let found = tables.iter().find(|table| Some(table.0) == own);
+        found.map(|table| Arc::clone(&table.1))
+    };
+    let mut features: Vec<FeatureScheme> = Vec::new();
+    // Sketchers of each features, with the columns that they fill.
+    let mut sketchers: Vec<Vec<(usize, Sketcher)>> = Vec::new();
+    for (column, scheme) in schemes.iter().enumerate() {
+        let terms = terms_of(scheme);
+        let own = scheme.terms(terms.as_ref().map(|terms| terms.id()));
+        let sketcher =
+            Sketcher::new(&own, terms.as_ref()).expect("the table was made for the scheme");
+        let own = FeatureScheme {
+            scheme: scheme.sketch(Sketch::None),
+            terms,
+        };
+        match features.iter().position(|features| *features == own) {
+            Some(at) => sketchers[at].push((column, sketcher)),
+            None => {
+                features.push(own);
+                sketchers.push(vec![(column, sketcher)]);
+            }
+        }
+    }
+    let tables: u64 = tables.iter().map(|table| 16 * table.1.len() as u64).sum();
+    let place = size_of::<Option<SketchValue>>() * documents.len() * schemes.len();
+    let mut needed = tables + place as u64;
+    limits.ensure(needed, || sketch_name(schemes))?;
+    let mut columns: Vec<SketchColumn> = vec![vec![None; documents.len()]; schemes.len()];
+    let sketch = |at: usize, features: &Features<'_>| -> Vec<Option<SketchValue>> {
+        let own = sketchers[at].iter();
+        own.map(|(_, sketcher)| sketcher.sketch(features)).collect()
+    };
+    FeatureReader::new(&features, limits.threads)
+        .read(documents, false, &sketch, |at, position, made| {
+            let Some(position) = position else { return };
+            for ((column, _), sketch) in sketchers[at].iter().zip(made) {
+                needed += heap_bytes(sketch.as_ref());
+                if needed <= limits.memory {
+                    columns[*column][position as usize] = sketch;
+                }
+            }
+        })
+        .map_err(SweepError::Documents)?;
+    limits.ensure(needed, || sketch_name(schemes))?;
+    Ok(columns)
+}
+
+fn sketch_name(schemes: &[Scheme]) -> String {
+    match schemes.first() {
+        Some(scheme) => format!("the sketches {} of {}", scheme.sketch, scheme.shingle),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,151 @@
+//! Features of all documents under several schemes, made in one reading by several threads.
+
+use std::sync::Arc;
+
+use lookalike::{FeatureExtractor, Features, Scheme, Shingle, Terms};
+
+use super::documents::{SweptDocument, SweptDocuments};
+
+/// Features that are made, and the table that they need.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct FeatureScheme {
+    pub(super) scheme: Scheme,
+    pub(super) terms: Option<Arc<Terms>>,
+}
+
+/// The words of a text as hashes: made once, used by all features that words are enough for.
+#[derive(Clone)]
+struct SharedWords {
+    scheme: Scheme,
+    extractor: FeatureExtractor,
+}
+
+#[derive(Clone)]
+struct SchemeExtractor {
+    extractor: FeatureExtractor,
+    /// Position of its words; none where words are not enough.
+    words: Option<usize>,
+}
+
+/// Extractors of one thread.
+#[derive(Clone)]
+struct FeatureWorker {
+    words: Vec<SharedWords>,
+    extractors: Vec<SchemeExtractor>,
+}
+
+impl FeatureWorker {
+    fn new(schemes: &[FeatureScheme]) -> Self {
+        let mut words: Vec<SharedWords> = Vec::new();
+        let mut words_of = |scheme: &Scheme| {
+            let own = scheme.features_only();
+            let own = own.shingle(Shingle::words(1).unwrap_or_default());
+            let known = words.iter().position(|words| words.scheme == own);
+            known.unwrap_or_else(|| {
+                let extractor = FeatureExtractor::new(&own);
+                words.push(SharedWords {
+                    scheme: own,
+                    extractor,
+                });
+                words.len() - 1
+            })
+        };
+        let extractors = schemes.iter().map(|FeatureScheme { scheme, terms }| {
+            let mut extractor = match terms {
+                Some(terms) => FeatureExtractor::with_terms(&scheme.terms(Some(terms.id())), terms)
+                    .expect("the table was made for the scheme"),
+                None => FeatureExtractor::new(scheme),
+            };
+            let by_words = scheme.fields.is_none() && extractor.extract_tokens(&[]).is_some();
+            SchemeExtractor {
+                extractor,
+                words: by_words.then(|| words_of(scheme)),
+            }
+        });
+        let extractors = extractors.collect();
+        Self { words, extractors }
+    }
+
+    /// Shows the features of some documents, all of one scheme before those of the next: a table of terms then stays in the cache.
+    fn each(
+        &mut self,
+        part: &[&SweptDocument<'_>],
+        mut visit: impl FnMut(usize, &SweptDocument<'_>, &Features<'_>),
+    ) {
+        let Self { words, extractors } = self;
+        let words: Vec<Vec<Vec<u64>>> = words
+            .iter_mut()
+            .map(|words| {
+                let texts = part.iter().map(|swept| &swept.document.text);
+                let hashes = texts.map(|text| words.extractor.features(text).to_vec());
+                hashes.collect()
+            })
+            .collect();
+        for (at, own) in extractors.iter_mut().enumerate() {
+            for (number, swept) in part.iter().enumerate() {
+                let document = &*swept.document;
+                let by_words = own
+                    .words
+                    .and_then(|at| own.extractor.extract_tokens(&words[at][number]));
+                match by_words {
+                    Some(features) => visit(at, swept, &features),
+                    None => {
+                        let fields = &document.fields;
+                        let features = own.extractor.extract_with(&document.text, fields);
+                        visit(at, swept, &features);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Makes features of documents under several schemes.
+pub(super) struct FeatureReader {
+    workers: Vec<FeatureWorker>,
+}
+
+impl FeatureReader {
+    pub(super) fn new(schemes: &[FeatureScheme], threads: usize) -> Self {
+        Self {
+            workers: vec![FeatureWorker::new(schemes); threads.max(1)],
+        }
+    }
+
+    /// Reads all documents once, turns their features into something on all threads, and shows it by scheme, in the order of the reading.
+    /// Documents that are set aside are left out unless they are `counted`.
+    pub(super) fn read<D: SweptDocuments, T: Send>(
+        &mut self,
+        documents: &D,
+        counted: bool,
+        make: &(impl Fn(usize, &Features<'_>) -> T + Sync),
+        mut show: impl FnMut(usize, Option<u32>, T),
+    ) -> Result<(), D::Error> {
+        let workers = &mut self.workers;
+        documents.read(&mut |batch| {
+            let share = batch.len().div_ceil(workers.len()).max(1);
+            let made = |worker: &mut FeatureWorker, part: &[SweptDocument<'_>]| {
+                let mut made = Vec::new();
+                let wanted = part.iter();
+                let wanted = wanted.filter(|swept| counted || swept.position.is_some());
+                worker.each(&wanted.collect::<Vec<_>>(), |at, swept, features| {
+                    made.push((at, swept.position, make(at, features)));
+                });
+                made
+            };
+            let made = &made;
+            let parts = std::thread::scope(|scope| {
+                let parts = workers.iter_mut().zip(batch.chunks(share));
+                let threads: Vec<_> = parts
+                    .map(|(worker, part)| scope.spawn(move || made(worker, part)))
+                    .collect();
+                let ends = threads.into_iter();
+                ends.map(|thread| thread.join().expect("workers do not panic"))
+                    .collect::<Vec<_>>()
+            });
+            for (at, position, one) in parts.into_iter().flatten() {
+                show(at, position, one);
+            }
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! A join of feature sets that need not fit the memory: parts of the documents are held, and all others are read past them.
+
+use lookalike::{Features, Scheme};
+
+use super::documents::SweptDocuments;
+use super::features::{FeatureReader, FeatureScheme};
+use super::{SweepError, SweepLimits};
+use crate::score::prefix::RoughCounts;
+use crate::score::{HeldSets, ScoredPair};
+
+/// Sizes of the sets, and rough counts of their features.
+struct SetSizes {
+    sizes: Vec<u32>,
+    counts: RoughCounts,
+}
+
+/// Shows all pairs of documents whose sets resemble each other by `least`, each once, in any order. Reads the documents once to count, and
+/// twice for each part that the memory holds.
+pub(super) fn each_similar_pair<D: SweptDocuments>(
+    documents: &D,
+    scheme: &Scheme,
+    least: f64,
+    limits: SweepLimits,
+    mut visit: impl FnMut(ScoredPair),
+) -> Result<(), SweepError<D::Error>> {
+    let scheme = scheme.features_only();
+    let mut reader = FeatureReader::new(
+        &[FeatureScheme {
+            scheme,
+            terms: None,
+        }],
+        limits.threads,
+    );
+    let set_of = |_: usize, features: &Features<'_>| features.set.to_vec();
+    let sizes = SetSizes::new(documents, &mut reader, limits.memory)?;
+    let own = sizes.counts.bytes() + 4 * sizes.sizes.len() as u64;
+    let budget = limits.memory.saturating_sub(own);
+    let mut from = 0;
+    while from < documents.len() {
+        let end = sizes.part(from, least, budget)?;
+        let mut sets: Vec<Box<[u64]>> = vec![Box::default(); end - from];
+        reader
+            .read(documents, false, &set_of, |_, position, set| {
+                let at = position.map_or(0, |position| position as usize);
+                if (from..end).contains(&at) {
+                    sets[at - from] = set.into();
+                }
+            })
+            .map_err(SweepError::Documents)?;
+        let held = HeldSets::new(sets, least, &sizes.counts, 1);
+        let probe = |_: usize, features: &Features<'_>| {
+            let mut found = Vec::new();
+            held.similar(features.set, &sizes.counts, 1, |at, score| {
+                found.push((at, score))
+            });
+            found
+        };
+        reader
+            .read(documents, false, &probe, |_, position, found| {
+                let b = position.unwrap_or(0);
+                for (at, score) in found {
+                    let a = from as u32 + at;
+                    if a < b {
+                        visit(ScoredPair { a, b, score });
+                    }
+                }
+            })
+            .map_err(SweepError::Documents)?;
+        from = end;
+    }
+    Ok(())
+}
+
+impl SetSizes {
+    fn new<D: SweptDocuments>(
+        documents: &D,
+        reader: &mut FeatureReader,
+        memory: u64,
+    ) -> Result<Self, SweepError<D::Error>> {
+        let bytes: u64 = (0..documents.len() as u32)
+            .map(|at| documents.text_bytes(at))
+            .sum();
+        let mut counts = RoughCounts::new(bytes / 4, memory);
+        let mut sizes = vec![0; documents.len()];
+        let set_of = |_: usize, features: &Features<'_>| features.set.to_vec();
+        reader
+            .read(documents, false, &set_of, |_, position, set| {
+                if let Some(size) = position.and_then(|at| sizes.get_mut(at as usize)) {
+                    *size = set.len() as u32;
+                }
+                set.iter().for_each(|&feature| counts.add(feature));
+            })
+            .map_err(SweepError::Documents)?;
+        Ok(Self { sizes, counts })
+    }
+
+    /// End of the part from `from` on that fits `budget`.
+    fn part<E>(&self, from: usize, least: f64, budget: u64) -> Result<usize, SweepError<E>> {
+        let (mut end, mut bytes) = (from, 0);
+        while end < self.sizes.len() {
+            bytes += HeldSets::bytes(self.sizes[end] as usize, least);
+            if bytes > budget {
+                break;
+            }
+            end += 1;
+        }
+        match end > from {
+            true => Ok(end),
+            false => Err(SweepError::TooLarge {
+                needed: bytes,
+                most_bytes: budget,
+                what: "the features of one document".to_owned(),
+            }),
+        }
+    }
+}
