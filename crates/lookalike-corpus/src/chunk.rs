@@ -16,6 +16,7 @@ use crate::long_hash::LongHasher;
 use crate::options::InputOptions;
 use crate::piece::{ChunkPiece, FileState, MAX_RECORDS, PieceContent, ReadMode, RecordChunk};
 use crate::record::BadKind;
+use crate::row::MAX_ROWS;
 use crate::source::{Inputs, SkipKind, SkippedPart, Source};
 use array::ArrayCutter;
 use cutter::LineCutter;
@@ -84,6 +85,8 @@ impl<'a> ChunkReader<'a> {
         while chunk.held() < self.limits.chunk_bytes
             && chunk.pieces.len() < MAX_PIECES
             && chunk.records < MAX_RECORDS
+            // Readers of rows stop there, too.
+            && chunk.skips.len() < MAX_ROWS
         {
             if let Some(mut open) = self.open.take() {
                 match open.fill(chunk, self.limits, self.mode) {

@@ -14,7 +14,7 @@ use crate::error::ReadError;
 use crate::record::BadKind;
 use crate::source::{SkipKind, SkippedPart};
 
-/// Rows that one call of a reader adds at most.
+/// Rows and skipped parts that one call of a reader adds at most.
 pub(crate) const MAX_ROWS: usize = 1 << 14;
 
 /// One record: a line of JSON, or the reason why there is none.
@@ -98,8 +98,9 @@ pub(crate) struct RowSink<'c> {
 
 impl RowSink<'_> {
     pub(crate) fn is_full(&self) -> bool {
-        // The second bound is for rows without bytes, such as bad ones: each costs its reason in memory.
-        self.bytes.len() + *self.attached >= self.enough || self.rows.len() >= MAX_ROWS
+        // The second bound is for what has no bytes, such as bad rows and damage: each costs its reason in memory.
+        self.bytes.len() + *self.attached >= self.enough
+            || self.rows.len() + self.skips.len() >= MAX_ROWS
     }
 
     /// Ends the line that was appended to `bytes`.

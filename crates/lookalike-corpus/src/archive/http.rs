@@ -13,6 +13,9 @@ use super::head;
 use crate::decode;
 use crate::long_hash::LongHasher;
 
+/// Encodings that are undone, one after another: each makes up to the limit of bytes anew. Servers name one or two.
+const MOST_ENCODINGS: usize = 8;
+
 /// A response, with its body as stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HttpResponse<'a> {
@@ -87,7 +90,7 @@ impl<'a> HttpResponse<'a> {
     }
 
     /// The body without chunks and compression, of which up to `limit` bytes and a few more are
-    /// made. Linear in the stored length and the limit.
+    /// made. Linear in the stored length and the limit, by few encodings.
     pub(super) fn body(&self, limit: usize) -> HttpBody<'a> {
         let mut body = HttpBody {
             bytes: Cow::Borrowed(self.stored),
@@ -100,8 +103,16 @@ impl<'a> HttpResponse<'a> {
                 None => body.raw = Some("not in chunks, though its head says so".to_owned()),
             }
         }
+        let encodings = match self.encodings.len() {
+            ..=MOST_ENCODINGS => &self.encodings[..],
+            number => {
+                let reason = format!("taken as it is, for its head names {number} encodings");
+                body.raw.get_or_insert(reason);
+                &[]
+            }
+        };
         // They are listed in the order in which they were applied (RFC 9110, section 8.4).
-        for encoding in self.encodings.iter().rev() {
+        for encoding in encodings.iter().rev() {
             match inflate(encoding, &body.bytes, limit) {
                 // Each layer is cut at the limit by itself: none can grow beyond it, whatever the next one
                 // makes of it.
@@ -236,6 +247,25 @@ mod tests {
         let bomb = gzip(&vec![b'a'; 1 << 20]);
         let (bytes, raw, too_long) = body("Content-Encoding: gzip\r\n", &bomb, 1000);
         assert!(bytes.len() == 1001 && !raw && too_long);
+    }
+
+    #[test]
+    fn a_head_named_thousands_of_encodings() {
+        let twice = gzip(&gzip(b"text"));
+        let head =
+            |number: usize| format!("Content-Encoding: {}\r\n", ["gzip"; 9][..number].join(", "));
+        assert_eq!(
+            body(&head(2), &twice, 100),
+            (b"text".to_vec(), false, false)
+        );
+        let mut packed = b"text".to_vec();
+        for _ in 0..9 {
+            packed = gzip(&packed);
+        }
+        let (bytes, raw, _) = body(&head(9), &packed, 1000);
+        assert!(bytes == packed && raw);
+        let (bytes, raw, _) = body(&head(8), &packed, 1000);
+        assert!(bytes == gzip(b"text") && !raw);
     }
 
     #[test]

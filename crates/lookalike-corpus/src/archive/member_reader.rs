@@ -21,6 +21,8 @@ pub(super) struct MemberReader<'a> {
     base: u64,
     /// Offsets of members in the window and in the file.
     borders: VecDeque<(usize, u64)>,
+    /// The first of them that begin no record, as was found out: nobody looks at these again.
+    refused: usize,
     /// Offset in the file of the member that holds the reading position.
     member: u64,
     gap: Option<String>,
@@ -35,6 +37,7 @@ impl<'a> MemberReader<'a> {
             at: 0,
             base: 0,
             borders: VecDeque::new(),
+            refused: 0,
             member: 0,
             gap: None,
             ended: false,
@@ -120,12 +123,39 @@ impl<'a> MemberReader<'a> {
             }
             self.member = member;
             self.borders.pop_front();
+            self.refused = self.refused.saturating_sub(1);
         }
     }
 
-    /// Returns the distances from the reading position to the members that begin after it.
-    pub(super) fn borders(&self) -> impl Iterator<Item = usize> + '_ {
-        self.borders.iter().map(|(border, _)| border - self.at)
+    /// Returns the distance to the first member that begins `from` bytes behind the reading position or later.
+    pub(super) fn border_from(&self, from: usize) -> Option<usize> {
+        let before = |&(border, _): &(usize, u64)| border - self.at < from;
+        let found = self.borders.get(self.borders.partition_point(before));
+        found.map(|(border, _)| border - self.at)
+    }
+
+    /// Returns the distance to the first member within the next `n` bytes that `begins` is true of; it says nothing
+    /// where the bytes there do not tell yet.
+    ///
+    /// Members can be a byte each, and millions: one that was refused is not looked at again, else the time
+    /// would be quadratic.
+    pub(super) fn border_of(
+        &mut self,
+        n: usize,
+        begins: impl Fn(&[u8]) -> Option<bool>,
+    ) -> Option<usize> {
+        for index in self.refused..self.borders.len() {
+            let border = self.borders[index].0;
+            if border - self.at >= n {
+                break;
+            }
+            match begins(&self.window[border..]) {
+                Some(true) => return Some(border - self.at),
+                Some(false) if index == self.refused => self.refused += 1,
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Forgets what is there, and goes on behind the gap if one stopped the reading; says why it
@@ -135,5 +165,47 @@ impl<'a> MemberReader<'a> {
         // What stands before the gap cannot be completed by what follows it.
         self.pass(self.rest().len());
         Some(reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::Write;
+
+    use super::*;
+    use crate::options::InputOptions;
+    use crate::source::Inputs;
+
+    #[test]
+    fn every_member_was_looked_at_again_with_each_that_followed() {
+        let member = |byte: u8| {
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(&[byte]).unwrap();
+            encoder.finish().unwrap()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc.gz");
+        std::fs::write(&path, [member(b'x').repeat(1000), member(b'y')].concat()).unwrap();
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[path.into()], &options, folder.path()).unwrap();
+        let mut reader = MemberReader::open(&inputs.sources[0]).unwrap();
+        let looks = Cell::new(0);
+        let begins = |bytes: &[u8]| {
+            looks.set(looks.get() + 1);
+            (bytes.len() > 3 || bytes[0] == b'y').then_some(bytes[0] == b'y')
+        };
+        while reader.more().unwrap() {
+            reader.border_of(usize::MAX, begins);
+        }
+        // Each up to four times: with one, two and three bytes it is not certain.
+        assert!(looks.get() <= 4 * 1001, "{}", looks.get());
+        assert_eq!(reader.border_of(usize::MAX, begins), Some(1000));
+        assert_eq!(reader.border_of(1000, begins), None);
+        assert_eq!(reader.border_from(7), Some(7));
+        assert_eq!(reader.border_from(1001), None);
+        reader.pass(900);
+        assert_eq!(reader.border_of(usize::MAX, begins), Some(100));
     }
 }

@@ -27,6 +27,9 @@ use head::{ArchiveHead, HeadBegin};
 use member_reader::MemberReader;
 use page::ArchivePages;
 
+/// Line ends behind a block that are looked over for the next head; a block that more of them follow has ended.
+const MOST_BLANK_BYTES: usize = 64 << 10;
+
 /// Held of a block beyond the longest document: room for the head of the response.
 const ROOM_BYTES: usize = 64 << 10;
 
@@ -38,6 +41,8 @@ pub(crate) struct ArchiveReader<'a> {
     notes: SkipNotes,
     /// Most bytes of a block that are held.
     hold: usize,
+    /// Damage behind which no record was found yet.
+    gap: Option<SkippedPart>,
     /// True if bytes that belong to no record follow from damage that was reported already.
     is_told: bool,
     /// The member of the record before, and whether it was told that it holds several.
@@ -64,6 +69,7 @@ impl<'a> ArchiveReader<'a> {
             pages: ArchivePages::new(source, limit),
             notes: SkipNotes::default(),
             hold: limit.saturating_add(ROOM_BYTES),
+            gap: None,
             is_told: false,
             last_member: None,
         })
@@ -73,12 +79,13 @@ impl<'a> ArchiveReader<'a> {
     fn step(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
         self.pass_blank_lines()?;
         if self.feed.rest().is_empty() {
-            return Ok(self.cross_gap(sink));
+            return Ok(self.cross_gap());
         }
         let (offset, member) = (self.feed.offset(), self.feed.member());
         match self.begin()? {
             HeadBegin::Head(parsed) => {
                 let (head, length) = *parsed;
+                sink.skips.extend(self.gap.take());
                 self.feed.pass(length);
                 self.is_told = false;
                 self.note_member(offset, member);
@@ -137,7 +144,7 @@ impl<'a> ArchiveReader<'a> {
     }
 
     /// Goes on behind damaged data; false if there is none, which is the end.
-    fn cross_gap(&mut self, sink: &mut RowSink<'_>) -> bool {
+    fn cross_gap(&mut self) -> bool {
         let offset = self.feed.offset();
         let Some(reason) = self.feed.cross_gap() else {
             return false;
@@ -145,8 +152,12 @@ impl<'a> ArchiveReader<'a> {
         // Bytes behind a gap are in the middle of a record nearly always; the skip tells of them, and a bad
         // record in addition would count the same loss twice.
         self.is_told = true;
-        sink.skips
-            .push(SkippedPart::damaged(self.source, offset, &reason));
+        // One entry for damage behind damage: a file of millions of broken members must not cost the memory of
+        // as many reasons.
+        match &mut self.gap {
+            Some(gap) => gap.count += 1,
+            None => self.gap = Some(SkippedPart::damaged(self.source, offset, &reason)),
+        }
         true
     }
 
@@ -165,7 +176,7 @@ impl<'a> ArchiveReader<'a> {
         loop {
             // From 1 on: what stands at the reading position was refused a moment ago, and would be found for
             // ever.
-            if let Some(at) = self.next_head(1) {
+            if let Some(at) = self.next_head() {
                 self.feed.pass(at);
                 return Ok(());
             }
@@ -180,29 +191,14 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Finds the next head among the bytes in memory, from `from` on: in a line or
+    /// Finds the next head among the bytes in memory, behind the first of them: in a line or
     /// where a member begins.
-    fn next_head(&self, from: usize) -> Option<usize> {
-        let rest = self.feed.rest();
-        let format = self.source.format;
-        // From one byte before: a head is known by the line feed in front of it.
-        let in_line = head::find(format, rest.get(from - 1..)?).map(|at| at + from - 1);
-        let borders = self.feed.borders().filter(|&border| border >= from);
-        let at_border = borders
-            // The nearer one of the two. A border needs no line feed in front of it, which compressed records
-            // often lack.
-            .take_while(|&border| in_line.is_none_or(|line| border < line))
-            .find(|&border| self.begins(&rest[border..]));
+    fn next_head(&mut self) -> Option<usize> {
+        let in_line = head::find(self.source.format, self.feed.rest());
+        // The nearer one of the two. A border needs no line feed in front of it, which compressed records
+        // often lack.
+        let at_border = self.border_with_head(in_line.unwrap_or(usize::MAX));
         at_border.or(in_line)
-    }
-
-    fn begins(&self, bytes: &[u8]) -> bool {
-        match self.source.format {
-            Format::Arc => matches!(head::begin(Format::Arc, bytes), HeadBegin::Head(_)),
-            // `WARC/` and a digit, all of them: a few bytes behind a border are taken for a head only once it
-            // is certain.
-            _ => bytes.len() >= 6 && head::begins_warc(bytes),
-        }
     }
 
     /// The record whose head was just passed.
@@ -262,7 +258,7 @@ impl<'a> ArchiveReader<'a> {
         // The data ends, or is damaged, within the block.
         if !there {
             let rest = self.feed.rest().len();
-            let next = self.next_head(1).unwrap_or(rest);
+            let next = self.next_head().unwrap_or(rest);
             return Ok(ArchiveBlock::Wrong(
                 format!("its length is {length}, but it ends after {next} bytes"),
                 Some(next),
@@ -276,23 +272,28 @@ impl<'a> ArchiveReader<'a> {
                 return Ok(ArchiveBlock::Sound(held, unheld));
             }
             let reason = format!("its length is {length}, more than the file holds");
-            return Ok(ArchiveBlock::Wrong(reason, self.next_head(1)));
+            return Ok(ArchiveBlock::Wrong(reason, self.next_head()));
         }
         // The price of not trusting lengths: the head of the next record is read before this one is given out.
         if self.ends_well(held)? {
             return Ok(ArchiveBlock::Sound(held, 0));
         }
         let reason = format!("its length is {length}, but no record begins behind it");
-        Ok(ArchiveBlock::Wrong(reason, self.next_head(1)))
+        Ok(ArchiveBlock::Wrong(reason, self.next_head()))
     }
 
     /// Reads until `n` bytes are there; stops where another record begins before.
     fn need_block(&mut self, n: usize) -> Result<bool, ReadError> {
+        let mut looked = 0;
         while self.feed.rest().len() < n {
             // A length that lies by gigabytes must not swallow the records that follow; each member is its own
-            // witness.
-            if self.border_with_head(n).is_some() {
-                return Ok(true);
+            // witness. Not at each byte: what may be a head so far would be looked at again each time.
+            let there = self.feed.rest().len();
+            if there - looked >= head::overlap(self.source.format) {
+                looked = there;
+                if self.border_with_head(n).is_some() {
+                    return Ok(true);
+                }
             }
             if !self.feed.more()? {
                 return Ok(false);
@@ -302,10 +303,9 @@ impl<'a> ArchiveReader<'a> {
     }
 
     /// A member within the next `n` bytes that begins with a record of its own.
-    fn border_with_head(&self, n: usize) -> Option<usize> {
-        let rest = self.feed.rest();
-        let mut borders = self.feed.borders().filter(|&border| border < n);
-        borders.find(|&border| self.begins(&rest[border..]))
+    fn border_with_head(&mut self, n: usize) -> Option<usize> {
+        let format = self.source.format;
+        self.feed.border_of(n, |bytes| begins(format, bytes))
     }
 
     /// Returns true if an uncompressed block of this length reaches beyond the end of the file.
@@ -321,6 +321,9 @@ impl<'a> ArchiveReader<'a> {
         loop {
             let more = self.feed.need(blank + 1)?;
             match self.feed.rest().get(blank) {
+                // They are in memory until the block is passed, so there is a bound; those behind it are passed
+                // like all between records.
+                Some(b'\r' | b'\n') if blank - held >= MOST_BLANK_BYTES => return Ok(true),
                 Some(b'\r' | b'\n') => blank += 1,
                 // A block may be the last thing in the file. Others are followed by two CRLF (WARC 1.1, section
                 // 4); any line ends do.
@@ -329,11 +332,7 @@ impl<'a> ArchiveReader<'a> {
             }
         }
         // Where a member begins, the record before it has ended.
-        if self
-            .feed
-            .borders()
-            .any(|border| (held..=blank).contains(&border))
-        {
+        if self.feed.border_from(held).is_some_and(|at| at <= blank) {
             return Ok(true);
         }
         loop {
@@ -359,7 +358,7 @@ impl<'a> ArchiveReader<'a> {
                 return Ok(());
             }
             // Steps end at borders, since that is where a length that lies is found out.
-            let here = self.feed.borders().find(|&border| border > 0);
+            let here = self.feed.border_from(1);
             let most = here.unwrap_or(usize::MAX).min(self.feed.rest().len());
             let passed = usize::try_from(bytes).unwrap_or(usize::MAX).min(most);
             if let Some(hasher) = &mut hasher {
@@ -368,7 +367,7 @@ impl<'a> ArchiveReader<'a> {
             self.feed.pass(passed);
             bytes -= passed as u64;
             // The next record has begun: the length was too large.
-            if Some(passed) == here && self.begins(self.feed.rest()) {
+            if Some(passed) == here && begins(self.source.format, self.feed.rest()) == Some(true) {
                 return Ok(());
             }
         }
@@ -376,10 +375,28 @@ impl<'a> ArchiveReader<'a> {
     }
 }
 
+/// Tells whether a record begins with these bytes; none if there are too few.
+fn begins(format: Format, bytes: &[u8]) -> Option<bool> {
+    match format {
+        Format::Arc => match head::begin(Format::Arc, bytes) {
+            HeadBegin::Head(_) => Some(true),
+            HeadBegin::Part => None,
+            HeadBegin::None => Some(false),
+        },
+        // `WARC/` and a digit, all of them: a few bytes behind a border are taken for a head only once it
+        // is certain.
+        _ => match head::begins_warc(bytes) {
+            true if bytes.len() < 6 => None,
+            begins => Some(begins),
+        },
+    }
+}
+
 impl RowReader for ArchiveReader<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
         while !sink.is_full() {
             if !self.step(sink)? {
+                sink.skips.extend(self.gap.take());
                 let name = self.source.name();
                 // Counts by kind are told once, at the end of the source: their number must not depend on chunks.
                 sink.skips.extend(self.notes.drain(&name));
@@ -391,5 +408,36 @@ impl RowReader for ArchiveReader<'_> {
 
     fn disk_bytes(&self) -> u64 {
         self.feed.disk_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::RowState;
+    use crate::source::Inputs;
+
+    #[test]
+    fn line_feeds_behind_a_record_were_all_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc");
+        let head = "WARC/1.0\r\nWARC-Type: resource\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\ntext";
+        let archive = [head, &"\n".repeat(8 << 20), head].concat();
+        std::fs::write(&path, archive).unwrap();
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[path.into()], &options, folder.path()).unwrap();
+        let mut reader = ArchiveReader::open(&inputs.sources[0], &options).unwrap();
+        let mut sink = RowSink {
+            bytes: &mut Vec::new(),
+            rows: Vec::new(),
+            skips: &mut Vec::new(),
+            attached: &mut 0,
+            enough: usize::MAX,
+        };
+        while reader.step(&mut sink).unwrap() {
+            assert!(reader.feed.rest().len() < 1 << 20);
+        }
+        let good = sink.rows.iter().filter(|row| row.state == RowState::Good);
+        assert_eq!(good.count(), 2);
     }
 }

@@ -3,7 +3,12 @@
 //! The layout is that of `ia-web-commons`, which Common Crawl and the Internet Archive write:
 //! `Envelope.Payload-Metadata.HTTP-Response-Metadata.HTML-Metadata`. Metadata of other records (requests, images) is no page.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt::{self, Formatter};
+
+use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// A page as its metadata describes it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,42 +34,47 @@ impl WatRecord {
     /// # Errors
     /// The reason when it is no JSON.
     pub(super) fn parse(block: &[u8]) -> Result<Option<WatRecord>, String> {
-        let json: Value = serde_json::from_slice(block).map_err(|error| error.to_string())?;
-        let envelope = &json["Envelope"];
-        let response = &envelope["Payload-Metadata"]["HTTP-Response-Metadata"];
-        let html = &response["HTML-Metadata"];
-        // `Value` gives null for what is missing, at any depth, so nothing above needs to be there.
+        let block: &RawValue = serde_json::from_slice(block).map_err(|error| error.to_string())?;
+        let [envelope] = JsonPart(Some(block)).members(["Envelope"]);
+        let [head, payload] = envelope.members(["WARC-Header-Metadata", "Payload-Metadata"]);
+        let [response] = payload.members(["HTTP-Response-Metadata"]);
+        let [message, headers, html] =
+            response.members(["Response-Message", "Headers", "HTML-Metadata"]);
+        // What is missing has no members, at any depth, so nothing above needs to be there.
         if !html.is_object() {
             return Ok(None);
         }
-        let head = &envelope["WARC-Header-Metadata"];
+        let [date, record_id] = head.members(["WARC-Date", "WARC-Record-ID"]);
+        let [status] = message.members(["Status"]);
+        let [page, links] = html.members(["Head", "Links"]);
+        let [title, metas, base] = page.members(["Title", "Metas", "Base"]);
         let mut wat = WatRecord {
-            date: text(&head["WARC-Date"]).map(str::to_owned),
-            record_id: text(&head["WARC-Record-ID"]).map(|id| unbracketed(id).to_owned()),
-            status: number(&response["Response-Message"]["Status"]),
-            mime: header(&response["Headers"], "content-type").map(str::to_owned),
-            title: text(&html["Head"]["Title"]).map(joined).unwrap_or_default(),
-            description: description(&html["Head"]["Metas"]),
-            base: text(&html["Head"]["Base"]).map(str::to_owned),
+            date: date.text(),
+            record_id: record_id.text().map(|id| unbracketed(&id).to_owned()),
+            status: status.number(),
+            mime: headers
+                .member(|name| name.eq_ignore_ascii_case("content-type"))
+                .text(),
+            title: title.words(),
+            description: description(metas),
+            base: base.text(),
             ..WatRecord::default()
         };
-        for link in list(&html["Links"]) {
-            wat.link(link);
-        }
+        links.each(&mut |link| wat.link(link));
         Ok(Some(wat))
     }
 
     /// Takes a link if a reader can follow it: images and forms are listed too.
-    fn link(&mut self, link: &Value) {
+    fn link(&mut self, link: JsonPart<'_>) {
+        let [path, url, text] = link.members(["path", "url", "text"]);
         // `ia-web-commons` names element and attribute: `A@/href`, `IMG@/src`, `FORM@/action`.
-        let is_anchor = text(&link["path"]).is_some_and(|path| path.starts_with("A@"));
-        let Some(url) = text(&link["url"]).filter(|_| is_anchor) else {
+        let is_anchor = path.text().is_some_and(|path| path.starts_with("A@"));
+        let Some(url) = url.text().filter(|_| is_anchor) else {
             return;
         };
-        self.out_links.push(url.to_owned());
+        self.out_links.push(url);
         // Pushed even if empty: the two lists are read side by side.
-        let words = text(&link["text"]).map(joined);
-        self.link_texts.push(words.unwrap_or_default());
+        self.link_texts.push(text.words());
     }
 
     /// All words: title, description, and each link's text a line.
@@ -78,42 +88,129 @@ impl WatRecord {
     }
 }
 
-fn text(value: &Value) -> Option<&str> {
-    value.as_str()
-}
+/// A value that is looked into and not taken apart, for a tree of it takes up to forty times its bytes. None where it is
+/// missing.
+#[derive(Clone, Copy)]
+struct JsonPart<'j>(Option<&'j RawValue>);
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
+impl<'j> JsonPart<'j> {
+    fn is_object(self) -> bool {
+        self.0.is_some_and(|json| json.get().starts_with('{'))
+    }
 
-/// Numbers are written as text.
-fn number(value: &Value) -> Option<u16> {
-    match value {
-        Value::String(digits) => digits.parse().ok(),
-        other => other.as_u64().and_then(|number| number.try_into().ok()),
+    /// The members with these names, by one walk; of several with one name the last.
+    fn members<const N: usize>(self, names: [&str; N]) -> [JsonPart<'j>; N] {
+        let mut found = [JsonPart(None); N];
+        self.walk(
+            &mut |name| names.iter().position(|wanted| *wanted == name),
+            &mut |index, member| found[index] = member,
+        );
+        found
+    }
+
+    /// The last member whose name is wanted.
+    fn member(self, wanted: impl Fn(&str) -> bool) -> JsonPart<'j> {
+        let mut found = JsonPart(None);
+        self.walk(&mut |name| wanted(name).then_some(0), &mut |_, member| {
+            found = member
+        });
+        found
+    }
+
+    /// Calls `take` with the members whose names `index` knows.
+    fn walk(
+        self,
+        index: &mut dyn FnMut(&str) -> Option<usize>,
+        take: &mut dyn FnMut(usize, JsonPart<'j>),
+    ) {
+        if let Some(json) = self.0 {
+            let mut json = serde_json::Deserializer::from_str(json.get());
+            // Fails for what is no object, which has no members.
+            let _ = json.deserialize_map(JsonMembers { index, take });
+        }
+    }
+
+    /// Calls `take` with each item of a list.
+    fn each(self, take: &mut dyn FnMut(JsonPart<'j>)) {
+        if let Some(json) = self.0 {
+            let mut json = serde_json::Deserializer::from_str(json.get());
+            // Fails for what is no list, which has no items.
+            let _ = json.deserialize_seq(JsonItems(take));
+        }
+    }
+
+    fn text(self) -> Option<String> {
+        serde_json::from_str(self.0?.get()).ok()
+    }
+
+    /// The words of a text in one line; none of what is no text.
+    fn words(self) -> String {
+        let text = self.text().unwrap_or_default();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Numbers are written as text, or as such.
+    fn number(self) -> Option<u16> {
+        let written = self.text();
+        written.as_deref().unwrap_or(self.0?.get()).parse().ok()
     }
 }
 
-fn header<'v>(headers: &'v Value, wanted: &str) -> Option<&'v str> {
-    let headers = headers.as_object()?;
-    let found = headers
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-    text(found?.1)
+struct JsonMembers<'f, 'j> {
+    index: &'f mut dyn FnMut(&str) -> Option<usize>,
+    take: &'f mut dyn FnMut(usize, JsonPart<'j>),
 }
 
-fn description(metas: &Value) -> String {
-    let is_description =
-        |meta: &&Value| text(&meta["name"]).is_some_and(|n| n.eq_ignore_ascii_case("description"));
-    let meta = list(metas).iter().find(is_description);
-    meta.and_then(|meta| text(&meta["content"]))
-        .map(joined)
-        .unwrap_or_default()
+impl<'j> Visitor<'j> for JsonMembers<'_, 'j> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'j>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(JsonName(name)) = map.next_key()? {
+            match (self.index)(&name) {
+                Some(index) => (self.take)(index, JsonPart(Some(map.next_value()?))),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
 }
 
-/// In one line.
-fn joined(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+#[derive(Deserialize)]
+struct JsonName<'j>(#[serde(borrow)] Cow<'j, str>);
+
+struct JsonItems<'f, 'j>(&'f mut dyn FnMut(JsonPart<'j>));
+
+impl<'j> Visitor<'j> for JsonItems<'_, 'j> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'j>>(self, mut items: A) -> Result<(), A::Error> {
+        while let Some(item) = items.next_element()? {
+            (self.0)(JsonPart(Some(item)));
+        }
+        Ok(())
+    }
+}
+
+fn description(metas: JsonPart<'_>) -> String {
+    let mut found: Option<String> = None;
+    metas.each(&mut |meta| {
+        if found.is_none() {
+            let [name, content] = meta.members(["name", "content"]);
+            let is_description = |name: String| name.eq_ignore_ascii_case("description");
+            if name.text().is_some_and(is_description) {
+                found = Some(content.words());
+            }
+        }
+    });
+    found.unwrap_or_default()
 }
 
 fn unbracketed(id: &str) -> &str {
@@ -140,6 +237,22 @@ mod tests {
         assert_eq!(wat.link_texts, ["the tide", ""]);
         assert_eq!(wat.base.as_deref(), Some("/b/"));
         assert_eq!(wat.text(), "The ferry\n\nIt left.\n\nthe tide");
+    }
+
+    #[test]
+    fn a_block_of_a_million_lists_became_a_tree_of_them() {
+        // Deeper than a tree may be, which is how a test sees that there is none.
+        let lists = "[".repeat(100_000) + &"]".repeat(100_000);
+        let html = r#"{"Head":{"Title":"T","Title":7,"Metas":{}},"Links":[[],{"path":"A@/href","url":"/"}]}"#;
+        let block = format!(
+            r#"{{"Other":{lists},"Envelope":{{"Payload-Metadata":{{"HTTP-Response-Metadata":{{"HTML-Metadata":{html}}}}}}}}}"#
+        );
+        let wat = WatRecord::parse(block.as_bytes()).unwrap().unwrap();
+        assert_eq!((wat.title.as_str(), wat.status), ("", None));
+        assert_eq!(
+            (wat.out_links, wat.link_texts),
+            (vec!["/".to_owned()], vec![String::new()])
+        );
     }
 
     #[test]

@@ -158,6 +158,32 @@ fn behind_a_broken_member_reading_goes_on() {
 }
 
 #[test]
+fn each_of_many_broken_members_was_told_and_kept() {
+    let broken = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x07";
+    let archive = [
+        gzip(&record(1)),
+        broken.repeat(1000),
+        gzip(&record(2)),
+        broken.repeat(3),
+    ];
+    let reading = read_bytes("a.warc.gz", &archive.concat());
+    assert_eq!(reading.records.len(), 2);
+    let counts: Vec<u64> = reading.skips.iter().map(|skip| skip.count).collect();
+    assert_eq!(counts, [1000, 3]);
+    // With a record between them that is no document, a chunk holds so many at most.
+    let request = b"WARC/1.0\r\nWARC-Type: request\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
+    let archive = [&broken[..], &gzip(request)].concat().repeat(20_000);
+    let options = InputOptions::default();
+    let corpus = Corpus::with("a.warc.gz", &archive);
+    let inputs = corpus.inputs("a.warc.gz", &options);
+    let chunks = inputs
+        .chunks(&options)
+        .map(|chunk| chunk.unwrap().skips.len());
+    let skips: Vec<usize> = chunks.collect();
+    assert_eq!(skips, [1 << 14, 20_000 - (1 << 14) + 1]);
+}
+
+#[test]
 fn wrong_lengths_cost_one_record() {
     for packed in [false, true] {
         for off in [-20, -1, 1, 3, 20, 200, 1_000_000, i64::MAX / 2] {
