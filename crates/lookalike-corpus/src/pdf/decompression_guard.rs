@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::io::{Read, copy, sink};
+use std::time::Instant;
 
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 use memchr::memmem;
@@ -18,6 +19,12 @@ const MOST_OF_ALL: u64 = 2 << 30;
 /// A dictionary of a stream is looked for within so many bytes before it.
 const DICTIONARY_BYTES: usize = 64 << 10;
 
+/// A line with `N G obj` is no longer.
+const LINE_BYTES: usize = 4096;
+
+/// Bytes before streams that are looked at, at least.
+const MOST_LOOKED: usize = 256 << 20;
+
 /// The growth of a stream by its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FilterGrowth {
@@ -28,35 +35,60 @@ enum FilterGrowth {
     Not,
 }
 
+/// Reason why a file is not read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum GuardRefusal {
+    /// It grows too large, or does not say how far.
+    Grows(String),
+    /// The time was over before all streams were measured.
+    Late,
+}
+
 /// Refuses a file that grows too large, with the reason. Linear in the file and what it grows to, up to the limits.
-pub(super) fn measure(bytes: &[u8]) -> Result<(), String> {
+pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), GuardRefusal> {
     let mut all = 0;
     let mut end = 0;
+    let mut looked = 0;
+    let mut heads = ObjectHeads::new(bytes);
     for at in memmem::find_iter(bytes, b"stream") {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(GuardRefusal::Late);
+        }
         let body = body_start(bytes, at);
         let Some(body) = body.filter(|_| at >= end && !bytes[..at].ends_with(b"end")) else {
             continue;
         };
         // `/Length` is not believed: it may lie, or name an object elsewhere. Readers that repair files search
         // as well.
-        let length = memmem::find(&bytes[body..], b"endstream").unwrap_or(bytes.len() - body);
-        let stored = &bytes[body..body + length];
-        let size = unpacked(dictionary(bytes, at)?, stored)?;
+        let rest = &bytes[body..];
+        let length = memmem::find(rest, b"endstream").unwrap_or(rest.len());
+        let dictionary = StreamDictionary::before(bytes, at, &mut heads)?;
+        looked += dictionary.bytes.len();
+        let size = dictionary.unpacked(rest, length)?;
         // Counts the bytes as stored, too, where nothing unpacks: overlapping streams add up, which bounds the
         // searches of this loop by `MOST_OF_ALL`.
         all += size;
         if size > MOST_OF_ONE || all > MOST_OF_ALL {
-            return Err(format!(
+            return Err(GuardRefusal::Grows(format!(
                 "{} bytes on disk; one of its streams grows to more than {} MiB, or all to more than {}",
                 bytes.len(),
                 MOST_OF_ONE >> 20,
                 MOST_OF_ALL >> 20
-            ));
+            )));
+        }
+        // What stands before a stream is short. Where it is not, streams share it, and each would read it again.
+        if looked > MOST_LOOKED.max(bytes.len()) {
+            return Err(untold());
         }
         // Go on within the body: its `endstream` may be false, and a stream too many costs time only.
         end = body;
     }
     Ok(())
+}
+
+fn untold() -> GuardRefusal {
+    let reason = "what stands before one of its streams does not say how it is packed";
+    GuardRefusal::Grows(reason.to_owned())
 }
 
 /// Finds the bytes of the stream whose keyword stands at `at`.
@@ -72,36 +104,192 @@ fn body_start(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Returns the dictionary before the stream.
-fn dictionary(bytes: &[u8], at: usize) -> Result<&[u8], String> {
-    // `N G obj << … >> stream`: the nearest `obj` before the keyword begins its dictionary.
-    let before = &bytes[at.saturating_sub(DICTIONARY_BYTES)..at];
-    match memmem::rfind(before, b"obj") {
-        Some(found) => Ok(&before[found + 3..]),
-        None => {
-            Err("what stands before one of its streams does not say how it is packed".to_owned())
+/// The places where objects seem to begin (`N G obj`), one after the other.
+struct ObjectHeads<'f> {
+    bytes: &'f [u8],
+    words: memmem::FindIter<'f, 'static>,
+    /// The end of the next one that `before` has not passed.
+    next: Option<usize>,
+    last: Option<usize>,
+}
+
+impl<'f> ObjectHeads<'f> {
+    fn new(bytes: &'f [u8]) -> ObjectHeads<'f> {
+        ObjectHeads {
+            bytes,
+            words: memmem::find_iter(bytes, b"obj"),
+            next: Some(0),
+            last: None,
         }
+    }
+
+    /// Returns the end of the last one before `at`, which must not be smaller than at the call before.
+    fn before(&mut self, at: usize) -> Option<usize> {
+        while let Some(next) = self.next.filter(|next| *next <= at) {
+            if next > 0 {
+                self.last = Some(next);
+            }
+            let bytes = self.bytes;
+            let found = self.words.find(|&word| is_object_head(&bytes[..word]));
+            self.next = found.map(|word| word + b"obj".len());
+        }
+        self.last
     }
 }
 
-/// The size of a stream when it is unpacked; of what is not tried, the most that it can be.
-fn unpacked(dictionary: &[u8], stored: &[u8]) -> Result<u64, String> {
-    let filters = filters(dictionary);
-    let growths: Vec<FilterGrowth> = filters
-        .iter()
-        .map(|name| growth(name))
-        .filter(|growth| *growth != FilterGrowth::Not)
-        .collect();
-    let length = stored.len() as u64;
-    match growths[..] {
-        [] => Ok(length),
-        [FilterGrowth::Times(most)] => Ok(length.saturating_mul(most)),
-        // Held is only what the text encoding was undone of, which is smaller than what is stored.
-        [_] => Ok(inflated(&plain(&filters, stored)).max(length)),
-        _ => Err(
-            "one of its streams is packed more than once, and may grow without bound".to_owned(),
-        ),
+/// Returns true if `obj` behind these bytes begins an object: behind two numbers, and in no comment.
+fn is_object_head(before: &[u8]) -> bool {
+    let first = before.len().saturating_sub(LINE_BYTES);
+    let line = match memchr::memrchr2(b'\r', b'\n', &before[first..]) {
+        Some(end) => &before[first + end..],
+        None if first == 0 => before,
+        None => return false,
+    };
+    // The numbers may stand on lines before.
+    let number = before.trim_ascii_end().last();
+    number.is_some_and(u8::is_ascii_digit) && memchr::memchr(b'%', line).is_none()
+}
+
+/// The text before a stream that tells how it is packed.
+struct StreamDictionary<'f> {
+    bytes: &'f [u8],
+    /// True if it may not be the dictionary: an `obj` in a string, or a stream within another one.
+    is_doubtful: bool,
+}
+
+impl<'f> StreamDictionary<'f> {
+    /// Finds the dictionary of the stream whose keyword stands at `at`.
+    fn before(
+        bytes: &'f [u8],
+        at: usize,
+        heads: &mut ObjectHeads<'_>,
+    ) -> Result<StreamDictionary<'f>, GuardRefusal> {
+        let first = at.saturating_sub(DICTIONARY_BYTES);
+        let head = heads.before(at).filter(|head| *head >= first);
+        let bytes_from = head.ok_or_else(untold)?;
+        let is_doubtful = !is_one_value(&bytes[bytes_from..at]);
+        // `N G obj << … >> stream`: the nearest head begins it. In doubt all that stands near is taken for it.
+        let from = if is_doubtful { first } else { bytes_from };
+        Ok(StreamDictionary {
+            bytes: &bytes[from..at],
+            is_doubtful,
+        })
     }
+
+    /// The size of the stream when it is unpacked, of which so many bytes are its own; of what is not tried, the most
+    /// that it can be.
+    fn unpacked(&self, rest: &[u8], length: usize) -> Result<u64, GuardRefusal> {
+        let mut size = length as u64;
+        let mut tried: Vec<TextEncoding> = Vec::new();
+        if self.is_doubtful {
+            tried.push(TextEncoding::None);
+        }
+        for filters in filter_lists(self.bytes) {
+            let growths: Vec<FilterGrowth> = filters
+                .iter()
+                .map(|name| growth(name))
+                .filter(|growth| *growth != FilterGrowth::Not)
+                .collect();
+            match growths[..] {
+                [] => {}
+                [FilterGrowth::Times(most)] => {
+                    size = size.max((length as u64).saturating_mul(most))
+                }
+                [_] => tried.push(TextEncoding::of(&filters)),
+                _ => {
+                    let reason =
+                        "one of its streams is packed more than once, and may grow without bound";
+                    return Err(GuardRefusal::Grows(reason.to_owned()));
+                }
+            }
+        }
+        tried.sort_unstable();
+        tried.dedup();
+        for encoding in tried {
+            // All that follows, for compressed bytes say themselves where they end, and may hold the word `endstream`.
+            // Held is only what the text encoding was undone of, which is smaller than what is stored.
+            size = size.max(inflated(&encoding.undone(rest)));
+        }
+        Ok(size)
+    }
+}
+
+/// Returns true if the bytes are whole tokens with brackets that match, and no stream has begun.
+fn is_one_value(mut bytes: &[u8]) -> bool {
+    let mut depth = 0_usize;
+    loop {
+        bytes = after_blanks(bytes);
+        let Some((&first, after)) = bytes.split_first() else {
+            return depth == 0;
+        };
+        bytes = match first {
+            b'(' => match after_string(after) {
+                Some(rest) => rest,
+                None => return false,
+            },
+            b'<' if after.first() == Some(&b'<') => {
+                depth += 1;
+                &after[1..]
+            }
+            b'>' if after.first() == Some(&b'>') && depth > 0 => {
+                depth -= 1;
+                &after[1..]
+            }
+            b'<' => match memchr::memchr(b'>', after) {
+                Some(end) => &after[end + 1..],
+                None => return false,
+            },
+            b')' | b'>' => return false,
+            b'/' => &after[word_length(after)..],
+            b'[' | b']' | b'{' | b'}' => after,
+            _ => {
+                let (word, rest) = bytes.split_at(word_length(bytes));
+                if word.ends_with(b"stream") {
+                    return false;
+                }
+                rest
+            }
+        };
+    }
+}
+
+/// Passes white space and comments.
+fn after_blanks(mut bytes: &[u8]) -> &[u8] {
+    loop {
+        let blank = bytes.iter().take_while(|byte| is_blank(**byte)).count();
+        bytes = &bytes[blank..];
+        if bytes.first() != Some(&b'%') {
+            return bytes;
+        }
+        let end = memchr::memchr2(b'\r', b'\n', bytes);
+        bytes = &bytes[end.unwrap_or(bytes.len())..];
+    }
+}
+
+/// Passes the rest of a string, whose brackets nest (ISO 32000-1, section 7.3.4.2).
+fn after_string(bytes: &[u8]) -> Option<&[u8]> {
+    let mut depth = 1;
+    let mut at = 0;
+    while depth > 0 {
+        match bytes.get(at)? {
+            b'\\' => at += 1,
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.get(at..)
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, 0 | b'\t' | b'\n' | 0x0c | b'\r' | b' ')
+}
+
+/// Counts the bytes before white space or a bracket.
+fn word_length(bytes: &[u8]) -> usize {
+    let ends = |byte: &u8| is_blank(*byte) || b"()<>[]{}/%".contains(byte);
+    bytes.iter().position(ends).unwrap_or(bytes.len())
 }
 
 fn growth(filter: &[u8]) -> FilterGrowth {
@@ -112,55 +300,102 @@ fn growth(filter: &[u8]) -> FilterGrowth {
         // Two bytes become 128 at most (ISO 32000-1, section 7.4.5).
         b"RunLengthDecode" | b"RL" => FilterGrowth::Times(64),
         b"FlateDecode" | b"Fl" | b"?" => FilterGrowth::Tried,
-        // Letters may be written as numbers.
-        name if name.contains(&b'#') => FilterGrowth::Tried,
         _ => FilterGrowth::Not,
     }
 }
 
-/// The names of the filters that a dictionary tells, `?` where another object does.
-fn filters(dictionary: &[u8]) -> Vec<&[u8]> {
-    let mut filters: Vec<&[u8]> = Vec::new();
-    // `/#46ilter` is `/Filter` (ISO 32000-1, section 7.3.5).
-    if memmem::find(dictionary, b"/F#").is_some() || memmem::find(dictionary, b"/#").is_some() {
-        filters.push(b"?");
-    }
-    for at in memmem::find_iter(dictionary, b"/F") {
-        let after = &dictionary[at + 2..];
+/// The names of filters of each value that may be one of filters, `?` where another object tells them. Names in strings and
+/// comments are taken for names: a value too many costs time.
+fn filter_lists(dictionary: &[u8]) -> Vec<Vec<Cow<'_, [u8]>>> {
+    let mut lists = Vec::new();
+    for slash in memchr::memchr_iter(b'/', dictionary) {
+        let after = &dictionary[slash + 1..];
+        let length = word_length(after);
         // `/F` is the short form in inline images, and names a file elsewhere; both are taken for filters.
-        let value = after.strip_prefix(b"ilter").unwrap_or(after);
-        if value.first().is_some_and(u8::is_ascii_alphanumeric) {
+        if !matches!(&*name(&after[..length]), b"F" | b"Filter") {
             continue;
         }
-        let value = value.trim_ascii_start();
-        match value.first() {
-            Some(b'[') => {
-                let end = memchr::memchr(b']', value).unwrap_or(value.len());
-                filters.extend(value[1..end].split(|byte| *byte == b'/').skip(1).map(name));
-                // A list may name objects.
-                if value[1..end].windows(2).any(|two| two == b" R") {
-                    filters.push(b"?");
-                }
+        let value = after_blanks(&after[length..]);
+        lists.push(match value.first() {
+            Some(b'[') => list_of_names(&value[1..]),
+            Some(b'/') => vec![name(&value[1..][..word_length(&value[1..])])],
+            Some(b'0'..=b'9') => vec![Cow::Borrowed(&b"?"[..])],
+            _ => Vec::new(),
+        });
+    }
+    lists
+}
+
+fn list_of_names(mut list: &[u8]) -> Vec<Cow<'_, [u8]>> {
+    let mut names = Vec::new();
+    loop {
+        list = after_blanks(list);
+        match list.split_first() {
+            None | Some((b']', _)) => return names,
+            Some((b'/', after)) => {
+                let (written, rest) = after.split_at(word_length(after));
+                names.push(name(written));
+                list = rest;
             }
-            Some(b'/') => filters.push(name(&value[1..])),
-            Some(b'0'..=b'9') => filters.push(b"?"),
-            _ => {}
+            Some((_, after)) => {
+                let (word, rest) = list.split_at(word_length(list));
+                // A list may name objects.
+                if word == b"R" {
+                    names.push(Cow::Borrowed(&b"?"[..]));
+                }
+                list = if word.is_empty() { after } else { rest };
+            }
         }
     }
-    filters
 }
 
-fn name(text: &[u8]) -> &[u8] {
-    let ends = |byte: &u8| !(byte.is_ascii_alphanumeric() || *byte == b'#');
-    &text[..text.iter().position(ends).unwrap_or(text.len())]
+/// A name as it is meant: `/#46ilter` is `/Filter` (ISO 32000-1, section 7.3.5).
+fn name(written: &[u8]) -> Cow<'_, [u8]> {
+    if !written.contains(&b'#') {
+        return written.into();
+    }
+    let digit = |at: usize| (*written.get(at)? as char).to_digit(16);
+    let mut meant = Vec::new();
+    let mut at = 0;
+    while at < written.len() {
+        match (written[at], digit(at + 1), digit(at + 2)) {
+            (b'#', Some(high), Some(low)) => {
+                meant.push((high << 4 | low) as u8);
+                at += 3;
+            }
+            (byte, ..) => {
+                meant.push(byte);
+                at += 1;
+            }
+        }
+    }
+    meant.into()
 }
 
-/// The stream without the encoding that makes text of bytes, which never grows.
-fn plain<'s>(filters: &[&[u8]], stored: &'s [u8]) -> Cow<'s, [u8]> {
-    match filters.first() {
-        Some(&(b"ASCII85Decode" | b"A85")) => ascii85(stored).into(),
-        Some(&(b"ASCIIHexDecode" | b"AHx")) => hexadecimal(stored).into(),
-        _ => stored.into(),
+/// An encoding that makes text of bytes, which never grows when it is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum TextEncoding {
+    None,
+    Ascii85,
+    Hexadecimal,
+}
+
+impl TextEncoding {
+    /// The one that is undone first.
+    fn of(filters: &[Cow<'_, [u8]>]) -> TextEncoding {
+        match filters.first().map(|name| &**name) {
+            Some(b"ASCII85Decode" | b"A85") => TextEncoding::Ascii85,
+            Some(b"ASCIIHexDecode" | b"AHx") => TextEncoding::Hexadecimal,
+            _ => TextEncoding::None,
+        }
+    }
+
+    fn undone(self, stored: &[u8]) -> Cow<'_, [u8]> {
+        match self {
+            TextEncoding::None => stored.into(),
+            TextEncoding::Ascii85 => ascii85(stored).into(),
+            TextEncoding::Hexadecimal => hexadecimal(stored).into(),
+        }
     }
 }
 
@@ -246,6 +481,68 @@ mod tests {
         [head.as_bytes(), body, b"\nendstream\nendobj\n"].concat()
     }
 
+    fn measured(bytes: &[u8]) -> Result<(), String> {
+        measure(bytes, None).map_err(|refusal| match refusal {
+            GuardRefusal::Grows(reason) => reason,
+            GuardRefusal::Late => "late".to_owned(),
+        })
+    }
+
+    #[test]
+    fn filters_in_odd_writing_passed_a_bomb() {
+        let bomb = zlib(&vec![b' '; MOST_OF_ONE as usize + 1]);
+        let small = zlib(b"BT (text) Tj ET");
+        for dictionary in [
+            "/Fil#74er /FlateDecode",
+            "/Filter /FlateDecode /X (obj)",
+            "/Filter /FlateDecode /X (1 0 obj)",
+            "/Filter /FlateDecode /X (\n1 0 obj << >>\n)",
+            "/Filter /FlateDecode % 1 0 obj <<\n",
+            "/Filter /FlateDecode /Nobj 7",
+            "/Filter%x\n/FlateDecode",
+            "/Filter%x\n[ %y\n/FlateDecode]",
+        ] {
+            assert_eq!(measured(&file(dictionary, &small)), Ok(()), "{dictionary}");
+            let refused = measured(&file(dictionary, &bomb)).unwrap_err();
+            assert!(refused.contains("grows to"), "{dictionary}: {refused}");
+        }
+        // A stored block with the word, and the bomb behind it.
+        let block = b"\x78\x01\x00\x0b\x00\xf4\xff endstream ";
+        let parted = [&block[..], &bomb[2..]].concat();
+        assert!(measured(&file("/Filter /FlateDecode", &parted)).is_err());
+    }
+
+    #[test]
+    fn words_of_streams_and_objects_in_a_text_refuse_nothing() {
+        let text =
+            "a stream of words) and >> more obj 7 0 obj streams\n and a stream \n".repeat(30);
+        assert_eq!(measured(&file("/Length 5", text.as_bytes())), Ok(()));
+        let packed = file(
+            "/Filter /FlateDecode /Name (an obj)",
+            &zlib(text.as_bytes()),
+        );
+        assert_eq!(measured(&packed.repeat(50)), Ok(()));
+    }
+
+    #[test]
+    fn the_same_bytes_were_looked_at_again_for_each_stream() {
+        let streams = format!("1 0 obj\n{}", "stream\nendstream\n".repeat(3500));
+        let refused = measured(streams.repeat(10).as_bytes()).unwrap_err();
+        assert!(
+            refused.contains("does not say how it is packed"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn time_began_only_when_all_was_measured() {
+        let small = file("/Filter /FlateDecode", &zlib(b"text"));
+        assert_eq!(
+            measure(&small, Some(Instant::now())),
+            Err(GuardRefusal::Late)
+        );
+    }
+
     #[test]
     fn streams_are_measured_as_readers_unpack_them() {
         let small = zlib(&b"BT (text) Tj ET ".repeat(1000));
@@ -259,39 +556,39 @@ mod tests {
             "/Filter /Fl#61teDecode",
             "/F#69lter /FlateDecode",
         ] {
-            assert_eq!(measure(&file(filter, &small)), Ok(()), "{filter}");
-            let refused = measure(&file(filter, &bomb)).unwrap_err();
+            assert_eq!(measured(&file(filter, &small)), Ok(()), "{filter}");
+            let refused = measured(&file(filter, &bomb)).unwrap_err();
             assert!(
                 refused.contains("grows to more than 128 MiB"),
                 "{filter}: {refused}"
             );
         }
-        assert_eq!(measure(&file("/Length 5", &bomb)), Ok(()));
+        assert_eq!(measured(&file("/Length 5", &bomb)), Ok(()));
         assert_eq!(
-            measure(&file(
+            measured(&file(
                 "/Resources << /XObject << /Fl1 5 0 R /Fm 6 0 R >> >> /Filter /FlateDecode",
                 &small
             )),
             Ok(())
         );
         assert!(
-            measure(&file(
+            measured(&file(
                 "/Filter [/ASCIIHexDecode /FlateDecode]",
                 hex.as_bytes()
             ))
             .is_err()
         );
         assert!(
-            measure(&file("/Filter [/FlateDecode /FlateDecode]", &small))
+            measured(&file("/Filter [/FlateDecode /FlateDecode]", &small))
                 .unwrap_err()
                 .contains("more than once")
         );
-        assert_eq!(measure(&file("/Filter /DCTDecode", &bomb)), Ok(()));
-        assert!(measure(&file("/Filter /LZWDecode", &[0; 200_000])).is_err());
+        assert_eq!(measured(&file("/Filter /DCTDecode", &bomb)), Ok(()));
+        assert!(measured(&file("/Filter /LZWDecode", &[0; 200_000])).is_err());
         // Many that are large together.
         let page = file("/Filter /FlateDecode", &zlib(&vec![b' '; 100 << 20]));
-        assert!(measure(&page.repeat(21)).is_err());
-        assert_eq!(measure(b"no file, and no stream"), Ok(()));
+        assert!(measured(&page.repeat(21)).is_err());
+        assert_eq!(measured(b"no file, and no stream"), Ok(()));
     }
 
     #[test]

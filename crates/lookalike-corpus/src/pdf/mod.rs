@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use hayro_interpret::kurbo::Rect;
@@ -27,6 +27,7 @@ use hayro_interpret::{
 
 use crate::guard::PanicGuard;
 use crate::record::BadKind;
+use decompression_guard::GuardRefusal;
 use page::PageTextWriter;
 
 /// The library recurses into what is nested, up to limits of its own.
@@ -77,10 +78,16 @@ type PdfOutcome = Result<PdfText, PdfError>;
 /// It takes `time` at most, or what its size allows when nobody says.
 pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutcome {
     let limit = time.unwrap_or_else(|| limit(bytes.len()));
-    decompression_guard::measure(bytes).map_err(|reason| PdfError {
-        kind: BadKind::Bomb,
-        reason,
-    })?;
+    let start = Instant::now();
+    decompression_guard::measure(bytes, start.checked_add(limit)).map_err(
+        |refusal| match refusal {
+            GuardRefusal::Grows(reason) => PdfError {
+                kind: BadKind::Bomb,
+                reason,
+            },
+            GuardRefusal::Late => late(bytes, limit),
+        },
+    )?;
     let stop = Arc::new(AtomicBool::new(false));
     let (send, receive) = channel();
     // The thread may outlive this call, so nothing of it is borrowed.
@@ -93,17 +100,13 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
         reader.map_err(|error| PdfError::new(&format!("no thread to read it: {error}")))?;
     // A thread cannot be ended from outside. One that is left behind costs a processor until it hears; a
     // process each would cost a start for each file.
-    match receive.recv_timeout(limit) {
+    match receive.recv_timeout(limit.saturating_sub(start.elapsed())) {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout) => {
             // The thread is left behind: it hears this at the next thing that it draws, and ends.
             // Nothing else is handed over by this flag, so no order is needed.
             stop.store(true, Ordering::Relaxed);
-            Err(PdfError::new(&format!(
-                "the PDF takes longer than {} s for its {} bytes: see --pdf-limit",
-                limit.as_secs_f64(),
-                bytes.len()
-            )))
+            Err(late(bytes, limit))
         }
         Err(RecvTimeoutError::Disconnected) => {
             // It panicked: of its own accord, or because there was too much to draw.
@@ -117,6 +120,14 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
             }
         }
     }
+}
+
+fn late(bytes: &[u8], limit: Duration) -> PdfError {
+    PdfError::new(&format!(
+        "the PDF takes longer than {} s for its {} bytes: see --pdf-limit",
+        limit.as_secs_f64(),
+        bytes.len()
+    ))
 }
 
 fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<PdfOutcome>) {
