@@ -220,15 +220,32 @@ impl RunningCommand {
     fn finish(&mut self, limit: Duration) -> Result<ConvertedText, ConversionFailure> {
         let start = Instant::now();
         let finished = self.output(start, limit);
-        // Whatever went wrong, nothing of it may go on running.
-        if !matches!(finished, Ok(ConvertedText::Whole(_))) {
-            end_group(&mut self.child);
-            // Reaps it; it is gone, or going.
-            let _ = self.child.wait();
+        // Whatever came of it, nothing that it started may go on running. Before it is reaped, for then the number of
+        // its group may be another's.
+        end_group(&mut self.child);
+        let status = self.child.wait();
+        let output = match finished? {
+            ConvertedText::Whole(output) => output,
+            ConvertedText::TooLong => return Ok(ConvertedText::TooLong),
+        };
+        let status = status.map_err(ConversionFailure::Io)?;
+        if status.success() {
+            return Ok(ConvertedText::Whole(output));
         }
-        finished
+        let words = self
+            .complaint
+            .recv_timeout(LAST_WORDS)
+            .ok()
+            .and_then(Result::ok);
+        let words = String::from_utf8_lossy(&words.unwrap_or_default()).into_owned();
+        let line = words.lines().map(str::trim).find(|line| !line.is_empty());
+        Err(ConversionFailure::Status(
+            status,
+            line.unwrap_or_default().to_owned(),
+        ))
     }
 
+    /// The output of a command that has ended and is not reaped.
     fn output(
         &mut self,
         start: Instant,
@@ -246,27 +263,13 @@ impl RunningCommand {
         }
         // The output is closed, so the end is near in nearly all cases. `wait` would wait for ever where it is
         // not.
-        let status = loop {
-            match self.child.try_wait().map_err(ConversionFailure::Io)? {
-                Some(status) => break status,
-                None if start.elapsed() > limit => return Err(ConversionFailure::Late),
-                None => thread::sleep(POLL),
+        while !has_ended(&self.child).map_err(ConversionFailure::Io)? {
+            if start.elapsed() > limit {
+                return Err(ConversionFailure::Late);
             }
-        };
-        if status.success() {
-            return Ok(ConvertedText::Whole(output));
+            thread::sleep(POLL);
         }
-        let words = self
-            .complaint
-            .recv_timeout(LAST_WORDS)
-            .ok()
-            .and_then(Result::ok);
-        let words = String::from_utf8_lossy(&words.unwrap_or_default()).into_owned();
-        let line = words.lines().map(str::trim).find(|line| !line.is_empty());
-        Err(ConversionFailure::Status(
-            status,
-            line.unwrap_or_default().to_owned(),
-        ))
+        Ok(ConvertedText::Whole(output))
     }
 }
 
@@ -297,6 +300,13 @@ fn own_group(command: &mut Command) {
     command.process_group(0);
 }
 
+/// Returns true if the command has ended, which is left to be reaped.
+fn has_ended(child: &Child) -> io::Result<bool> {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    Ok(waitid(WaitId::Pid(Pid::from_child(child)), options)?.is_some())
+}
+
 /// Ends the command and what it started.
 fn end_group(child: &mut Child) {
     use rustix::process::{Pid, Signal, kill_process_group};
@@ -322,6 +332,22 @@ mod tests {
 
     fn text(bytes: &[u8]) -> Result<ConvertedText, String> {
         Ok(ConvertedText::Whole(bytes.to_vec()))
+    }
+
+    #[test]
+    fn what_a_command_left_running_went_on_after_its_success() {
+        let left = r#"sh -c "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!; cat >/dev/null""#;
+        let Ok(ConvertedText::Whole(number)) = convert(left, b"some", 100, LONG) else {
+            panic!("no number");
+        };
+        let number = String::from_utf8(number).unwrap();
+        let stat = format!("/proc/{}/stat", number.trim());
+        let start = Instant::now();
+        // Gone, or dead and not reaped by whoever got it.
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(start.elapsed() < LONG, "{number} runs on");
+            thread::sleep(POLL);
+        }
     }
 
     #[test]

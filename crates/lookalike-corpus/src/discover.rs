@@ -1,6 +1,8 @@
 //! From arguments to sources: files, directories, globs and standard input, in a stable order.
 
 use std::collections::BTreeSet;
+#[cfg(feature = "cloud")]
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -87,6 +89,9 @@ struct InputDiscovery<'o> {
     skips: Vec<SkippedPart>,
     /// Canonical paths of what was taken.
     seen: BTreeSet<PathBuf>,
+    /// URLs of objects that were taken.
+    #[cfg(feature = "cloud")]
+    urls: HashSet<String>,
     /// Canonical paths of the spool directory and of folders of results that were told of.
     left_out: BTreeSet<PathBuf>,
 }
@@ -104,6 +109,8 @@ impl<'o> InputDiscovery<'o> {
             sources: Vec::new(),
             skips: Vec::new(),
             seen: BTreeSet::new(),
+            #[cfg(feature = "cloud")]
+            urls: HashSet::new(),
             left_out: fs::canonicalize(spool_dir).into_iter().collect(),
         }
     }
@@ -151,23 +158,36 @@ impl<'o> InputDiscovery<'o> {
         if !glob::is_glob(argument) {
             return Err(InputError::NotFound { name });
         }
-        let expanded = glob::expand(argument, &mut |path| self.is_left_out(path));
+        let before = self.skips.len();
+        let mut unreadable = Vec::new();
+        let expanded = glob::expand(
+            argument,
+            &mut |path| self.is_left_out(path),
+            &mut |path, error| unreadable.push((path.to_owned(), error)),
+        );
+        for (path, error) in unreadable {
+            self.skip(&path, SkipKind::Unreadable, error.to_string());
+        }
         match expanded {
             Err(reason) => Err(InputError::Pattern { name, reason }),
-            Ok(paths) if paths.is_empty() => self.no_match(name),
+            Ok(paths) if paths.is_empty() => self.no_match(name, before),
             Ok(paths) => self.many(argument, paths),
         }
     }
 
-    fn no_match(&self, name: String) -> Result<(), InputError> {
-        // The folder was left out by the expansion itself, a moment ago, so its skip is the last one.
-        match self.skips.last() {
-            Some(skip) if skip.kind == SkipKind::ResultsFolder => Err(InputError::Empty {
+    /// A glob without a match, since whose beginning there are more skips than `before`.
+    fn no_match(&self, name: String, before: usize) -> Result<(), InputError> {
+        let mut new = self.skips[before..].iter();
+        let is_told = |skip: &&SkippedPart| {
+            matches!(skip.kind, SkipKind::ResultsFolder | SkipKind::Unreadable)
+        };
+        match new.find(is_told) {
+            Some(skip) => Err(InputError::Empty {
                 name,
-                skipped: 1,
+                skipped: self.skips.len() - before,
                 first: format!("{}: {}", skip.name, skip.reason),
             }),
-            _ => Err(InputError::NoMatch { name }),
+            None => Err(InputError::NoMatch { name }),
         }
     }
 
@@ -501,11 +521,7 @@ impl<'o> InputDiscovery<'o> {
             bytes,
             hash,
         } = object;
-        let again = self
-            .sources
-            .iter()
-            .any(|source| source.name() == url.as_str());
-        if again {
+        if self.urls.contains(&url) {
             self.skip(Path::new(&url), SkipKind::Duplicate, AGAIN.to_owned());
             return Ok(None);
         }
@@ -518,6 +534,7 @@ impl<'o> InputDiscovery<'o> {
                 Ok(Some(refusal))
             }
             SniffedFormat::Read(format, compression) => {
+                self.urls.insert(url.clone());
                 let origin = SourceOrigin::Spool {
                     copy,
                     hash,

@@ -4,8 +4,10 @@
 //! `[a-z]`, `{a,b}`), or `**` for any number of directories. As in a shell, a wildcard matches a
 //! name that begins with a dot only if the component does.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -19,27 +21,44 @@ pub(crate) fn is_glob(argument: &OsStr) -> bool {
 }
 
 /// The paths that a pattern matches, sorted by name within each directory. `**` does not enter
-/// directories that `leave_out` is true of, and they are no matches.
+/// directories that `leave_out` is true of, and they are no matches. What cannot be looked at, and may have been a
+/// match, is told to `unreadable`.
 ///
 /// # Errors
 /// When the pattern is malformed.
 pub(crate) fn expand(
     pattern: &OsStr,
     leave_out: &mut dyn FnMut(&Path) -> bool,
+    unreadable: &mut dyn FnMut(&Path, io::Error),
 ) -> Result<Vec<PathBuf>, String> {
     let mut paths = vec![PathBuf::new()];
     // Component by component over the file system, not a walk of everything against one matcher:
     // `/data/2024/*.gz` lists one directory.
+    let mut was_any_depth = false;
     for component in Path::new(pattern).components() {
+        let is_any_depth = component.as_os_str() == "**";
+        // `**/**` is `**`.
+        if is_any_depth && std::mem::replace(&mut was_any_depth, is_any_depth) {
+            continue;
+        }
+        was_any_depth = is_any_depth;
         paths = match component {
-            Component::Normal(name) if name == "**" => all_below(&paths, leave_out),
-            Component::Normal(name) if is_glob(name) => matching(&paths, name)?,
+            Component::Normal(name) if name == "**" => all_below(&paths, leave_out, unreadable),
+            Component::Normal(name) if is_glob(name) => matching(&paths, name, unreadable)?,
             other => paths.iter().map(|path| path.join(other)).collect(),
         };
     }
     // Literal components were joined unseen. Not `metadata`: a link to nothing is a match, of which it is told
     // that it cannot be read.
-    paths.retain(|path| path.symlink_metadata().is_ok());
+    paths.retain(|path| match path.symlink_metadata() {
+        Ok(_) => true,
+        Err(error) => {
+            if !is_nothing(&error) {
+                unreadable(path, error);
+            }
+            false
+        }
+    });
     paths.dedup();
     let last = Path::new(pattern).file_name().unwrap_or_default();
     if is_glob(last) && last != "**" {
@@ -48,12 +67,16 @@ pub(crate) fn expand(
     Ok(paths)
 }
 
-fn matching(paths: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>, String> {
+fn matching(
+    paths: &[PathBuf],
+    name: &OsStr,
+    unreadable: &mut dyn FnMut(&Path, io::Error),
+) -> Result<Vec<PathBuf>, String> {
     let matcher = matcher(name)?;
     let hidden = is_hidden(name);
     let mut found = Vec::new();
     for path in paths {
-        let names = entries(path)
+        let names = entries(path, unreadable)
             .into_iter()
             .filter(|entry| (hidden || !is_hidden(entry)) && matcher.is_match(entry));
         found.extend(names.map(|entry| path.join(entry)));
@@ -71,11 +94,20 @@ fn matcher(name: &OsStr) -> Result<GlobMatcher, String> {
 }
 
 /// The directories themselves and all below them; links to directories are not followed.
-fn all_below(paths: &[PathBuf], leave_out: &mut dyn FnMut(&Path) -> bool) -> Vec<PathBuf> {
+fn all_below(
+    paths: &[PathBuf],
+    leave_out: &mut dyn FnMut(&Path) -> bool,
+    unreadable: &mut dyn FnMut(&Path, io::Error),
+) -> Vec<PathBuf> {
     let mut found = Vec::new();
+    // A directory may be below several of the paths; what is below it is found once.
+    let mut entered = HashSet::new();
     let mut stack: Vec<PathBuf> = paths.iter().rev().cloned().collect();
     while let Some(path) = stack.pop() {
-        let below = entries(&path)
+        if !entered.insert(path.clone()) {
+            continue;
+        }
+        let below = entries(&path, unreadable)
             .into_iter()
             .filter(|name| !is_hidden(name))
             .map(|name| path.join(name))
@@ -88,19 +120,30 @@ fn all_below(paths: &[PathBuf], leave_out: &mut dyn FnMut(&Path) -> bool) -> Vec
     found
 }
 
-/// The names in a directory, sorted bytewise; none if it cannot be listed.
-fn entries(path: &Path) -> Vec<OsString> {
+/// The names in a directory, sorted bytewise; none if it is no directory, or cannot be listed.
+fn entries(path: &Path, unreadable: &mut dyn FnMut(&Path, io::Error)) -> Vec<OsString> {
     let path = if path.as_os_str().is_empty() {
         Path::new(".")
     } else {
         path
     };
-    let Ok(list) = fs::read_dir(path) else {
-        return Vec::new();
-    };
-    let mut names: Vec<OsString> = list.flatten().map(|entry| entry.file_name()).collect();
+    let name = |entry: io::Result<fs::DirEntry>| entry.map(|entry| entry.file_name());
+    let listed = fs::read_dir(path).and_then(|list| list.map(name).collect::<io::Result<_>>());
+    let mut names: Vec<OsString> = listed.unwrap_or_else(|error| {
+        if !is_nothing(&error) {
+            unreadable(path, error);
+        }
+        Vec::new()
+    });
     names.sort();
     names
+}
+
+/// Returns true if nothing is there: no file, a file in place of a directory, or a link to itself.
+fn is_nothing(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+        || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
 pub(crate) fn is_hidden(name: &OsStr) -> bool {

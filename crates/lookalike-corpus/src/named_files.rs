@@ -54,11 +54,19 @@ pub fn named_files(
 
 fn matches(argument: &OsStr) -> Result<impl Iterator<Item = NamedFile> + use<>, InputError> {
     let name = || name::display(Path::new(argument)).into_owned();
-    let found = glob::expand(argument, &mut |_| false);
+    let mut unreadable = None;
+    let found = glob::expand(argument, &mut |_| false, &mut |path, error| {
+        unreadable.get_or_insert((path.to_owned(), error));
+    });
     let mut found = found.map_err(|reason| InputError::Pattern {
         name: name(),
         reason,
     })?;
+    // Files that are missing without a word would be missing from the result.
+    if let Some((path, source)) = unreadable {
+        let name = name::display(&path).into_owned();
+        return Err(InputError::Io { name, source });
+    }
     found.retain(|path| !path.is_dir());
     match found.is_empty() {
         true => Err(InputError::NoMatch { name: name() }),

@@ -57,15 +57,16 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
     let mut object = JsonObject::begin(sink.bytes);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let bytes = object.name(field.name());
-        let before = bytes.len();
-        value(bytes, column, row, 0, &mut replaced);
         // The length of the text itself, not of its JSON: escapes make up to six bytes of one, and the same text
-        // must be too long or not whatever the format that it came in.
-        if let Some(text) = text_bytes(column, row).filter(|text| text.len() > limit) {
-            bytes.truncate(before);
-            bytes.extend_from_slice(b"null");
-            // Several long columns go into one hash, in the order of the columns.
-            long.get_or_insert_with(LongHasher::of_text).update(text);
+        // must be too long or not whatever the format that it came in. Before it is written, for the chunk would
+        // keep the memory.
+        match text_bytes(column, row).filter(|text| text.len() > limit) {
+            Some(text) => {
+                bytes.extend_from_slice(b"null");
+                // Several long columns go into one hash, in the order of the columns.
+                long.get_or_insert_with(LongHasher::of_text).update(text);
+            }
+            None => value(bytes, column, row, 0, &mut replaced),
         }
     }
     object.end();
@@ -293,5 +294,33 @@ fn moment(out: &mut Vec<u8>, time: Result<Timestamp, jiff::Error>) {
     match time {
         Ok(time) => string(out, &time.to_string()),
         Err(_) => out.extend_from_slice(b"null"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::StringArray;
+
+    use super::*;
+
+    #[test]
+    fn a_text_over_the_limit_was_escaped_into_the_chunk_first() {
+        let text = "\u{1}".repeat(1 << 20);
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![text.as_str(), "short"]));
+        let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
+        let mut bytes = Vec::new();
+        let mut sink = RowSink {
+            bytes: &mut bytes,
+            rows: Vec::new(),
+            skips: &mut Vec::new(),
+            attached: &mut 0,
+            enough: 1 << 20,
+        };
+        assert_eq!(add_rows(&batch, 0, 0, 100, &mut sink), 2);
+        assert!(matches!(sink.rows[0].state, RowState::TooLong(Some(_))));
+        assert_eq!(bytes, b"{\"text\":null}\n{\"text\":\"short\"}\n");
+        assert!(bytes.capacity() < 1 << 12, "{}", bytes.capacity());
     }
 }

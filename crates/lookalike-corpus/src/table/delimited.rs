@@ -222,6 +222,9 @@ impl<'a> DelimitedTable<'a> {
             JsonObject::begin(sink.bytes).end();
             return sink.push(offset, RowState::TooLong(row.long_hash), false);
         }
+        if names.is_empty() {
+            return sink.bad(offset, BadKind::Fields, LONG_HEADER.to_owned());
+        }
         if row.columns != names.len() {
             let reason = format!(
                 "the row has {} fields, the first row {}",
@@ -253,6 +256,11 @@ impl RowReader for DelimitedTable<'_> {
             let cut_off = self.is_damaged && self.at == self.input.len();
             match self.names.take() {
                 _ if cut_off => sink.bad(offset, BadKind::Broken, CUT_OFF.to_owned()),
+                // The fields of a row that is too long are not there.
+                None if self.has_header && row.long_hash.is_some() => {
+                    sink.bad(offset, BadKind::Fields, LONG_HEADER.to_owned());
+                    self.names = Some(Vec::new());
+                }
                 None if self.has_header => self.name_columns(row.columns),
                 None => {
                     let names: Vec<String> = (1..=row.columns).map(|n| n.to_string()).collect();
@@ -273,6 +281,8 @@ impl RowReader for DelimitedTable<'_> {
         self.decoder.disk_bytes()
     }
 }
+
+const LONG_HEADER: &str = "the first row is too long to name the columns";
 
 const CUT_OFF: &str = "the data ends within this row";
 

@@ -104,6 +104,42 @@ fn globs_are_expanded() {
 }
 
 #[test]
+fn what_a_glob_could_not_look_at_was_no_match() {
+    let corpus = sample();
+    // A name that no file system takes: an error that is not "there is no such file", for the administrator too.
+    let long = "x".repeat(300);
+    let error = discover(&corpus, &[&format!("*/{long}")]).unwrap_err();
+    assert!(matches!(error, InputError::Empty { .. }), "{error}");
+    let inputs = discover(&corpus, &[&format!("{{b,c}}/{{{long},two.txt}}")]).unwrap();
+    assert_eq!(names(&corpus, &inputs), ["b/two.txt"]);
+    let inputs = discover(&corpus, &["a.txt", "*/{one.md,two.txt}"]).unwrap();
+    assert_eq!(kinds(&inputs), []);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_to_nothing_and_to_themselves_match_nothing() {
+    let corpus = sample();
+    std::os::unix::fs::symlink("self", corpus.path("self")).unwrap();
+    std::os::unix::fs::symlink("nowhere", corpus.path("link")).unwrap();
+    let inputs = discover(&corpus, &["*/one.md"]).unwrap();
+    assert_eq!(
+        (names(&corpus, &inputs), kinds(&inputs)),
+        (vec!["b/one.md".to_owned()], vec![])
+    );
+}
+
+#[test]
+fn any_depth_twice_found_everything_many_times() {
+    let corpus = sample();
+    for pattern in ["**/**/**/*.jsonl", "**/d/**/*.jsonl", "**/*/**/*.jsonl"] {
+        let inputs = discover(&corpus, &[pattern]).unwrap();
+        assert_eq!(names(&corpus, &inputs), ["c/d/e/deep.jsonl"], "{pattern}");
+        assert_eq!(kinds(&inputs), [], "{pattern}");
+    }
+}
+
+#[test]
 fn a_file_that_looks_like_a_glob_is_a_file() {
     let corpus = Corpus::with("a[1]*.txt", b"literal");
     corpus.add("a1.txt", b"other");

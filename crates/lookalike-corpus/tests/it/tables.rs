@@ -83,6 +83,20 @@ fn a_row_that_is_too_long_is_passed_over() {
 }
 
 #[test]
+fn a_header_that_was_too_long_was_a_panic() {
+    let wide = format!("{}\nx,y\n", vec!["abc"; 100_000].join(","));
+    let options = InputOptions::default().max_document_bytes(100);
+    let long = format!("id,{}\n1,one\n", "text".repeat(5_000));
+    for (table, options) in [(wide, &InputOptions::default()), (long, &options)] {
+        let reading = read_with("a.csv", table.as_bytes(), options);
+        assert_eq!(
+            reading.reasons(),
+            ["the first row is too long to name the columns"; 2]
+        );
+    }
+}
+
+#[test]
 fn broken_utf8_is_replaced_and_counted() {
     let reading = read_table("a.csv", b"id,text\n1,a\xffb\n2,fine\n");
     let replaced: Vec<bool> = reading
