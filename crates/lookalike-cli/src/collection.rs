@@ -148,7 +148,8 @@ impl CollectArguments {
             false => None,
         };
         let spool = self.run.spool(self.folder.clone())?;
-        let paths: Vec<OsString> = self.input.inputs.iter().flat_map(kept_documents).collect();
+        let paths = self.input.inputs.iter().map(kept_documents);
+        let paths = paths.collect::<Result<Vec<_>, _>>()?.concat();
         // Behind `kept_documents`, which turns folders of results into the files in them.
         refuse_collections(&paths)?;
         let inputs =
@@ -243,9 +244,13 @@ pub(crate) fn refuse_collections(paths: &[OsString]) -> Result<(), Failure> {
 
 /// Removes a directory that was made for a collection in which nothing came to be.
 pub(crate) fn remove_unless_used(folder: &Path) {
-    if DocumentCollection::is_in(folder) {
+    if DocumentCollection::is_in(folder) || !folder.exists() {
         return;
     }
+    // Removed under the lock: another job may have begun a collection there since ours failed.
+    let Ok(_lock) = CollectionWriter::lock(folder) else {
+        return;
+    };
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -306,5 +311,24 @@ impl JobCollections {
                 into.display()
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_another_job_was_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("seen");
+        let other = CollectionWriter::lock(&place).unwrap();
+        remove_unless_used(&place);
+        assert!(place.join(lookalike_batch::COLLECTION_LOCK).exists());
+        drop(other);
+        remove_unless_used(&place);
+        assert!(!place.exists());
+        remove_unless_used(&place);
+        assert!(!place.exists());
     }
 }

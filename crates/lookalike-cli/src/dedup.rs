@@ -257,7 +257,10 @@ impl DedupArguments {
             .against
             .iter()
             .filter(|path| !DocumentCollection::is_in(Path::new(path)));
-        let against: Vec<OsString> = read.flat_map(kept_documents).collect();
+        let against = read
+            .map(kept_documents)
+            .collect::<Result<Vec<_>, _>>()?
+            .concat();
         // Those of `--against` come first: a document of a lower number survives among equals, and theirs must.
         let mut all = match against.is_empty() {
             true => Inputs {
@@ -427,7 +430,11 @@ impl DedupArguments {
 
     /// Refuses to write results among the files of a collection.
     fn refuse_results_in_collections(&self) -> Result<(), Failure> {
-        let is_into = self.into.as_ref() == Some(&self.output);
+        let place = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
+        // However it is written: `seen` and `./seen` are one directory.
+        let is_into = self.into.as_ref().is_some_and(|into| {
+            matches!((place(into), place(&self.output)), (Ok(into), Ok(output)) if into == output)
+        });
         match is_into || DocumentCollection::is_in(&self.output) {
             true => Err(Failure::Usage(format!(
                 "{}: is the directory of a collection: choose another one for the results with -o",

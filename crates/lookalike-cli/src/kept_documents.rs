@@ -1,30 +1,155 @@
 //! Earlier results as input: their kept documents.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::{Component, Path};
 
-use lookalike_corpus::{PROGRAM, SUMMARY_FILE};
+use lookalike_corpus::{PROGRAM, SUMMARY_FILE, open_regular};
+
+use crate::failure::Failure;
+
+/// The folder of kept documents that are files: it is there only if one was kept.
+const FILES: &str = "kept";
+
+/// A larger file is no summary of ours.
+const MOST_SUMMARY_BYTES: u64 = 64 << 20;
 
 /// Part of a folder of results that is read where its kept documents are asked for.
 #[derive(serde::Deserialize)]
 struct KeptView {
     program: String,
     kept_in: Vec<String>,
+    #[serde(default)]
+    decisions: KeptCount,
+}
+
+#[derive(Default, serde::Deserialize)]
+struct KeptCount {
+    kept: u64,
 }
 
 /// The kept documents of an earlier result, or the path itself.
-pub(crate) fn kept_documents(path: &OsString) -> Vec<OsString> {
+pub(crate) fn kept_documents(path: &OsString) -> Result<Vec<OsString>, Failure> {
     let folder = Path::new(path);
     // A path that is no folder of results is an input like any other, and errors come up when it is read.
-    let summary = std::fs::read(folder.join(SUMMARY_FILE)).ok();
-    let kept = summary.and_then(|text| serde_json::from_slice::<KeptView>(&text).ok());
-    match kept.filter(|kept| kept.program == PROGRAM) {
-        Some(kept) => {
-            let paths = kept.kept_in.iter().map(|name| folder.join(name));
-            // Of files there is a folder only if one was kept.
-            let there = paths.filter(|path| path.exists());
-            there.map(PathBuf::into_os_string).collect()
+    match summary(folder).filter(|summary| summary.program == PROGRAM) {
+        Some(summary) => summary.documents(folder),
+        None => Ok(vec![path.clone()]),
+    }
+}
+
+fn summary(folder: &Path) -> Option<KeptView> {
+    let file = open_regular(&folder.join(SUMMARY_FILE)).ok()?;
+    let mut text = Vec::new();
+    file.take(MOST_SUMMARY_BYTES).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+impl KeptView {
+    fn documents(&self, folder: &Path) -> Result<Vec<OsString>, Failure> {
+        if let Some(name) = self.kept_in.iter().find(|name| !is_file_name(name)) {
+            return Err(Failure::Failed(format!(
+                "{}: {SUMMARY_FILE} has its kept documents in {name:?}, which is no file of the folder: name the files to read",
+                folder.display()
+            )));
         }
-        None => vec![path.clone()],
+        let (there, gone): (Vec<&String>, Vec<&String>) = self
+            .kept_in
+            .iter()
+            .partition(|name| folder.join(name).exists());
+        // Compared with nothing, a job would keep what it was to remove, and say nothing.
+        let may_be_gone =
+            |name: &&&String| **name == FILES && (self.decisions.kept == 0 || !there.is_empty());
+        match gone.iter().find(|name| !may_be_gone(name)) {
+            Some(name) => Err(Failure::Failed(format!(
+                "{}: its kept documents are gone: {name} is not there; put it back, or name the files to read",
+                folder.display()
+            ))),
+            None => Ok(there
+                .iter()
+                .map(|name| folder.join(name).into_os_string())
+                .collect()),
+        }
+    }
+}
+
+/// Returns true if a name leads to nothing outside of its folder.
+fn is_file_name(name: &str) -> bool {
+    let mut components = Path::new(name).components();
+    matches!(
+        (components.next(), components.next()),
+        (Some(Component::Normal(_)), None)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(summary: &str, files: &[&str]) -> Result<Vec<String>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(SUMMARY_FILE), summary).unwrap();
+        for name in files {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found = kept_documents(&folder.path().into()).map_err(|error| error.to_string())?;
+        let name = |path: OsString| {
+            let below = Path::new(&path).strip_prefix(folder.path()).unwrap();
+            below.to_str().unwrap().to_owned()
+        };
+        Ok(found.into_iter().map(name).collect())
+    }
+
+    #[test]
+    fn kept_documents_that_were_gone_were_left_out_without_a_word() {
+        let lines = r#"{"program":"lookalike","kept_in":["kept.jsonl"],"decisions":{"kept":2}}"#;
+        assert_eq!(found(lines, &["kept.jsonl"]).unwrap(), ["kept.jsonl"]);
+        assert!(
+            found(lines, &["kept.jsonl.zst"])
+                .unwrap_err()
+                .contains("kept.jsonl is not there")
+        );
+        let both = lines.replace(r#""kept.jsonl""#, r#""kept.jsonl","kept""#);
+        // Whether a file was among what was kept, nobody knows.
+        assert_eq!(found(&both, &["kept.jsonl"]).unwrap(), ["kept.jsonl"]);
+        assert!(found(&both, &["kept"]).unwrap_err().contains("kept.jsonl"));
+        let files = lines.replace("kept.jsonl", "kept");
+        assert!(
+            found(&files, &[])
+                .unwrap_err()
+                .contains("kept is not there")
+        );
+        let none = files.replace(r#""kept":2"#, r#""kept":0"#);
+        assert_eq!(found(&none, &[]).unwrap(), [""; 0]);
+        assert_eq!(
+            found(r#"{"program":"other","kept_in":["x"]}"#, &[]).unwrap(),
+            [""]
+        );
+    }
+
+    #[test]
+    fn names_of_kept_documents_led_out_of_the_folder() {
+        for name in ["/etc/passwd", "../x", "a/b", "", "."] {
+            let summary = format!(r#"{{"program":"lookalike","kept_in":[{name:?}]}}"#);
+            assert!(
+                found(&summary, &[])
+                    .unwrap_err()
+                    .contains("no file of the folder"),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_the_summary_was_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join(SUMMARY_FILE);
+        let made = std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap();
+        assert!(made.success());
+        let path: OsString = folder.path().into();
+        assert_eq!(kept_documents(&path).unwrap(), [path]);
     }
 }

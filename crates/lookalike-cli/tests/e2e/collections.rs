@@ -255,6 +255,10 @@ fn what_cannot_be_meant_is_refused_with_what_to_do() {
     );
     let results = ["is the directory of a collection", "-o"];
     refused(&mut dedup(&old, &seen), 2, &results);
+    // One that is not there yet, written in two ways.
+    let mut both = dedup(&old, Path::new("both"));
+    both.current_dir(out.parent().unwrap());
+    refused(both.args(["--into", "./both"]), 2, &results);
     refused(
         &mut collection("build", &seen, &[&old]),
         2,

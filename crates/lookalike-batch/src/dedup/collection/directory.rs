@@ -1,8 +1,9 @@
 //! The directory of a collection: opened to be compared with, or locked to be added to.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{AtomicFile, COLLECTION_FILE, Compression, InputOptions, remove_leftovers};
@@ -200,6 +201,13 @@ impl Drop for CollectionWriter {
     }
 }
 
+/// Returns true if an open file is the one of this name.
+fn has_name(file: &File, path: &Path) -> bool {
+    let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    let named = std::fs::metadata(path).map(identity);
+    matches!((file.metadata().map(identity), named), (Ok(open), Ok(named)) if open == named)
+}
+
 impl CollectionWriter {
     /// Locks the collection in a directory, which is created. What a killed job left there, and no manifest names, may be replaced.
     ///
@@ -219,6 +227,9 @@ impl CollectionWriter {
         let lock = options.write(true).create(true).truncate(false).open(&path);
         let lock = lock.map_err(unwritable(path.clone()))?;
         match lock.try_lock() {
+            // Whoever held it before removed the file, and with it what the lock is known by: the next one to come would make
+            // another file, and hold a lock as well.
+            Ok(()) if !has_name(&lock, &path) => Self::lock(folder),
             Ok(()) => {
                 // Nobody else is at work here, so temporary files are those of killed jobs.
                 remove_spools(folder).map_err(unwritable(folder.to_owned()))?;
