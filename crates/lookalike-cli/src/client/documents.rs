@@ -455,8 +455,7 @@ impl RequestBatch<'_> {
         let items = std::mem::take(&mut self.items);
         self.bytes = 0;
         let items = Value::from(items);
-        let answers = self.client.json("POST", &self.path, Some(&items))?;
-        let mut answers = answers.as_array().cloned().unwrap_or_default();
+        let mut answers = self.client.items(&self.path, &items)?;
         if let Some(most) = self.neighbours {
             let items = items.as_array().into_iter().flatten();
             for (item, answer) in items.zip(&mut answers) {

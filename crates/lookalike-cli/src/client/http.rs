@@ -27,6 +27,8 @@ const SYSTEM: [&str; 4] = [
 const ASK_FIRST: usize = 1 << 20;
 /// Time limit on one answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// Least time between two requests.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// Most bytes of an answer that is read whole.
 const LARGEST: u64 = 1 << 30;
 
@@ -115,6 +117,24 @@ impl ServiceClient {
         self.parse(path, &bytes)
     }
 
+    /// Sends items, and returns the answer to each.
+    pub(crate) fn items(&self, path: &str, items: &Value) -> Result<Vec<Value>, Failure> {
+        let answers = match self.json("POST", path, Some(items))? {
+            Value::Array(answers) => answers,
+            _ => Vec::new(),
+        };
+        let asked = items.as_array().map_or(0, Vec::len);
+        match answers.len() == asked {
+            true => Ok(answers),
+            // Put side by side with what was asked, some would be missing without a word.
+            false => Err(Failure::Failed(format!(
+                "{}{path}: {} answers to {asked} items: the answer is not from this service",
+                self.url,
+                answers.len()
+            ))),
+        }
+    }
+
     /// Sends a batch in the compact form.
     pub(crate) fn packed(&self, path: &str, body: Vec<u8>) -> Result<Vec<u8>, Failure> {
         self.send("POST", path, Some((PACKED, body)))
@@ -163,14 +183,17 @@ impl ServiceClient {
         loop {
             let mut answer = self.once(method, path, body.as_ref())?;
             let status = answer.status().as_u16();
-            if status < 400 {
+            if status < 300 {
                 return Ok(answer);
             }
-            let wait = answer.headers().get("retry-after");
-            let wait = wait.and_then(|wait| wait.to_str().ok()?.parse().ok());
-            match wait.map(Duration::from_secs) {
-                Some(wait) if begun.elapsed() + wait < self.retry_for => std::thread::sleep(wait),
-                _ => {
+            let header = |name: &str| answer.headers().get(name)?.to_str().ok();
+            // Nothing was done there, and what is asked for is not in the answer.
+            if status < 400 {
+                return Err(self.redirection(path, status, header("location")));
+            }
+            match pause(header("retry-after"), begun.elapsed(), self.retry_for) {
+                Some(wait) => std::thread::sleep(wait),
+                None => {
                     let bytes = self.read(path, &mut answer)?;
                     return Err(self.refusal(path, status, &bytes));
                 }
@@ -223,6 +246,15 @@ impl ServiceClient {
         sent.map_err(|error| failed(error.to_string()))
     }
 
+    /// The failure of an answer that sends us elsewhere, which is not followed: the key is for this service.
+    fn redirection(&self, path: &str, status: u16, location: Option<&str>) -> Failure {
+        let url = &self.url;
+        let elsewhere = location.unwrap_or("another address");
+        Failure::Failed(format!(
+            "{url}{path}: {status}: nothing was done, for the answer leads to {elsewhere}; name the service there with --url"
+        ))
+    }
+
     /// The failure that the service reports.
     fn refusal(&self, path: &str, status: u16, body: &[u8]) -> Failure {
         let url = &self.url;
@@ -233,6 +265,14 @@ impl ServiceClient {
         let item = item.map_or(String::new(), |item| format!(" (item {item} of the batch)"));
         Failure::Failed(format!("{url}{path}: {status}: {detail}{item}: {remedy}"))
     }
+}
+
+/// Time before a refused request is sent again; none if the service does not say, or says longer than is left.
+fn pause(retry_after: Option<&str>, spent: Duration, retry_for: Duration) -> Option<Duration> {
+    let asked = Duration::from_secs(retry_after?.trim().parse().ok()?);
+    // A service that says 0 would be asked without a pause.
+    let wait = asked.max(LEAST_PAUSE);
+    (wait < retry_for.checked_sub(spent)?).then_some(wait)
 }
 
 fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
@@ -278,4 +318,87 @@ fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
         .root_certs(RootCerts::Specific(Arc::new(trusted)))
         .unversioned_rustls_crypto_provider(provider)
         .build())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    type Ask<'a> = &'a dyn Fn(&ServiceClient) -> Result<(), Failure>;
+
+    /// Asks a service that gives this answer, and returns the error in words.
+    fn asked(answer: &str, ask: Ask<'_>) -> Result<(), String> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let answer = format!("HTTP/1.1 {answer}").into_bytes();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            let mut byte = [0];
+            while !request.ends_with(b"\r\n\r\n") {
+                stream.read_exact(&mut byte).unwrap();
+                request.push(byte[0]);
+            }
+            if request.starts_with(b"POST") {
+                // The one body that a test sends.
+                stream.read_exact(&mut [0; "[7,8]".len()]).unwrap();
+            }
+            stream.write_all(&answer).unwrap();
+        });
+        let client = ServiceClient::new(&url, None, None, Duration::ZERO).unwrap();
+        let done = ask(&client).map_err(|error| error.to_string());
+        server.join().unwrap();
+        done
+    }
+
+    #[test]
+    fn an_answer_that_led_elsewhere_was_a_success() {
+        let elsewhere = "301 Moved\r\nLocation: https://b.example/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let none = "204 No Content\r\nConnection: close\r\n\r\n";
+        let asks: [Ask<'_>; 2] = [
+            &|client| client.empty("DELETE", "/v1/collections/x"),
+            &|client| client.stream("/v1/collections/x/export").map(drop),
+        ];
+        for ask in asks {
+            let said = asked(elsewhere, ask).unwrap_err();
+            for word in ["301", "https://b.example/", "--url"] {
+                assert!(said.contains(word), "{said}");
+            }
+            assert_eq!(asked(none, ask), Ok(()));
+        }
+    }
+
+    #[test]
+    fn items_without_an_answer_were_left_out() {
+        let send: Ask<'_> = &|client| {
+            let items = serde_json::json!([7, 8]);
+            client.items("/v1/x", &items).map(drop)
+        };
+        for (answer, is_whole) in [
+            ("[]", false),
+            ("{}", false),
+            ("[1]", false),
+            ("[1,2]", true),
+        ] {
+            let length = answer.len();
+            let answer =
+                format!("200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{answer}");
+            let said = asked(&answer, send);
+            assert_eq!(said.is_ok(), is_whole, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn a_pause_without_an_end_was_a_panic_and_one_of_nothing_none() {
+        let (spent, most) = (Duration::from_secs(2), Duration::from_secs(60));
+        assert_eq!(pause(Some("18446744073709551615"), spent, most), None);
+        assert_eq!(pause(Some("0"), spent, most), Some(LEAST_PAUSE));
+        assert_eq!(pause(Some("5"), spent, most), Some(Duration::from_secs(5)));
+        assert_eq!(pause(Some("58"), spent, most), None);
+        assert_eq!(pause(Some("soon"), spent, most), None);
+        assert_eq!(pause(Some("0"), spent, Duration::ZERO), None);
+    }
 }

@@ -367,8 +367,8 @@ fn expire(client: &ServiceClient, arguments: &ExpireArguments) -> Result<(), Fai
             None => json!({"id": id, "expires_ms": null}),
         };
         let body: Vec<Value> = ids.iter().map(item).collect();
-        let answers = client.json("POST", &path, Some(&body.into()))?;
-        for (id, answer) in ids.iter().zip(answers.as_array().into_iter().flatten()) {
+        let answers = client.items(&path, &body.into())?;
+        for (id, answer) in ids.iter().zip(answers) {
             print(&json!({"id": id, "existed": answer["existed"]}))?;
         }
     }
@@ -391,8 +391,8 @@ fn delete(client: &ServiceClient, collection: &str, ids: &[String]) -> Result<()
     for ids in ids.chunks(100) {
         let body: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
         let path = http::collection(collection, "/delete");
-        let answers = client.json("POST", &path, Some(&body.into()))?;
-        for (id, answer) in ids.iter().zip(answers.as_array().into_iter().flatten()) {
+        let answers = client.items(&path, &body.into())?;
+        for (id, answer) in ids.iter().zip(answers) {
             print(&json!({"id": id, "existed": answer["existed"]}))?;
         }
     }
