@@ -142,8 +142,12 @@ impl ExtractArguments {
 fn write(job: &TextExtraction<'_>, path: Option<&Path>) -> Result<ExtractionSummary, Failure> {
     match path.filter(|path| is_table(path)) {
         Some(path) => {
-            let created = AtomicFile::lines(path, table()?, TABLE);
-            write_created(path, created, |out| job.write(out))
+            let table = table()?;
+            write_created(
+                path,
+                || AtomicFile::lines(path, table, TABLE),
+                |out| job.write(out),
+            )
         }
         None => write_output(path, |out| job.write(out)),
     }

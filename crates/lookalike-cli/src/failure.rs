@@ -23,6 +23,8 @@ pub enum Failure {
         /// One of them, and what is wrong with it.
         first: String,
     },
+    /// It is done, but something is not in the results that should be, as the line says: status 3.
+    Incomplete(String),
     /// Whoever read standard output has gone, as `head` does: status 0.
     ReaderGone,
 }
@@ -32,7 +34,9 @@ impl std::error::Error for Failure {}
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(reason) | Self::Failed(reason) => f.write_str(reason),
+            Self::Usage(reason) | Self::Failed(reason) | Self::Incomplete(reason) => {
+                f.write_str(reason)
+            }
             Self::Losses { count: 1, first } => write!(
                 f,
                 "done, but 1 record or file could not be read: {first}; status 3, see --max-skipped"
@@ -108,7 +112,7 @@ pub(crate) fn exit_status(done: Result<(), Failure>) -> u8 {
     match done {
         // Nothing is printed either: whoever ran `| head` has what was wanted.
         Ok(()) | Err(Failure::ReaderGone) => 0,
-        Err(losses @ Failure::Losses { .. }) => {
+        Err(losses @ (Failure::Losses { .. } | Failure::Incomplete(_))) => {
             crate::console::losses(&losses.to_string());
             3
         }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike_batch::JobProgress;
 use lookalike_batch::fingerprints::index::can_resume;
-use lookalike_corpus::begin_no_more_files;
+use lookalike_corpus::{AtomicFile, begin_no_more_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
@@ -22,6 +22,8 @@ static WATCHED: Mutex<Vec<TemporaryPath>> = Mutex::new(Vec::new());
 enum TemporaryPath {
     /// A folder with all that is in it.
     Folder(PathBuf),
+    /// A file that is being written.
+    File(PathBuf),
     /// Unfinished files in a folder of results.
     Unfinished(PathBuf),
     /// Nothing: the folder is what `--resume` goes on with.
@@ -33,6 +35,8 @@ impl TemporaryPath {
         // Whoever still writes there finds out by itself, or is gone in a moment, and begins nothing new.
         let _ = match self {
             Self::Folder(folder) => std::fs::remove_dir_all(folder),
+            // By its temporary name: under its own it is finished.
+            Self::File(path) => std::fs::remove_file(path),
             Self::Unfinished(folder) => lookalike_batch::remove_unfinished(folder),
             Self::Begun(_) => Ok(()),
         };
@@ -46,7 +50,7 @@ impl TemporaryPath {
                 .to_owned()
         };
         match self {
-            Self::Folder(_) => None,
+            Self::Folder(_) | Self::File(_) => None,
             Self::Unfinished(folder) => match JobProgress::of(folder)? {
                 JobProgress::Begun => Some(anew()),
                 JobProgress::Resumable => Some(resumable(folder)),
@@ -70,6 +74,19 @@ pub(crate) fn temporary_folder(make: impl FnOnce() -> io::Result<TempDir>) -> io
         all.push(TemporaryPath::Folder(folder.path().to_owned()));
     }
     Ok(folder)
+}
+
+/// Begins a file, which vanishes when the command is interrupted before it has its name.
+pub(crate) fn unfinished_file(
+    begin: impl FnOnce() -> io::Result<AtomicFile>,
+) -> io::Result<AtomicFile> {
+    // As above: listed or not begun.
+    let mut all = listening();
+    let file = begin()?;
+    if let Some(all) = &mut all {
+        all.push(TemporaryPath::File(file.temporary().to_owned()));
+    }
+    Ok(file)
 }
 
 /// Has unfinished results in `folder` removed when the command is interrupted.

@@ -7,7 +7,7 @@ use lookalike::{Extraction, HtmlMode};
 use lookalike_batch::{JobObserver as _, LinkInversion, LinkSource, LinksSummary};
 use lookalike_corpus::{FieldPath, Format, InputOptions, Inputs};
 
-use crate::arguments::{LossArguments, RunArguments};
+use crate::arguments::{LossArguments, RunArguments, store_settings};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::write_output;
@@ -90,6 +90,7 @@ impl LinksArguments {
             .format(format)
             .id_field(self.id.clone())
             .max_document_bytes(self.max_document)
+            .store(store_settings())
             // Texts are not looked at: the quickest way to them.
             .html(Extraction {
                 mode: HtmlMode::Visible,

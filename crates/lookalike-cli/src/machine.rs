@@ -2,6 +2,7 @@
 //! cautious guesses.
 
 use std::fs;
+use std::path::Path;
 
 /// Memory limit when none is given: half of the memory.
 pub(crate) fn default_memory() -> u64 {
@@ -12,11 +13,35 @@ pub(crate) fn default_memory() -> u64 {
 pub(crate) fn memory() -> u64 {
     const UNKNOWN: u64 = 8 << 30;
     let machine = meminfo("MemTotal:").unwrap_or(UNKNOWN);
-    let group = fs::read_to_string("/sys/fs/cgroup/memory.max")
-        .ok()
-        // `max` where there is no limit, which is no number.
-        .and_then(|text| text.trim().parse().ok());
-    group.map_or(machine, |group: u64| group.min(machine))
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = group_memory(&groups, &|path| fs::read_to_string(path).ok());
+    group.map_or(machine, |group| group.min(machine))
+}
+
+/// The smallest limit of the control groups that a process is in, and of those above them, of both versions (cgroups(7)).
+fn group_memory(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
+    let limits = groups.lines().flat_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (number, controllers) = (parts.next(), parts.next().unwrap_or_default());
+        let (root, file) = match (number, controllers) {
+            (Some("0"), "") => ("/sys/fs/cgroup", "memory.max"),
+            (_, controllers) if controllers.split(',').any(|name| name == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return Vec::new(),
+        };
+        let group = Path::new(parts.next().unwrap_or_default());
+        // Up to the root, which in a container is the group of the container, whatever it is called outside.
+        let files = group.ancestors().map(|group| {
+            let group = group.display().to_string();
+            format!("{root}{}/{file}", group.trim_end_matches('/'))
+        });
+        files.collect()
+    });
+    // `max` where there is no limit, which is no number.
+    limits
+        .filter_map(|path| read(&path)?.trim().parse().ok())
+        .min()
 }
 
 /// Processors that this process may use.
@@ -39,4 +64,26 @@ fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_groups_below_the_root_were_not_seen() {
+        let read = |path: &str| match path {
+            "/sys/fs/cgroup/a.slice/b.scope/memory.max" => Some("max\n".to_owned()),
+            "/sys/fs/cgroup/a.slice/memory.max" => Some("2000\n".to_owned()),
+            "/sys/fs/cgroup/memory.max" => Some("3000\n".to_owned()),
+            "/sys/fs/cgroup/memory/c/memory.limit_in_bytes" => Some("1000\n".to_owned()),
+            _ => None,
+        };
+        assert_eq!(group_memory("0::/a.slice/b.scope\n", &read), Some(2000));
+        assert_eq!(group_memory("0::/\n", &read), Some(3000));
+        let first = "5:cpu,cpuacct:/c\n4:memory:/c\n";
+        assert_eq!(group_memory(first, &read), Some(1000));
+        assert_eq!(group_memory("1:name=systemd:/c\n", &read), None);
+        assert_eq!(group_memory("", &read), None);
+    }
 }

@@ -7,13 +7,14 @@ use lookalike_batch::BatchError;
 use lookalike_corpus::{AtomicFile, Compression};
 
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// Bytes that are gathered before they go to standard output.
 const BUFFER: usize = 1 << 18;
 
 /// Compression of a file of this name.
 fn compression(path: &Path) -> Compression {
-    let name = path.to_string_lossy();
+    let name = path.to_string_lossy().to_ascii_lowercase();
     [Compression::Gzip, Compression::Zstd]
         .into_iter()
         .find(|compression| name.ends_with(compression.suffix()))
@@ -34,18 +35,18 @@ pub(crate) fn write_output<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
     match path {
-        Some(path) => write_created(path, AtomicFile::create(path, compression(path)), write),
+        Some(path) => write_created(path, || AtomicFile::create(path, compression(path)), write),
         None => Ok(write_standard_output(write)?),
     }
 }
 
-/// Writes to a file that was just created.
+/// Writes to a file that `create` begins; it vanishes when the command is interrupted.
 pub(crate) fn write_created<T>(
     path: &Path,
-    created: io::Result<AtomicFile>,
+    create: impl FnOnce() -> io::Result<AtomicFile>,
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
-    let mut file = created.map_err(unwritable(path))?;
+    let mut file = interrupt::unfinished_file(create).map_err(unwritable(path))?;
     // An error drops the file, which vanishes: what was there before stays.
     let written = write(&mut file)?;
     file.commit().map_err(unwritable(path))?;
@@ -70,7 +71,8 @@ pub(crate) fn write_standard_output<T>(
 
 /// Writes bytes to a file as they are.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path, Compression::None).map_err(unwritable(path))?;
+    let create = || AtomicFile::create(path, Compression::None);
+    let mut file = interrupt::unfinished_file(create).map_err(unwritable(path))?;
     file.write_all(bytes).map_err(unwritable(path))?;
     file.commit().map_err(unwritable(path))
 }

@@ -189,10 +189,13 @@ fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
     let saved = salvage(&fs, data, target, StoreOptions::default()).map_err(failed)?;
     let lost: Vec<String> = saved.lost.iter().map(ToString::to_string).collect();
     say(&json!({"changes_saved": saved.saved, "lost": lost}))?;
-    if lost.is_empty() {
-        console::warning("nothing was lost: the data was not damaged");
+    match lost.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::Incomplete(format!(
+            "done, but {} could not be read, for example {first}; status 3",
+            console::counted(lost.len() as u64, "part")
+        ))),
     }
-    Ok(())
 }
 
 /// Collections hold fingerprints of 64 bits.

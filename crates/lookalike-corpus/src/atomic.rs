@@ -90,6 +90,11 @@ impl OutputFormat {
 }
 
 impl AtomicFile {
+    /// The path at which it is written: whoever ends the process removes it.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
     /// Begins the file that will be `path`, whose directory must exist. What is written passes
     /// through the compression; the same bytes always compress to the same file.
     ///

@@ -254,7 +254,7 @@ impl ConvertArguments {
 }
 
 /// Settings of object stores from the environment.
-fn store_settings() -> StoreSettings {
+pub(crate) fn store_settings() -> StoreSettings {
     let known = |name: &str| {
         ["AWS_", "AZURE_", "GOOGLE_"]
             .iter()

@@ -8,7 +8,7 @@ mod values;
 
 pub(crate) use input::{
     BoilerplateArguments, ConvertArguments, HtmlArguments, InputArguments, LossArguments,
-    fingerprint_sources, order_field,
+    fingerprint_sources, order_field, store_settings,
 };
 pub(crate) use run::RunArguments;
 pub(crate) use scheme::{SchemeArguments, WordArguments, hash_key};

@@ -57,7 +57,12 @@ impl ColorOption {
 }
 
 fn say(line: &str) {
-    let _ = writeln!(stderr(), "{}", harmless(line));
+    say_coloured(&harmless(line));
+}
+
+/// Prints a line whose colours are ours; all else in it is harmless.
+fn say_coloured(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
 }
 
 /// The line without characters that act on a terminal or turn its text around: names of files may hold any.
@@ -80,12 +85,26 @@ pub(crate) fn harmless(line: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// A word that stands out on a terminal.
-fn coloured(word: &str, color: &str) -> String {
-    match ColorOption::Auto.wanted(stderr().is_terminal()) {
-        true => format!("\x1b[1;{color}m{word}\x1b[0m"),
-        false => word.to_owned(),
-    }
+/// Returns true if lines about failures are coloured.
+fn is_coloured() -> bool {
+    ColorOption::Auto.wanted(stderr().is_terminal())
+}
+
+/// The line about a failure, whose first word, or all of it, stands out on a terminal. What acts on a terminal is taken out of the
+/// text before our own colours come in.
+fn failure_line(
+    word: &str,
+    text: &str,
+    color: &str,
+    is_coloured: bool,
+    stands_out: bool,
+) -> String {
+    let marked = |part: &str, is_marked: bool| match is_marked {
+        true => format!("\x1b[1;{color}m{part}\x1b[0m"),
+        false => part.to_owned(),
+    };
+    let text = marked(&harmless(text), is_coloured && stands_out);
+    format!("lookalike: {} {text}", marked(word, is_coloured))
 }
 
 const RED: &str = "31";
@@ -93,23 +112,29 @@ const YELLOW: &str = "33";
 
 /// One line about what went wrong.
 pub(crate) fn error(reason: &str) {
-    say(&format!("lookalike: {} {reason}", coloured("error:", RED)));
+    say_coloured(&failure_line("error:", reason, RED, is_coloured(), false));
 }
 
 /// One line about what to know.
 pub(crate) fn warning(text: &str) {
-    if caller::keep_warning(text) {
-        return;
+    warn_of(text, false);
+}
+
+fn warn_of(text: &str, stands_out: bool) {
+    if !caller::keep_warning(text) {
+        say_coloured(&failure_line(
+            "warning:",
+            text,
+            YELLOW,
+            is_coloured(),
+            stands_out,
+        ));
     }
-    say(&format!(
-        "lookalike: {} {text}",
-        coloured("warning:", YELLOW)
-    ));
 }
 
 /// One line about what is missing in the results, all of which stands out.
 pub(crate) fn losses(text: &str) {
-    warning(&coloured(text, YELLOW));
+    warn_of(text, true);
 }
 
 /// Shows progress on a terminal, and measures each stage.
@@ -387,6 +412,21 @@ mod tests {
         assert_eq!(
             [0, 1, 2, 1000].map(counted),
             ["0 tables", "1 table", "2 tables", "1,000 tables"]
+        );
+    }
+
+    #[test]
+    fn colours_of_failures_were_shown_as_letters() {
+        let line = failure_line("error:", "a\x1b[2Jb", RED, true, false);
+        assert_eq!(line, "lookalike: \x1b[1;31merror:\x1b[0m a\\u{1b}[2Jb");
+        let line = failure_line("warning:", "a\x1bb", YELLOW, true, true);
+        assert_eq!(
+            line,
+            "lookalike: \x1b[1;33mwarning:\x1b[0m \x1b[1;33ma\\u{1b}b\x1b[0m"
+        );
+        assert_eq!(
+            failure_line("error:", "a", RED, false, true),
+            "lookalike: error: a"
         );
     }
 }

@@ -77,8 +77,11 @@ fn layout(text: &str) -> Result<Layout, String> {
 }
 
 pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
-    // Before anything is read: a job of hours must not end with this.
-    refuse_existing(&arguments.output, arguments.overwrite)?;
+    // Before anything is read: a job of hours must not end with this. An index in the way of a build that goes on was there when that
+    // began: with --overwrite, or it would not have.
+    if !arguments.resume {
+        refuse_existing(&arguments.output, arguments.overwrite)?;
+    }
     let named = arguments.design.as_deref();
     let design = named
         .map(|name| design_of_name(name, 64, arguments.distance))
@@ -102,6 +105,9 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         limits: &limits,
         observer: &console,
     };
+    if arguments.resume {
+        refuse_existing(&arguments.output, can_resume(&job.folder()))?;
+    }
     let summary = finish(&job, &console, &arguments.run)?;
     if arguments.run.warns() {
         radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), job.distance);

@@ -1,7 +1,7 @@
 //! The file of keys.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use lookalike_server::{ApiKeys, KeyRole, NewKey};
@@ -67,13 +67,52 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     options.append(true).create(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let shown = file.display();
+    // A last line without an end, as editors leave it, would take the new key in, and both would be lost.
+    let end = if ends_within_line(file).map_err(failed(&shown))? {
+        "\n"
+    } else {
+        ""
+    };
     let mut lines = options.open(file).map_err(failed(&shown))?;
     lines
-        .write_all(key.line.as_bytes())
+        .write_all(format!("{end}{}", key.line).as_bytes())
         // The hash is on the disk before the secret is shown: a key that somebody holds must never be unknown
         // after a crash.
         .and_then(|()| lines.sync_all())
         .map_err(failed(&shown))?;
     writeln!(std::io::stdout(), "{}", key.secret)?;
     Ok(())
+}
+
+/// Returns true if a file is there and its last line has no end.
+fn ends_within_line(file: &Path) -> io::Result<bool> {
+    let mut file = match File::open(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_key_joined_a_last_line_without_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys");
+        make("read:first", &file).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.trim_end()).unwrap();
+        make("write:second", &file).unwrap();
+        make("write:third", &file).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 3);
+        assert!(read(Some(&file)).is_ok());
+    }
 }

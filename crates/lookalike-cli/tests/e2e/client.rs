@@ -384,9 +384,11 @@ fn snapshots_are_made_checked_restored_and_what_is_left_is_saved() {
             .contains(run.to_str().unwrap())
     );
     let saved = folder.path("saved");
-    let summary = store(&["salvage".as_ref(), &restored, &saved])
-        .succeed()
-        .json();
+    // What was lost cannot be told from the status 0.
+    let salvaged = store(&["salvage".as_ref(), &restored, &saved]).finish();
+    assert_eq!(salvaged.status, Some(3), "{}", salvaged.err);
+    salvaged.says(&["1 part could not be read", "status 3"]);
+    let summary = salvaged.json();
     assert_eq!(summary["lost"].as_array().unwrap().len(), 1, "{summary}");
     store(&["verify".as_ref(), &saved]).succeed();
     store(&["restore".as_ref(), &monday, &saved])

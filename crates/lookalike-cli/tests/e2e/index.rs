@@ -241,6 +241,27 @@ fn a_build_that_was_killed_goes_on() {
     assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
 }
 
+#[test]
+fn a_build_that_was_to_replace_an_index_could_not_go_on() {
+    let folder = Folder::new();
+    let input = json_lines(&folder, "in.jsonl", &codes(3_000), 0);
+    let whole = built(&folder, &[&input], "whole", &[]);
+    let path = folder.path("index");
+    let build = || {
+        let mut command = index("build");
+        command.arg(&input).arg("-o").arg(&path);
+        command
+    };
+    // Stopped at its last step, as above, while an older index lies there.
+    fs::create_dir_all(path.join("occupied")).unwrap();
+    build().arg("--overwrite").fail(1);
+    fs::remove_dir_all(&path).unwrap();
+    fs::write(&path, "an older index").unwrap();
+    let resumed = build().args(["--resume", "--json"]).succeed();
+    assert_ne!(resumed.json()["tables_resumed"], 0);
+    assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
+}
+
 /// Ctrl-C while the input is still being read.
 #[cfg(unix)]
 #[test]
