@@ -49,11 +49,12 @@ const OF_METHODS: [(&str, &[Method]); 9] = [
 const RECALL: (&str, &[Method]) = ("recall", &[MinHash, BBit, Oph]);
 
 /// Steps from texts to features; `explain` shows these whatever the method.
-const FEATURES: [&str; 12] = [
+const FEATURES: [&str; 13] = [
     "shingle",
     "segment",
     "normalize",
     "case",
+    "folding",
     "mask",
     "stop",
     "stem",
@@ -82,13 +83,7 @@ const READING: [&str; 13] = [
 ];
 
 /// The rest of those.
-const READING_FILES: [&str; 5] = [
-    "delimiter",
-    "no_header",
-    "folding",
-    "pdf_limit",
-    "follow_links",
-];
+const READING_FILES: [&str; 4] = ["delimiter", "no_header", "pdf_limit", "follow_links"];
 
 /// True if an option stands on the command line.
 fn is_given(read: &ArgMatches, id: &str) -> bool {
@@ -215,7 +210,7 @@ fn of_verification(read: &ArgMatches) -> Result<(), Failure> {
 }
 
 fn of_import(read: &ArgMatches) -> Result<(), Failure> {
-    let mut ids = FEATURES.iter().chain(&READING);
+    let mut ids = FEATURES.iter().chain(&READING).chain(&READING_FILES);
     match ids.find(|id| read.get_flag("import") && is_given(read, id)) {
         Some(id) => refused(id, "--import takes fingerprints as they are"),
         None => Ok(()),
@@ -283,6 +278,7 @@ fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
         let mut ids = FEATURES
             .iter()
             .chain(&READING)
+            .chain(&READING_FILES)
             .chain(&["sketch", "measure"]);
         if let Some(id) = ids.find(|id| is_given(read, id)) {
             return refused(id, "--fingerprints takes fingerprints as they are");
@@ -313,5 +309,32 @@ fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
             refused("positive", "it is for the grades of --labels")
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn options_of_texts_did_nothing_and_said_nothing() {
+        for words in [
+            "dedup in.jsonl -o out --method copies --fold accents",
+            "pairs in.jsonl --method copies --fold accents",
+            "fingerprint in.jsonl --import --delimiter ;",
+            "fingerprint in.jsonl --import --pdf-limit 3",
+            "fingerprint in.jsonl --import --follow-links",
+            "fingerprint in.jsonl --import --fold accents",
+            "evaluate sample in.jsonl -o drawn.jsonl --fingerprints --follow-links",
+        ] {
+            let words = ["lookalike"].into_iter().chain(words.split(' '));
+            let read = crate::Cli::command()
+                .try_get_matches_from(words.clone())
+                .unwrap();
+            let refused = check(&read).unwrap_err().to_string();
+            assert!(refused.contains("would do nothing here"), "{refused}");
+        }
     }
 }
