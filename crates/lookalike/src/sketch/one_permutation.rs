@@ -19,6 +19,9 @@ use crate::sketch::Signature;
 /// Two sets of resemblance J agree in each place with probability J. The standard error over 128
 /// bins is that of 128 functions for long texts; for texts of fewer features than bins it is
 /// larger, up to that of as many functions as there are features.
+///
+/// Filling takes some `bins²` tries, divided by the number of full bins: with 65535 bins a text of two features takes
+/// 2,000,000,000, which are seconds. Up to 4096 bins no text takes more than some 8,000,000.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnePermutation {
     bins: usize,
@@ -75,7 +78,7 @@ impl OnePermutation {
     }
 
     /// The signature of a set of features, or `None` when it is empty or there are no bins. Order
-    /// and repetitions change nothing. Time is features and bins.
+    /// and repetitions change nothing. Time is features and bins, for sets that leave few bins empty.
     #[must_use]
     pub fn signature(&self, features: &[u64]) -> Option<Signature> {
         let mut places = vec![0; self.bins];
