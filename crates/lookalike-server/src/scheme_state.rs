@@ -95,6 +95,15 @@ pub(crate) fn sent_parts(
 pub(crate) struct SchemeStates(Mutex<Vec<(SchemeId, Arc<SchemeState>)>>);
 
 impl SchemeStates {
+    /// True if [`SchemeStates::of`] neither reads a file nor waits for somebody who does.
+    pub(crate) fn is_at_hand(&self, collection: &Collection) -> bool {
+        !collection.has_scheme_parts()
+            || self.0.try_lock().is_ok_and(|known| {
+                let id = collection.settings().scheme.id();
+                known.iter().any(|(scheme, _)| *scheme == id)
+            })
+    }
+
     /// State of the scheme of a collection; `None` where its text is all.
     pub(crate) fn of(
         &self,

@@ -247,6 +247,9 @@ impl<O> CollectionRequest<O> {
             && body.is_small()
             && (!cost.reads_texts || body.has_no_text())
             && let Some(collection) = app.store.try_collection(&name)
+            && collection
+                .as_ref()
+                .map_or(true, |open| app.scheme_states.is_at_hand(open))
         {
             let collection = collection?;
             let done = run_inline(|cache| task(&app, cache, collection, body))?;

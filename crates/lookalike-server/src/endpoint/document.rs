@@ -252,7 +252,9 @@ pub(crate) async fn check_and_insert(
     let outcomes = submitted.wait().await?;
     let on_worker = Arc::clone(&app);
     let done = move |cache: &mut SketchCache| {
-        cache.rest_on(on_worker.scheme_states.of(&collection)?);
+        if verifies {
+            cache.rest_on(on_worker.scheme_states.of(&collection)?);
+        }
         let outcomes = outcomes.into_iter().zip(&owns);
         let answers = outcomes.filter_map(|(outcome, sketch)| match outcome {
             WriteOutcome::Checked {

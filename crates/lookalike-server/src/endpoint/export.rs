@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::Stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use lookalike_store::{Collection, CollectionSettings, StoreError, StoredDocument};
@@ -53,18 +54,29 @@ pub(crate) async fn export(
         ));
     }
     // The channel is bounded: a slow reader stops the thread that reads the store, not the memory from growing.
-    let frames = futures_util::stream::unfold(receiver, |mut receiver| async {
-        let frame = receiver.recv().await?;
-        Some((frame, receiver))
-    });
     let mut response = typed(StatusCode::OK, "application/jsonl", Bytes::new());
-    *response.body_mut() = Body::new(StreamBody::new(frames));
+    *response.body_mut() = Body::new(StreamBody::new(frames(receiver)));
     Ok(response)
 }
 
-type FrameSender = mpsc::Sender<io::Result<Frame<Bytes>>>;
+/// A part of an export; `None` behind the last.
+type ExportPart = io::Result<Option<Frame<Bytes>>>;
+type PartSender = mpsc::Sender<ExportPart>;
 
-fn send(app: &AppState, collection: &Collection, sender: &FrameSender) {
+/// The parts as a body, which fails unless the end was sent.
+fn frames(receiver: mpsc::Receiver<ExportPart>) -> impl Stream<Item = io::Result<Frame<Bytes>>> {
+    futures_util::stream::unfold(Some(receiver), |receiver| async {
+        let mut receiver = receiver?;
+        match receiver.recv().await {
+            Some(Ok(frame)) => frame.map(|frame| (Ok(frame), Some(receiver))),
+            Some(Err(error)) => Some((Err(error), None)),
+            // The thread has panicked: the channel is closed as it is behind a last part.
+            None => Some((Err(io::Error::other("the export was cut off")), None)),
+        }
+    })
+}
+
+fn send(app: &AppState, collection: &Collection, sender: &PartSender) {
     let mut lines = ExportLines {
         sender,
         bytes: Vec::with_capacity(CHUNK),
@@ -77,7 +89,8 @@ fn send(app: &AppState, collection: &Collection, sender: &FrameSender) {
     app.metrics.documents(ApiOperation::Export, lines.count);
     match done {
         // Whoever asked has gone.
-        Err(StoreError::Closed) | Ok(()) => {}
+        Err(StoreError::Closed) => {}
+        Ok(()) => drop(sender.blocking_send(Ok(None))),
         Err(error) => {
             let entry = LogEntry::new(LogLevel::Error, "export-failed");
             app.log.record(&entry.with("reason", error.to_string()));
@@ -88,7 +101,7 @@ fn send(app: &AppState, collection: &Collection, sender: &FrameSender) {
 }
 
 struct ExportLines<'a> {
-    sender: &'a FrameSender,
+    sender: &'a PartSender,
     bytes: Vec<u8>,
     count: usize,
     settings: Arc<CollectionSettings>,
@@ -112,7 +125,37 @@ impl ExportLines<'_> {
             return Ok(());
         }
         let chunk = std::mem::replace(&mut self.bytes, Vec::with_capacity(CHUNK));
-        let sent = self.sender.blocking_send(Ok(Frame::data(chunk.into())));
+        let sent = self
+            .sender
+            .blocking_send(Ok(Some(Frame::data(chunk.into()))));
         sent.map_err(|_| StoreError::Closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_export_that_a_panic_cut_off_looked_whole() {
+        for is_whole in [true, false] {
+            let (sender, receiver) = mpsc::channel(AHEAD);
+            let line = Frame::data(Bytes::from("{}\n"));
+            sender.send(Ok(Some(line))).await.expect("a part");
+            if is_whole {
+                sender.send(Ok(None)).await.expect("the end");
+            }
+            // As a panic of its thread leaves it.
+            drop(sender);
+            let parts: Vec<_> = frames(receiver).collect().await;
+            assert!(parts[0].is_ok());
+            let last = parts.last().expect("a part");
+            assert_eq!(
+                (parts.len(), last.is_ok()),
+                (2 - usize::from(is_whole), is_whole)
+            );
+        }
     }
 }

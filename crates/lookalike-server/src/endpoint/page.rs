@@ -115,6 +115,7 @@ pub(crate) async fn paragraphs(
             radius,
             limit,
             room: DOCUMENTS,
+            hashes: HASHES,
         };
         let items = task.items::<PageItem>()?;
         let pages = items.try_map(|page, place| {
@@ -142,9 +143,23 @@ struct ParagraphLookup {
     limit: usize,
     /// Bytes of documents that may follow.
     room: usize,
+    /// Hashes that may follow.
+    hashes: usize,
 }
 
 impl ParagraphLookup {
+    /// Counts hashes: each is a look-up, whatever item it stands in.
+    fn take_hashes(&mut self, hashes: usize) -> Result<(), ProblemDetails> {
+        let Some(left) = self.hashes.checked_sub(hashes) else {
+            return Err(ProblemDetails::invalid(
+                format!("the request has more than {HASHES} hashes"),
+                "ask in parts",
+            ));
+        };
+        self.hashes = left;
+        Ok(())
+    }
+
     fn page(
         &mut self,
         task: &mut CollectionTask<'_>,
@@ -158,13 +173,8 @@ impl ParagraphLookup {
                 page.count_words(&found);
                 Ok(page)
             }
-            ParagraphQuery::Hashes(hashes) if hashes.len() > HASHES => {
-                Err(ProblemDetails::invalid(
-                    format!("{} hashes are more than {HASHES}", hashes.len()),
-                    "ask in parts",
-                ))
-            }
             ParagraphQuery::Hashes(hashes) => {
+                self.take_hashes(hashes.len())?;
                 let keys: Vec<StoredParagraph> = hashes.into_iter().map(Into::into).collect();
                 Ok(PageResponse::of(self.all(
                     task,

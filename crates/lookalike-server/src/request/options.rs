@@ -247,14 +247,12 @@ impl NeighbourOptions {
 impl SearchScope {
     fn new(radius: Option<u32>, scheme: Option<&str>) -> Result<Self, ProblemDetails> {
         let scheme = scheme.map(|digits| {
+            // `from_str_radix` takes fewer digits, too, and a sign.
+            let is_plain = digits.len() == 16 && digits.bytes().all(|at| at.is_ascii_hexdigit());
             let value = u64::from_str_radix(digits, 16).ok();
-            value
-                // `from_str_radix` takes fewer digits, too.
-                .filter(|_| digits.len() == 16)
-                .map(SchemeId)
-                .ok_or_else(|| {
-                    ProblemDetails::malformed("the id of a scheme is 16 hexadecimal digits")
-                })
+            value.filter(|_| is_plain).map(SchemeId).ok_or_else(|| {
+                ProblemDetails::malformed("the id of a scheme is 16 hexadecimal digits")
+            })
         });
         Ok(Self {
             radius,

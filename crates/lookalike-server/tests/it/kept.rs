@@ -218,6 +218,20 @@ async fn paragraphs_are_known_by_where_they_were_seen() {
 }
 
 #[tokio::test]
+async fn hashes_of_a_request_were_counted_one_item_at_a_time() {
+    let service = keeping(json!({"paragraphs": true})).await;
+    let hashes = |count: u64| json!({"hashes": (0..count).map(|at| format!("{at:016x}")).collect::<Vec<_>>()});
+    service
+        .ask("paragraphs", json!([hashes(6000), hashes(4001)]))
+        .await
+        .refuses(422, "invalid");
+    service
+        .ask("paragraphs", json!([hashes(60), hashes(40)]))
+        .await
+        .is(200);
+}
+
+#[tokio::test]
 async fn a_collection_without_paragraphs_says_so() {
     let service = Service::with_pages().await;
     service

@@ -30,6 +30,12 @@ async fn wrong_requests_are_told_what_is_wrong() {
         ("check?limit=1", "{\"text\":\"a\"}", 400, "malformed"),
         ("check?scheme=1", "{\"text\":\"a\"}", 400, "malformed"),
         (
+            "check?scheme=%2B000000000000001",
+            "{\"text\":\"a\"}",
+            400,
+            "malformed",
+        ),
+        (
             "check?scheme=0000000000000001",
             "{\"text\":\"a\"}",
             409,
