@@ -106,8 +106,10 @@ def test_a_sweep_is_ended_by_its_callback(spread_rows):
             seen.append(done)
             raise Enough
 
+    # Copies would be set aside, and the rest be measured before the callback is heard.
+    rows = [{**row, "text": f"{row['text']} {edition}"} for edition in range(20) for row in spread_rows]
     with pytest.raises(Enough):
-        lk.evaluate.sweep(spread_rows * 20, text="text", progress=stop, threads=1)
+        lk.evaluate.sweep(rows, text="text", progress=stop, threads=1)
     assert seen
 
 
@@ -163,8 +165,10 @@ def test_an_audit_counts_what_the_command_counts(spread_rows, spread_file, comma
         audit = lk.evaluate.audit(data, method="simhash", distance=6, threshold=0.5, sample=60, **named)
         assert (audit.found, audit.true_pairs, audit.proposed) == (expected["found"], expected["true_pairs"], expected["proposed"])
         assert audit.recall.value == expected["recall"]["value"] and audit.true_pairs > 0
-    # All are the sample: each pair is met from both sides.
-    assert audit.true_pairs == 2 * len(lk.pairs(spread_rows, id="id", threshold=0.5))
+    # All different texts are the sample: each pair of them is met from both sides. Copies are set aside.
+    different = list({row["text"]: row for row in spread_rows}.values())
+    assert (audit.documents, audit.copies) == (len(different), len(spread_rows) - len(different))
+    assert audit.true_pairs == 2 * len(lk.pairs(different, id="id", threshold=0.5))
     with pytest.raises(ValueError, match="exact"):
         lk.evaluate.audit(spread_rows, method="allpairs")
 
@@ -204,7 +208,7 @@ def test_a_sweep_advises_what_the_command_advises(spread_rows, spread_file, comm
 
 def test_records_that_cannot_be_read_are_a_warning(tmp_path):
     file = tmp_path / "rows.jsonl"
-    file.write_text('{"id": 1, "text": "a rose is a rose"}\n{"id": 2, "text": "a rose is a rose"}\nno record\n')
+    file.write_text('{"id": 1, "text": "a rose is a rose"}\n{"id": 2, "text": "a rose is a flower"}\nno record\n')
     with pytest.warns(UserWarning, match="could not be read|lost|left out|skipped"):
         assert lk.evaluate.audit(file, method="simhash", distance=3, sample=2).documents == 2
 
