@@ -116,7 +116,7 @@ pub(crate) struct DedupArguments {
 
     /// Go on with a job that was interrupted
     ///
-    /// What it had read and compared up to its last checkpoint, or its decisions, are taken over. The inputs must be the same, byte for byte.
+    /// Its last checkpoint of reading or comparing, or its decisions, are taken over. The inputs must be the same, byte for byte.
     #[arg(long, conflicts_with = "overwrite", help_heading = "Output")]
     resume: bool,
 

@@ -166,10 +166,10 @@ pub enum SweepError<E> {
     /// A reading failed.
     #[error("{0}")]
     Documents(E),
-    /// What has to be held at once does not fit.
+    /// Data that must be held at once do not fit.
     #[error("{what} take {needed} bytes, and {most_bytes} are left for them")]
     TooLarge {
-        /// What takes so much.
+        /// Name of the data that take so much.
         what: String,
         /// Bytes that it takes, at least.
         needed: u64,

@@ -41,7 +41,7 @@ pub(crate) struct DecisionLog {
     file: Option<HashedFile>,
     path: PathBuf,
     segment_bytes: u64,
-    /// What is in the log.
+    /// Contents of the log.
     noted: NotedRanks,
 }
 

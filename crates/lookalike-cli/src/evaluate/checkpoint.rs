@@ -1,4 +1,4 @@
-//! What a measurement has got so far, in a file, for `--resume`.
+//! The progress of a measurement, in a file, for `--resume`.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -384,7 +384,7 @@ fn copies_are_set_aside_before_a_method_is_measured() {
     );
 }
 
-/// What was measured before an end is taken over, to the last digit, and a line that was not finished is not.
+/// Figures measured before an end are taken over, to the last digit; an unfinished line is not.
 #[test]
 fn a_sweep_goes_on_from_its_checkpoint() {
     let folder = Folder::new();

@@ -161,7 +161,7 @@ fn by_hand(
     ScoreCurve::new(scores, truth.len() as u64, &cuts, |_| String::new())
 }
 
-/// What of a curve does not depend on words: found and correct pairs of its points, the cut and the counts of the best, the area.
+/// The part of a curve that does not depend on words: found and correct pairs of its points, the cut and the counts of the best, the area.
 type CurveFigures = (Vec<(u64, u64)>, Option<(f64, u64, u64)>, f64);
 
 fn figures(curve: &ScoreCurve) -> CurveFigures {
