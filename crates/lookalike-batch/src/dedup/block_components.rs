@@ -57,6 +57,7 @@ impl PlaceSets {
 
     fn unite(&mut self, a: u16, b: u16) {
         let (a, b) = (self.root(a), self.root(b));
+        // The smaller is the root, so that `of_sets` finds the components in the order of their first places.
         self.0[usize::from(a.max(b))] = a.min(b);
     }
 }
@@ -65,6 +66,7 @@ impl PlaceSets {
 fn members_within(groups: &CandidateGroups, group: u32, block: &Range<u32>) -> [Range<usize>; 2] {
     let members = groups.members(group);
     let strong = groups.strong_count(group);
+    // Strong and weak members ascend each for themselves, so each part is searched by halving.
     let within = |from: usize, to: usize| {
         let part = &members[from..to];
         let start = part.partition_point(|&rank| rank < block.start);
@@ -91,6 +93,7 @@ impl BlockComponents {
             let places = ranges.into_iter().flat_map(|range| &members[range]);
             let mut places = places.map(|&rank| (rank - block.start) as u16);
             let Some(first) = places.next() else { continue };
+            // All of them: more edges than needed cost parallel work, a missing one could change a decision.
             places.for_each(|place| sets.unite(first, place));
         }
         Self::of_sets(sets)
@@ -164,6 +167,8 @@ impl BlockMembers<'_> {
     ) {
         for members in groups.partners(membership) {
             let all = within(members, &self.ranks);
+            // `EarlierInComponent` asks the same question of the same range: what is not visited here is listed
+            // there.
             match all.len() > CROWD {
                 true => self.crowded.borrow_mut().push(group),
                 false => {
@@ -293,6 +298,8 @@ impl EarlierInComponent<'_, '_> {
     ) {
         for (part, members) in groups.partners(membership).into_iter().enumerate() {
             let all = within(members, &self.ranks);
+            // The rank was shown these one by one when the edges were looked for, so all that count are in its
+            // component.
             if all.len() <= CROWD {
                 let survivors = all.iter().copied().filter(|&rank| self.survivors.has(rank));
                 survivors

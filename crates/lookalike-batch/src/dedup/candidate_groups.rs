@@ -135,9 +135,11 @@ impl ListStarts {
             bases: Vec::new(),
             offsets: Vec::with_capacity(lengths.len() + 1),
         };
+        // Offsets begin again at each block, so 4 bytes hold them however many postings there are.
         let (mut base, mut offset) = (0, 0);
         for length in lengths.chain([0]) {
             if starts.offsets.len().is_multiple_of(Self::BLOCK) {
+                // The base moves on to where this list begins.
                 (base, offset) = (base + u64::from(offset), 0);
                 starts.bases.push(base);
             }
@@ -251,6 +253,7 @@ impl CandidateGroups {
 
     /// Fills `lists` from `members`, on so many threads where no member is weak.
     pub(crate) fn invert(&mut self, ranks: usize, threads: usize) {
+        // Ranks come in no order, so each step misses the cache: these many steps hide one look into memory.
         const AHEAD: usize = 24;
         let left: Vec<AtomicU32> = (0..ranks).map(|_| AtomicU32::new(0)).collect();
         let relaxed = Ordering::Relaxed;
@@ -290,9 +293,11 @@ impl CandidateGroups {
         if self.strong.is_empty() {
             return Vec::new();
         }
+        // Of each posting there is one entry in `lists`, so both have the same length.
         let mut weak = vec![0; self.members.len().div_ceil(64)];
         for group in 0..self.len() as u32 {
             for &rank in &self.members(group)[self.strong_count(group)..] {
+                // The list of a rank ascends, for `invert` has sorted it.
                 let at = self.list(rank).binary_search(&group);
                 let place = self.list_starts.get(rank as usize) + at.expect("members have groups");
                 weak[place / 64] |= 1 << (place % 64);
@@ -344,6 +349,7 @@ impl CandidateGroups {
         };
         for group in 0..groups.len() as u32 {
             let members = groups.members(group);
+            // Members ascend, so the virtual ranks come last.
             let strong = members.partition_point(|&rank| (rank as usize) < ranks);
             if strong == 0 {
                 continue;
@@ -468,6 +474,8 @@ fn partitions(
             }
             let mut records = filter.shared(sink.0.take(part)?);
             for record in &mut records {
+                // After the filter: it drops nearly all records, and each look into `rank_of` is a miss of the
+                // cache.
                 record[2] = rank_of[record[2] as usize];
             }
             let found = group(records);
@@ -498,6 +506,7 @@ fn partitions(
 /// Sorts the records of one partition, of ranks, by key and keeps the groups of two and more.
 fn group(mut records: Vec<KeyRecord>) -> GroupPartition {
     records.sort_unstable();
+    // A class may give one key twice, which would make a group of a class with itself.
     records.dedup();
     let mut part = GroupPartition::default();
     for group in records
@@ -530,6 +539,8 @@ impl SharedKeys {
     #[inline]
     fn cell(record: KeyRecord) -> (usize, u32) {
         let key = u64::from(record[0]) << 32 | u64::from(record[1]);
+        // All keys of a partition have the same last byte: multiplying by the golden ratio spreads the other
+        // bits to the leading ones.
         let cell = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - Self::BITS)) as usize;
         (cell / 4, (cell % 4) as u32 * 2)
     }

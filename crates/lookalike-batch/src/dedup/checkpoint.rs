@@ -94,6 +94,7 @@ impl<W> HashingStream<W> {
 impl<W: Write> Write for HashingStream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
+        // The inner writer may take a part: the rest comes again.
         self.hash.update(&bytes[..written]);
         self.passed += written as u64;
         Ok(written)
@@ -180,6 +181,7 @@ impl DecisionCheckpoint {
         out.write_all(bytemuck::cast_slice(&self.bad))?;
         out.write_all(bytemuck::cast_slice(&self.records))?;
         let sum = out.digest();
+        // Past the hasher: the sum is of all before it.
         file.write_all(&sum.to_le_bytes())?;
         file.commit()
     }
@@ -200,6 +202,7 @@ impl DecisionCheckpoint {
     /// Documents of each source, by number. Documents of a collection come before all of them.
     pub(crate) fn source_documents(&self) -> impl Iterator<Item = Range<u32>> {
         let stored = self.head.counts.collection.map_or(0, |used| used.looked_at);
+        // Both ascend by source, so one walk serves all sources.
         let (mut next, mut bad) = (stored as u32, self.bad.iter().peekable());
         (0..).zip(&self.records).map(move |(source, &records)| {
             let unreadable = std::iter::from_fn(|| bad.next_if(|bad| bad[0] == source)).count();
@@ -236,6 +239,7 @@ impl DecisionCheckpoint {
         );
         let bad = file.column(bad)?;
         let records = file.column(sources)?;
+        // The sum is looked at before anything is made of the columns: what follows trusts them.
         file.end()?;
         let ids = IdTable::decoded(ids, documents as usize).ok_or_else(damaged)?;
         let documents = DocumentTable::from_columns(ids, lengths, against as usize);

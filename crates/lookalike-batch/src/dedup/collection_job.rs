@@ -75,6 +75,7 @@ impl DedupJob<'_> {
         let all = 0..scanned.documents.len() as u32;
         let staged = StagedAddition::write(writer, settings, &levels, &source, all)?;
         let none: &[SkippedPart] = &[];
+        // Before the commit, as `added` tells what it will be; a failure behind the commit could not be undone.
         let added = staged.added(writer)?;
         staged.commit(writer)?;
         Ok(CollectionSummary {
@@ -106,6 +107,7 @@ impl DedupJob<'_> {
         budget: &DedupMemory,
     ) -> Result<Option<KeptFacts>, BatchError> {
         let temporary = BatchError::temporary(self.folder);
+        // Keys of old and new documents meet only if prefixes are taken in one order.
         let levels = match self.collection {
             Some(collection) => collection.levels.clone(),
             None => scanned.frequency.levels(),
@@ -175,6 +177,7 @@ impl DedupJob<'_> {
     /// States of the collections when the job was decided: with others it is another job. `staged` is what an interrupted job had staged.
     pub(crate) fn collection_state(&self, staged: Option<&Path>) -> Result<String, BatchError> {
         let staged = staged.and_then(StagedAddition::load);
+        // A resumed job may find its own addition in the collection: the state is then the one before it.
         let base = match (&staged, self.addition) {
             (Some(staged), Some(writer)) => Some(staged.base(writer)?),
             _ => None,

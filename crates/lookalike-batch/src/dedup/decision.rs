@@ -38,6 +38,7 @@ pub(crate) fn outcomes(
         let rank = rank_of[class.position()];
         let Some(survivor) = decisions.survivor(rank as usize) else {
             return match scope {
+                // Documents of one text and one category: no pair, so all of them stay.
                 PairScope::Across => itself,
                 _ => (best(rank), None),
             };
@@ -89,6 +90,8 @@ impl ClusterTable {
         });
         let removed: Vec<&[(u32, u32)]> = removed.iter().map(Vec::as_slice).collect();
         let mut removed = concatenated(&removed, threads);
+        // By the place of the survivor, then by that of the removed one: no document is removed twice, so no
+        // two are equal.
         sort_unequal_by(&mut removed, threads, Ord::cmp);
         let mut clusters = Self {
             survivors: Vec::new(),

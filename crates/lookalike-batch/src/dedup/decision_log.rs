@@ -67,6 +67,8 @@ impl DecisionLogPlace {
     /// # Errors
     /// When the file cannot be written.
     pub(crate) fn open(&self, order: u64, settled: &mut SettledRanks) -> io::Result<DecisionLog> {
+        // The same job over files that changed has another order of texts, and its decisions are about other
+        // ranks.
         let job = self.job ^ order.rotate_left(32);
         let file = match HashedFile::resume(&self.path, job, settled)? {
             Some(file) => file,
@@ -177,6 +179,8 @@ impl HashedFile {
             return Ok(None);
         }
         let mut whole = None;
+        // The first segment that is not whole ends it: sums go on from one to the next, so nothing behind it
+        // can be trusted.
         while take_segment(&mut file, settled).is_ok() {
             whole = Some((file.passed(), file.hasher()));
         }
@@ -184,6 +188,7 @@ impl HashedFile {
             return Ok(None);
         };
         let mut file = OpenOptions::new().write(true).open(path)?;
+        // What is half must go, or new segments would stand behind it.
         file.set_len(length)?;
         file.seek(SeekFrom::End(0))?;
         Ok(Some(Self { file, hash }))
@@ -204,6 +209,7 @@ fn take_segment(
     let survivors = file.column::<u32>(near.len() as u64)?;
     let visible = file.column::<NumberedSimilarity>(visible)?;
     let mut refused = file.column::<u32>(refused)?;
+    // Before anything is taken over: ranks of a damaged segment would be out of bounds.
     file.end()?;
     let count = usize::try_from(count).map_err(|_| damaged())?;
     if count < settled.count || count > settled.decisions.len() {

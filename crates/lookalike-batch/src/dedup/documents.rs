@@ -88,6 +88,7 @@ impl DocumentTable {
 
     /// Adds the value of the next document.
     pub(crate) fn push_value(&mut self, value: OrderNumber) {
+        // The column begins with the first integer that needs it: most jobs have none.
         if value.rest != 0 || !self.value_rests.is_empty() {
             self.value_rests.resize(self.values.len(), 0);
             self.value_rests.push(value.rest);
@@ -125,6 +126,7 @@ impl DocumentTable {
         if texts.ends.is_empty() {
             return;
         }
+        // Texts were pushed for just these, in this order.
         let with_text = self.values.iter_mut().filter(|value| !value.is_nan());
         for (value, rank) in with_text.zip(texts.ranks()) {
             *value = f64::from(rank);
@@ -154,6 +156,7 @@ impl DocumentTable {
     pub(crate) fn put_before(&mut self, mut stored: Self) {
         stored.ids.append(&self.ids);
         if !stored.value_rests.is_empty() || !self.value_rests.is_empty() {
+            // Either both have the column or none, or what follows would slide.
             stored.value_rests.resize(stored.values.len(), 0);
             self.value_rests.resize(self.values.len(), 0);
         }

@@ -105,6 +105,7 @@ impl FeatureFrequency {
     }
 
     pub(crate) fn with_counters(plan: CounterPlan) -> Self {
+        // Rounded up, and `most` down: a cell is told by bits of the feature, so there are powers of two.
         let wanted = 64 - plan.wanted.saturating_sub(1).leading_zeros();
         let most = 63 - plan.most.max(1).leading_zeros();
         let bits = wanted.min(most).clamp(LEAST_BITS, 32);
@@ -270,6 +271,7 @@ impl FrequencyLevels {
         // What a counter says decides a branch that nobody can foresee: the next ones must be on their way by then.
         set.iter().take(AHEAD).for_each(|&it| self.prefetch(it));
         for (at, &feature) in set.iter().enumerate() {
+            // Sets ascend, so rare features come in the order of prefixes by themselves.
             if prefix.len() == length {
                 return;
             }
@@ -283,6 +285,7 @@ impl FrequencyLevels {
         }
         let missing = (length - prefix.len()).min(common.len());
         if missing > 0 && missing < common.len() {
+            // Only the part that is wanted gets sorted.
             common.select_nth_unstable(missing - 1);
         }
         common.truncate(missing);

@@ -156,6 +156,7 @@ impl<'a> DocumentDedup<'a> {
             Some(writer) => job.into_collection(writer),
             None => job,
         };
+        // Those to compare with first: documents before `against` are told by their numbers.
         let (mut chunks, mut later) = (numbered(against, 0), numbered(documents, 1));
         let chunks = std::iter::from_fn(move || chunks.next().or_else(|| later.next()));
         let prepared = job.prepare_scan(self.expected_bytes, |plan, keys| {

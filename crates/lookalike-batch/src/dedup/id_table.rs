@@ -136,6 +136,7 @@ fn split_first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     for shift in (0..usize::BITS).step_by(7) {
         let (&byte, others) = rest.split_first()?;
         rest = others;
+        // A length may be damaged: it must fit what is left, below.
         length |= usize::from(byte & 0x7f).checked_shl(shift)?;
         if byte < 0x80 {
             return rest.split_at_checked(length);

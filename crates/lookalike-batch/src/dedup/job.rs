@@ -223,6 +223,8 @@ impl PreparedJob {
         let hashes = &self.scanned.classes.high_hashes;
         let of_rank = |rank: usize| {
             let hash = hashes[self.ranking.classes[rank] as usize];
+            // The rank is the seed, so the sum depends on the order though adding does not: threads may add in
+            // any.
             xxh3_64_with_seed(&hash.to_le_bytes(), rank as u64)
         };
         let sums = in_ranges(self.ranking.classes.len(), threads, |ranks| {
@@ -271,6 +273,8 @@ impl DedupJob<'_> {
         let temporary = BatchError::temporary(self.folder);
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         let (mut scanned, sink) = self.scan_with(&mut budget, text_bytes, read)?;
+        // Then keys are made while old and new documents meet, under the order of features that the collection
+        // keeps.
         let meets_collection = self.collection.is_some() || self.addition.is_some();
         let kept_facts = match meets_collection {
             true => self.meet_collection(&mut scanned, &sink, &budget)?,
@@ -288,6 +292,7 @@ impl DedupJob<'_> {
         let threads = self.limits.threads;
         scanned
             .classes
+            // Repeated ids have been told apart by the whole hashes; the rest of the job looks at halves.
             .halve_hashes(self.addition.is_some(), threads);
         let rank_of = inverse(&ranking.classes, threads);
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
@@ -297,6 +302,7 @@ impl DedupJob<'_> {
             self.push_keys(&scanned, &levels, &sink)
                 .map_err(&temporary)?;
         }
+        // Before the groups, which need the memory.
         budget.release(std::mem::take(&mut scanned.frequency).bytes());
         self.observer.stage(JobStage::Group, PARTS as u64);
         let advance = |done| self.advance(done);
@@ -314,6 +320,7 @@ impl DedupJob<'_> {
         let wants_lengths = self.settings.lengths.is_some();
         let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.threads);
         if self.addition.is_none() {
+            // There is a copy by rank; only an addition looks sets up by class again.
             scanned.classes.places = Vec::new();
         }
         let mut prepared = PreparedJob {
@@ -365,6 +372,7 @@ impl DedupJob<'_> {
         };
         let (mut scanned, sink) = read(&plan, budget.keys())?;
         scanned.frequency = frequency;
+        // First of all: what was lost must be told even where nothing that was read has a text.
         let lost = skipped(self.inputs, &scanned, &[]);
         self.settings
             .losses
@@ -542,6 +550,7 @@ impl DedupJob<'_> {
             let mut writer = sink.writer();
             let (mut buffer, mut finder) = (Vec::new(), PrefixFinder::default());
             loop {
+                // Segments are told apart by number only; keys meet behind the lock of the sink.
                 let segment = next.fetch_add(1, Ordering::Relaxed);
                 if segment >= segments {
                     return writer.finish();
@@ -643,6 +652,7 @@ impl DedupJob<'_> {
         } = self.settle_logged(&mut prepared, log)?;
         let wants_all = self.settings.pairs == PairList::All;
         if !wants_all {
+            // The search below the threshold has a table of its own: the groups make room for it.
             (prepared.groups, prepared.page_groups) = (CandidateGroups::default(), None);
         }
         prepared.rank_of = inverse(&prepared.ranking.classes, threads);
@@ -893,6 +903,7 @@ fn push_blocks(
     };
     let blocks = BlockKeys::new(bits, distance, classes_told);
     let mut writer = sink.writer();
+    // A text without features has fingerprint 0 and would be near others that have few bits.
     for class in (0..classes.len()).filter(|&class| classes.sizes[class] > 0) {
         let high = classes.high_fingerprints.get(class).copied().unwrap_or(0);
         let fingerprint = u128::from(high) << 64 | u128::from(classes.fingerprints[class]);

@@ -23,6 +23,7 @@ pub(crate) struct BelowMargin {
 impl BelowMargin {
     /// The margin below a threshold.
     pub(crate) fn below(threshold: f64) -> Self {
+        // At a threshold of 1 bins would have no width.
         let width = (1.0 - threshold.min(0.999)) / BINS as f64;
         let bins = ((threshold / width) as usize).min(BINS_BELOW);
         Self {
@@ -40,6 +41,7 @@ impl BelowMargin {
     /// The bin of a similarity below the threshold, from the lowest; none where it is below all of them.
     fn bin(self, similarity: f64) -> Option<usize> {
         let down = ((self.threshold - similarity).max(0.0) / self.width) as usize;
+        // Bins are numbered upwards, distances from the threshold downwards.
         self.bins.checked_sub(down + 1)
     }
 }

@@ -19,6 +19,7 @@ impl LengthColumn {
     }
 
     pub(crate) fn push(&mut self, length: u64) {
+        // A length that equals the mark goes to the long ones too.
         let short = u32::try_from(length).ok().filter(|&short| short != LONG);
         if short.is_none() {
             self.long.insert(self.lengths.len(), length);

@@ -98,6 +98,7 @@ impl TextSample {
         let frequency = FeatureFrequency::new();
         let texts = std::mem::take(&mut self.texts);
         texts.iter().for_each(|text| frequency.add(self.set(text)));
+        // Counted in the sample only: any order of features is right, and this one needs no other table.
         let levels = frequency.levels();
         let mut entries = Vec::new();
         let (mut prefix, mut common) = (Vec::new(), Vec::new());
@@ -116,6 +117,7 @@ impl TextSample {
         // Half of the values have an entry.
         let bits = (entries.len() * 2).max(2).ilog2();
         self.shift = u64::BITS - bits;
+        // Features are hashes, so leading bits spread them evenly over buckets.
         self.starts = vec![0; (1 << bits) + 1];
         for &(feature, _) in &entries {
             self.starts[(feature >> self.shift) as usize + 1] += 1;
@@ -176,6 +178,8 @@ impl MarginSearch<'_> {
             }
             kept += 1;
             let found = (self.hashes[classes[rank as usize] as usize], rank);
+            // A heap with the largest on top: of each range the least hashes stay, and with them the least of
+            // all.
             if least.len() < SAMPLED {
                 least.push(found);
             } else if least.peek().is_some_and(|last| found < *last) {
@@ -195,12 +199,14 @@ impl MarginSearch<'_> {
             kept += number;
             least.extend(found);
         }
+        // By hash, then rank: the sample is the same however ranges were cut.
         least.sort_unstable();
         least.truncate(SAMPLED);
         let mut room = FEATURES;
         let fits = |&(_, rank): &(u64, u32)| {
             let size = sizes[rank as usize] as usize;
             let left = room.checked_sub(size);
+            // One that does not fit is passed over; shorter ones behind it still have room.
             room = left.unwrap_or(room);
             left.is_some()
         };
@@ -263,6 +269,8 @@ impl MarginSearch<'_> {
             found.max_by(|a, b| {
                 let similarity = |found: &VerifiedMatch| self.verifier.similarity(rank, *found);
                 let order = similarity(a).total_cmp(&similarity(b));
+                // Threads found theirs in any order of segments: ties go to the smaller rank, as in the plain
+                // sequence.
                 order.then(Reverse(a.rank).cmp(&Reverse(b.rank)))
             })
         };
@@ -325,12 +333,14 @@ impl<'a> MarginWorker<'a> {
     fn compare(&mut self, number: usize, other: u32, shared: usize) -> io::Result<()> {
         let verifier = self.search.verifier;
         let text = &self.sample.texts[number];
+        // Only earlier ones: of two texts of the sample the pair counts once, for the later.
         if other >= text.rank {
             return Ok(());
         }
         let best = self.found[number];
         let bar = best.map_or(self.from, |best| verifier.similarity(text.rank, best));
         let needed = verifier.needed(text.rank, other, bar);
+        // What is not in the table may all be shared, at most.
         if shared + text.outside < needed {
             return Ok(());
         }

@@ -114,6 +114,8 @@ impl PageFamilies {
             .collect();
         for &rank in &families.members {
             let family = families.parents[rank as usize];
+            // Members ascend and parents are smaller: the parent leads to its root already, so one step is
+            // enough.
             families.parents[rank as usize] = families.parents[family as usize];
         }
         families
@@ -211,6 +213,7 @@ impl PageKeys<'_, '_> {
     }
 
     fn push(&mut self, key: u64, rank: u32, is_weak: bool) -> io::Result<()> {
+        // The virtual rank of a weak membership; see `CandidateGroups::of_virtual_ranks`.
         let weak = u32::from(is_weak) * self.verifier.sizes.len() as u32;
         self.writer.push(key, rank + weak)
     }
@@ -276,6 +279,8 @@ impl PageKeys<'_, '_> {
             let size = page.visible.len();
             let long = prefix_len(size, least);
             levels.prefix(page.visible, long, &mut prefix, &mut common);
+            // The prefix for a partner of the same size, the shortest one that is needed: a larger partner
+            // finds this page by it.
             (size + 1).saturating_sub(shared_needed(size, size, least))
         })?;
         for (at, &feature) in prefix.iter().enumerate() {
@@ -312,6 +317,7 @@ impl PageKeys<'_, '_> {
             .filter(|pages| pages.len() > 1)
         {
             let core = match pages.len() > bound {
+                // Few pages are compared in pairs sooner than a core is learned.
                 true => self.core(pages)?,
                 false => Vec::new(),
             };
@@ -329,6 +335,7 @@ impl PageKeys<'_, '_> {
         let sample = pages.len().min(CORE_SAMPLE);
         let mut counts: HashMap<u64, usize> = HashMap::new();
         for at in 0..sample {
+            // Evenly chosen, and so the same for any number of threads.
             let KeyedPage { rank, .. } = pages[at * pages.len() / sample];
             self.with_page(rank, |page| {
                 for &feature in page.visible {

@@ -183,6 +183,7 @@ impl PageVerifier<'_> {
             shared_main: shared,
             threshold: self.threshold,
         };
+        // Gives up as soon as the least of all rules is out of reach.
         let shared_visible = intersection_at_least(own, other, pair.needed());
         Ok(shared_visible.is_some_and(|shared_visible| pair.accepts(shared_visible)))
     }
@@ -271,6 +272,7 @@ impl PagePair {
             *rest = rest.saturating_sub(main);
         }
         let [rest_a, rest_b] = rests;
+        // The main text is a part of what is visible, so its shared features are among those.
         let shared_rest = shared_visible.saturating_sub(self.shared_main);
         let in_other_frames = shared_rest as f64 <= FRAMES_SHARE * rest_a.min(rest_b) as f64;
         if self.has_one_headline() {

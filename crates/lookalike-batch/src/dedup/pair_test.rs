@@ -68,6 +68,7 @@ impl FromStr for PairTest {
     type Err = ParseSettingError;
 
     fn from_str(text: &str) -> Result<Self, ParseSettingError> {
+        // The features in the middle have colons of their own.
         let parts = text.split_once(':').zip(text.rsplit_once(':'));
         let Some(((measure, rest), (_, least))) = parts else {
             let fault =

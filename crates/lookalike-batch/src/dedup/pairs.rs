@@ -51,6 +51,8 @@ impl ClassCopies {
         for rank in ranking.by_id.iter().filter_map(|&document| rank(document)) {
             ends[rank + 1] += 1;
         }
+        // A counting sort: counts become starts, and each list comes out in the order of ids because documents
+        // are met in it.
         for rank in 0..rank_of.len() {
             ends[rank + 1] += ends[rank];
         }
@@ -80,6 +82,7 @@ impl PairSpool {
     pub(crate) fn new(folder: &Path, budget: u64, documents: usize) -> io::Result<Self> {
         Ok(Self {
             spool: PartitionedFile::new(folder, budget)?,
+            // Partitions are ranges of places, so that one after another they give the order.
             per_part: documents.div_ceil(PARTS).max(1),
         })
     }
@@ -93,6 +96,7 @@ impl PairSpool {
     ) -> io::Result<()> {
         let (a, b) = (x.min(y), x.max(y));
         let [high, low] = halves(similarity);
+        // Records are plain words; no resemblance is NaN, so that is what stands for none.
         let [visible_high, visible_low] = halves(visible.unwrap_or(f64::NAN));
         writer.push(
             a as usize / self.per_part,
@@ -108,6 +112,7 @@ impl PairSpool {
     ) -> io::Result<()> {
         for part in 0..PARTS {
             let mut records = self.spool.take(part)?;
+            // By `a`, then `b`. No pair is met twice, so the similarities never decide.
             records.sort_unstable();
             for [a, b, high, low, visible_high, visible_low] in records {
                 let visible = whole(visible_high, visible_low);
@@ -152,6 +157,7 @@ pub(crate) fn join(
         let mut whole_pages = VerifyScratch::default();
         let mut writer = SpoolWriter::new(&spool.spool);
         loop {
+            // The number is all that threads share here; results meet in the spool, which has a lock.
             let from = next.fetch_add(STRIDE, Ordering::Relaxed);
             if from >= ranks {
                 return writer.finish();
@@ -166,6 +172,7 @@ pub(crate) fn join(
             let mut outcome = Ok(());
             let earlier = |than| EarlierMembers::new(verifier, than);
             verifier.matches(ranks, &mut scratch, earlier, |x, found| {
+                // `matches` cannot be stopped from here: what it still finds is let go.
                 if outcome.is_err() {
                     return;
                 }
@@ -183,6 +190,7 @@ pub(crate) fn join(
                     all.try_for_each(|(a, b)| spool.push(&mut writer, a, b, (similarity, visible)));
             })?;
             outcome?;
+            // Held while the observer hears, so that it hears of numbers that only grow.
             let mut done = lock(&done);
             *done += to - from;
             advance(*done)?;

@@ -26,6 +26,7 @@ use crate::settings::{JobLimits, RepeatedIds};
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
 /// Between the parts of an id. Ids that have it are read as well: the last two parts have none.
+// It is below all printable characters, so that "a" and its paragraphs come before "ab".
 const BETWEEN: char = '\u{1}';
 
 /// The job: what to read, and what ends a paragraph.
@@ -161,6 +162,7 @@ impl SplitChunk {
                 continue;
             }
             let line = ParagraphLine {
+                // Zeros before the position let the order of texts be that of numbers.
                 id: &format!("{document}{BETWEEN}{position:08}"),
                 document: &document,
                 text: paragraph,
@@ -225,6 +227,8 @@ impl ParagraphSplit<'_> {
                 start = document.end;
                 counts.documents += 1;
                 let known = hashes.entry(document.id).or_default();
+                // Chunks arrive in the order of the input, so the first of repeated records is the one that
+                // counts.
                 if known.contains(&document.hash) {
                     counts.repeated_records += 1;
                     continue;
@@ -258,6 +262,7 @@ impl ParagraphRecords {
         InputOptions::default()
             .format(Some(Format::Jsonl))
             .category(Some(Category::Field(FieldPath::name("document"))))
+            // What was read under the limit of the job must not be lost to the usual one.
             .max_document_bytes(self.longest)
     }
 
@@ -291,12 +296,14 @@ impl DocumentNames {
             .collect();
         for id in shared {
             let mut own = hashes[&id].clone();
+            // Numbers follow from the texts, not from the order of the input.
             own.sort_unstable();
             let mut number = 1;
             for hash in own.into_iter().skip(1) {
                 let name = loop {
                     number += 1;
                     let name = format!("{id}#{number}");
+                    // A document may be called so by itself.
                     if !hashes.contains_key(&name) {
                         break name;
                     }

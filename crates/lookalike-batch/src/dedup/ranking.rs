@@ -39,6 +39,7 @@ impl DocumentRanking {
         documents.rank_value_texts();
         documents.rank_large_integers();
         let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
+        // They only tell repeated ids apart.
         documents.record_hashes = Vec::new();
         let id_ranks = inverse(&by_id, threads);
         let wanted = SurvivorOrder {
@@ -48,6 +49,7 @@ impl DocumentRanking {
         };
         let best = wanted.best_documents(classes.len(), threads);
         let order = wanted.sorted_classes(&best, threads);
+        // A class is old if its best document is, for old documents come first in every class.
         let is_old = |&class: &u32| !wanted.is_new(best[class as usize] as usize);
         let fixed = order.partition_point(is_old);
         Ok((
@@ -97,6 +99,8 @@ impl SurvivorOrder<'_> {
                 let best = &best[class.position()];
                 let mut known = best.load(AtomicOrdering::Relaxed);
                 while known == NONE || self.compare(document, known as usize) == Ordering::Less {
+                    // Nothing else is published with the number, and it is read when all threads have been
+                    // joined.
                     let relaxed = AtomicOrdering::Relaxed;
                     match best.compare_exchange_weak(known, document as u32, relaxed, relaxed) {
                         Ok(_) => break,
@@ -120,6 +124,7 @@ impl SurvivorOrder<'_> {
             // Lengths are often equal: with the rank of the id behind them, no two keys are, and nobody looks elsewhere.
             order = keyed(&|document| {
                 let first = self.first_key(document) - least;
+                // One bit, 31 bits and 32 bits: the whole comparison in one word.
                 let is_new = u64::from(self.is_new(document));
                 (is_new << NARROW_BITS | first) << 32 | u64::from(self.id_ranks[document])
             });
@@ -154,6 +159,7 @@ impl SurvivorOrder<'_> {
         });
         let least = ends.iter().map(|ends| ends.0).min()?;
         let most = ends.iter().map(|ends| ends.1).max()?;
+        // Missing values are `u64::MAX`, which makes the way wide.
         (most.saturating_sub(least) < 1 << NARROW_BITS).then_some(least)
     }
 
@@ -173,6 +179,7 @@ impl SurvivorOrder<'_> {
         let documents = self.documents;
         let value = || ordered_bits(documents.values[document]);
         match rule {
+            // Keys ascend from the most wanted, so what is wanted large is turned round.
             KeepRule::Longest => u64::MAX - documents.lengths.get(document),
             KeepRule::Shortest => documents.lengths.get(document),
             KeepRule::First => document as u64,
@@ -195,6 +202,8 @@ fn sort_ids(
         let order = sorted_by_id(documents, classes, threads);
         let repeats = repeats(documents, &order, threads);
         if repeats.is_empty() {
+            // A new name may be that of another document, so the loop goes on until no two are alike. It ends
+            // because names grow.
             return Ok((order, renamed));
         }
         // What of a collection is at hand depends on the new documents: it must not decide whether they are refused.
@@ -239,6 +248,7 @@ fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize
     }
     let common = common_prefix(documents, threads);
     let mut keyed = column(count, threads, |document| {
+        // Eight bytes beside the number decide nearly every comparison without a look at the id itself.
         let key = leading_bytes(&documents.raw_id(document)[common..]);
         KeyedNumber::new(key, document as u32)
     });
@@ -251,6 +261,8 @@ fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize
         };
         let rest = || {
             ids()
+                // Documents of one id are told apart by their contents, so that numbers do not depend on the
+                // input's order. If all is equal, it does not matter which is which.
                 .then_with(|| content(a).cmp(&content(b)))
                 .then(a.cmp(&b))
         };
@@ -285,6 +297,7 @@ fn common_prefix(documents: &DocumentTable, threads: usize) -> usize {
 fn leading_bytes(id: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = id.len().min(8);
+    // Zeros fill up short ids: such a key may equal that of a longer id, and then the ids decide.
     bytes[..length].copy_from_slice(&id[..length]);
     u64::from_be_bytes(bytes)
 }
@@ -303,6 +316,7 @@ fn repeats(documents: &DocumentTable, order: &[u32], threads: usize) -> Vec<(u32
     });
     let (mut found, mut number, mut last) = (Vec::new(), 1, 0);
     for place in places.into_iter().flatten() {
+        // `last` is the place of the repeat before: a neighbour repeats the same id once more.
         number = match place == last + 1 {
             true => number + 1,
             false => 2,

@@ -40,6 +40,7 @@ impl<'a> RecordCursor<'a> {
             self.bad = &self.bad[1..];
             return None;
         }
+        // Often enough for a progress bar, too seldom to cost anything.
         if self.next.is_multiple_of(4096) {
             self.observer.advance(self.next as u64);
         }
@@ -87,6 +88,7 @@ impl<'a> DocumentNumbers<'a> {
         let (first, bad_before) = self.starts[source as usize];
         match self.bad[bad_before..].binary_search(&here) {
             Ok(_) => None,
+            // Unreadable records have no document: those before this one shift it.
             Err(bad) => Some(first + number as usize - bad),
         }
     }

@@ -100,6 +100,7 @@ impl RecordRouter<'_> {
         lines.counts[way] += line.len() as u64 + 1;
         lines.end = document + 1;
         let is_shown = self.shown.binary_search(&(document as u32)).is_ok();
+        // Lines wait in memory until the collector has them.
         if is_shown && line.len() <= self.shown_bytes {
             lines.shown.push((document as u32, line.to_vec()));
         }
@@ -125,6 +126,7 @@ impl ChunkWorker<RawChunk> for RouteWorker<'_> {
     type Output = Vec<RoutedRecords>;
 
     fn run(&mut self, chunk: &RawChunk) -> Result<Self::Output, BatchError> {
+        // Parts of a long record must be written by one thread in their order: the collector does that.
         if chunk.has_long_part() {
             return Ok(vec![RoutedRecords::Long(chunk.clone())]);
         }

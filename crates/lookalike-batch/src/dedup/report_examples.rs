@@ -116,6 +116,7 @@ impl ReportExamples {
         let texts = self.texts(&job.options, folder)?;
         let just_below = &verdicts.head.just_below;
         let threshold = job.settings.threshold;
+        // Bins are divided by 1 - from, which a threshold of 1 would make zero.
         let from = threshold.min(0.999);
         let largest = shown
             .iter()
@@ -177,6 +178,7 @@ impl ReportExamples {
         if !documents.is_empty() {
             let options = options.clone().format(Some(Format::Jsonl));
             let inputs = Inputs::discover(&[lines.into_os_string()], &options, folder)?;
+            // Lines come back one for one and in order, unreadable ones too.
             let found = documents.into_iter().zip(extract(&inputs, &options));
             texts.extend(found.filter_map(|(document, text)| Some((document, text?))));
         }
@@ -312,7 +314,7 @@ fn inputs(job: &DedupJob<'_>, verdicts: &DecisionCheckpoint) -> Vec<InputRow> {
     rows.skip(job.against_sources).collect()
 }
 
-/// Clusters by number of members, survivors included: 2, 3-4, 5-8, and so on by doubling.
+/// Clusters by number of members, survivors included: 2, 3, 4-5, 6-9, and so on by doubling.
 fn sizes(clusters: &ClusterTable) -> Vec<(String, u64)> {
     let mut counts = Vec::new();
     for (_, members) in clusters.iter() {
@@ -340,6 +342,7 @@ fn similarities(outcomes: &DecisionTable, from: f64) -> Vec<u64> {
     for outcome in outcomes.documents() {
         if let DocumentDecision::Near { similarity, .. } = outcome {
             let bin = ((similarity - from) / (1.0 - from) * BINS as f64) as usize;
+            // A similarity of 1 falls behind the last bin.
             bins[bin.min(BINS - 1)] += 1;
         }
     }

@@ -37,6 +37,7 @@ pub(crate) fn write_pair(
     pair: DocumentPair,
 ) -> io::Result<()> {
     let id = |document: u32| documents.id(document as usize);
+    // Places put documents of `--against` first, so the smaller place need not be the smaller id.
     let (first, second) = if id(pair.a) <= id(pair.b) {
         (pair.a, pair.b)
     } else {
@@ -66,6 +67,7 @@ pub(crate) fn write_pair(
 fn distance(documents: &DocumentTable, classes: &TextClasses, a: u32, b: u32) -> Option<u32> {
     let class = |document: u32| {
         let class = documents.classes[document as usize]?.position();
+        // A class without features has no fingerprint.
         (classes.sizes[class] > 0).then_some(class)
     };
     Some(classes.distance(class(a)?, class(b)?))
@@ -125,6 +127,7 @@ pub(crate) fn write_in_pieces(
     threads: usize,
     write: impl Fn(&mut dyn Write, usize) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
+    // Long enough that handing a piece on costs nothing beside it, short enough that all threads get some.
     const PIECE: usize = 1 << 11;
     let starts = (0..count).step_by(PIECE).collect();
     let lines = |start: usize| {

@@ -122,6 +122,7 @@ impl ResultWriter<'_> {
         let in_order = self.job.settings.order == RecordOrder::Input || self.is_in_order();
         let has_lines = has_lines(self.options.format, &inputs.sources);
         let mut files = self.open(has_lines, &inputs)?;
+        // Input in the order of ids is written as it comes, without a detour through partitions.
         let arrangers = [0; 2].map(|_| (has_lines && !in_order).then(|| self.arranger(&inputs)));
         let shown = examples.all_wanted();
         let router = RecordRouter {
@@ -179,6 +180,7 @@ impl ResultWriter<'_> {
             if matches!(record.part, RecordPart::Whole | RecordPart::File) {
                 return router.route(&record, &mut routed);
             }
+            // The lines before go first, for the parts of this record are written at once.
             self.take_all(std::mem::take(&mut routed), intake)?;
             let Some(document) = router.numbers.of(record.source, record.number) else {
                 return Ok(());
@@ -307,6 +309,7 @@ impl ResultWriter<'_> {
             .map_err(BatchError::result(kept))?;
         let number = self.job.against_sources + source as usize;
         let rows = split.map_or(0, |split| split.rows);
+        // A table that was changed meanwhile would have its rows sorted by decisions on others.
         if rows != self.verdicts.records[number] {
             let name = inputs.sources[source as usize].name().into_owned();
             return Err(BatchError::Read(ReadError::Changed { name }));
@@ -329,6 +332,7 @@ impl ResultWriter<'_> {
             }
             whole.push(file);
         }
+        // Together: tables of both get the columns of both, which are known now that all lines are in.
         AtomicFile::commit_alike(whole).map_err(BatchError::result(&self.place.path("kept")))
     }
 
@@ -427,6 +431,7 @@ pub(super) fn common_compression(sources: &[Source]) -> Compression {
         .map_or(Compression::None, |source| source.compression);
     match first {
         _ if lines.any(|source| source.compression != first) => Compression::None,
+        // We read them, and compress by neither.
         Compression::Bzip2 | Compression::Xz => Compression::Zstd,
         first => first,
     }

@@ -118,6 +118,7 @@ impl DedupJob<'_> {
             ),
         };
         self.settings.stated_recall()?;
+        // All that can be refused is refused before the folder is touched.
         self.check_collections()?;
         self.check_tables(options.format)?;
         let _lock = place.enter(options.folder, &identity, self.folder)?;
@@ -141,6 +142,7 @@ impl DedupJob<'_> {
                     place.forget_undecided();
                 })?,
         };
+        // The checkpoint tells all that the logs did.
         if let Some(logs) = &logs {
             logs.forget();
         }
@@ -306,6 +308,7 @@ impl DedupJob<'_> {
         place.write_lines("skipped", (format, SKIPPED), &mut |out| {
             self.write_skipped(out, &decided, &copies)
         })?;
+        // Beside the decisions: a resumed job has no texts any more to make the segment of.
         if let Some(staged) = self.stage_kept(&decided)? {
             let path = place.state(STAGED);
             staged.save(&path).map_err(BatchError::result(&path))?;
@@ -314,6 +317,8 @@ impl DedupJob<'_> {
         let head = &verdicts.head;
         let losses = self.settings.losses;
         losses.check(&head.skipped, head.counts.documents)?;
+        // The checkpoint comes last: where it is, everything that only the decided job could write is there
+        // too.
         contents::save(&place.state(CONTENTS), self.inputs)?;
         verdicts
             .save(checkpoint)

@@ -238,6 +238,8 @@ impl<'a> ScanWorker<'a> {
                 }
             };
             if let Err(error) = done {
+                // The parser cannot be stopped: the first error is kept, and the rest of the chunk is parsed
+                // for nothing.
                 failed.get_or_insert(error);
             }
         });
@@ -275,6 +277,7 @@ fn add_record(
     tally.linked.count(&record.fields);
     tally.removed.count(&record.removed);
     tally.pages.count(record);
+    // Texts of white space are alike for no reason that anybody means: they equal nothing.
     let class = if text.trim().is_empty() && record.long_hash.is_none() {
         tally.empty += u64::from(record.text_state != TextState::TooLong);
         None
@@ -282,6 +285,7 @@ fn add_record(
         let placed = placed(shared.plan, record, tally);
         let hash = placed.class_hash(shared.plan.by_category);
         let Some((class, is_new)) = shared.seen.class(hash) else {
+            // Looked at when all threads have been joined: the scan goes on to its end, and then fails.
             shared.too_many.store(true, Ordering::Relaxed);
             return Ok(());
         };
@@ -355,8 +359,10 @@ impl ScanTools<'_> {
     ) -> io::Result<NewClass> {
         let (method, text) = (plan.sketch.method, placed.text);
         let number = class.position() as u32;
+        // Before the features of the text: the extractor holds those of the last text only.
         let page = self.add_page(plan, placed, number);
         let word = self.words.len();
+        // The header's place: the number of features is known when they are extracted.
         self.words.push(0);
         let features = match (method, placed.fields) {
             (Method::Copies, _) => Features::of_set(&[]),
@@ -628,6 +634,7 @@ impl<'a> ScanCollector<'a> {
             *unusable = batch.unusable;
         }
         for bad in &batch.bad {
+            // Unreadable records keep their numbers, or a second reading would count otherwise.
             records[bad.source as usize] += 1;
         }
         let temporary = BatchError::temporary(self.plan.folder);
@@ -659,6 +666,7 @@ impl<'a> ScanCollector<'a> {
             classes.set_features(class.class, place(segment, class.word), class.size);
             if self.plan.sketch.method.has_fingerprints() {
                 let bits = match self.plan.sketch.scheme.sketch.fingerprint_bits() {
+                    // A method may want a fingerprint beside another sketch, and then it has 64 bits.
                     0 => 64,
                     bits => bits,
                 };
@@ -706,6 +714,7 @@ where
     let failed = BatchError::temporary(plan.folder);
     if let Some(log) = &mut log {
         let mut writer = keys.writer();
+        // All of the log before any worker starts: classes have the numbers that they had then.
         while let Some(mut batch) = log.replay().map_err(&failed)? {
             let chunk = chunks.next().transpose()?;
             take_over(plan, chunk.as_ref(), &mut batch)?;
@@ -776,6 +785,7 @@ impl ScanShared<'_> {
             self.seen.restore(class.hash, class.class);
             if let Some(frequency) = self.plan.frequency {
                 let from = class.word as usize + 1;
+                // The sum of the log is right, yet a log is a file: no index into it is trusted.
                 let set = batch.words.get(from..from + class.size as usize);
                 frequency.add(set.ok_or_else(damaged)?);
             }

@@ -194,6 +194,7 @@ impl ScanBatch {
                 rest: row.value_rest,
             },
         };
+        // As many for each class as there are tests; without tests there is nothing to cut.
         let mut tests = tests.chunks(test_words.len().max(1));
         let mut class = |class: LoggedClass| {
             let tests = tests.next().unwrap_or_default();

@@ -201,6 +201,7 @@ impl LogWriter {
             if written.is_err() {
                 // A job can do without its log, but not with one that is half.
                 let _ = std::fs::remove_file(file.begun.as_ref().unwrap_or(&file.path));
+                // Whoever sends must not wait for a thread that has gone.
                 entries.iter().for_each(drop);
             }
         });
@@ -218,6 +219,7 @@ impl LogWriter {
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
+        // The thread ends when nobody can send any more.
         drop(self.sender.take());
         if let Some(thread) = self.thread.take() {
             thread.join().expect("the thread does not panic");
@@ -287,6 +289,7 @@ impl LogFile {
                 self.put(&sum.to_le_bytes())?;
                 self.file.flush()?;
                 match self.begun.take() {
+                    // From now on a killed job has something to go on from.
                     Some(begun) => std::fs::rename(begun, &self.path),
                     None => Ok(()),
                 }

@@ -45,6 +45,7 @@ impl SeenTexts {
 
     pub(crate) fn new() -> Self {
         Self {
+            // Far more parts than threads, so that two seldom want the same lock.
             parts: (0..64).map(|_| Mutex::default()).collect(),
             next: AtomicUsize::new(0),
         }
@@ -58,6 +59,8 @@ impl SeenTexts {
         if let Some(&position) = part.table.find(hash as u64, is_it) {
             return Some((part.classes[position as usize], false));
         }
+        // Within the lock of the part: no two threads give one text two numbers. Numbers depend on who comes
+        // first; nothing else does, for ranks replace them.
         let class = ClassId::new(self.next.fetch_add(1, Ordering::Relaxed))?;
         part.insert(hash, class);
         Some((class, true))

@@ -84,6 +84,7 @@ impl<'g> GroupSurvivors<'g> {
         in_ranges(groups.len(), threads, |range| {
             let members = range.map(|group| groups.members(group as u32));
             for &rank in members.filter(|members| members.len() > SMALL).flatten() {
+                // Bits are only set, and read when all threads have been joined.
                 words[rank as usize / 64].fetch_or(1 << (rank % 64), Ordering::Relaxed);
             }
         });
@@ -117,6 +118,7 @@ impl<'g> GroupSurvivors<'g> {
 
     fn add(&mut self, rank: u32) {
         self.bits[rank as usize / 64] |= 1 << (rank % 64);
+        // Nearly all ranks end here: their groups need not be walked.
         if self.in_large[rank as usize / 64] >> (rank % 64) & 1 == 0 {
             return;
         }
@@ -131,6 +133,8 @@ impl<'g> GroupSurvivors<'g> {
                 true => (start + groups.strong_count(group), weak_length),
                 false => (start, strong_length),
             };
+            // Ranks are added in ascending order, so lists ascend; and no list outgrows its place, for it has
+            // no more than all members.
             self.lists[first + *length as usize] = rank;
             *length += 1;
         }
@@ -142,6 +146,8 @@ impl<'g> GroupSurvivors<'g> {
         if self.is_large(membership.group) {
             let [strong, weak] = self.listed(membership.group);
             for listed in [strong, if membership.is_weak { &[] } else { weak }] {
+                // Survivors of all earlier blocks are asked for far more often than those of one: no search for
+                // these.
                 let from = if start == 0 {
                     0
                 } else {
@@ -236,6 +242,7 @@ impl CandidateMembers for EarlierSurvivors<'_, '_> {
             by_text.each(strong, &common(&(0..self.than), within), visit);
         } else if membership.is_weak && by_text.is_large(membership.group) {
             let [_, weak] = by_text.listed(membership.group);
+            // The last one before the rank: neighbours in the order of wanting are often of one kind.
             let before = weak.partition_point(|&rank| rank < self.than);
             let last = weak[..before].last().copied();
             last.filter(|last| within.contains(last))
@@ -336,6 +343,7 @@ fn settle_blocks(
     let threads = plan.threads;
     let mut scratches: Vec<VerifyScratch> =
         (0..threads).map(|_| VerifyScratch::default()).collect();
+    // What a log told is replayed first, in the order of ranks, as lists must ascend.
     let mut survivors = Survivors::new(verifier, threads);
     let kept = (0..settled.count).filter(|&rank| settled.decisions.is_kept(rank));
     kept.for_each(|rank| survivors.add(rank as u32));
@@ -364,6 +372,7 @@ fn settle_blocks(
     refused.extend(scratches.into_iter().flat_map(|scratch| scratch.refused));
     refused.sort_unstable();
     refused.dedup();
+    // A rank may be refused by one survivor and join another.
     refused.retain(|&rank| decisions.is_kept(rank as usize));
     Ok(ClassDecisions {
         decisions,
@@ -408,6 +417,7 @@ impl Meeting {
             state.round += 1;
             self.moved.notify_all();
         }
+        // The number of the round tells a real end from a spurious wake-up, and this meeting from the next.
         while state.round == round && !state.is_broken {
             state = self
                 .moved
@@ -542,6 +552,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
 
     /// Takes pieces of the task at hand until there are no more; the first error is kept for the first thread.
     fn take_part(&self, scratch: &mut VerifyScratch) {
+        // Locks are taken in one order everywhere: the block, the survivors, the results.
         let block = read(&self.block);
         let done = match block.task {
             TeamTask::Look => self.look(&block, scratch),
@@ -554,6 +565,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             .add(&std::mem::take(&mut scratch.comparisons));
         results.refused.append(&mut scratch.refused);
         if let Err(error) = done {
+            // The other threads go on to the meeting, or the first one would wait there for ever.
             results.failed.get_or_insert(error);
         }
     }
@@ -583,6 +595,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     ) -> io::Result<()> {
         let among = |_| SurvivorRange {
             survivors,
+            // Of the block itself nobody has been decided on yet.
             ranks: 0..block.start,
         };
         let place = |rank: u32| (rank - block.start) as u16;
@@ -601,6 +614,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                 ranks: block.start..x,
                 crowded: &crowded,
             };
+            // Places fit 16 bits because a block has 1024 ranks.
             let edge = |x, y| edges.push([x, y].map(place));
             self.verifier.candidates(stride, scratch, before, edge);
         }
@@ -609,6 +623,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         crowded.dedup();
         let facts = &mut lock(&self.results).facts;
         for (x, best) in closest {
+            // Each rank is in one stride only, so no thread overwrites what another found.
             facts.earlier[usize::from(place(x))] = Some(best);
         }
         facts.edges.append(&mut edges);
@@ -654,6 +669,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         for (number, &place) in places.iter().enumerate() {
             let rank = block.ranks.start + u32::from(place);
             let mut within = None;
+            // The first of a component has nobody before it there.
             if number > 0 {
                 let before = |x| survivors.before(x);
                 verifier.best(rank..rank + 1, scratch, before, |_, found| {
@@ -670,6 +686,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                         visible,
                     });
                 }
+                // Nobody else asks for it in this block; `apply` makes it a survivor for later ones.
                 None if is_alone => {}
                 None => survivors.add(rank),
             }
@@ -685,6 +702,8 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         advance: &mut impl FnMut(&SettledRanks) -> io::Result<()>,
     ) -> io::Result<SettledRanks> {
         let ranks = self.verifier.sizes.len();
+        // Logged decisions end with a block, so blocks after a resumption may begin elsewhere than in the first
+        // run: decisions do not depend on that.
         for start in (settled.count..ranks).step_by(self.plan.ranks) {
             let block = start as u32..ranks.min(start + self.plan.ranks) as u32;
             lock(&self.results).facts.earlier = vec![None; block.len()];
@@ -739,6 +758,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     /// Notes the decisions on a block.
     fn apply(&self, ranks: &Range<u32>, decisions: &mut DecisionTable) {
         let mut joining = std::mem::take(&mut lock(&self.results).joining);
+        // Threads came in any order; survivors must be added in that of ranks.
         joining.sort_unstable_by_key(|joining| joining.place);
         let mut survivors = write(&self.survivors);
         let mut joining = joining.into_iter().peekable();

@@ -184,6 +184,8 @@ impl Verifier<'_> {
         other: &mut Vec<u64>,
     ) -> io::Result<Option<usize>> {
         if self.is_same_text(x, y) {
+            // The parts of both pages that were chosen may differ; `similarity` says 1 for them whatever they
+            // share.
             return Ok(Some(set.len()));
         }
         Ok(intersection_at_least(set, self.set(y, other)?, needed))
@@ -230,6 +232,7 @@ impl Verifier<'_> {
             );
             if !pages.accepts(a, b, shared, buffers.pages)? {
                 let is_near = shared >= self.needed(x, y, self.threshold);
+                // Candidates of x come one after another: one look keeps it from being noted for each of them.
                 if is_near && buffers.refused.last() != Some(&x) {
                     buffers.refused.push(x);
                 }
@@ -267,6 +270,7 @@ impl Verifier<'_> {
         visit: &mut impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<()> {
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
+            // Candidates are counted in the order of visits; the promise is that of ranks.
             candidates.sort_unstable_by_key(|candidate| candidate.y);
             let x = candidates[0].x;
             let set = self.set(x, &mut scratch.own)?;
@@ -332,6 +336,7 @@ impl Verifier<'_> {
                 // One must be as close as the best so far to be closer.
                 let bar = best.map_or(self.threshold, |best| self.similarity(x, best));
                 let needed = self.needed(x, y, bar);
+                // Against the threshold itself `is_promising` has asked already.
                 if best.is_some() && !self.can_share(x, y, shared_groups, needed) {
                     continue;
                 }
@@ -343,6 +348,7 @@ impl Verifier<'_> {
                     rank: y,
                     shared: shared as u32,
                 };
+                // Before the further tests, which cost a comparison each: most candidates are no closer.
                 let closest = self.closer(x, best, Some(found));
                 let buffers = VerifyBuffers {
                     other: &mut scratch.other,
@@ -369,6 +375,7 @@ impl Verifier<'_> {
         members: impl Fn(u32) -> M,
         mut visit: impl FnMut(u32, u32),
     ) {
+        // What is looked at here would be looked at again when the component is settled, and counts once.
         let counted = scratch.comparisons;
         while !ranks.is_empty() {
             self.propose(&mut ranks, scratch, &members);
@@ -471,6 +478,7 @@ impl Verifier<'_> {
             ..
         } = scratch;
         proposed.clear();
+        // For the whole stride before any of it is touched, so that misses of the cache overlap.
         self.groups.prefetch(ranks.clone());
         for x in ranks {
             let members = members(x);
@@ -485,9 +493,12 @@ impl Verifier<'_> {
                 comparisons.visits += u64::from(counted);
                 comparisons.candidates += 1;
                 let shared_groups = match is_weak {
+                    // Members of x in groups where both are weak were not shown, so the count of visits is too
+                    // low for the rule.
                     true => self.groups.shared(x, y),
                     false => counted,
                 };
+                // Groups of pages also propose pairs that share no key of the text: these are no candidates.
                 if shared_groups > 0 && self.is_promising(x, y, shared_groups) {
                     self.sets.prefetch(self.places[x as usize]);
                     self.sets.prefetch(self.places[y as usize]);
@@ -498,6 +509,7 @@ impl Verifier<'_> {
                     });
                 }
             });
+            // After a whole class, never within one: its candidates are sorted together.
             if proposed.len() >= PROPOSED {
                 return;
             }
@@ -588,8 +600,10 @@ impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
             counts.drain(found);
             return;
         }
+        // Visits were left out, so all counts are void.
         counts.drain(|_, _| {});
         let middle = within.start + within.len() as u32 / 2;
+        // Halves have fewer members each. The recursion ends, for a range of few ranks always has room.
         self.count(within.start..middle, counts, found);
         self.count(middle..within.end, counts, found);
     }

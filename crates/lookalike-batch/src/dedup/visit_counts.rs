@@ -47,6 +47,7 @@ impl VisitCounts {
         let mut place = self.place(rank);
         loop {
             let slot = &mut self.slots[place];
+            // The count, not the slot: the slot of rank 0 has zeros in its high half.
             if *slot as u32 == 0 {
                 break;
             }
@@ -56,6 +57,7 @@ impl VisitCounts {
             }
             place = (place + 1) & (self.slots.len() - 1);
         }
+        // At most half full: chains of probes stay short, and there is always a free slot to end one.
         if self.taken.len() * 2 >= self.slots.len() {
             if self.slots.len() >= self.most {
                 self.is_full = true;
@@ -95,6 +97,7 @@ impl VisitCounts {
     /// Hands out every rank visited and its count, in the order of first visits, and forgets them.
     pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32, u32)) {
         for place in self.taken.drain(..) {
+            // Only slots in use are cleared: most tables hold a few of thousands.
             let slot = std::mem::take(&mut self.slots[place as usize]);
             visit((slot >> 32) as u32, slot as u32);
         }

@@ -58,6 +58,7 @@ impl CandidateRule {
         }
         let [size_x, size_y] = sizes;
         let needed = shared_needed(size_x, size_y, threshold);
+        // No more can be shared than the smaller set has.
         if needed > size_x.min(size_y) {
             return false;
         }
@@ -90,6 +91,7 @@ impl CandidateRule {
         // Overlap of a resemblance t: |A ∩ B| >= t / (1 + t) * (|A| + |B|).
         let needed = threshold / (1.0 + threshold) * (small + large) - 1.0;
         let outside = match self {
+            // A set of n features has n - prefix_len(n), about t * n, features outside its prefix.
             Self::Prefix => shared_groups as f64 + threshold * large + 1.0,
             Self::Shared(_) | Self::Distance(_) | Self::SharedWithin(..) => small,
         };

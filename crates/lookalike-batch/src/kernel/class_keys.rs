@@ -109,6 +109,7 @@ impl ClassSketcher {
         features: &Features<'_>,
         mut push: impl FnMut(u64) -> io::Result<()>,
     ) -> io::Result<u128> {
+        // No keys: texts without features are nobody's candidates, not even each other's.
         if features.set.is_empty() {
             return Ok(0);
         }
@@ -148,6 +149,7 @@ impl KeySalt {
     pub(crate) fn new(scope: PairScope, category: u64) -> Self {
         Self(match scope {
             PairScope::Within => category,
+            // Across categories a shared key is just what is looked for.
             PairScope::Everything | PairScope::Across => 0,
         })
     }
@@ -156,6 +158,7 @@ impl KeySalt {
     pub(crate) fn apply(self, key: u64) -> u64 {
         match self.0 {
             0 => key,
+            // Mixed, not only combined: two keys that differ as two categories do would meet otherwise.
             category => avalanche(key ^ category),
         }
     }
@@ -226,6 +229,7 @@ impl BlockKeys {
 
 /// Masks of all choices of `chosen` (1 or 2) among `blocks` blocks of so many bits.
 fn block_masks(bits: u32, blocks: u32, chosen: usize) -> Vec<u128> {
+    // Edges are rounded, so lengths differ by a bit at most and no bit is left out.
     let edge = |block: u32| block * bits / blocks;
     let block =
         |number: u32| (edge(number)..edge(number + 1)).fold(0_u128, |mask, bit| mask | 1 << bit);

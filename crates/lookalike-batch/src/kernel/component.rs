@@ -49,6 +49,7 @@ impl SetsInMemory {
     }
 
     fn push(&mut self, number: u32, set: &[u64]) -> io::Result<SetPlace> {
+        // Words of a segment are numbered by 32 bits.
         if self.words.len() >= SEGMENT {
             self.end_segment()?;
         }
@@ -158,6 +159,7 @@ impl<'a> ComponentBuilder<'a> {
         }
         if self.settings.by_category() {
             self.categories.push(facts.category);
+            // Without categories a class is a text: no two members have the same one.
             self.texts.push(facts.text);
         }
         self.lengths.push(facts.length);

@@ -131,6 +131,8 @@ impl RecordArranger {
             let mut parts = bytes.into_iter().filter(|part| !part.is_empty());
             return parts.try_for_each(|part| self.add_long(place, part));
         }
+        // Counted before the frame is there: `make_room` of another thread subtracts it, and the count must not
+        // pass below zero.
         let is_full = self.count(length + 8);
         let mut part = self.part(place);
         part.begin(place, length);
@@ -154,6 +156,7 @@ impl RecordArranger {
             length: bytes.len() as u64,
         });
         drop(longs);
+        // Place, length and number of the long record, 4 bytes each.
         let is_full = self.count(12);
         let mut part = self.part(place);
         // No frame in memory is as long, so the length says that a number follows.
@@ -201,6 +204,7 @@ impl RecordArranger {
         let (spill, longs) = (into_inner(self.spill), into_inner(self.longs));
         let parts = self.parts.into_iter().map(into_inner).collect();
         let arrange = |part| arrange(part, &spill);
+        // Neighbouring places share a partition, so partitions one after another are in the order of places.
         in_order(parts, self.threads, arrange, |part: ArrangedPart| {
             let mut written = 0;
             for (at, number) in part.longs {

@@ -41,6 +41,7 @@ struct SortedRun {
 
 impl<T: Pod + Ord> ExternalSort<T> {
     pub(crate) fn new(budget: u64, folder: &Path) -> Self {
+        // A merge reads two runs at least, with a step of each in memory.
         let bytes = (budget as usize).max(2 * STEP);
         Self {
             values: Vec::new(),
@@ -136,6 +137,7 @@ fn write_run<T: Pod>(
     block: &mut Vec<T>,
     values: impl Iterator<Item = io::Result<T>>,
 ) -> io::Result<SortedRun> {
+    // Values are few bytes each: one call of the system for each would cost more than the sort.
     let most = WRITTEN / size_of::<T>();
     let mut end = start;
     block.clear();
@@ -175,6 +177,7 @@ struct RunReader<T> {
 impl<T: Pod + Ord> RunReader<T> {
     fn next(&mut self, file: &File) -> io::Result<Option<T>> {
         if self.at == self.block.len() {
+            // At the end of the run the block is empty, and `get` below says so.
             let count = (self.rest.end - self.rest.start).min((STEP / size_of::<T>()) as u64);
             self.block.resize(count as usize, T::zeroed());
             let from = self.rest.start * size_of::<T>() as u64;

@@ -169,6 +169,7 @@ impl SetStore {
             length + 1,
             buffer,
         )?;
+        // A wrong set would be a wrong similarity, which nothing later could notice.
         if words[0] != header(class, length) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -183,6 +184,7 @@ impl SetStore {
         const LINE: usize = 8;
         let words = &self.segments[(place >> 32) as usize].words;
         let from = (place & 0xffff_ffff) as usize;
+        // Four lines: the processor foresees a forward walk by itself once it has begun.
         (0..4).for_each(|line| prefetch(words, from + line * LINE));
     }
 

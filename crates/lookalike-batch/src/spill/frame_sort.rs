@@ -83,6 +83,7 @@ impl FrameSort {
         let bytes = &self.bytes;
         self.frames
             .sort_unstable_by(|a, b| a.of(bytes).cmp(b.of(bytes)));
+        // Here already, so that copies are not written to the file.
         self.frames.dedup_by(|a, b| a.of(bytes) == b.of(bytes));
     }
 
@@ -111,6 +112,7 @@ impl FrameSort {
             });
         }
         self.spill()?;
+        // The buffers of the merge take the memory of what was sorted.
         (self.bytes, self.frames) = (Vec::new(), Vec::new());
         let file = self.file.take().expect("there are runs");
         while self.runs.len() > self.ways {

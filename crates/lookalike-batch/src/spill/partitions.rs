@@ -74,6 +74,7 @@ impl<T: Pod> PartitionedFile<T> {
     /// Writes out every partition that holds its share of the budget, so that extents stay long.
     fn spill(&self, state: &mut PartitionState<T>) -> io::Result<()> {
         // Half of the average: the largest partition has more, so something always goes.
+        // Small partitions stay: an extent of a few records would cost a read of its own later.
         let share = state.buffered / PARTS as u64 / 2;
         for part in 0..PARTS {
             let records = std::mem::take(&mut state.parts[part].records);
@@ -132,6 +133,7 @@ impl<T: Pod> PartitionedFile<T> {
                 std::mem::take(&mut part.records),
                 std::mem::take(&mut part.extents),
             );
+            // While one pass takes partitions out, another may still append.
             state.buffered -= size_of_val(taken.0.as_slice()) as u64;
             taken
         };
@@ -155,6 +157,7 @@ pub(crate) struct SpoolWriter<'s, T> {
 }
 
 impl<'s, T: Pod> SpoolWriter<'s, T> {
+    // All threads share one lock: they take it once for so many records.
     const RECORDS: usize = 256;
 
     pub(crate) fn new(spool: &'s PartitionedFile<T>) -> Self {

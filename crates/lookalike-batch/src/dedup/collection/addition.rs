@@ -58,6 +58,7 @@ impl StagedAddition {
         let order = match &manifest {
             Some((manifest, _)) => {
                 manifest.ensure_same(&writer.folder, &settings)?;
+                // A job that was killed may have left a segment under the name that comes next.
                 writer.remove_unnamed(manifest)?;
                 manifest.order.clone()
             }
@@ -84,6 +85,7 @@ impl StagedAddition {
     /// Makes the segment part of the collection, in one step; nothing is done if it is that already.
     pub(crate) fn commit(&self, writer: &CollectionWriter) -> Result<(), CollectionError> {
         match self.manifest(writer)? {
+            // An empty addition is in every manifest, but a new collection needs one all the same.
             manifest if self.is_in(&manifest) && !self.is_new(writer)? => Ok(()),
             mut manifest => {
                 manifest.segments.extend(self.segment.clone());

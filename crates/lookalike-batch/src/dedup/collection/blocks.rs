@@ -104,6 +104,7 @@ impl CheckedBlockFile {
             file.metadata().map_err(&unreadable)?.len(),
             file_bytes(content),
         );
+        // A file that was cut off is noticed here, and not when a block that is missing is wanted.
         if found != expected {
             return Err(CollectionError::damaged(
                 path,
@@ -142,6 +143,7 @@ impl CheckedBlockFile {
         let first = position / CONTENT as u64;
         let last = (end - 1) / CONTENT as u64;
         let from = first * BLOCK as u64;
+        // Whole blocks, for a checksum is of a whole one; the last block of the file is shorter.
         let to = (from + (last + 1 - first) * BLOCK as u64).min(file_bytes(self.content));
         bytes.resize((to - from) as usize, 0);
         self.file
@@ -186,6 +188,7 @@ fn keep_content(bytes: &mut Vec<u8>, skipped: usize, length: usize) {
     let mut kept = 0;
     let mut at = skipped;
     while kept < length {
+        // `at` is a position in the blocks as they were read, with their checksums; it never stops within one.
         let here = (CONTENT - at % BLOCK).min(length - kept);
         bytes.copy_within(at..at + here, kept);
         kept += here;

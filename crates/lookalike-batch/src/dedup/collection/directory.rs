@@ -224,6 +224,7 @@ impl CollectionWriter {
         refuse_foreign(folder)?;
         let path = folder.join(COLLECTION_LOCK);
         let mut options = OpenOptions::new();
+        // Not truncated: another process may hold the lock of this file.
         let lock = options.write(true).create(true).truncate(false).open(&path);
         let lock = lock.map_err(unwritable(path.clone()))?;
         match lock.try_lock() {
@@ -265,6 +266,7 @@ impl CollectionWriter {
         };
         let entries = manifest.map_or(&[][..], |manifest| &manifest.segments);
         let last = entries.iter().filter_map(|entry| number(&entry.file)).max();
+        // A segment that a killed job left without a name in the manifest may have this number: it is replaced.
         format!("{SEGMENT}{:06}.bin", last.unwrap_or(0) + 1)
     }
 
@@ -275,6 +277,8 @@ impl CollectionWriter {
     ) -> Result<OrderEntry, CollectionError> {
         let bytes = levels.to_bytes();
         let checksum = xxh3_64(&bytes);
+        // Named by its content: a new attempt with another order leaves this one alone until a manifest is
+        // there.
         let file = format!("{ORDER}{checksum:016x}.bin");
         let path = self.folder.join(&file);
         let write = || -> std::io::Result<()> {

@@ -95,6 +95,7 @@ impl SegmentFile {
                 width,
                 index: Vec::new(),
             };
+            // Numbers of the manifest may be damaged: they saturate, and the end does not fit the file then.
             at = entries
                 .saturating_add(more)
                 .saturating_mul(width as u64)
@@ -116,6 +117,7 @@ impl SegmentFile {
             section.index = words(&file, at, count)?;
             section
                 .index
+                // Rows are indexed to the last record, but only those of classes ascend and are searched.
                 .truncate(section.entries.div_ceil(INDEXED as u64) as usize);
             at = at.saturating_add(count.saturating_mul(8));
         }
@@ -175,6 +177,7 @@ impl SegmentFile {
         if page.first != Some(first) {
             // The row behind the last one says where its record ends.
             let rows = RowPage::ROWS.min(self.entry.records - first) + 1;
+            // A failed read leaves bytes of something else in the page.
             page.first = None;
             let at = self.rows.at + first * ROW as u64;
             self.file.read(at, rows as usize * ROW, &mut page.bytes)?;
@@ -185,6 +188,7 @@ impl SegmentFile {
         let (at, end) = (word(2), word(5));
         let bytes = end
             .checked_sub(at)
+            // Records end where rows begin: nothing that the rows say is believed before that is looked at.
             .filter(|_| end <= self.entry.rows_at)
             .and_then(|bytes| usize::try_from(bytes).ok())
             .ok_or_else(|| self.damaged())?;
@@ -376,6 +380,7 @@ impl<'b> RecordBytes<'b> {
         for _ in 0..documents {
             record.documents.push(self.document()?);
         }
+        // Bytes that are left over say as much as missing ones: this is not what was written.
         self.0.is_empty().then_some(record)
     }
 

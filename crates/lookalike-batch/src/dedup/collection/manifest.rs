@@ -85,6 +85,8 @@ impl DirectoryManifest {
         if sum != format!("{checksum:016x}") {
             return Err(damaged("its checksum is not that of its first line"));
         }
+        // First what every version has: another one may lack what this one wants, and deserves a better
+        // message.
         let version: ManifestVersion = serde_json::from_str(&json)
             .map_err(|error| damaged(&format!("it is no manifest: {error}")))?;
         if version.program != PROGRAM {
@@ -186,6 +188,7 @@ pub(crate) fn settings_of(job: &JobSettings, read: &InputOptions) -> Vec<Collect
         ),
         ("longest document", read.max_document_bytes.to_string()),
     ];
+    // Settings that this method does not look at may differ.
     if job.method != Method::Copies {
         settings.push(("threshold", job.threshold.to_string()));
         settings.push(("further tests", tests.join(" ")));

@@ -122,6 +122,7 @@ impl Neighbourhood<'_> {
             documents: documents.len() as u64,
             classes: (found.next - new_classes) as u64,
         };
+        // As they were added, for `first` as a rule of survivors goes by that order.
         documents.sort_unstable_by_key(|found| (found.segment, found.stored.order));
         let stored = self.table(&documents);
         if stored.len() + self.scanned.documents.len() >= u32::MAX as usize {
@@ -143,6 +144,7 @@ impl Neighbourhood<'_> {
             .collect();
         wanted.sort_unstable();
         let mut tops: Vec<u64> = wanted.iter().map(|(hash, _)| (hash >> 64) as u64).collect();
+        // Sorted hashes have sorted upper halves; a repeated one would show its records twice.
         tops.dedup();
         for (number, segment) in self.collection.segments.iter().enumerate() {
             let mut met = Vec::new();
@@ -176,6 +178,7 @@ impl Neighbourhood<'_> {
         for part in 0..PARTS {
             let wanted = self.keys.distinct(part).map_err(&temporary)?;
             for (segment, shared) in self.collection.segments.iter().zip(&mut shared) {
+                // Keys of one partition have the same last byte, so turned keys ascend as these do.
                 let turned = wanted.iter().map(|&key| turned(key));
                 segment.find(&segment.keys, turned, |_, key, pair| {
                     shared.push(SharedKey {
@@ -226,6 +229,7 @@ impl Neighbourhood<'_> {
         }
         let file = &self.collection.segments[segment];
         let place = file.place(record, page)?;
+        // The same text may be in several segments, and among the new documents: it is one class.
         let known = found.classes.get(&place.hash).copied();
         let class = match (file.is_classless(record), known) {
             (true, _) => None,
@@ -255,6 +259,7 @@ impl Neighbourhood<'_> {
         documents: &mut Vec<LoadedDocument>,
     ) -> Result<(), BatchError> {
         let mut waiting = std::mem::take(&mut found.waiting);
+        // In the order of the files, so that the disk reads forwards.
         waiting.sort_unstable_by_key(|waiting| (waiting.segment, waiting.record));
         let ScannedCollection {
             classes,
@@ -360,6 +365,7 @@ impl Neighbourhood<'_> {
                     .iter()
                     .map(|found| found.stored.id.clone()),
             );
+            // Only names of documents that are new since the last round can lead further.
             counted = documents.len();
             names.extend(numbered(documents));
             names.retain(|name| !asked.contains(name));

@@ -48,6 +48,7 @@ pub(crate) const TEXT: u8 = 2;
 
 /// A key as segments sort it: first by its partition, then by the rest.
 pub(crate) fn turned(key: u64) -> u64 {
+    // A key sink tells partitions by the last byte of a key.
     const { assert!(PARTS == 256) };
     key.rotate_right(8)
 }
@@ -146,6 +147,7 @@ impl SegmentSource<'_> {
             }
         };
         let mut chosen: Vec<AddedDocument> = chosen.map(added).collect();
+        // By class, those without one last: equal texts stand together and hashes ascend.
         chosen.sort_unstable();
         let identity = self.identity(&chosen);
         let mut builder = SegmentBuilder {
@@ -199,6 +201,7 @@ impl SegmentBuilder<'_> {
         let number = self.rows.len() as u32;
         let AddedDocument { hash, document, .. } = documents[0];
         let hash = match documents[0].has_no_class {
+            // So that rows ascend to their end; readers never look it up.
             true => u128::MAX,
             false => hash,
         };
@@ -294,6 +297,7 @@ impl SegmentBuilder<'_> {
         let id = documents.given_id(document);
         let hash = xxh3_64(id.as_bytes());
         self.ids.push([(hash >> 32) as u32, hash as u32, record]);
+        // Facts were taken before the documents of the collection were put in front.
         let new = document as usize - first;
         let numbers = [
             new as u64,
@@ -351,6 +355,7 @@ impl SegmentBuilder<'_> {
             keys.retain_mut(|key| {
                 let turned = turned(u64::from(key[0]) << 32 | u64::from(key[1]));
                 let record = self.record_of[key[2] as usize];
+                // Turned keys ascend from partition to partition: sorting each one sorts them all.
                 *key = [(turned >> 32) as u32, turned as u32, record];
                 record != u32::MAX
             });
