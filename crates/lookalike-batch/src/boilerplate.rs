@@ -212,6 +212,7 @@ impl BoilerplateLearner<'_> {
         }
         let format = self.inputs.sources[record.source as usize].format;
         let site = site_key(self.scope, record, format)?;
+        // One text on two sites is a page of each.
         let spread = u128::from(site) << 64 | u128::from(site);
         Some((site, text_hash(learned_from(record)) ^ spread))
     }
@@ -247,6 +248,7 @@ impl BoilerplateLearner<'_> {
 
     fn read(&self, sink: &KeySink) -> Result<SiteTable, BatchError> {
         let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
+        // Lines are learned from pages as they are, not from what an earlier set left of them.
         let options = self.options.clone().boilerplate(None);
         let reader = || LineReader {
             learning: self,
@@ -294,6 +296,7 @@ impl BoilerplateLearner<'_> {
                 .map_err(BatchError::temporary(self.folder))?;
             records.sort_unstable();
             for lines in records.chunk_by(|a, b| a[..2] == b[..2]) {
+                // A key has the site in it, so any page with it tells the site.
                 let [high, low, class] = lines[0];
                 let pages = sites.pages[&sites.of[class as usize]];
                 if lines.len() as u64 >= self.least(pages) {

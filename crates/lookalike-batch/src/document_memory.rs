@@ -40,6 +40,7 @@ impl DocumentUse<'_> {
             // A link of 16 bytes has two addresses and the words around it, each a few times.
             Self::Links { window } => 24 + window as u64,
             Self::Chunks(settings) => chunk_factor(&settings.chunkings),
+            // Powers of two above what was measured.
             Self::Features(scheme) => match scheme.shingle {
                 Shingle::Chars(_) => 32,
                 Shingle::Words(..) => 8,

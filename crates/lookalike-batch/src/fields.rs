@@ -122,6 +122,7 @@ pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
         match serde_json::from_slice::<Map<String, Value>>(record.bytes) {
             Ok(object) => {
                 names = Some(some_names(&object));
+                // Any error ends the reading; nobody sees this one.
                 Err(BatchError::Settings(String::new()))
             }
             Err(_) => Ok(()),

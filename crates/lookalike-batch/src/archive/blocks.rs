@@ -254,6 +254,7 @@ impl<W: Write> Write for RecordBlocks<'_, W> {
             true => self.room(),
             false => u64::MAX,
         };
+        // A write takes bytes of one record only; `write_all` comes back with the rest.
         let count = self.left.min(room).min(bytes.len() as u64) as usize;
         self.block.bytes.extend_from_slice(&bytes[..count]);
         self.left -= count as u64;

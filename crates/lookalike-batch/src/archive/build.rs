@@ -69,6 +69,7 @@ impl ArchiveOrder {
                 continue;
             }
             order.push(document, ArchivedKind::Kept);
+            // Clusters are in the order of their survivors' ids, as documents are here: one walk serves both.
             if let Some(cluster) = clusters.next_if(|cluster| cluster.survivor == document) {
                 let members = cluster.members.iter();
                 members.for_each(|&copy| order.push(copy, ArchivedKind::Copy));
@@ -198,6 +199,7 @@ impl RecordIntake<'_> {
     }
 
     fn arrange(&mut self, place: u32, piece: &ExactPiece<'_>) -> io::Result<()> {
+        // A long record arrives in many pieces: in memory they would take a frame each, and all of its bytes.
         match piece.bytes.len() <= SHORT && (piece.begins || piece.record.is_none()) {
             true => self.arranger.add(place, piece.bytes),
             false => self.arranger.add_long(place, piece.bytes),
@@ -234,6 +236,8 @@ impl DedupJob<'_> {
         let mut file = AtomicFile::create(path, Compression::None).map_err(failed)?;
         let numbers = source_numbers(self.inputs);
         let intake = self.take_in(&plan, &numbers)?;
+        // Before anything is compressed: decisions on other records than these would put the wrong ones
+        // together.
         self.refuse_changed(&intake, &plan.records)?;
         let mut directory = ArchiveDirectory {
             sources: source_table(self.inputs, &intake.lengths),

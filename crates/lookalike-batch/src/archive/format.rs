@@ -269,6 +269,7 @@ impl ArchiveDirectory {
 
     fn positions(&self, end: u64) -> Result<ArchivePositions, &'static str> {
         const LONG: &str = "lengths are too large";
+        // Readers set memory aside by these lengths.
         let sizes_fit = |block: &ArchivedBlock| (1..=LONGEST_IN_BLOCK).contains(&block.length);
         if !self.blocks.iter().all(sizes_fit) {
             return Err("a block has no size of one");

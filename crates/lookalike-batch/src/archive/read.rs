@@ -301,6 +301,7 @@ impl CollectionArchive {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for block in 0..self.directory.blocks.len() {
             let start = self.positions.blocks[block];
+            // Blocks in the middle of a record belong to the run before, whose thread hashes all of the record.
             let begins_record = self.positions.records.binary_search(&start).is_ok();
             match runs.last_mut() {
                 Some(run) if !begins_record => run.end = block + 1,
@@ -459,6 +460,8 @@ impl DirectoryPlace {
             length: number(16),
             hash: number(24),
         };
+        // The checksum proves that the trailer is whole, not that it is honest: the length is memory that is
+        // set aside.
         let most = place
             .packed
             .saturating_mul(DIRECTORY_RATIO)

@@ -34,6 +34,7 @@ impl JobSettings {
             }
             (Method::Oph, Sketch::OnePermutation { bins }) => Some((bins.into(), resemblance)),
             (Method::BBit, Sketch::BBit { functions, bits }) => {
+                // Minima that differ still agree in their last bits now and then.
                 let by_chance = 0.5_f64.powi(bits.into());
                 Some((
                     functions.into(),
@@ -61,6 +62,7 @@ impl JobSettings {
                     .map(|(banding, agreement)| banding.recall(agreement))
             }
             (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
+                // A super-shingle agrees when all its minima do, each with a chance that is the resemblance.
                 let agreeing = resemblance.powi(i32::from(rows));
                 Some(at_least(self.least_agreement(), groups.into(), agreeing))
             }

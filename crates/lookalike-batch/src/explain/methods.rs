@@ -242,6 +242,7 @@ fn chance(
             .scheme
             .sketch
             .fingerprint_bits()
+            // The combination has a fingerprint of 64 bits beside its sketch.
             .max(64 * u32::from(settings.method == Method::Henzinger));
         let chance = binomial_at_most(settings.distance, bits, angle);
         (

@@ -149,6 +149,7 @@ pub fn explain(
         }
         _ => Ok(FeatureExtractor::new(scheme)),
     };
+    // One for each text: features are borrowed from the extractor, and both are looked at together.
     let (mut own, mut other) = (extractor()?, extractor()?);
     let spelling = [
         own.spelling_with(a.text, a.fields),

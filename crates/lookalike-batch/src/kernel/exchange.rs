@@ -86,8 +86,11 @@ impl DocumentPacker {
         let scanned = worker.scan_keys(
             document,
             plan,
+            // Once a class and task; what other tasks pack of it again is dropped where keys are grouped.
             |hash| seen.insert(hash).then(|| node_of(hash)),
             |key| {
+                // Keys may be the smallest features of sets, whose leading bits are alike: as they are, a few
+                // buckets would get all.
                 let rows = keys.of(avalanche(key.class.key));
                 let before = rows.len();
                 append_key(&key, with_fingerprint, rows);
@@ -340,6 +343,7 @@ pub fn connected_nodes(edges: &[[i64; 2]]) -> Result<Vec<NodeComponent>, KernelE
     }
     let component = |at: u32| NodeComponent {
         node: nodes[at as usize],
+        // Numbers ascend as nodes do: the first number of a tree is that of its least node.
         component: nodes[trees.first(at) as usize],
     };
     Ok((0..count).map(component).collect())

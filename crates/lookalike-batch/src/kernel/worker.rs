@@ -328,6 +328,7 @@ impl KernelWorker {
         let job = kernel.settings();
         // Checked before anything is made of them: ranks are positions from here on.
         let fixed = in_order(members)?;
+        // For as many classes as are here: any blocks let two fingerprints within the distance meet.
         let blocks = kernel.block_keys(members.len() as u64);
         let mut builder = ComponentBuilder::new(job);
         for (number, &member) in (0..).zip(&*members) {

@@ -69,6 +69,7 @@ impl ServerMap {
             self.cells.push((b, a, in_b));
         }
         self.rows.push((row, in_a, in_b));
+        // Now and then, not at each row: so each row costs a share of a sort of 2,000.
         if self.rows.len() >= 4 * LISTED {
             self.shorten();
         }

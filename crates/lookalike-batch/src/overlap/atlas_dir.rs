@@ -139,6 +139,7 @@ impl OverlapJob<'_> {
         let (levels, best) = self.pairs(&mut prepared, &places, &place, options)?;
         let (server_rows, map) = self.servers(&prepared, &place, options.format)?;
         self.observer.stage(JobStage::Write, 0);
+        // Without near copies each set of equal texts is a page of its own.
         let leaders: Vec<u32> = match &best {
             Some(best) => best.pages.clone(),
             None => (0..prepared.collection.exact.len() as u32).collect(),
@@ -169,6 +170,7 @@ impl OverlapJob<'_> {
         file(&place, "atlas.html", &mut |out| {
             out.write_all(page.as_bytes())
         })?;
+        // Last: where it is, everything else is whole.
         file(&place, LAST, &mut |out| {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             out.write_all(b"\n")

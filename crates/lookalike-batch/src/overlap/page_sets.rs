@@ -198,6 +198,7 @@ impl<'a> SetGrowth<'a> {
 
     fn sets(&self) -> Vec<PageSet> {
         let mut stars = self.stars();
+        // Largest first: a set begins with what later stars can hardly change.
         stars.sort_by_cached_key(|star| {
             let pages = star
                 .iter()
@@ -233,6 +234,7 @@ impl<'a> SetGrowth<'a> {
     fn stars(&self) -> Vec<Vec<u32>> {
         let mut centres = SimilarLists::new(self.nearly_all());
         let mut stars: Vec<Vec<u32>> = Vec::new();
+        // Heaviest first: a centre stands for more pages than any group that joins it.
         for group in 0..self.groups.len() as u32 {
             let list = self.list(group);
             let fitting = centres.fitting(list);

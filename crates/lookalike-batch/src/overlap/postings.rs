@@ -134,6 +134,7 @@ impl PostingLists {
     ) -> io::Result<&'a [u32]> {
         let length = length as usize;
         if position >= self.filed {
+            // Behind the length, which the caller knows.
             let start = (position - self.filed) as usize + 1;
             return Ok(&self.words[start..start + length]);
         }

@@ -49,6 +49,7 @@ impl ReplicaCounter {
         let documents = |set: u32| collection.exact.members(set).len() as u64;
         self.others[a] += documents(row.b);
         self.others[b] += documents(row.a);
+        // Only for a page that is kept itself, and only once: a visit is saved once.
         if self.leaders[a] == row.a && self.leaders[b] == row.b {
             self.leaders[b] = row.a;
         }

@@ -182,6 +182,7 @@ impl RowWriter<'_> {
             let done = batch.drain(..).try_for_each(|row| {
                 hear(row);
                 lines += 1;
+                // Units are numbered by their names, so the first name is the smaller.
                 let names = [row.a, row.b].map(|unit| self.view.name(unit));
                 let chunks = [row.a, row.b].map(|unit| self.sizes[unit as usize]);
                 OverlapRow::new(names, self.chunking, row.shared, chunks)

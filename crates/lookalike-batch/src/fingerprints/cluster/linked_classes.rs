@@ -160,6 +160,8 @@ impl FingerprintClustering<'_> {
                 let line = pair.line;
                 if let Some([a, b, distance]) = self.edge(&mut ids, &name, pair)? {
                     match distance {
+                        // Equal fingerprints make one class, which must be known before edges between classes
+                        // mean anything.
                         0 => equal.push([a, b]),
                         _ => writer.push([a, b, distance]),
                     }
@@ -172,6 +174,7 @@ impl FingerprintClustering<'_> {
                 }
             }
         }
+        // What it still holds goes into the spool, or fails, now.
         drop(writer);
         edges.check().map_err(&temporary)?;
         let (classes, count) = classes_of(ids.len(), &equal);

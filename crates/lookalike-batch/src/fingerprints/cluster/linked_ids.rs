@@ -20,6 +20,7 @@ pub(super) struct SortedIds {
 
 fn hash(id: &ListedId<'_>) -> u128 {
     match id {
+        // By kind, as the eight bytes of a number can be those of a text.
         ListedId::Number(number) => xxh3_128_with_seed(&number.to_le_bytes(), 1),
         ListedId::Text(text) => xxh3_128_with_seed(text.as_bytes(), 0),
     }

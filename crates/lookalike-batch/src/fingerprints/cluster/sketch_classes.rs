@@ -103,6 +103,7 @@ impl FingerprintClustering<'_> {
             }
         });
         edges.check().map_err(&temporary)?;
+        // A position is the key of its sketch: what follows looks up fingerprints, and finds these instead.
         let positions = SortedFingerprints::new((0..count as u64).collect());
         Ok(LinkedClasses {
             index: ClassIndex::Fingerprints {
