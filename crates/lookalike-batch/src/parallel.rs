@@ -24,6 +24,7 @@ pub(crate) fn in_ranges<R: Send>(
             .step_by(length)
             .map(|start| scope.spawn(move || work(range(start))))
             .collect();
+        // The caller's thread does a part instead of waiting for the others.
         let mut results = vec![work(range(0))];
         let others = others.into_iter().map(|other| other.join());
         results.extend(others.map(|result| result.expect("workers do not panic")));

@@ -17,6 +17,7 @@ pub(super) fn write_in_link(
     out: &mut Vec<u8>,
 ) {
     let (address, hash) = source;
+    // Most significant byte first: strings sort by the numbers of pages.
     out.extend(page.to_be_bytes());
     out.push(TO_PAGE);
     out.extend((hash as u64).to_be_bytes());

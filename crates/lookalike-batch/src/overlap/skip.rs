@@ -125,6 +125,8 @@ impl SkipList<'_> {
         let near = self.near.and_then(|(replicas, sizes, chunking)| {
             Some((replicas.skipped(set, sizes)?, chunking))
         });
+        // Before equal texts: of a set that is skipped the first document is skipped too, and no crawler should
+        // be sent there.
         if let Some((skipped, chunking)) = near {
             return Some(SkipLine {
                 url,

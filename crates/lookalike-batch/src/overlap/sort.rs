@@ -58,6 +58,7 @@ impl SortEngine<'_> {
             .map_err(&temporary)?;
         let count = |[a, b, counted]: [u32; 3]| {
             let shared = match &common {
+                // Out of reach whatever was deferred: both lists of common chunks need not be walked.
                 Some(_) if counted + self.deferral.most(a, b) < self.min_shared => return Ok(()),
                 Some(common) => counted + common.uncounted(self.deferral, a, b),
                 None => counted,

@@ -144,6 +144,7 @@ impl ServerTable {
             .filter_map(|(class, server)| Some(((*class)?.position() as u32, (*server)?)))
             .collect();
         held.sort_unstable();
+        // A server that has a text at several places holds it once.
         held.dedup();
         let mut starts = vec![0_u32; classes + 1];
         held.iter()

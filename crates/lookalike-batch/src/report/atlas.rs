@@ -122,6 +122,7 @@ pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
     environment.set_formatter(format);
     add_filters(&mut environment);
     environment.add_filter("percent", |share: f64| {
+        // Rounded down: 100.0% is said of all only.
         format!("{:.1}%", (share * 1000.0).floor() / 10.0)
     });
     environment.add_template("atlas.html", TEMPLATE)?;
@@ -200,6 +201,7 @@ fn map(data: &AtlasPage) -> String {
             "<rect x=\"{}\" y=\"{}\" width=\"1\" height=\"1\" fill-opacity=\"{:.3}\"><title>",
             cell.column,
             cell.row,
+            // A small share must still be told from none.
             cell.share.max(0.04),
         );
         visible::push_html(&mut svg, &visible::plain(&title));

@@ -113,6 +113,7 @@ pub(super) fn fold(rows: &[DiffRow], context: usize) -> Vec<DiffPiece<'_>> {
     let mut at = 0;
     while at < rows.len() {
         let run = rows[at..].iter().take_while(|row| row.is_same()).count();
+        // Neither at the beginning nor at the end is there a change that rows could be near.
         let before = if at == 0 { 0 } else { context };
         let after = if at + run == rows.len() { 0 } else { context };
         push_run(&mut pieces, &rows[at..at + run], before, after);

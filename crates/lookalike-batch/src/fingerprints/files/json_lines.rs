@@ -102,6 +102,7 @@ impl JsonLines {
                 continue;
             }
             let taken = if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
+                // The rest goes by, so that the next line begins where it should.
                 self.input.skip_until(b'\n').map_err(StopReason::Io)?;
                 Err("longer than 1 MiB".to_owned())
             } else {

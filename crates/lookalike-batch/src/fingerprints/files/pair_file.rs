@@ -156,6 +156,7 @@ impl PairFile {
             }
             self.number += 1;
             if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
+                // An error, not a loss: without a pair a decision may be another one.
                 let reason = "longer than 1 MiB".to_owned();
                 return Err(PairFileError::Line(self.number, reason));
             }

@@ -298,6 +298,7 @@ fn next_raw(
     }
     for sketch in sketches {
         let words = sketch.chunks(8).map(|word| {
+            // The half that an odd number of minima leaves is zero, as in every other format.
             let mut eight = [0; 8];
             eight[..word.len()].copy_from_slice(word);
             u64::from_le_bytes(eight)

@@ -47,6 +47,7 @@ impl TableReader {
                     out.codes.push(code);
                 }
                 Err(reason) if stopped.is_ok() => stopped = bad(format!("row {row}: {reason}")),
+                // A table cannot be stopped within a group of rows: after the first refusal they pass by.
                 Err(_) => {}
             }
         })?;

@@ -194,6 +194,7 @@ impl IndexBuild<'_> {
             id_bytes: gathering.id_bytes,
             inputs: gathering.summaries.clone(),
         };
+        // Last: where this file is, the copy of the inputs is whole.
         save(&path, &serde_json::to_vec(&job).unwrap_or_default())?;
         Ok(gathering)
     }

@@ -150,6 +150,7 @@ impl FingerprintJoin<'_> {
             });
             let is_own = |code: &&u64| self.shard.has(**code);
             let digest = digest(chunk.codes.iter().filter(is_own));
+            // A sum, to which threads may add in any order; it is read when all are done.
             seen.fetch_add(digest, Ordering::Relaxed);
             failed
                 .and_then(|()| lock(&found_codes).append(&mut found))

@@ -94,6 +94,7 @@ impl<'t> DiffText<'t> {
         numbering: &mut WordNumbering<'t>,
     ) {
         let mut start = line.start;
+        // Once at least: an empty line is a unit, too.
         loop {
             let end = self
                 .source
