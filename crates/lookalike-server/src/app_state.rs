@@ -137,6 +137,7 @@ impl AppState {
 
     /// Changes who may ask, from the next request on.
     pub fn set_keys(&self, keys: ApiKeys) {
+        // Requests that are being admitted go on with the keys that they have in hand.
         *write_lock(&self.keys) = Arc::new(keys);
     }
 

@@ -101,6 +101,7 @@ impl ServiceMetrics {
         self.requests[operation][column.unwrap_or(STATUSES.len() - 1)].fetch_add(1, Relaxed);
         let micros = took.as_micros() as u64;
         self.micros[operation].fetch_add(micros, Relaxed);
+        // In one bucket only: the text adds them up, as Prometheus wants them.
         if let Some(bucket) = BUCKETS.iter().position(|end| micros <= *end) {
             self.times[operation][bucket].fetch_add(1, Relaxed);
         }

@@ -450,6 +450,7 @@ impl SketchCache {
             Some(place) => place,
             None => {
                 let sketcher = SchemeSketcher::new(scheme, self.state.as_deref())?;
+                // The oldest goes: whoever comes back to its scheme has it made again.
                 if self.sketchers.len() == MOST {
                     self.sketchers.remove(0);
                 }

@@ -199,6 +199,7 @@ pub(crate) async fn insert(
     let work = move |mut task: CollectionTask<'_>| {
         options.scope.radius_in(&task.collection)?;
         let (documents, shape) = task.documents(None, options.time_to_live)?.into_parts();
+        // For the answer: the documents themselves go to the writer.
         let codes: Vec<_> = documents.iter().map(|(one, _)| one.fingerprint).collect();
         let writes = documents.into_iter().map(|(one, _)| WriteOp::Insert(one));
         Ok((task.submit(writes.collect(), 0)?, codes, shape))
@@ -231,6 +232,7 @@ pub(crate) async fn check_and_insert(
                 scope,
                 insert,
             });
+        // The compact answer has no neighbours, so none need be read.
         let limit = if shape == ItemsShape::Packed {
             0
         } else {

@@ -41,6 +41,7 @@ pub(crate) const NAME: &str = "^[a-z0-9_-]{1,64}$";
 fn exactly_one_of(schema: &mut Schema, fields: [(&str, &str); 3]) {
     let has = |(name, kind): (&str, &str)| json!({"required": [name], "properties": {name: {"type": kind}}});
     let [a, b, c] = fields.map(has);
+    // Not a plain `anyOf`: see `one_document`.
     let none = json!({"not": {"anyOf": [a, b, c]}});
     let two = [[&a, &b], [&a, &c], [&b, &c]].map(|two| json!({"allOf": two}));
     let [ab, ac, bc] = two;
@@ -119,6 +120,7 @@ impl<'de> Deserialize<'de> for HexTextHash {
 pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
+    // serde itself would take `null` for the outer `None`. A field that is left out does not come here.
     Option::deserialize(deserializer).map(Some)
 }
 
