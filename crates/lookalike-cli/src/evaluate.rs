@@ -220,6 +220,7 @@ impl<'a> EvaluationInput<'a> {
         self.visit_under(options, |record| {
             let document = document(record);
             bytes += document.bytes();
+            // Beyond the limit documents are only counted: the failure names what all of them need.
             if bytes <= limit {
                 documents.push(document);
             }

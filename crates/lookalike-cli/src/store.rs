@@ -246,6 +246,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     arguments.scheme.as_ref().map_or(Ok(()), ensure_width)?;
     let tuning = StoreTuning::default()
         .memory_documents(IN_MEMORY)
+        // 512 bytes for each of them.
         .memory_bytes(512 << 20)
         .fan_out(FAN_OUT);
     let options = StoreOptions::default().create(true).tuning(tuning);

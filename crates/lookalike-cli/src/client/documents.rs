@@ -15,6 +15,7 @@ use crate::console;
 use crate::failure::Failure;
 
 /// Bytes of texts of a batch, unless one document has more.
+// A quarter of what a service takes by default: escapes make a text longer in JSON.
 const BYTES: usize = 2 << 20;
 
 /// Most neighbours of one answer.

@@ -26,10 +26,12 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
 fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     let mut input = BufReader::with_capacity(HEAD, File::open(path).map_err(failed(path))?);
     let head = input.fill_buf().map_err(failed(path))?;
+    // The magic number of gzip (RFC 1952, section 2.3.1). Several members are one file (section 2.2).
     if head.starts_with(&[0x1f, 0x8b]) {
         let unpacked = flate2::bufread::MultiGzDecoder::new(input);
         return Ok(Box::new(BufReader::with_capacity(HEAD, unpacked)));
     }
+    // That of a Zstandard frame (RFC 8878, section 3.1.1), lowest byte first.
     if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         let unpacked = zstd::Decoder::with_buffer(input).map_err(failed(path))?;
         return Ok(Box::new(BufReader::with_capacity(HEAD, unpacked)));

@@ -102,6 +102,7 @@ pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
     boilerplate(counts.boilerplate.as_ref());
     pages(counts.html.as_ref());
     let notes = [
+        // A missing text is empty, too, and has a note of its own.
         (counts.empty - counts.missing_text, empty),
         (counts.too_long, too_long),
         (

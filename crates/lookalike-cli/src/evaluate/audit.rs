@@ -87,6 +87,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
         )),
         (Method::Simhash, _) => Ok(ProposalRule::Distance(method.distance)),
         (_, Sketch::BBit { functions, bits }) => {
+            // Equal minima agree in all bits, others by chance: in one of 2^bits.
             let chance = 0.5_f64.powi(bits.into());
             let agreement = method.threshold + (1.0 - method.threshold) * chance;
             banding(functions.into(), agreement)
@@ -189,6 +190,7 @@ impl AuditArguments {
             threshold: method.threshold,
             lengths: self.lengths,
         };
+        // The sample and what the audit keeps of it are in memory at the same time, until the drop below.
         let left = most_bytes.saturating_sub(sample.iter().map(EvaluatedDocument::bytes).sum());
         let mut audit = RecallAudit::new(audited, &sample, left).map_err(too_large)?;
         audit = audit.threads(self.run.limits().threads);
@@ -210,6 +212,7 @@ impl AuditArguments {
             report: audit.finish(),
         };
         let shown = show(&answer)?;
+        // Only when the answer is out: until then it can be made again from the checkpoint.
         checkpoint.map_or(Ok(()), Checkpoint::remove)?;
         reading.end()?;
         Ok(shown)
@@ -230,6 +233,7 @@ fn compare(
     checkpoint: Option<&Checkpoint<AuditProgress>>,
 ) -> Result<Result<(), SampleTooLarge>, Failure> {
     let (mut batch, mut bytes, mut seen) = (Vec::new(), 0, 0);
+    // A visit cannot be stopped: after an error the rest is passed over.
     let (mut fits, mut written) = (Ok(()), Ok(()));
     let mut saved = before;
     let mut flush = |batch: &mut Vec<EvaluatedDocument>, seen: u64| {

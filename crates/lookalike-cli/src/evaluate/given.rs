@@ -98,6 +98,7 @@ impl GivenFingerprints {
             scheme = scheme.or(own.map(|(name, id)| (name.to_owned(), id)));
             let (mut ids, mut done) = (Vec::new(), Ok(()));
             file.index().for_each_ascending(&mut |code| {
+                // An index cannot be stopped on the way: after an error the rest is passed over.
                 if done.is_err() {
                     return;
                 }
@@ -126,6 +127,7 @@ impl GivenFingerprints {
             _ => false,
         };
         documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        // Any other id that repeats stays, and `SketchedSet::of` refuses it.
         documents.dedup_by(|b, a| a == b && itself(a));
         Ok(Self {
             set: SketchedSet::of(documents).map_err(|error| unusable_documents(&error))?,

@@ -381,6 +381,7 @@ fn clusters(
     let (true_pairs, found_pairs) = (pairs_of(truth), pairs_of(&found));
     let scores = found_pairs
         .iter()
+        // Clusters have no scores: all pairs are found at one cut.
         .map(|pair| (1.0, true_pairs.contains(pair)))
         .collect();
     let name = |_| "in one cluster".to_owned();

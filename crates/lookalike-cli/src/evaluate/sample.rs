@@ -105,6 +105,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let console = Console::new(arguments.run.quiet);
     let sketched = arguments.sketches(&console)?;
+    // The bands begin with the most alike pairs, so the last one bounds the join.
     let least = bands.last().map_or(1.0, |band| band.low);
     let each = arguments.each as usize;
     let mut sampler = StratifiedSampler::new(sketched.set.ids(), &bands, each, arguments.draw);

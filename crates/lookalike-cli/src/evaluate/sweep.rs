@@ -419,6 +419,7 @@ impl<'a> SettingMeasurer<'a> {
         let mut written = Ok(());
         let mut add = |at: usize, tally: SettingTally| {
             let at = missing[at];
+            // Anew each time: texts that were read again in between had a stage of their own.
             self.console.stage(JobStage::Measure, settings.len() as u64);
             done += 1;
             self.console.advance(done);
@@ -478,6 +479,7 @@ impl SweepMeasurement {
                     continue;
                 }
             };
+            // Where no text differs, the rows would be the same.
             if !other.has_texts_of(documents) {
                 let more = arguments.masked_settings(&base.html(html));
                 rows.extend(measurer.rows(&other, &more)?);
@@ -524,6 +526,7 @@ impl SweepMeasurement {
                 warn_of_other_documents(measurer.console, html.mode, found, wanted, base);
                 continue;
             }
+            // The rows would be the same.
             if other.texts().eq(collection.texts()) {
                 continue;
             }
@@ -544,6 +547,7 @@ impl SweepMeasurement {
                 true_pairs: measurer.truth.true_pairs(),
                 rows,
             },
+            // Nothing is set aside: somebody may have judged a pair of equal texts.
             copies: 0,
             two_tests,
             expected: scores.expectations(arguments.two_tests),
@@ -659,6 +663,7 @@ impl SweepArguments {
         }
         let answer = measured.answer(&words, target, &advised_job::kept_arguments());
         let shown = show(&answer)?;
+        // Only when the answer is out: until then it can be made again from the checkpoint.
         checkpoint.map_or(Ok(()), Checkpoint::remove)?;
         reading.end()?;
         Ok(shown)

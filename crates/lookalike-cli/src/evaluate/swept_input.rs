@@ -132,7 +132,9 @@ fn scan(
     let (mut records, mut bytes) = (Vec::new(), 0);
     reading.visit_under(options, |record| {
         let document = document(record);
+        // The ids are there twice while copies are looked for.
         bytes += BYTES_PER_DOCUMENT + 2 * document.id.len() as u64;
+        // Beyond the limit documents are only counted: the failure names what all of them need.
         if bytes <= limit {
             records.push(ScannedRecord {
                 bytes: document.text.len() as u64,

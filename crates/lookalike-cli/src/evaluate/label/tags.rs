@@ -62,6 +62,7 @@ impl TagFile {
         let mut file = options
             .open(path)
             .map_err(|error| failed(format!("{error}: choose another file with -o")))?;
+        // Each process keeps the end of the file in memory: two at work would write over each other's tags.
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -137,6 +138,7 @@ impl TagFile {
         };
         let line = serde_json::to_string(&tag).map_err(std::io::Error::from)? + "\n";
         self.file
+            // Not at the end of the file: a write that failed may have left half a line there.
             .seek(SeekFrom::Start(self.end))
             .and_then(|_| self.file.write_all(line.as_bytes()))
             .and_then(|()| self.file.sync_data())

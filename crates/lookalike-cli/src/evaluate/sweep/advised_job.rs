@@ -33,6 +33,7 @@ const DROPPED: [&str; 5] = ["--two-tests", "--resume", "--json", "--quiet", "-q"
 
 /// The inputs and options of this command that a job has as well.
 pub(super) fn kept_arguments() -> Vec<String> {
+    // The first two are `evaluate sweep`.
     kept(crate::caller::words().into_iter().skip(2))
 }
 
@@ -40,6 +41,7 @@ fn kept(words: impl Iterator<Item = OsString>) -> Vec<String> {
     let (mut kept, mut words, mut is_option) = (Vec::new(), words, true);
     while let Some(word) = words.next() {
         let text = word.to_string_lossy().into_owned();
+        // Behind it all words are inputs.
         is_option &= text != "--";
         if is_option && DROPPED.contains(&&*text) {
             continue;
@@ -162,10 +164,13 @@ impl RecommendedRule {
             SetMeasure::Coverage => {
                 let bound = cut / (2.0 - cut);
                 (
+                    // Rounded down, so that no pair is lost: the test follows. A job takes no threshold of 0
+                    // here.
                     (bound * 1000.0).floor().max(1.0) / 1000.0,
                     vec![further(setting, cut)],
                 )
             }
+            // Next to nothing, for containment does not bound the resemblance; a job takes no 0 here.
             SetMeasure::Containment => (0.001, vec![further(setting, cut)]),
         };
         Self {
