@@ -94,6 +94,7 @@ impl Method {
     /// otherwise.
     pub fn default_agree(self) -> u32 {
         match self {
+            // Two of six: what Henzinger (2006) calls B-similar.
             Self::SuperShingle | Self::Henzinger | Self::Buckets => 2,
             _ => 1,
         }
@@ -119,6 +120,7 @@ impl Method {
                 bits: 4,
             },
             Self::SuperShingle | Self::Henzinger => Sketch::SuperShingle {
+                // 84 minima in six groups, as Henzinger (2006) has them.
                 groups: 6,
                 rows: 14,
             },
@@ -497,6 +499,7 @@ impl Default for JobSettings {
             scheme: Scheme::default(),
             method: Method::AllPairs,
             threshold: 0.8,
+            // For fingerprints of 64 bits and billions of pages (Manku et al. 2007).
             distance: 3,
             distance_for: DistanceFor::default(),
             agree: None,

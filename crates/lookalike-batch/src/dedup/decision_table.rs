@@ -32,6 +32,7 @@ impl NumberedSimilarity {
         let bits = similarity.to_bits();
         Self {
             number,
+            // In halves: a number of 64 bits would align the entry to 8 bytes and make it 16 instead of 12.
             high: (bits >> 32) as u32,
             low: bits as u32,
         }

@@ -250,6 +250,7 @@ impl PagePair {
     pub(crate) fn needed(&self) -> usize {
         let [a, b] = self.visible;
         if self.has_one_headline() {
+            // Frames that have nothing in common are a reason, too: see `accepts`.
             return 0;
         }
         let is_page_and_text = self.identities.contains(&None);

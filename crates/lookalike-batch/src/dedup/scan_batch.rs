@@ -127,6 +127,7 @@ impl ScanBatch {
             source: row.source,
             id_end: row.id_end,
             class: row.class.map_or(0, |class| class.position() as u32 + 1),
+            // A gap would be written, too, and `Pod` allows none.
             zero: 0,
         };
         let class = |class: &NewClass| LoggedClass {
@@ -152,6 +153,7 @@ impl ScanBatch {
         let tests = self.classes.iter().flat_map(|class| &class.tests);
         let tests: Vec<[u32; 2]> = tests.map(|&(word, size)| [word, size]).collect();
         let mut out = Vec::with_capacity(self.words.len() * 8 + self.rows.len() * 64);
+        // `decode` takes the columns in this order.
         put(&mut out, &[self.content]);
         put(&mut out, &serde_json::to_vec(&facts)?);
         put(&mut out, self.ids.as_bytes());

@@ -186,6 +186,7 @@ pub fn explain(
     let near_duplicates = resemble && !pages_differ && tests.iter().all(|test| test.passes);
     let mut found = methods::finding(&own, &other, similarity, [a.site, b.site], settings)?;
     found.found =
+        // Every job finds equal texts before its method looks for anything.
         equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
     let times = [times(&own), times(&other)];
     let list = |features: &Features<'_>, side: usize, wanted: &dyn Fn(u64) -> bool| {

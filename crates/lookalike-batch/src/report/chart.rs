@@ -113,6 +113,7 @@ fn columns(bins: &[u64], below: usize, top: u64, range: impl Fn(usize) -> String
     }
     let step = 100.0 / bins.len() as f64;
     for (bin, &count) in bins.iter().enumerate().filter(|bin| *bin.1 > 0) {
+        // Never so low that one pair cannot be seen beside thousands.
         let height = (PLOT_HEIGHT * figure::ratio(count, top)).max(1.5);
         let class = if bin < below { " class=\"below\"" } else { "" };
         let _ = write!(

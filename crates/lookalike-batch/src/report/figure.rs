@@ -21,6 +21,7 @@ pub(super) fn bytes(value: u64) -> String {
     }
     let mut scaled = value as f64 / 1024.0;
     let mut unit = 0;
+    // From here on it would be rounded to four digits.
     while scaled >= 999.5 && unit + 1 < UNITS.len() {
         scaled /= 1024.0;
         unit += 1;
