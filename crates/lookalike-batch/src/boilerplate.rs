@@ -160,6 +160,7 @@ impl ChunkWorker<RecordChunk> for LineReader<'_> {
                     line_keys(site, learned_from(&record), keys);
                     let number = class.position() as u32;
                     let pushed = keys.iter().try_for_each(|&key| lines.push(key, number));
+                    // The first error counts: the parser cannot be stopped.
                     if failed.is_ok() {
                         failed = pushed;
                     }
@@ -299,16 +300,19 @@ impl BoilerplateLearner<'_> {
                 // A key has the site in it, so any page with it tells the site.
                 let [high, low, class] = lines[0];
                 let pages = sites.pages[&sites.of[class as usize]];
+                // A page pushes a key once, however often it has the line: records are pages.
                 if lines.len() as u64 >= self.least(pages) {
                     learned.push(u64::from(high) << 32 | u64::from(low));
                 }
             }
+            // 8 bytes of a key in this list, and about 18 in the hash table that is made of it.
             let needed = 26 * learned.len() as u64;
             if needed > self.limits.memory / 4 {
                 return Err(BatchError::Memory {
                     what: "the lines that recur",
                     needed,
                     left: self.limits.memory / 4,
+                    // Four times would do now, but the lines of other partitions may follow.
                     least: 5 * needed,
                 });
             }

@@ -345,6 +345,7 @@ impl DedupJob<'_> {
                 segment_bytes: self.checkpoint_bytes,
             },
         };
+        // A log that an earlier run left is gone on with, even where so many threads would leave none.
         let is_there = logs.scan.path.exists() || logs.decisions.path.exists();
         (expected_text(self.inputs) > segment_bytes || is_there).then_some(logs)
     }

@@ -213,6 +213,7 @@ fn each_stored(
     let (mut codes, mut ids) = (FingerprintFile::default(), Vec::new());
     let mut done = Ok(());
     let walked = index.copies(&mut |code, copies| {
+        // A walk cannot be stopped: after an error the rest is passed over.
         if done.is_err() {
             return;
         }
