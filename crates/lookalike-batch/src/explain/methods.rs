@@ -21,7 +21,7 @@ pub struct FingerprintComparison {
     pub b: String,
     /// Bits that differ.
     pub distance: u32,
-    /// Number of the block, from the most significant, counted from 0.
+    /// Places of these bits, from the most significant, counted from 0.
     pub differing: Vec<u32>,
 }
 
@@ -62,6 +62,7 @@ pub(super) fn fingerprints(
     };
     let (a, b) = Simhash::wide(a, bits).zip(Simhash::wide(b, bits))?;
     let digits = bits as usize / 4;
+    // From the most significant bit on, as digits are written.
     let differs = |bit: &u32| (a.0 ^ b.0) >> (bits - 1 - bit) & 1 == 1;
     Some(FingerprintComparison {
         bits,
@@ -114,6 +115,7 @@ pub(super) fn shingles(
 ) -> Option<SuperShingleComparison> {
     let (groups, rows) = match scheme.sketch {
         Sketch::SuperShingle { groups, rows } => (groups, rows),
+        // Those of the method `supershingle` unless told otherwise.
         _ => (6, 14),
     };
     let minhash = MinHash::new(usize::from(groups) * usize::from(rows), scheme.seed);

@@ -22,7 +22,7 @@ pub(crate) struct SkippablePage {
 
 /// Hears the rows of one chunking.
 ///
-/// Memory: 32 bytes a set of equal texts.
+/// Memory: 24 bytes a set of equal texts.
 pub(crate) struct ReplicaCounter {
     /// Other documents that overlap with those of each set.
     others: Vec<u64>,

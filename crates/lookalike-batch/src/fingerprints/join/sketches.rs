@@ -26,6 +26,7 @@ struct JoinedSketches {
 
 impl JoinedSketches {
     fn name(&self, document: u32) -> FingerprintName<'_> {
+        // Every sketch has a name: nobody looks at the fingerprint.
         self.names.name(document as usize, 0)
     }
 
@@ -71,6 +72,8 @@ impl JoinedSketches {
             return self.push(at, at, 0, handover);
         }
         let documents = self.grouped.documents(at);
+        // Documents of a sketch are in the order of names: the first stands for all, and each other one is a
+        // pair with it alone.
         let least = self.name(documents[0]);
         for &other in &documents[1..] {
             if self.name(other) != least {
