@@ -6,6 +6,9 @@
 //! One file a subcommand; `arguments` holds what they share, `console` everything that is printed. Results go to
 //! standard output or into the directory given with `-o`, all else to standard error. `failure` has the exit statuses.
 
+// What only the commands of a feature use is looked for in builds that have them all.
+#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
+
 mod archive;
 mod arguments;
 mod bus_error;
@@ -20,6 +23,7 @@ mod config;
 mod console;
 mod dedup;
 mod design;
+#[cfg(feature = "evaluation")]
 mod evaluate;
 mod explain;
 mod extract;
@@ -32,7 +36,7 @@ mod kept_documents;
 mod links;
 mod machine;
 mod merge;
-#[cfg(not(feature = "service"))]
+#[cfg(not(all(feature = "evaluation", feature = "service")))]
 mod missing;
 #[cfg(feature = "service")]
 mod open_files;
@@ -56,6 +60,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use failure::Failure;
+#[cfg(not(feature = "evaluation"))]
+use missing::evaluate;
 #[cfg(not(feature = "service"))]
 use missing::{client, serve, store};
 

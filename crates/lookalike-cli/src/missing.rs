@@ -1,4 +1,4 @@
-//! Commands that this build lacks: each says which Cargo feature brings it.
+//! Commands that this build lacks: each says how to get it.
 
 use crate::failure::Failure;
 
@@ -6,7 +6,7 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(
     disable_help_flag = true,
-    about = "(not in this build: needs the Cargo feature `service`)"
+    about = "(not in this build: needs the Cargo feature `full`)"
 )]
 pub(crate) struct MissingArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
@@ -31,4 +31,7 @@ macro_rules! missing {
     };
 }
 
+#[cfg(not(feature = "evaluation"))]
+missing!(evaluate: EvaluateArguments);
+#[cfg(not(feature = "service"))]
 missing!(client: ClientArguments, serve: ServeArguments, store: StoreArguments);

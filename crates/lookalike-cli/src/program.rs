@@ -18,8 +18,10 @@ use lookalike_corpus::InputOptions;
 pub use crate::explain::PairExplanation;
 
 use crate::console::Console;
+#[cfg(feature = "evaluation")]
+use crate::evaluate;
 use crate::failure::Failure;
-use crate::{Cli, CliCommand, caller, evaluate, option_uses};
+use crate::{Cli, CliCommand, caller, option_uses};
 
 /// Result of a job, and what to know about it.
 #[derive(Debug)]
@@ -129,6 +131,7 @@ pub fn text_chunks(words: &[OsString]) -> ProgramJob<TextChunks> {
 }
 
 /// Runs `lookalike evaluate audit`, `labels` or `sweep` with these words, `evaluate` first, and returns what `--json` prints.
+#[cfg(feature = "evaluation")]
 pub fn evaluate(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<String> {
     for_program(words, |command| match command {
         CliCommand::Evaluate(arguments) => {
