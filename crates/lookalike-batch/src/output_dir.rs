@@ -141,11 +141,12 @@ impl OutputDir<'_> {
         self.folder.join(STATE).join(name)
     }
 
-    /// Writes lines of JSON to the result `name`, in the format given. See [`AtomicFile::lines`].
+    /// Writes lines of JSON to the result `name`, in the format given; `example` has all fields. See [`AtomicFile::lines`].
     pub(crate) fn write_lines(
         &self,
         name: &str,
-        (format, example): (OutputFormat, &str),
+        format: OutputFormat,
+        example: &str,
         write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>,
     ) -> Result<(), BatchError> {
         let path = self.path(format!("{name}{}", format.suffix()));

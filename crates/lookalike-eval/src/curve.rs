@@ -80,7 +80,14 @@ impl ScoreCurve {
         cuts: &[f64],
         name: impl Fn(f64) -> String,
     ) -> Self {
-        let point = |cut: f64, counts| CurvePoint::new(cut, name(cut), counts, true_pairs);
+        let point = |cut: f64, (found, correct): (u64, u64)| {
+            let counted = CountedScore {
+                score: cut,
+                found,
+                correct,
+            };
+            CurvePoint::new(counted, name(cut), true_pairs)
+        };
         let (mut best, mut area, mut sums) = (None::<CurvePoint>, 0.0, (0, 0));
         let mut sums_at = Vec::with_capacity(scores.len());
         for (at, counted) in scores.iter().enumerate() {
@@ -111,9 +118,13 @@ impl ScoreCurve {
     pub fn with_exact_points(mut self, name: impl Fn(f64) -> String) -> Self {
         let mut above = (0, 0);
         let exact = |point: &CurvePoint| {
-            let counts = (point.found - above.0, point.correct - above.1);
+            let counted = CountedScore {
+                score: point.cut,
+                found: point.found - above.0,
+                correct: point.correct - above.1,
+            };
             above = (point.found, point.correct);
-            CurvePoint::new(point.cut, name(point.cut), counts, self.true_pairs)
+            CurvePoint::new(counted, name(point.cut), self.true_pairs)
         };
         self.exactly = self.points.iter().map(exact).collect();
         self
@@ -121,8 +132,13 @@ impl ScoreCurve {
 }
 
 impl CurvePoint {
-    /// A point with so many pairs, and correct ones among them.
-    fn new(cut: f64, parameter: String, (found, correct): (u64, u64), true_pairs: u64) -> Self {
+    /// A point at the score of `counted`, with its pairs.
+    fn new(counted: CountedScore, parameter: String, true_pairs: u64) -> Self {
+        let CountedScore {
+            score: cut,
+            found,
+            correct,
+        } = counted;
         let precision = ShareEstimate::of(correct, found);
         let recall = ShareEstimate::of(correct, true_pairs);
         Self {

@@ -299,12 +299,7 @@ impl DedupJob<'_> {
         let mut intake = RecordIntake {
             order,
             cursor: RecordCursor::new(&plan.bad, 0, 0, self.observer),
-            arranger: RecordArranger::new(
-                self.folder,
-                places,
-                bytes,
-                (budget, self.limits.threads),
-            ),
+            arranger: RecordArranger::new(self.folder, places, bytes, budget, self.limits.threads),
             numbers,
             records: order.kinds.iter().map(empty).collect(),
             between: Vec::new(),

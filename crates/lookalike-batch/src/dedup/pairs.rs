@@ -92,7 +92,8 @@ impl PairSpool {
         writer: &mut SpoolWriter<'_, PairRecord>,
         x: u32,
         y: u32,
-        (similarity, visible): (f64, Option<f64>),
+        similarity: f64,
+        visible: Option<f64>,
     ) -> io::Result<()> {
         let (a, b) = (x.min(y), x.max(y));
         let [high, low] = halves(similarity);
@@ -166,7 +167,7 @@ pub(crate) fn join(
             let ranks = from as u32..to as u32;
             if scope.allows(true) {
                 copies_of_one_text(copies, against, ranks.clone(), |a, b, s| {
-                    spool.push(&mut writer, a, b, (s, None))
+                    spool.push(&mut writer, a, b, s, None)
                 })?;
             }
             let mut outcome = Ok(());
@@ -187,7 +188,7 @@ pub(crate) fn join(
                 let all = product(copies.of(x), copies.of(found.rank));
                 let mut all = all.filter(|&(a, b)| a >= against || b >= against);
                 outcome =
-                    all.try_for_each(|(a, b)| spool.push(&mut writer, a, b, (similarity, visible)));
+                    all.try_for_each(|(a, b)| spool.push(&mut writer, a, b, similarity, visible));
             })?;
             outcome?;
             // Held while the observer hears, so that it hears of numbers that only grow.

@@ -92,14 +92,15 @@ impl ResultWriter<'_> {
         let threads = self.job.limits.threads;
         let id_ranks = inverse(by_id, threads);
         let clusters = ClusterTable::new(by_id, &id_ranks, outcomes, threads);
-        let columns = (self.options.format, CLUSTER);
-        self.place.write_lines("clusters", columns, &mut |out| {
-            write_in_pieces(out, clusters.len(), threads, |out, number| {
-                let (survivor, members) = clusters.get(number);
-                let number = number as u64 + 1;
-                write_cluster(out, documents, number, survivor, members, outcomes)
-            })
-        })?;
+        let format = self.options.format;
+        self.place
+            .write_lines("clusters", format, CLUSTER, &mut |out| {
+                write_in_pieces(out, clusters.len(), threads, |out, number| {
+                    let (survivor, members) = clusters.get(number);
+                    let number = number as u64 + 1;
+                    write_cluster(out, documents, number, survivor, members, outcomes)
+                })
+            })?;
         let mut examples = ReportExamples::choose(self.verdicts, &clusters);
         let written = self.write_records(&id_ranks, &mut examples)?;
         examples.report(
@@ -366,7 +367,7 @@ impl ResultWriter<'_> {
             .max(self.verdicts.head.counts.text_bytes);
         let places = self.verdicts.documents.len();
         let temporary = self.place.folder.join(STATE);
-        RecordArranger::new(&temporary, places, bytes, (budget, limits.threads))
+        RecordArranger::new(&temporary, places, bytes, budget, limits.threads)
     }
 
     fn open_file(&self, name: &str, compression: Compression) -> Result<AtomicFile, BatchError> {

@@ -217,10 +217,11 @@ impl Verifier<'_> {
     fn passes(
         &self,
         set: &[u64],
-        (x, y): (u32, u32),
+        pair: [u32; 2],
         shared: usize,
         buffers: VerifyBuffers<'_>,
     ) -> io::Result<bool> {
+        let [x, y] = pair;
         if self.is_same_text(x, y) {
             return Ok(true);
         }
@@ -285,7 +286,7 @@ impl Verifier<'_> {
                     pages: &mut scratch.pages,
                     refused: &mut scratch.refused,
                 };
-                if self.passes(set, (x, y), shared, buffers)? {
+                if self.passes(set, [x, y], shared, buffers)? {
                     visit(
                         x,
                         VerifiedMatch {
@@ -356,7 +357,7 @@ impl Verifier<'_> {
                     pages: &mut scratch.pages,
                     refused: &mut scratch.refused,
                 };
-                if closest != best && self.passes(set, (x, y), shared, buffers)? {
+                if closest != best && self.passes(set, [x, y], shared, buffers)? {
                     best = closest;
                 }
             }
@@ -409,7 +410,7 @@ impl Verifier<'_> {
             pages: &mut scratch.pages,
             refused,
         };
-        let passes = self.passes(set, (x, y), shared, buffers)?;
+        let passes = self.passes(set, pair, shared, buffers)?;
         Ok(passes.then_some(VerifiedMatch {
             rank: y,
             shared: shared as u32,
@@ -437,7 +438,7 @@ impl Verifier<'_> {
                 pages: &mut scratch.pages,
                 refused: &mut scratch.refused,
             };
-            self.passes(set, (x, y), shared, buffers)?;
+            self.passes(set, [x, y], shared, buffers)?;
             if scratch.refused.last() == Some(&x) {
                 return Ok(true);
             }

@@ -276,20 +276,20 @@ impl OverlapJob<'_> {
         best: Option<&BestChunking>,
     ) -> Result<SkipCounts, BatchError> {
         let collection = &prepared.collection;
-        place.write_lines("copies", (format, COPIES), &mut |out| {
+        place.write_lines("copies", format, COPIES, &mut |out| {
             write_copies(out, collection)
         })?;
-        place.write_lines("mirrors", (format, MIRROR), &mut |out| {
+        place.write_lines("mirrors", format, MIRROR, &mut |out| {
             lines(out, &mirrors.sets)
         })?;
-        place.write_lines("mirror_pages", (format, MIRROR_PAGE), &mut |out| {
+        place.write_lines("mirror_pages", format, MIRROR_PAGE, &mut |out| {
             let mut pages = mirrors.pages(collection);
             pages.try_for_each(|page| write_line(out, &page))
         })?;
-        place.write_lines("aliases", (format, ALIAS), &mut |out| {
+        place.write_lines("aliases", format, ALIAS, &mut |out| {
             lines(out, &mirrors.aliases)
         })?;
-        place.write_lines("skipped", (format, SKIPPED), &mut |out| {
+        place.write_lines("skipped", format, SKIPPED, &mut |out| {
             lines(out, &prepared.skipped)
         })?;
         let near = best.map(|best| {
@@ -304,7 +304,7 @@ impl OverlapJob<'_> {
             near: near.as_ref().map(|(r, s, c)| (*r, *s, c.as_str())),
         };
         let mut skip = SkipCounts::default();
-        place.write_lines("skip", (format, SKIP), &mut |out| {
+        place.write_lines("skip", format, SKIP, &mut |out| {
             skip = list.write(out)?;
             Ok(())
         })?;

@@ -97,7 +97,8 @@ impl RecordArranger {
         folder: &Path,
         places: usize,
         bytes: u64,
-        (budget, threads): (u64, usize),
+        budget: u64,
+        threads: usize,
     ) -> Self {
         // Partitions that are read back whole are a quarter of the budget at most; and each is put in order by
         // jumping about in it, so it should fit the cache.
@@ -283,7 +284,7 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let bytes = lengths.iter().sum::<usize>() as u64;
-            let arranger = RecordArranger::new(folder.path(), lengths.len(), bytes, (budget, threads));
+            let arranger = RecordArranger::new(folder.path(), lengths.len(), bytes, budget, threads);
             let record = |place: usize| vec![b'a' + (place % 26) as u8; lengths[place]];
             let mut order: Vec<usize> = (0..lengths.len()).collect();
             order.sort_by_key(|&i| (i as u32).wrapping_mul(seed | 1));
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn long_records_do_not_pass_through_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let arranger = RecordArranger::new(folder.path(), 3, 10, (100, 2));
+        let arranger = RecordArranger::new(folder.path(), 3, 10, 100, 2);
         let long = vec![7; LONG + 5];
         arranger.add(2, b"last").unwrap();
         arranger.add(1, &long).unwrap();
