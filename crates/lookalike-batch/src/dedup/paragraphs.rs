@@ -10,9 +10,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::ParagraphRule;
-use lookalike::hash::xxh3_64;
 use lookalike_corpus::{
-    Category, FieldPath, Format, InputOptions, Inputs, Parser, RecordChunk, TextState,
+    Category, FieldPath, Format, InputOptions, Inputs, Parser, RecordChunk, TextState, text_hash,
 };
 use serde::Serialize;
 
@@ -111,7 +110,7 @@ struct SplitChunk {
 
 struct SplitDocument {
     id: String,
-    hash: u64,
+    hash: u128,
     paragraphs: u64,
     end: usize,
 }
@@ -152,7 +151,7 @@ impl ChunkWorker<RecordChunk> for ParagraphSplitter<'_> {
 
 impl SplitChunk {
     fn add(&mut self, id: &str, text: &str, rule: ParagraphRule) {
-        let hash = xxh3_64(text.as_bytes(), 0);
+        let hash = text_hash(text);
         let document = document_key(id, hash);
         let mut seen = std::collections::HashSet::new();
         let mut paragraphs = 0;
@@ -182,8 +181,8 @@ impl SplitChunk {
     }
 }
 
-fn document_key(id: &str, hash: u64) -> String {
-    format!("{id}{BETWEEN}{hash:016x}")
+fn document_key(id: &str, hash: u128) -> String {
+    format!("{id}{BETWEEN}{hash:032x}")
 }
 
 impl ParagraphSplit<'_> {
@@ -205,7 +204,7 @@ impl ParagraphSplit<'_> {
         let file = File::create(path).map_err(&failed)?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
         let mut counts = ParagraphCounts::default();
-        let mut hashes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        let mut hashes: BTreeMap<String, Vec<u128>> = BTreeMap::new();
         let (mut read, mut fields, mut longest) = (0, FieldTally::default(), 0);
         let splitter = || ParagraphSplitter {
             job: self,
@@ -274,10 +273,10 @@ impl ParagraphRecords {
 impl DocumentNames {
     /// Numbers documents that have an id in common, in the order of the hashes of their texts.
     fn of(
-        mut hashes: BTreeMap<String, Vec<u64>>,
+        mut hashes: BTreeMap<String, Vec<u128>>,
         repeated: RepeatedIds,
     ) -> Result<Self, BatchError> {
-        let repeats = |hashes: &&Vec<u64>| hashes.len() > 1;
+        let repeats = |hashes: &&Vec<u128>| hashes.len() > 1;
         let count: usize = hashes
             .values()
             .filter(repeats)

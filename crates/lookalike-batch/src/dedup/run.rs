@@ -302,10 +302,8 @@ impl DedupJob<'_> {
             true => PAIR_WITH_DISTANCE,
             false => PAIR,
         };
-        place.write_lines("pairs", (format, pair), &mut |out| {
-            write_pairs(out, &decided)
-        })?;
-        place.write_lines("skipped", (format, SKIPPED), &mut |out| {
+        place.write_lines("pairs", format, pair, &mut |out| write_pairs(out, &decided))?;
+        place.write_lines("skipped", format, SKIPPED, &mut |out| {
             self.write_skipped(out, &decided, &copies)
         })?;
         // Beside the decisions: a resumed job has no texts any more to make the segment of.
@@ -483,6 +481,11 @@ fn may_be_mended(error: &BatchError) -> bool {
 
 /// Gives a file a second name, or copies it where that cannot be.
 fn leave(file: &Path, path: &Path) -> io::Result<()> {
+    // A job that was killed behind this has done it before: a copy onto the second name would empty the file.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     std::fs::hard_link(file, path).or_else(|_| std::fs::copy(file, path).map(drop))
 }
 
@@ -504,4 +507,21 @@ fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()>
     write_in_pieces(out, pairs.len(), decided.threads, |out, at| {
         write(out, pairs[at])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_that_are_left_a_second_time_are_not_emptied() {
+        let folder = tempfile::tempdir().unwrap();
+        let (decided, left) = (folder.path().join("decided"), folder.path().join("left"));
+        std::fs::write(&decided, "all of them").unwrap();
+        for _ in 0..2 {
+            leave(&decided, &left).unwrap();
+            assert_eq!(std::fs::read(&decided).unwrap(), b"all of them");
+            assert_eq!(std::fs::read(&left).unwrap(), b"all of them");
+        }
+    }
 }

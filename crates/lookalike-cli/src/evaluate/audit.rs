@@ -168,7 +168,8 @@ impl AuditArguments {
             let document = document(record);
             documents += 1;
             sampler.add(&document);
-            digest = digest.wrapping_add(xxh3_64(&document.text_hash().to_le_bytes(), 0));
+            // Chained: what is resumed skips the first documents, whose order therefore matters.
+            digest = xxh3_64(&document.text_hash().to_le_bytes(), digest);
         })?;
         let sample = sampler.finish().map_err(too_large)?;
         if (sample.len() as u64) < self.sample && !self.run.quiet {

@@ -503,6 +503,43 @@ fn an_audit_goes_on_from_its_checkpoint() {
     assert!(!kept.exists());
 }
 
+/// Of what was compared only the number is known: the same documents in another order are others.
+#[test]
+fn an_audit_does_not_go_on_over_documents_in_another_order() {
+    let folder = Folder::new();
+    let rows = |name: &str| -> String {
+        (0..200)
+            .map(|at| record(&format!("{name}{at}"), &format!("the record {name} {at}")))
+            .collect()
+    };
+    let (a, b) = (
+        folder.add("a.jsonl", rows("a")),
+        folder.add("b.jsonl", rows("b")),
+    );
+    let kept = folder.path("kept");
+    let audit = |inputs: [&std::path::Path; 2], more: &[&str]| {
+        let mut command = lookalike("evaluate");
+        command.arg("audit").args(inputs).args(more);
+        command.args(["--method", "simhash", "--sample", "10"]);
+        command
+            .args(["--json", "--quiet", "--checkpoint"])
+            .arg(&kept);
+        command
+    };
+    let mut full = audit([&a, &b], &[]);
+    full.stdout(
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap(),
+    );
+    assert!(!full.status().unwrap().success());
+    audit([&b, &a], &["--resume"])
+        .fail(1)
+        .says(&["kept", "another measurement"]);
+    audit([&a, &b], &["--resume"]).succeed();
+}
+
 /// Of super-shingles the table of the source has both rows: at least and exactly so many.
 #[test]
 fn super_shingles_are_counted_exactly_too() {

@@ -114,13 +114,13 @@ fn answers_come_by_pipe_and_the_next_run_goes_on() {
     assert!(first.text().contains("7 left"));
     first.says(&["near-duplicates?", "press t, f, u", "pair 1 of 10"]);
     assert!(!first.err.contains('\x1b'), "no colour in a pipe");
-    // A crash in the middle of a line: the line is taken off and its pair asked again.
+    // A crash in the middle of a line, and of a character: the line is taken off and its pair asked again.
     let whole = std::fs::read(&tags).unwrap();
     let mut torn = std::fs::OpenOptions::new()
         .append(true)
         .open(&tags)
         .unwrap();
-    torn.write_all(b"{\"a\":\"d0").unwrap();
+    torn.write_all(b"{\"a\":\"d0\xc3").unwrap();
     drop(torn);
     let second = label(&input, &pairs, &tags)
         .arg("--json")

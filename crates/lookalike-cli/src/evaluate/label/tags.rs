@@ -73,11 +73,14 @@ impl TagFile {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
         }
-        let mut text = String::new();
-        file.read_to_string(&mut text)
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
             .map_err(|error| failed(error.to_string()))?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        if whole < text.len() {
+        let whole = bytes
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |end| end + 1);
+        if whole < bytes.len() {
             console::warning(&format!(
                 "{}: the last line was cut short; its pair is asked again",
                 path.display()
@@ -93,10 +96,11 @@ impl TagFile {
             end: 0,
         };
         let known: HashMap<_, _> = pairs.iter().map(|pair| (key(pair), pair)).collect();
-        for (at, line) in text[..whole].split_inclusive('\n').enumerate() {
+        let lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n');
+        for (at, line) in lines.enumerate() {
             let wrong = |reason: &str| failed(format!("line {}: {reason}", at + 1));
             let tag: ReferenceLabel =
-                serde_json::from_str(line).map_err(|error| wrong(&format!("no tag: {error}")))?;
+                serde_json::from_slice(line).map_err(|error| wrong(&format!("no tag: {error}")))?;
             if known.get(&key(&tag.pair)) != Some(&&tag.pair) {
                 return Err(wrong(
                     "a tag of another sample: give the --pairs it was made with, or another file with -o",
