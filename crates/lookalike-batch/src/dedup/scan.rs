@@ -21,7 +21,7 @@ use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::memory_budget::{ReadingBudget, deciding_bytes, skip_bytes};
 use crate::dedup::pair_test::{PairTest, TestSets};
-use crate::dedup::scan_batch::{NewClass, NewPage, ScanBatch, ScanRow};
+use crate::dedup::scan_batch::{EncodedBatch, NewClass, NewPage, ScanBatch, ScanRow, SetColumns};
 use crate::dedup::scan_log::{ScanLog, SegmentChunk};
 use crate::dedup::scan_tally::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
@@ -105,6 +105,12 @@ impl ScannedCollection {
         let tests: u64 = self.test_sets.iter().map(TestSets::bytes).sum();
         self.documents.bytes() + self.classes.bytes() + tests
     }
+
+    /// All stores of feature sets.
+    fn set_stores(&mut self) -> impl Iterator<Item = &mut SetStore> {
+        let tests = self.test_sets.iter_mut().map(|test| &mut test.sets);
+        tests.chain([&mut self.sets, &mut self.page_sets])
+    }
 }
 
 /// A piece of the input with documents in it.
@@ -165,7 +171,7 @@ impl ScanKeys<'_> {
 /// A batch, and what the log gets of it.
 struct ScannedChunk {
     batch: ScanBatch,
-    logged: Option<Vec<u8>>,
+    logged: Option<EncodedBatch>,
     begins_segment: bool,
 }
 
@@ -595,7 +601,24 @@ impl<'a> ScanCollector<'a> {
             .map_err(BatchError::temporary(self.plan.folder))
     }
 
-    fn append(&mut self, batch: ScanBatch) -> Result<(), BatchError> {
+    /// Has sets that leave memory lie in the log.
+    fn use_log(&mut self, log: &ScanLog) {
+        for sets in self.scanned.set_stores() {
+            sets.use_log(log.file());
+        }
+    }
+
+    /// Goes on without a log that could not be written; false if sets have left memory for it.
+    fn leave_log(&mut self) -> bool {
+        let mut is_whole = true;
+        for sets in self.scanned.set_stores() {
+            is_whole &= sets.leave_log();
+        }
+        is_whole
+    }
+
+    /// Adds a batch, whose sets have these places in the log.
+    fn append(&mut self, batch: ScanBatch, logged: Option<SetColumns>) -> Result<(), BatchError> {
         self.read_bytes += batch.raw_bytes;
         self.keep_within_memory(&batch)?;
         let ScannedCollection {
@@ -638,13 +661,18 @@ impl<'a> ScanCollector<'a> {
             records[bad.source as usize] += 1;
         }
         let temporary = BatchError::temporary(self.plan.folder);
-        let segment = sets
-            .push(batch.words, self.plan.folder)
-            .map_err(&temporary)?;
+        let push = |sets: &mut SetStore, words, at: Option<u64>| {
+            let pushed = match at {
+                Some(at) => sets.push_logged(words, at, self.plan.folder),
+                None => sets.push(words, self.plan.folder),
+            };
+            pushed.map_err(&temporary)
+        };
+        let segment = push(sets, batch.words, logged.as_ref().map(|at| at.words))?;
         let mut test_segments = Vec::with_capacity(test_sets.len());
-        for (test, words) in test_sets.iter_mut().zip(batch.test_words) {
-            let segment = test.sets.push(words, self.plan.folder);
-            test_segments.push(segment.map_err(&temporary)?);
+        for (number, words) in batch.test_words.into_iter().enumerate() {
+            let at = logged.as_ref().map(|at| at.test_words[number]);
+            test_segments.push(push(&mut test_sets[number].sets, words, at)?);
         }
         let page_segment = match batch.page_words.is_empty() {
             true => 0,
@@ -652,9 +680,8 @@ impl<'a> ScanCollector<'a> {
                 // The two share what there is as soon as both are needed.
                 sets.shrink(self.plan.sets_budget / 3 * 2, self.plan.folder)
                     .map_err(&temporary)?;
-                page_sets
-                    .push(batch.page_words, self.plan.folder)
-                    .map_err(&temporary)?
+                let at = logged.as_ref().map(|at| at.page_words);
+                push(page_sets, batch.page_words, at)?
             }
         };
         for class in batch.classes {
@@ -713,13 +740,17 @@ where
     let mut collector = ScanCollector::new(plan);
     let failed = BatchError::temporary(plan.folder);
     if let Some(log) = &mut log {
+        // Whoever wants temporary files on another disk gets them there: sets are read in any order.
+        if log.shares_disk(plan.folder).map_err(&failed)? {
+            collector.use_log(log);
+        }
         let mut writer = keys.writer();
         // All of the log before any worker starts: classes have the numbers that they had then.
-        while let Some(mut batch) = log.replay().map_err(&failed)? {
+        while let Some((mut batch, sets)) = log.replay().map_err(&failed)? {
             let chunk = chunks.next().transpose()?;
             take_over(plan, chunk.as_ref(), &mut batch)?;
             shared.restore(&batch, &mut writer).map_err(&failed)?;
-            collector.append(batch)?;
+            collector.append(batch, Some(sets))?;
             collector.scanned.is_resumed = true;
             collector.tell(observer)?;
         }
@@ -735,16 +766,16 @@ where
         observer,
         workers,
         |scanned: ScannedChunk| {
-            if let (Some(log), Some(logged)) = (&mut log, scanned.logged) {
-                log.add(logged, scanned.begins_segment);
+            if log.as_ref().is_some_and(ScanLog::has_failed) {
+                end_log(&mut log, &mut collector).map_err(&failed)?;
             }
-            collector.append(scanned.batch)?;
+            let logged = log.as_mut().zip(scanned.logged);
+            let logged = logged.map(|(log, batch)| log.add(batch, scanned.begins_segment));
+            collector.append(scanned.batch, logged)?;
             collector.tell(observer)
         },
     )?;
-    if let Some(log) = log {
-        log.finish();
-    }
+    end_log(&mut log, &mut collector).map_err(&failed)?;
     if too_many.load(Ordering::Relaxed) || collector.scanned.documents.len() >= u32::MAX as usize {
         return Err(BatchError::TooMany);
     }
@@ -755,6 +786,14 @@ where
     let mut scanned = collector.scanned;
     scanned.classes.hashes = seen.into_hashes(scanned.classes.len());
     Ok(scanned)
+}
+
+/// Ends the log. Where it could not be written, a disk being full, the job goes on without it if it has all sets in memory.
+fn end_log(log: &mut Option<ScanLog>, collector: &mut ScanCollector<'_>) -> io::Result<()> {
+    match log.take().map_or(Ok(()), ScanLog::finish) {
+        Err(error) if !collector.leave_log() => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Completes a batch of a log with what the chunk tells, whose bytes must be those that the batch was made of.

@@ -33,6 +33,32 @@ pub(crate) struct ScanBatch {
     pub(super) content: u64,
 }
 
+/// A batch in bytes.
+pub(super) struct EncodedBatch {
+    pub(super) bytes: Vec<u8>,
+    /// Where its sets begin in these bytes.
+    pub(super) sets: SetColumns,
+}
+
+/// Offsets of the columns of sets: in the bytes of a batch, or in the file of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SetColumns {
+    pub(super) words: u64,
+    pub(super) page_words: u64,
+    pub(super) test_words: Vec<u64>,
+}
+
+impl SetColumns {
+    /// The offsets behind so many bytes.
+    pub(super) fn behind(mut self, bytes: u64) -> Self {
+        let of_tests = self.test_words.iter_mut();
+        for offset in of_tests.chain([&mut self.words, &mut self.page_words]) {
+            *offset += bytes;
+        }
+        self
+    }
+}
+
 /// A document.
 pub(super) struct ScanRow {
     pub(super) source: u32,
@@ -105,10 +131,19 @@ struct LoggedClass {
     zero: [u32; 3],
 }
 
-/// Adds a column: its length, and the values as they lie in memory.
-fn put<T: Pod>(out: &mut Vec<u8>, column: &[T]) {
+/// Adds a column: its length, and the values as they lie in memory. Returns where the values begin.
+fn put<T: Pod>(out: &mut Vec<u8>, column: &[T]) -> u64 {
     out.extend_from_slice(&(column.len() as u64).to_le_bytes());
+    let values = out.len() as u64;
     out.extend_from_slice(bytemuck::cast_slice(column));
+    values
+}
+
+/// Takes a column of sets, and tells where its values begin.
+fn take_sets(file: &mut HashingStream<impl Read>) -> io::Result<(Vec<u64>, u64)> {
+    let length = file.word()?;
+    let values = file.passed();
+    Ok((file.column(length)?, values))
 }
 
 fn take<T: Pod>(file: &mut HashingStream<impl Read>) -> io::Result<Vec<T>> {
@@ -118,7 +153,7 @@ fn take<T: Pod>(file: &mut HashingStream<impl Read>) -> io::Result<Vec<T>> {
 
 impl ScanBatch {
     /// The batch in bytes: columns with their lengths in front. Skips are not among them.
-    pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
+    pub(super) fn encode(&self) -> io::Result<EncodedBatch> {
         let row = |row: &ScanRow| LoggedRow {
             length: row.length,
             record_hash: row.record_hash,
@@ -164,27 +199,41 @@ impl ScanBatch {
         );
         put(&mut out, &tests);
         put(&mut out, &self.keys);
-        put(&mut out, &self.words);
-        put(&mut out, &self.page_words);
+        let words = put(&mut out, &self.words);
+        let page_words = put(&mut out, &self.page_words);
         put(&mut out, &[self.test_words.len() as u64]);
-        for words in &self.test_words {
-            put(&mut out, words);
-        }
-        Ok(out)
+        let of_tests = self.test_words.iter();
+        let test_words = of_tests.map(|words| put(&mut out, words)).collect();
+        Ok(EncodedBatch {
+            bytes: out,
+            sets: SetColumns {
+                words,
+                page_words,
+                test_words,
+            },
+        })
     }
 
-    /// Reads a batch back, without its skips and its bytes read.
-    pub(super) fn decode(file: &mut HashingStream<impl Read>) -> io::Result<Self> {
+    /// Reads a batch back, without its skips and its bytes read, and where its sets are in the file.
+    pub(super) fn decode(file: &mut HashingStream<impl Read>) -> io::Result<(Self, SetColumns)> {
         let content = take::<u64>(file)?;
         let facts: BatchFacts = serde_json::from_slice(&take::<u8>(file)?)?;
         let ids = String::from_utf8(take(file)?).map_err(|_| damaged())?;
         let rows: Vec<LoggedRow> = take(file)?;
         let classes: Vec<LoggedClass> = take(file)?;
         let tests: Vec<[u32; 2]> = take(file)?;
-        let (keys, words, page_words) = (take(file)?, take(file)?, take(file)?);
+        let keys = take(file)?;
+        let mut sets = SetColumns::default();
+        let (words, page_words);
+        (words, sets.words) = take_sets(file)?;
+        (page_words, sets.page_words) = take_sets(file)?;
         let kinds = take::<u64>(file)?.first().copied().unwrap_or(0);
-        let test_words: Vec<Vec<u64>> =
-            (0..kinds).map(|_| take(file)).collect::<io::Result<_>>()?;
+        let mut test_words = Vec::new();
+        for _ in 0..kinds {
+            let (words, offset) = take_sets(file)?;
+            test_words.push(words);
+            sets.test_words.push(offset);
+        }
         let row = |row: LoggedRow| ScanRow {
             source: row.source,
             id_end: row.id_end,
@@ -231,6 +280,6 @@ impl ScanBatch {
         for (number, page) in facts.pages {
             batch.classes.get_mut(number).ok_or_else(damaged)?.page = Some(page);
         }
-        Ok(batch)
+        Ok((batch, sets))
     }
 }

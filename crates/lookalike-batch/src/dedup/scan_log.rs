@@ -12,18 +12,21 @@
 //! Between segments the pipeline runs dry, so that no class is named before the batch that fills it in. Whatever follows the last
 //! end of a segment is forgotten. Nothing is forced to the disk: after a power cut the sums say what is left.
 //!
+//! Feature sets that do not fit into memory are read back from here: the log has them all, so they are written once.
+//!
 //! A resumed job reads the chunks before that end again, but does not parse them: their bytes must be those of which the log tells.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::dedup::checkpoint::HashingStream;
-use crate::dedup::scan_batch::ScanBatch;
+use crate::dedup::scan_batch::{EncodedBatch, ScanBatch, SetColumns};
 use crate::document_memory::LongestDocument;
 use crate::pipeline::InputChunk;
 
@@ -88,6 +91,9 @@ pub(crate) struct ScanLog {
     segment_bytes: u64,
     /// Chunks of which batches are in the log.
     chunks: u64,
+    /// Bytes of the file when all that was sent is written.
+    end: u64,
+    file: Arc<File>,
 }
 
 /// Batches of whole segments, to be read once.
@@ -96,10 +102,10 @@ struct KeptBatches {
     chunks: u64,
 }
 
-/// The thread that writes. A disk that is full ends the log, not the job.
+/// The thread that writes. A disk that is full ends the log, and the job only if sets are nowhere else.
 struct LogWriter {
     sender: Option<mpsc::SyncSender<LogEntry>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 enum LogEntry {
@@ -134,15 +140,19 @@ impl ScanLogPlace {
             true => LogFile::resume(&self.path, self.job)?,
             false => None,
         };
-        let (kept, file) = match resumed {
-            Some((kept, file)) => (Some(kept), file),
+        let (kept, mut log) = match resumed {
+            Some((kept, log)) => (Some(kept), log),
             None => (None, LogFile::begin(&self.path, self.job)?),
         };
+        let end = log.file.stream_position()?;
+        let file = Arc::new(File::open(log.begun.as_ref().unwrap_or(&log.path))?);
         Ok(ScanLog {
             kept,
-            writer: LogWriter::new(file),
+            writer: LogWriter::new(log),
             segment_bytes: self.segment_bytes,
             chunks: 0,
+            end,
+            file,
         })
     }
 
@@ -158,11 +168,24 @@ impl ScanLog {
         self.segment_bytes
     }
 
-    /// The next batch of a whole segment.
+    /// The file, to read sets from once all is written.
+    pub(crate) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
+    /// Returns true if it is on the file system of this folder.
+    ///
+    /// # Errors
+    /// When either cannot be looked at.
+    pub(crate) fn shares_disk(&self, folder: &Path) -> io::Result<bool> {
+        Ok(self.file.metadata()?.dev() == std::fs::metadata(folder)?.dev())
+    }
+
+    /// The next batch of a whole segment, and where its sets are in the file.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn replay(&mut self) -> io::Result<Option<ScanBatch>> {
+    pub(super) fn replay(&mut self) -> io::Result<Option<(ScanBatch, SetColumns)>> {
         let Some(kept) = &mut self.kept else {
             return Ok(None);
         };
@@ -178,18 +201,45 @@ impl ScanLog {
         Ok(None)
     }
 
-    /// Adds the next batch, as [`ScanBatch::encode`] has it.
-    pub(crate) fn add(&mut self, batch: Vec<u8>, begins_segment: bool) {
+    /// Adds the next batch, as [`ScanBatch::encode`] has it; returns where its sets will be in the file.
+    pub(super) fn add(&mut self, batch: EncodedBatch, begins_segment: bool) -> SetColumns {
         if begins_segment {
-            self.writer.send(LogEntry::SegmentEnd(self.chunks));
+            self.send(LogEntry::SegmentEnd(self.chunks));
         }
-        self.writer.send(LogEntry::Batch(batch));
+        // Its kind comes first.
+        let sets = batch.sets.behind(self.end + 8);
+        self.send(LogEntry::Batch(batch.bytes));
         self.chunks += 1;
+        sets
     }
 
     /// Ends the last segment. Dropped before, the log ends with the segment before.
-    pub(crate) fn finish(self) {
-        self.writer.send(LogEntry::SegmentEnd(self.chunks));
+    ///
+    /// # Errors
+    /// When not all of it could be written; then the file has gone.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.send(LogEntry::SegmentEnd(self.chunks));
+        self.writer.finish()
+    }
+
+    /// Returns true if not all of it could be written.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.writer.has_failed()
+    }
+
+    fn send(&mut self, entry: LogEntry) {
+        self.end += entry.bytes();
+        self.writer.send(entry);
+    }
+}
+
+impl LogEntry {
+    /// Bytes that it takes in the file.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Batch(batch) => 8 + batch.len() as u64,
+            Self::SegmentEnd(_) => 24,
+        }
     }
 }
 
@@ -199,11 +249,11 @@ impl LogWriter {
         let thread = std::thread::spawn(move || {
             let written = entries.iter().try_for_each(|entry| file.write(entry));
             if written.is_err() {
-                // A job can do without its log, but not with one that is half.
+                // Nobody can go on from one that is half.
                 let _ = std::fs::remove_file(file.begun.as_ref().unwrap_or(&file.path));
-                // Whoever sends must not wait for a thread that has gone.
-                entries.iter().for_each(drop);
             }
+            // The channel goes with this thread: whoever sends does not wait for it.
+            written
         });
         Self {
             sender: Some(sender),
@@ -212,18 +262,27 @@ impl LogWriter {
     }
 
     fn send(&self, entry: LogEntry) {
-        let sender = self.sender.as_ref().expect("taken when dropped");
-        sender.send(entry).expect("the thread takes all entries");
+        let sender = self.sender.as_ref().expect("taken when finished");
+        // A thread that has gone tells why when it is joined.
+        let _ = sender.send(entry);
+    }
+
+    fn has_failed(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        // The thread ends when nobody can send any more.
+        drop(self.sender.take());
+        self.thread.take().map_or(Ok(()), |thread| {
+            thread.join().expect("the thread does not panic")
+        })
     }
 }
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        // The thread ends when nobody can send any more.
-        drop(self.sender.take());
-        if let Some(thread) = self.thread.take() {
-            thread.join().expect("the thread does not panic");
-        }
+        let _ = self.finish();
     }
 }
 
@@ -384,12 +443,12 @@ mod tests {
     fn replayed(place: &ScanLogPlace, more: &[u64]) -> Vec<Vec<u8>> {
         let mut log = place.open(true).unwrap();
         let mut batches = Vec::new();
-        while let Some(batch) = log.replay().unwrap() {
-            batches.push(batch.encode().unwrap());
+        while let Some((batch, _)) = log.replay().unwrap() {
+            batches.push(batch.encode().unwrap().bytes);
         }
         if !more.is_empty() {
             add(&mut log, more);
-            log.finish();
+            log.finish().unwrap();
         }
         batches
     }
@@ -402,7 +461,7 @@ mod tests {
 
     fn expected(numbers: impl IntoIterator<Item = u64>) -> Vec<Vec<u8>> {
         let batches = numbers.into_iter().map(|number| batch(number).encode());
-        batches.map(Result::unwrap).collect()
+        batches.map(|batch| batch.unwrap().bytes).collect()
     }
 
     #[test]
@@ -443,7 +502,7 @@ mod tests {
             let place = place(folder.path());
             let mut log = place.open(true).unwrap();
             add(&mut log, &[1, 2, 3, 4, 5, 6, 7]);
-            log.finish();
+            log.finish().unwrap();
             let mut bytes = std::fs::read(&place.path).unwrap();
             let at = at.index(bytes.len());
             match is_cut {

@@ -1,4 +1,5 @@
-//! The feature sets of all classes: in memory while they fit, in a file beyond.
+//! The feature sets of all classes: in memory while they fit, in a file beyond. Where the job keeps a log of what it reads, which has every
+//! set anyway, that is the file, and nothing is written twice.
 //!
 //! A set is stored once a class (a class is all documents with equal text). Every set is preceded by one header word
 //! `class << 32 | length`, so that a segment can be walked in the order it was written and a read that lands in the
@@ -9,6 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::spill::prefetch::prefetch;
 
@@ -21,16 +23,25 @@ pub(crate) type SetPlace = u64;
 /// needs one buffer.
 pub(crate) struct SetStore {
     segments: Vec<SetSegment>,
+    /// Segments that are in no log, once they are not in memory.
     file: Option<File>,
+    log: Option<Arc<File>>,
     budget: u64,
     resident: u64,
+    /// True once segments are in files only.
+    is_spilled: bool,
+    /// Bytes of segments that are in files only; of them, those in `file`.
+    spilled: u64,
     end: u64,
 }
 
 struct SetSegment {
+    /// Empty once they are in a file only.
     words: Vec<u64>,
-    offset: u64,
     length: usize,
+    is_logged: bool,
+    /// Place in the log, or in `file` once it is there.
+    offset: u64,
 }
 
 /// Makes the header of a set.
@@ -65,24 +76,58 @@ impl SetStore {
         Self {
             segments: Vec::new(),
             file: None,
+            log: None,
             budget,
             resident: 0,
+            is_spilled: false,
+            spilled: 0,
             end: 0,
         }
     }
 
     /// Adds a segment of sets with their headers; returns its number.
     pub(crate) fn push(&mut self, words: Vec<u64>, folder: &Path) -> io::Result<u32> {
+        self.add(words, None, folder)
+    }
+
+    /// Adds a segment whose words are, or will be before anybody asks for them, at this place of the log.
+    pub(crate) fn push_logged(
+        &mut self,
+        words: Vec<u64>,
+        offset: u64,
+        folder: &Path,
+    ) -> io::Result<u32> {
+        self.add(words, Some(offset), folder)
+    }
+
+    /// Names the log that segments are in.
+    pub(crate) fn use_log(&mut self, log: Arc<File>) {
+        self.log = Some(log);
+    }
+
+    /// Does without the log, which was not written to its end; false if sets are nowhere else.
+    pub(crate) fn leave_log(&mut self) -> bool {
+        self.log = None;
+        let mut is_whole = true;
+        for segment in self.segments.iter_mut().filter(|segment| segment.is_logged) {
+            segment.is_logged = false;
+            is_whole &= segment.words.len() == segment.length;
+        }
+        is_whole
+    }
+
+    fn add(&mut self, words: Vec<u64>, logged: Option<u64>, folder: &Path) -> io::Result<u32> {
         let number = self.segments.len() as u32;
         let length = words.len();
         // Capacity, not length: that is what the process holds.
         self.resident += words.capacity() as u64 * 8;
         self.segments.push(SetSegment {
             words,
-            offset: 0,
             length,
+            is_logged: logged.is_some() && self.log.is_some(),
+            offset: logged.unwrap_or(0),
         });
-        if self.file.is_some() || self.resident > self.budget {
+        if self.is_spilled || self.resident > self.budget {
             self.spill(folder)?;
         }
         Ok(number)
@@ -98,16 +143,21 @@ impl SetStore {
     }
 
     fn spill(&mut self, folder: &Path) -> io::Result<()> {
-        if self.file.is_none() {
-            self.file = Some(tempfile::tempfile_in(folder)?);
-        }
-        let file = self.file.as_ref().expect("opened above");
-        // All at once: from here on every new segment goes to the file, and a reader asks one place only.
+        // All at once: from here on no new segment stays in memory.
+        self.is_spilled = true;
         for segment in self.segments.iter_mut().filter(|s| !s.words.is_empty()) {
             let bytes: &[u8] = bytemuck::cast_slice(&segment.words);
-            file.write_all_at(bytes, self.end)?;
-            segment.offset = self.end;
-            self.end += bytes.len() as u64;
+            if !segment.is_logged {
+                let file = match self.file.take() {
+                    Some(file) => file,
+                    None => tempfile::tempfile_in(folder)?,
+                };
+                let file = self.file.insert(file);
+                file.write_all_at(bytes, self.end)?;
+                segment.offset = self.end;
+                self.end += bytes.len() as u64;
+            }
+            self.spilled += bytes.len() as u64;
             segment.words = Vec::new();
         }
         self.resident = 0;
@@ -124,9 +174,9 @@ impl SetStore {
         self.resident
     }
 
-    /// Bytes written to the temporary file.
+    /// Bytes of sets that are in files only.
     pub(crate) fn bytes_on_disk(&self) -> u64 {
-        self.end
+        self.spilled
     }
 
     /// The words of a segment, as they were pushed.
@@ -196,7 +246,11 @@ impl SetStore {
         buffer: &'a mut Vec<u64>,
     ) -> io::Result<&'a [u64]> {
         let segment = &self.segments[segment];
-        match &self.file {
+        let file = match segment.is_logged {
+            true => self.log.as_deref(),
+            false => self.file.as_ref(),
+        };
+        match file {
             Some(file) if segment.words.is_empty() => {
                 buffer.resize(count, 0);
                 file.read_exact_at(
@@ -264,6 +318,48 @@ mod tests {
                 .collect();
             assert_eq!(walked, expected);
         }
+    }
+
+    #[test]
+    fn sets_in_a_log_come_from_there_and_are_not_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = tempfile::tempfile_in(folder.path()).unwrap();
+        let segment = |class: u32| vec![header(class, 2), u64::from(class), 7];
+        let mut store = SetStore::new(0);
+        store.use_log(Arc::new(log.try_clone().unwrap()));
+        for class in 0..3 {
+            // Behind something else, as in a log.
+            let at = 5 + u64::from(class) * 100;
+            store
+                .push_logged(segment(class), at, folder.path())
+                .unwrap();
+            log.write_all_at(bytemuck::cast_slice(&segment(class)), at)
+                .unwrap();
+        }
+        // What the log does not have is in a file of its own.
+        store.push(segment(3), folder.path()).unwrap();
+        assert_eq!((store.bytes_on_disk(), store.end), (4 * 24, 24));
+        let mut buffer = Vec::new();
+        for class in 0..4_u32 {
+            let set = store.get(class, place(class, 0), 2, &mut buffer).unwrap();
+            assert_eq!(set, [u64::from(class), 7]);
+        }
+        assert!(!store.leave_log(), "three segments were in the log only");
+    }
+
+    #[test]
+    fn sets_in_memory_outlive_a_log_that_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Arc::new(tempfile::tempfile_in(folder.path()).unwrap());
+        let mut store = SetStore::new(1 << 20);
+        store.use_log(log);
+        store
+            .push_logged(vec![header(0, 1), 9], 40, folder.path())
+            .unwrap();
+        assert!(store.leave_log());
+        store.shrink(0, folder.path()).unwrap();
+        let mut buffer = Vec::new();
+        assert_eq!(store.get(0, 0, 1, &mut buffer).unwrap(), [9]);
     }
 
     #[test]
