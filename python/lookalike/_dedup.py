@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lookalike import _lookalike
-from lookalike._documents import DocumentColumns, every_row_read, text_columns
+from lookalike._documents import DocumentColumns, every_row_read, input_words, text_columns
 from lookalike._errors import LookalikeError
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
@@ -97,15 +97,43 @@ def dedup(
     return job.run(progress)
 
 
-def pairs(data: Any, **options: Any) -> Table:
+def pairs(data: Any, *, unit: str = "documents", **options: Any) -> Table:
     """Find all pairs of documents that resemble each other: ``a``, ``b``, ``similarity``, in the order of ids, the smaller id first.
 
-    ``data`` and the options are those of :func:`dedup`. The pairs of a family of n documents are n (n - 1) / 2.
+    ``data`` and the options are those of :func:`dedup`. The pairs of a family of n documents are n (n - 1) / 2. With
+    ``unit="paragraphs"`` they are of paragraphs of different documents, with ``a_position`` and ``b_position`` (int64): how many paragraphs
+    of the document come before. ``paragraphs`` tells what ends one: ``auto``, ``blank`` (lines) or ``lines``; options then are those of
+    ``lookalike pairs``. Records of files that cannot be read are told in a warning.
 
     >>> pairs(["a rose is a rose", "A rose is a rose!", "something else"]).to_pylist()
     [{'a': '0', 'b': '1', 'similarity': 1.0}]
     """
-    return dedup(data, **{**options, "pairs": "all"}).pairs
+    if unit == "documents":
+        return dedup(data, **{**options, "pairs": "all"}).pairs
+    if unit == "paragraphs":
+        return _paragraph_pairs(data, **options)
+    raise ValueError(f"unit must be documents or paragraphs, not {unit!r}")
+
+
+def _paragraph_pairs(
+    data: Any, *, text: Any = None, id: str | None = None, progress: Any = "auto", **options: Any
+) -> Table:
+    import tempfile
+
+    with (
+        tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp")) as folder,
+        input_words(data, text, id, options) as (inputs, _),
+    ):
+        file = os.path.join(folder, "pairs.parquet")
+        said = ["pairs", *inputs, "--unit=paragraphs", f"--output={file}", *words(options)]
+        call, clear = observer(progress)
+        try:
+            told = _lookalike.pairs_paths(said, call)
+        finally:
+            clear()
+        found = _lookalike.read_parquet(file)
+    _warn(told)
+    return found
 
 
 def _warn(told: Iterable[str]) -> None:

@@ -158,6 +158,21 @@ pub(crate) fn evaluate_paths(
     })
 }
 
+/// Runs `lookalike pairs` with these words and returns warnings.
+#[pyfunction]
+#[pyo3(signature = (words, progress=None))]
+pub(crate) fn pairs_paths(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<String>> {
+    observed(py, progress, |observer| {
+        let job = program::pairs(&words, observer);
+        job.done?;
+        Ok(told(job.warnings))
+    })
+}
+
 /// Runs `lookalike extract` with these words and returns its summary as JSON, and warnings.
 #[pyfunction]
 #[pyo3(signature = (words, progress=None))]

@@ -64,6 +64,31 @@ def test_pairs_of_files_are_those_of_their_rows(rows, tmp_path):
     assert lk.pairs(file).to_pylist() == lk.pairs(rows, id="id").to_pylist()
 
 
+def test_pairs_of_paragraphs_are_those_of_the_command(tmp_path):
+    bridge = "The old bridge over the river was closed to traffic on Monday morning after an engineer found two cracks"
+    rows = [
+        {"id": "a", "text": f"Local news\n\nNobody knew anything about the weather.\n\n{bridge}"},
+        {"id": "b", "text": bridge.replace("Monday", "Tuesday") + f"\n{bridge}\nLocal news"},
+        {"id": "c", "text": None},
+    ]
+    options = {"unit": "paragraphs", "shingle": "words:2", "threshold": 0.6}
+    found = lk.pairs(rows, id="id", **options)
+    assert [(row["a_position"], row["b_position"]) for row in found.to_pylist()] == [(0, 2), (2, 0), (2, 1)]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert lk.pairs(file, **options).to_pylist() == found.to_pylist()
+    command = ["pairs", str(file), "--unit=paragraphs", "--shingle=words:2", "--threshold=0.6", "--quiet"]
+    printed = subprocess.run([sys.executable, "-m", "lookalike", *command], capture_output=True, check=True, text=True)
+    assert found.to_pylist() == [json.loads(line) for line in printed.stdout.splitlines()]
+    # None found is a table, too; a record that cannot be read is told.
+    assert lk.pairs(["one text"], **options).to_pylist() == []
+    file.write_text(file.read_text(encoding="utf-8") + "broken\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match="could not be read"):
+        assert lk.pairs(file, **options).to_pylist() == found.to_pylist()
+    with pytest.raises(ValueError, match="unit must be"):
+        lk.pairs(rows, unit="lines")
+
+
 def test_kept_and_removed_rows_are_the_rows_themselves_in_their_order(rows):
     result = lk.dedup(rows, id="id")
     gone = set(decided(result))

@@ -1,15 +1,14 @@
 //! `lookalike extract`: the texts that the other commands see.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lookalike::Language;
 use lookalike_batch::{ExtractionSummary, JobObserver, TextExtraction, TextFormat};
-use lookalike_corpus::{AtomicFile, OutputFormat};
 
-use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, output_format};
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{write_created, write_output};
+use crate::output_file::{is_table, write_rows};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -71,17 +70,6 @@ fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
 // same ones in each.
 const TABLE: &str = r#"{"id":"","source":"","record":0,"offset":0,"charset":"","text":""}"#;
 
-/// True if a file of this name is a table of Parquet.
-fn is_table(path: &Path) -> bool {
-    path.extension()
-        // By the name, as with .gz and .zst: the format of a table is no other text but another container.
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
-}
-
-fn table() -> Result<OutputFormat, Failure> {
-    output_format("parquet").map_err(Failure::Usage)
-}
-
 pub(crate) fn run(arguments: &ExtractArguments) -> Result<(), Failure> {
     let console = Console::new(arguments.run.quiet);
     let summary = arguments.write_texts(&console)?;
@@ -118,7 +106,7 @@ impl ExtractArguments {
             losses: self.input.losses.policy(),
             observer: console,
         };
-        let done = write(&job, self.output.as_deref());
+        let done = write_rows(self.output.as_deref(), TABLE, |out| job.write(out));
         console.clear();
         let summary = done?;
         self.input.warn_of_unused(&inputs, self.run.quiet);
@@ -136,19 +124,5 @@ impl ExtractArguments {
                 "texts need a file: name one with --output".to_owned(),
             )),
         }
-    }
-}
-
-fn write(job: &TextExtraction<'_>, path: Option<&Path>) -> Result<ExtractionSummary, Failure> {
-    match path.filter(|path| is_table(path)) {
-        Some(path) => {
-            let table = table()?;
-            write_created(
-                path,
-                || AtomicFile::lines(path, table, TABLE),
-                |out| job.write(out),
-            )
-        }
-        None => write_output(path, |out| job.write(out)),
     }
 }

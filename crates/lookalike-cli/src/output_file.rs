@@ -6,6 +6,7 @@ use std::path::Path;
 use lookalike_batch::BatchError;
 use lookalike_corpus::{AtomicFile, Compression};
 
+use crate::arguments::output_format;
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -37,6 +38,29 @@ pub(crate) fn write_output<T>(
     match path {
         Some(path) => write_created(path, || AtomicFile::create(path, compression(path)), write),
         None => Ok(write_standard_output(write)?),
+    }
+}
+
+/// True if a file of this name is a table of Parquet.
+pub(crate) fn is_table(path: &Path) -> bool {
+    path.extension()
+        // By the name, as with .gz and .zst: a table is no other content but another container.
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
+}
+
+/// Writes lines of JSON to a file, packed or as a table if its name says so, or to standard output. A table has the fields of `example`
+/// even where no line has them.
+pub(crate) fn write_rows<T>(
+    path: Option<&Path>,
+    example: &str,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
+) -> Result<T, Failure> {
+    match path.filter(|path| is_table(path)) {
+        Some(path) => {
+            let table = output_format("parquet").map_err(Failure::Usage)?;
+            write_created(path, || AtomicFile::lines(path, table, example), write)
+        }
+        None => write_output(path, write),
     }
 }
 

@@ -1,9 +1,11 @@
-//! `lookalike pairs`: all verified pairs on standard output.
+//! `lookalike pairs`: all verified pairs.
+
+use std::path::PathBuf;
 
 use lookalike::ParagraphRule;
 use lookalike_batch::{
-    DedupJob, JobLimits, JobObserver, JobSettings, PairScope, ParagraphRecords, ParagraphSplit,
-    RepeatedIds,
+    DedupJob, JobLimits, JobObserver, JobSettings, PairScope, PairsSummary, ParagraphCounts,
+    ParagraphRecords, ParagraphSplit, RepeatedIds, SkippedRow,
 };
 use lookalike_corpus::{InputOptions, Inputs};
 
@@ -12,7 +14,7 @@ use serde_json::json;
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SimilarityArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::write_standard_output;
+use crate::output_file::write_rows;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -57,6 +59,10 @@ pub(crate) struct PairsArguments {
         help_heading = "Input"
     )]
     repeated_ids: RepeatedIds,
+
+    /// Write to this file instead of standard output: compressed if it is called .gz or .zst, as a table if .parquet
+    #[arg(long, short, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
 
     #[command(flatten)]
     run: RunArguments,
@@ -123,63 +129,123 @@ impl PairsArguments {
             .repeated_ids(self.repeated_ids)
             .losses(self.input.losses.policy()))
     }
+
+    /// A line with the fields that every table of such pairs has.
+    fn example(&self, settings: &JobSettings) -> String {
+        let positions = self.unit == PairUnit::Paragraphs;
+        let mut line = json!({"a": "", "b": "", "similarity": 0.5});
+        if positions {
+            line = json!({"a": "", "a_position": 0, "b": "", "b_position": 0, "similarity": 0.5});
+        } else {
+            line["visible_similarity"] = json!(0.5);
+        }
+        if settings.method.has_fingerprints() {
+            line["distance"] = json!(0);
+        }
+        line.to_string()
+    }
+
+    /// Finds the pairs and writes them.
+    fn write_pairs(&self, console: &Console<'_>) -> Result<PairsFound, Failure> {
+        self.similarity.check()?;
+        self.check()?;
+        let mut options = self.similarity.options(self.input.options(None));
+        // Before anything is read where that can be: wrong settings should not cost time.
+        let early = match self.boilerplate.is_off() {
+            true => Some(self.settings(&options)?),
+            false => None,
+        };
+        let limits = self.run.limits();
+        let spool = self.run.spool(std::env::temp_dir())?;
+        let inputs = self
+            .input
+            .discover(&options, spool.path(), None, self.run.quiet)?;
+        self.boilerplate
+            .learn(&inputs, &mut options, &limits, spool.path(), console)?;
+        let settings = match early {
+            Some(settings) => settings,
+            None => self.settings(&options)?,
+        };
+        let example = self.example(&settings);
+        let divided = self.divide(&inputs, &options, &limits, spool.path(), console)?;
+        // Declared before `job`, which borrows it in one of two cases.
+        let records;
+        let mut job = DedupJob::new(&inputs, spool.path()).options(options);
+        if let Some(divided) = &divided {
+            let options = divided.options();
+            // Paragraphs are records of a file of their own, so the job that compares documents compares them
+            // unchanged.
+            records = Inputs::discover(&[divided.path.clone().into()], &options, spool.path())?;
+            // Its own reading options: what is there are our own lines of JSON, whose texts are extracted already.
+            job = DedupJob::new(&records, spool.path())
+                .options(options)
+                .paragraphs(divided);
+        }
+        let job = job.settings(settings).limits(limits).observer(console);
+        let done = write_rows(self.output.as_deref(), &example, |out| job.write_pairs(out));
+        console.clear();
+        let summary = done?;
+        if !self.run.quiet {
+            self.similarity.warn(summary.counts.without_category);
+        }
+        self.input.warn_of_unused(&inputs, self.run.quiet);
+        Ok(PairsFound {
+            summary,
+            divided: divided.map(|divided| divided.counts),
+        })
+    }
+
+    /// Writes the pairs for another program into the output file.
+    pub(crate) fn pairs_for_program(&self, console: &Console<'_>) -> Result<(), Failure> {
+        match self.output {
+            Some(_) => {
+                let found = self.write_pairs(console)?;
+                match self.input.losses.end(found.skipped()) {
+                    Err(Failure::Losses { count, first }) => {
+                        let count = console::grouped(count);
+                        console::warning(&format!(
+                            "records or files that could not be read: {count}, for example {first}"
+                        ));
+                        Ok(())
+                    }
+                    ended => ended,
+                }
+            }
+            None => Err(Failure::Usage(
+                "pairs need a file: name one with --output".to_owned(),
+            )),
+        }
+    }
+}
+
+/// What was found, of documents or of paragraphs.
+struct PairsFound {
+    summary: PairsSummary,
+    divided: Option<ParagraphCounts>,
+}
+
+impl PairsFound {
+    fn skipped(&self) -> &[SkippedRow] {
+        // Losses are those of the first reading; the second is of a file that was just written.
+        let divided = self.divided.as_ref();
+        divided.map_or(&self.summary.skipped, |divided| &divided.skipped)
+    }
 }
 
 pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
-    arguments.similarity.check()?;
-    arguments.check()?;
-    let mut options = arguments.similarity.options(arguments.input.options(None));
-    let boilerplate = &arguments.boilerplate;
-    // Before anything is read where that can be: wrong settings should not cost time.
-    let early = match boilerplate.is_off() {
-        true => Some(arguments.settings(&options)?),
-        false => None,
-    };
-    let limits = arguments.run.limits();
-    let spool = arguments.run.spool(std::env::temp_dir())?;
-    let inputs = arguments
-        .input
-        .discover(&options, spool.path(), None, arguments.run.quiet)?;
     let console = Console::new(arguments.run.quiet);
-    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
-    let settings = match early {
-        Some(settings) => settings,
-        None => arguments.settings(&options)?,
-    };
-    let divided = arguments.divide(&inputs, &options, &limits, spool.path(), &console)?;
-    // Declared before `job`, which borrows it in one of two cases.
-    let records;
-    let mut job = DedupJob::new(&inputs, spool.path()).options(options);
-    if let Some(divided) = &divided {
-        let options = divided.options();
-        // Paragraphs are records of a file of their own, so the job that compares documents compares them
-        // unchanged.
-        records = Inputs::discover(&[divided.path.clone().into()], &options, spool.path())?;
-        // Its own reading options: what is there are our own lines of JSON, whose texts are extracted already.
-        job = DedupJob::new(&records, spool.path())
-            .options(options)
-            .paragraphs(divided);
-    }
-    let job = job.settings(settings).limits(limits).observer(&console);
-    let done = write_standard_output(|out| job.write_pairs(out));
-    console.clear();
-    let summary = done?;
-    let divided = divided.as_ref().map(|divided| &divided.counts);
-    if !arguments.run.quiet {
-        arguments.similarity.warn(summary.counts.without_category);
-    }
-    arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
+    let found = arguments.write_pairs(&console)?;
     if arguments.run.json {
-        match divided {
-            Some(divided) => {
-                console::json_beside(&json!({"pairs": summary.pairs, "paragraphs": divided}))
-            }
-            None => console::json_beside(&summary),
+        let output = arguments.output.as_deref();
+        match &found.divided {
+            Some(divided) => console::json_summary(
+                &json!({"pairs": found.summary.pairs, "paragraphs": divided}),
+                output,
+            )?,
+            None => console::json_summary(&found.summary, output)?,
         }
     } else if !arguments.run.quiet {
-        console::pairs_summary(&summary, divided, &console.measured());
+        console::pairs_summary(&found.summary, found.divided.as_ref(), &console.measured());
     }
-    // Losses are those of the first reading; the second is of a file that was just written.
-    let skipped = divided.map_or(&summary.skipped, |divided| &divided.skipped);
-    arguments.input.losses.end(skipped)
+    arguments.input.losses.end(found.skipped())
 }

@@ -141,6 +141,16 @@ pub fn evaluate(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<St
     })
 }
 
+/// Runs `lookalike pairs` with these words, `pairs` first, and writes the pairs into the file that they name with `--output`.
+pub fn pairs(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<()> {
+    for_program(words, |command| match command {
+        CliCommand::Pairs(arguments) => {
+            arguments.pairs_for_program(&Console::for_program(observer))
+        }
+        _ => Err(other_command("pairs")),
+    })
+}
+
 /// Runs `lookalike extract` with these words, `extract` first, and writes the texts into the file that they name with `--output`.
 pub fn extract(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<ExtractionSummary> {
     for_program(words, |command| match command {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{Finish, Folder, contents, corpus, json_lines, lookalike, record};
+use crate::typed_tables::read_parquet;
 
 const BRIDGE: &str = "The old bridge over the river was closed to traffic on Monday morning after an engineer found two cracks in its third arch";
 
@@ -50,6 +51,30 @@ fn pairs_of_paragraphs_name_documents_and_positions() {
         "{}",
         told.err
     );
+    // In a file, with the summary where the pairs were; as a table, whose columns are there without pairs, too.
+    let packed = folder.path("pairs.jsonl.gz");
+    let summary = pairs(&["--json", "-o", packed.to_str().unwrap()])
+        .succeed()
+        .json();
+    assert_eq!(summary["pairs"], 3);
+    assert_eq!(json_lines(&contents(&packed)), lines);
+    let lone = folder.add("lone.jsonl", record("a", BRIDGE));
+    for (input, rows) in [(docs, 3), (lone.to_str().unwrap(), 0)] {
+        let table = folder.path("pairs.parquet");
+        let mut command = lookalike("pairs");
+        command.args([input, "--unit", "paragraphs", "--shingle", "words:2"]);
+        command.args(["--threshold", "0.6", "-o"]).arg(&table);
+        command.succeed();
+        let (found, ..) = read_parquet(&table);
+        let fields = found.schema();
+        let names: Vec<&str> = fields
+            .fields()
+            .iter()
+            .map(|field| &**field.name())
+            .collect();
+        assert_eq!(names, ["a", "a_position", "b", "b_position", "similarity"]);
+        assert_eq!(found.num_rows(), rows);
+    }
     pairs(&["--across", "site"]).fail(2);
     pairs(&["--fields", "anchors:2"]).fail(2);
     lookalike("pairs")

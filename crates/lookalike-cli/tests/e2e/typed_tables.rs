@@ -201,7 +201,7 @@ fn write_parquet(path: &Path, table: &RecordBatch) {
 }
 
 /// All rows of a Parquet file, and what its footer says of schema and metadata.
-fn read_parquet(path: &Path) -> (RecordBatch, String, Vec<(String, Option<String>)>) {
+pub(crate) fn read_parquet(path: &Path) -> (RecordBatch, String, Vec<(String, Option<String>)>) {
     let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     let footer = builder.metadata().file_metadata();
