@@ -19,7 +19,7 @@ use crate::dedup::checkpoint::damaged;
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::frequency::FeatureFrequency;
-use crate::dedup::memory_budget::{ReadingBudget, deciding_bytes, skip_bytes};
+use crate::dedup::memory_budget::{ReadingBudget, later_bytes, skip_bytes};
 use crate::dedup::pair_test::{PairTest, TestSets};
 use crate::dedup::scan_batch::{EncodedBatch, NewClass, NewPage, ScanBatch, ScanRow, SetColumns};
 use crate::dedup::scan_log::{ScanLog, SegmentChunk};
@@ -579,11 +579,9 @@ impl<'a> ScanCollector<'a> {
             page_sets,
             ..
         } = &mut self.scanned;
-        // The table of texts while it reads; later their hashes, and ranks, orders and decisions.
         let rows = (documents.len() + batch.rows.len()) as u64;
         let texts = (classes.len() + batch.classes.len()) as u64;
-        let later = 16 * texts + deciding_bytes(rows, texts);
-        let tables = tables + later.max(SeenTexts::CLASS_BYTES * texts);
+        let tables = tables + later_bytes(rows, texts);
         let total = self.plan.inputs.total_bytes();
         let left = self
             .plan
