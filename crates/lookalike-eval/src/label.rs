@@ -157,36 +157,53 @@ impl LabelSet {
     }
 }
 
+/// A label of a pair that was drawn from a stratum.
+struct StratumLabel {
+    line: usize,
+    stratum: PairStratum,
+    grade: Option<f64>,
+}
+
 /// The bands of labels whose pairs were drawn by [`crate::stratified_sample`], grades from `positive` on being
 /// true; none when no line names a band.
 ///
 /// # Errors
-/// [`LabelError`] for a line that names none beside others that do, and for bands of two samples.
+/// [`LabelError`] for a line that names none beside others that do, for two grades of one pair, and for bands of two samples.
 pub fn stratified_labels(
     text: &str,
     positive: f64,
 ) -> Result<Option<StratifiedLabels>, LabelError> {
-    let mut labels: BTreeMap<(String, String), (PairStratum, Option<bool>)> = BTreeMap::new();
+    let mut labels: BTreeMap<[String; 2], StratumLabel> = BTreeMap::new();
     let mut without = None;
-    for (at, line) in text.lines().enumerate() {
-        let Ok(value) = serde_json::from_str::<Value>(line) else {
+    for (at, text) in text.lines().enumerate() {
+        let Ok(value) = serde_json::from_str::<Value>(text) else {
             continue;
         };
-        let band = value.get("stratum").map(PairStratum::deserialize);
-        let (Some(Ok(band)), Some(a), Some(b)) = (
-            band,
+        let line = at + 1;
+        let stratum = value.get("stratum").map(PairStratum::deserialize);
+        let (Some(Ok(stratum)), Some(a), Some(b)) = (
+            stratum,
             value.get("a").and_then(id_of),
             value.get("b").and_then(id_of),
         ) else {
-            without.get_or_insert(at + 1);
+            without.get_or_insert(line);
             continue;
         };
         let grade = match value.get("label") {
-            Some(Value::Number(number)) => number.as_f64().map(|grade| grade >= positive),
-            Some(Value::Bool(is_true)) => Some(*is_true),
+            Some(Value::Number(number)) => number.as_f64(),
+            Some(Value::Bool(is_true)) => Some(f64::from(u8::from(*is_true))),
             _ => None,
         };
-        labels.insert((a, b), (band, grade));
+        let label = StratumLabel {
+            line,
+            stratum,
+            grade,
+        };
+        // The pair of b and a is that of a and b.
+        let pair = if a <= b { [a, b] } else { [b, a] };
+        if let Some(before) = labels.insert(pair, label) {
+            refuse_another_grade(before.line, before.grade, line, grade)?;
+        }
     }
     match without {
         _ if labels.is_empty() => Ok(None),
@@ -195,7 +212,10 @@ pub fn stratified_labels(
             reason: "no stratum, which other lines have".to_owned(),
         }),
         None => {
-            let labels = labels.values().map(|(band, grade)| (band, *grade));
+            let labels = labels.values().map(|label| {
+                let is_true = label.grade.map(|grade| grade >= positive);
+                (&label.stratum, is_true)
+            });
             Ok(Some(StratifiedLabels::new(labels)?))
         }
     }
@@ -235,22 +255,36 @@ fn pairs(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet,
             });
         }
         let before = grades.insert((a.min(b), a.max(b)), (*line, grade));
-        if let Some((first, other)) = before.filter(|before| before.1 != grade) {
-            let show = |grade: Option<f64>| grade.map_or("unknown".to_owned(), |g| g.to_string());
-            return Err(LabelError::Contradiction {
-                first,
-                second: *line,
-                what: format!(
-                    "the pair has the labels {} and {}",
-                    show(other),
-                    show(grade)
-                ),
-            });
+        if let Some((first, other)) = before {
+            refuse_another_grade(first, other, *line, grade)?;
         }
     }
     reader.finish()?;
     let label = |((a, b), (_, grade))| PairLabel { a, b, grade };
     Ok(LabelSet::Pairs(grades.into_iter().map(label).collect()))
+}
+
+/// Refuses a pair to which an earlier line gives another grade.
+fn refuse_another_grade(
+    first: usize,
+    before: Option<f64>,
+    second: usize,
+    grade: Option<f64>,
+) -> Result<(), LabelError> {
+    if before == grade {
+        return Ok(());
+    }
+    let show = |grade: Option<f64>| grade.map_or("unknown".to_owned(), |grade| grade.to_string());
+    let what = format!(
+        "the pair has the labels {} and {}",
+        show(before),
+        show(grade)
+    );
+    Err(LabelError::Contradiction {
+        first,
+        second,
+        what,
+    })
 }
 
 fn clusters(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {

@@ -1,6 +1,6 @@
 //! Files of labels: what they say, and what is refused with which words.
 
-use lookalike_eval::label::{LabelError, LabelSet, judged};
+use lookalike_eval::label::{LabelError, LabelSet, judged, stratified_labels};
 use lookalike_eval::{DocumentSet, DocumentSetError};
 
 fn collection() -> DocumentSet {
@@ -79,4 +79,30 @@ fn what_is_wrong_is_named_with_its_line() {
         DocumentSet::new(Vec::new()),
         Err(DocumentSetError::TooFew { found: 0 })
     ));
+}
+
+#[test]
+fn a_pair_given_both_ways_counted_twice_and_two_judgements_of_it_went_unseen() {
+    let line = |a: &str, b: &str, label: &str| {
+        format!(
+            "{{\"a\":\"{a}\",\"b\":\"{b}\",\"label\":{label},\
+             \"stratum\":{{\"number\":1,\"of\":1,\"name\":\"k = 3\",\"pairs\":9,\"drawn\":2}}}}\n"
+        )
+    };
+    let agreed = line("x", "y", "1") + &line("y", "x", "true") + &line("x", "z", "0");
+    let labels = stratified_labels(&agreed, 1.0).unwrap().unwrap();
+    let counts: Vec<_> = labels
+        .bands()
+        .iter()
+        .map(|band| [band.trues, band.falses])
+        .collect();
+    assert_eq!(counts, [[1, 1]]);
+    let contradiction = line("x", "z", "0") + &line("x", "y", "true") + &line("y", "x", "false");
+    let refused = stratified_labels(&contradiction, 1.0)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("lines 2 and 3 contradict each other: the pair has the labels 1 and 0"),
+        "{refused}"
+    );
 }
