@@ -1,7 +1,9 @@
 //! Guard against decompression bombs: measures the unpacked size of a PDF's streams before anything unpacks them into memory.
 //!
 //! Every stream stands in the file between the words `stream` and `endstream`, for a stream is never inside another one.
-//! What its dictionary says of filters is read loosely: a filter too many costs time, one too few would cost memory.
+//! What its dictionary says of filters is read loosely: a filter too many costs time, one too few would cost memory. Filters
+//! that another object names are refused, for that object may be packed itself. What is encrypted with an empty password
+//! unpacks as well, but only its reader has the key: it is taken to grow as far as its filter can make it.
 
 use std::borrow::Cow;
 use std::io::{Read, copy, sink};
@@ -24,6 +26,9 @@ const LINE_BYTES: usize = 4096;
 
 /// Bytes before streams that are looked at, at least.
 const MOST_LOOKED: usize = 256 << 20;
+
+/// Growth by deflate: a match of 258 bytes takes two bits at least.
+const DEFLATE_TIMES: u64 = 1032;
 
 /// The growth of a stream by its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +55,7 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
     let mut end = 0;
     let mut looked = 0;
     let mut heads = ObjectHeads::new(bytes);
+    let is_encrypted = values_of(bytes, &[b"Encrypt"]).next().is_some();
     for at in memmem::find_iter(bytes, b"stream") {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(GuardRefusal::Late);
@@ -64,7 +70,7 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
         let length = memmem::find(rest, b"endstream").unwrap_or(rest.len());
         let dictionary = StreamDictionary::before(bytes, at, &mut heads)?;
         looked += dictionary.bytes.len();
-        let size = dictionary.unpacked(rest, length)?;
+        let size = dictionary.unpacked(rest, length, is_encrypted)?;
         // Counts the bytes as stored, too, where nothing unpacks: overlapping streams add up, which bounds the
         // searches of this loop by `MOST_OF_ALL`.
         all += size;
@@ -178,13 +184,18 @@ impl<'f> StreamDictionary<'f> {
 
     /// The size of the stream when it is unpacked, of which so many bytes are its own; of what is not tried, the most
     /// that it can be.
-    fn unpacked(&self, rest: &[u8], length: usize) -> Result<u64, GuardRefusal> {
+    fn unpacked(
+        &self,
+        rest: &[u8],
+        length: usize,
+        is_encrypted: bool,
+    ) -> Result<u64, GuardRefusal> {
         let mut size = length as u64;
         let mut tried: Vec<TextEncoding> = Vec::new();
         if self.is_doubtful {
             tried.push(TextEncoding::None);
         }
-        for filters in filter_lists(self.bytes) {
+        for filters in filter_lists(self.bytes)? {
             let growths: Vec<FilterGrowth> = filters
                 .iter()
                 .map(|name| growth(name))
@@ -192,9 +203,7 @@ impl<'f> StreamDictionary<'f> {
                 .collect();
             match growths[..] {
                 [] => {}
-                [FilterGrowth::Times(most)] => {
-                    size = size.max((length as u64).saturating_mul(most))
-                }
+                [FilterGrowth::Times(most)] => size = size.max(self.stored(rest, length) * most),
                 [_] => tried.push(TextEncoding::of(&filters)),
                 _ => {
                     let reason =
@@ -202,6 +211,10 @@ impl<'f> StreamDictionary<'f> {
                     return Err(GuardRefusal::Grows(reason.to_owned()));
                 }
             }
+        }
+        // Encrypted bytes are not those that unpack.
+        if is_encrypted && !tried.is_empty() {
+            return Ok(size.max(self.stored(rest, length) * DEFLATE_TIMES));
         }
         tried.sort_unstable();
         tried.dedup();
@@ -211,6 +224,20 @@ impl<'f> StreamDictionary<'f> {
             size = size.max(inflated(&encoding.undone(rest)));
         }
         Ok(size)
+    }
+
+    /// The bytes of the stream up to the word that ends it, or as many as its dictionary says if these are more: the word
+    /// may stand within them.
+    fn stored(&self, rest: &[u8], length: usize) -> u64 {
+        let said = values_of(self.bytes, &[b"Length"]).filter_map(|value| {
+            let digits = value
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
+            str::from_utf8(&value[..digits]).ok()?.parse().ok()
+        });
+        let most = said.max().unwrap_or(0).min(rest.len());
+        length.max(most) as u64
     }
 }
 
@@ -299,39 +326,51 @@ fn growth(filter: &[u8]) -> FilterGrowth {
         b"LZWDecode" | b"LZW" => FilterGrowth::Times(1400),
         // Two bytes become 128 at most (ISO 32000-1, section 7.4.5).
         b"RunLengthDecode" | b"RL" => FilterGrowth::Times(64),
-        b"FlateDecode" | b"Fl" | b"?" => FilterGrowth::Tried,
+        b"FlateDecode" | b"Fl" => FilterGrowth::Tried,
         _ => FilterGrowth::Not,
     }
 }
 
-/// The names of filters of each value that may be one of filters, `?` where another object tells them. Names in strings and
-/// comments are taken for names: a value too many costs time.
-fn filter_lists(dictionary: &[u8]) -> Vec<Vec<Cow<'_, [u8]>>> {
-    let mut lists = Vec::new();
-    for slash in memchr::memchr_iter(b'/', dictionary) {
-        let after = &dictionary[slash + 1..];
-        let length = word_length(after);
-        // `/F` is the short form in inline images, and names a file elsewhere; both are taken for filters.
-        if !matches!(&*name(&after[..length]), b"F" | b"Filter") {
-            continue;
-        }
-        let value = after_blanks(&after[length..]);
-        lists.push(match value.first() {
-            Some(b'[') => list_of_names(&value[1..]),
-            Some(b'/') => vec![name(&value[1..][..word_length(&value[1..])])],
-            Some(b'0'..=b'9') => vec![Cow::Borrowed(&b"?"[..])],
-            _ => Vec::new(),
-        });
-    }
-    lists
+/// The names of filters of each value that may be one of filters. Names in strings and comments are taken for names: a value
+/// too many costs time.
+fn filter_lists(dictionary: &[u8]) -> Result<Vec<Vec<Cow<'_, [u8]>>>, GuardRefusal> {
+    // `/F` is the short form in inline images, and names a file elsewhere; both are taken for filters.
+    let lists = values_of(dictionary, &[b"F", b"Filter"]).map(|value| match value.first() {
+        Some(b'[') => list_of_names(&value[1..]),
+        Some(b'/') => Ok(vec![name(&value[1..][..word_length(&value[1..])])]),
+        _ if is_reference(value) => Err(untold()),
+        _ => Ok(Vec::new()),
+    });
+    lists.collect()
 }
 
-fn list_of_names(mut list: &[u8]) -> Vec<Cow<'_, [u8]>> {
+/// Returns true for another object, as in `9 0 R`.
+fn is_reference(mut value: &[u8]) -> bool {
+    let mut word = || {
+        let (word, rest) = value.split_at(word_length(value));
+        value = after_blanks(rest);
+        word
+    };
+    let is_number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+    is_number(word()) && is_number(word()) && word() == b"R"
+}
+
+/// What stands behind each of some names.
+fn values_of<'f>(bytes: &'f [u8], names: &'f [&[u8]]) -> impl Iterator<Item = &'f [u8]> {
+    memchr::memchr_iter(b'/', bytes).filter_map(|slash| {
+        let after = &bytes[slash + 1..];
+        let length = word_length(after);
+        let is_one = names.contains(&&*name(&after[..length]));
+        is_one.then(|| after_blanks(&after[length..]))
+    })
+}
+
+fn list_of_names(mut list: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, GuardRefusal> {
     let mut names = Vec::new();
     loop {
         list = after_blanks(list);
         match list.split_first() {
-            None | Some((b']', _)) => return names,
+            None | Some((b']', _)) => return Ok(names),
             Some((b'/', after)) => {
                 let (written, rest) = after.split_at(word_length(after));
                 names.push(name(written));
@@ -341,7 +380,7 @@ fn list_of_names(mut list: &[u8]) -> Vec<Cow<'_, [u8]>> {
                 let (word, rest) = list.split_at(word_length(list));
                 // A list may name objects.
                 if word == b"R" {
-                    names.push(Cow::Borrowed(&b"?"[..]));
+                    return Err(untold());
                 }
                 list = if word.is_empty() { after } else { rest };
             }
@@ -513,6 +552,47 @@ mod tests {
     }
 
     #[test]
+    fn filters_that_another_object_names_passed_a_bomb() {
+        for filter in [
+            "/Filter 9 0 R",
+            "/Filter [9 0 R]",
+            "/F#69lter[ /FlateDecode 9 0 R ]",
+        ] {
+            let packed = [
+                &file(filter, b"80 0b 60 50")[..],
+                b"9 0 obj\n/LZWDecode\nendobj\n",
+            ];
+            let refused = measured(&packed.concat()).unwrap_err();
+            assert!(
+                refused.contains("does not say how it is packed"),
+                "{filter}: {refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stream_that_the_empty_password_decrypts_passed_as_large_as_it_is_stored() {
+        let trailer = b"trailer\n<< /Root 1 0 R /Encr#79pt 2 0 R >>\n";
+        let encrypted = |stored: usize, dictionary: &str| {
+            let body: Vec<u8> = (0..stored).map(|at| (at * 7 % 251) as u8).collect();
+            measured(&[&file(dictionary, &body)[..], trailer].concat())
+        };
+        assert_eq!(encrypted(100_000, "/Filter /FlateDecode"), Ok(()));
+        let refused = encrypted(140_000, "/Filter /FlateDecode").unwrap_err();
+        assert!(refused.contains("grows to more than 128 MiB"), "{refused}");
+        // A photo does not grow by its filter.
+        assert_eq!(encrypted(140_000, "/Filter /DCTDecode"), Ok(()));
+        let cut = [&[b'x'; 9][..], b" endstream ", &[b'x'; 140_000]].concat();
+        for filter in ["/FlateDecode", "/LZWDecode"] {
+            let within = file(&format!("/Filter {filter} /Length 140020"), &cut);
+            assert!(
+                measured(&[&within[..], trailer].concat()).is_err(),
+                "{filter}"
+            );
+        }
+    }
+
+    #[test]
     fn words_of_streams_and_objects_in_a_text_refuse_nothing() {
         let text =
             "a stream of words) and >> more obj 7 0 obj streams\n and a stream \n".repeat(30);
@@ -552,7 +632,6 @@ mod tests {
             "/Filter /FlateDecode",
             "/Filter/FlateDecode",
             "/Filter [/Fl]",
-            "/Filter 9 0 R",
             "/Filter /Fl#61teDecode",
             "/F#69lter /FlateDecode",
         ] {
