@@ -70,7 +70,8 @@ mod store {
     use futures_util::TryStreamExt;
     use object_store::path::Path as Location;
     use object_store::{
-        GetOptions, GetRange, ObjectStore, ObjectStoreExt, ObjectStoreScheme, parse_url_opts,
+        GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, ObjectStoreScheme,
+        parse_url_opts,
     };
     use url::Url;
     use xxhash_rust::xxh3::Xxh3;
@@ -369,12 +370,27 @@ mod store {
         // The whole listing in memory, some hundred bytes an object: it must be sorted, for stores do not
         // promise an order.
         let listed: Vec<_> = store.list(Some(&address.location)).try_collect().await?;
-        let found = listed
-            .into_iter()
-            .filter(|meta| meta.size > 0 && listing.pattern.is_match(meta.location.as_ref()));
-        let mut found: Vec<Location> = found.map(|meta| meta.location).collect();
-        found.sort();
-        Ok(found)
+        Ok(matching(listed, listing))
+    }
+
+    /// The listed objects whose names match, in order.
+    fn matching(mut listed: Vec<ObjectMeta>, listing: &ObjectListing) -> Vec<Location> {
+        listed.sort_by(|a, b| a.location.cmp(&b.location));
+        // Consoles make an object of size 0 where somebody makes a folder; the library cuts the slash off its name.
+        let is_folder = |meta: &ObjectMeta| {
+            let below = format!("{}/", meta.location);
+            let next = listed.partition_point(|other| name(other) < &*below);
+            let next = listed.get(next);
+            meta.size == 0 && next.is_some_and(|next| name(next).starts_with(&below))
+        };
+        let is_meant =
+            |meta: &&ObjectMeta| listing.pattern.is_match(name(meta)) && !is_folder(meta);
+        let meant = listed.iter().filter(is_meant);
+        meant.map(|meta| meta.location.clone()).collect()
+    }
+
+    fn name(meta: &ObjectMeta) -> &str {
+        meta.location.as_ref()
     }
 
     async fn copied(
@@ -488,6 +504,30 @@ mod store {
                     "{pattern}"
                 );
             }
+        }
+
+        #[test]
+        fn an_object_of_no_bytes_was_passed_over_in_silence() {
+            let object = |name: &str, size| ObjectMeta {
+                location: Location::parse(name).expect(name),
+                last_modified: Default::default(),
+                size,
+                e_tag: None,
+                version: None,
+            };
+            let listed = [
+                ("a/empty.jsonl", 0),
+                ("a/b-c.txt", 3),
+                ("a/b/x.txt", 3),
+                ("a/b", 0),
+                ("a/b.txt", 3),
+            ];
+            let listed = listed.map(|(name, size)| object(name, size)).to_vec();
+            let (_, _, listing) = named("s3://data/a/");
+            let found = matching(listed, &listing.expect("a folder"));
+            let found: Vec<_> = found.iter().map(Location::to_string).collect();
+            let expected = ["a/b-c.txt", "a/b.txt", "a/b/x.txt", "a/empty.jsonl"];
+            assert_eq!(found, expected);
         }
 
         #[test]
