@@ -11,7 +11,7 @@ use lookalike_batch::explain::{
 };
 use lookalike_batch::report::{diff, render_explanation};
 use lookalike_batch::{JobSettings, SkippedRow, SkippedRows};
-use lookalike_corpus::{InputOptions, Inputs, Parser, Record, VisibleText};
+use lookalike_corpus::{InputOptions, Inputs, Parser, Record, TextState, VisibleText};
 
 use crate::arguments::{
     ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments, TestArguments,
@@ -97,15 +97,31 @@ impl ExplainedPair {
         }
     }
 
-    fn new(record: &Record<'_>) -> Self {
-        Self {
+    /// The document of a record.
+    ///
+    /// # Errors
+    /// Without a text, and without fields that make features: nothing would be explained.
+    fn new(record: &Record<'_>) -> Result<Self, Failure> {
+        let lack = match record.text_state {
+            TextState::Missing if record.fields.is_empty() => {
+                Some("it has no text: its field text is missing or null")
+            }
+            TextState::TooLong => {
+                Some("it is longer than 64 MiB, and was not read: explain a part of it")
+            }
+            TextState::Present | TextState::Missing => None,
+        };
+        if let Some(lack) = lack {
+            return Err(Failure::Failed(format!("{}: {lack}", record.id)));
+        }
+        Ok(Self {
             // The chunk that the record borrows from is gone after the visit.
             name: record.id.clone().into_owned(),
             text: record.text.clone().into_owned(),
             visible: record.visible.as_ref().map(VisibleText::to_static),
             fields: record.fields.clone(),
             site: record.category.as_deref().map(str::to_owned),
-        }
+        })
     }
 
     /// All that a reader sees.
@@ -169,8 +185,8 @@ impl ExplainArguments {
             ))
         };
         Ok([
-            a.ok_or_else(|| missing(&wanted[0]))?,
-            b.ok_or_else(|| missing(&wanted[1]))?,
+            a.ok_or_else(|| missing(&wanted[0]))??,
+            b.ok_or_else(|| missing(&wanted[1]))??,
         ])
     }
 }
@@ -192,7 +208,7 @@ fn file(
         return Err(Failure::Failed(lost));
     }
     match documents.pop() {
-        Some(document) if count == 1 => Ok((document, has_html)),
+        Some(document) if count == 1 => Ok((document?, has_html)),
         _ => Err(Failure::Usage(format!(
             "{}: holds {count} documents: name two of them by id, as in `lookalike explain ID ID --in FILE`",
             path.to_string_lossy()

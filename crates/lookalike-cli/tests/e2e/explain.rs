@@ -269,3 +269,25 @@ fn texts_without_words_and_equal_ones() {
         .arg(&input);
     command.fail(2).says(&["threshold 7"]);
 }
+
+#[test]
+fn a_record_without_a_text_was_explained_as_an_empty_one() {
+    let folder = Folder::new();
+    let lines = [
+        "{\"id\":\"a\",\"text\":\"a text\"}",
+        "{\"id\":\"b\",\"body\":\"its text\"}",
+        "{\"id\":\"c\",\"text\":null}",
+        "{\"id\":\"d\",\"text\":\"\"}",
+    ];
+    let input = folder.add("in.jsonl", lines.join("\n"));
+    let explained = |b: &str| {
+        let mut command = lookalike("explain");
+        command.args(["a", b, "--in"]).arg(&input);
+        command
+    };
+    for id in ["b", "c"] {
+        let why = format!("{id}: it has no text");
+        explained(id).fail(1).says(&[&why, "field text"]);
+    }
+    explained("d").succeed();
+}
