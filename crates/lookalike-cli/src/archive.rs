@@ -224,8 +224,9 @@ impl ArchiveExtractArguments {
         let found = self.id.iter().map(|id| archive.find(id));
         // All ids before the first byte: a misspelt one must not leave half of the documents in a pipe.
         let found: Vec<usize> = found.collect::<Result<_, _>>()?;
+        let memory = self.reading.limits().memory;
         for record in found {
-            write(&archive.read(record)?)?;
+            write(&archive.read(record, memory)?)?;
         }
         Ok(())
     }

@@ -180,15 +180,19 @@ impl CollectionArchive {
         self.directory.id(record)
     }
 
-    /// Reads a record. A longer one than memory holds has to be extracted with its source.
+    /// Reads a record. A longer one than `memory` holds has to be extracted with its source.
     ///
     /// # Errors
     /// [`CollectionArchiveError`].
     ///
     /// # Panics
     /// If there is no such record.
-    pub fn read(&self, record: usize) -> Result<Vec<u8>, CollectionArchiveError> {
+    pub fn read(&self, record: usize, memory: u64) -> Result<Vec<u8>, CollectionArchiveError> {
         let entry = self.directory.records[record];
+        let (own, each) = (self.own_memory(), self.block_memory());
+        // A vector that grows to a length may have room for twice as much.
+        let needed = (own + each).saturating_add(entry.length.saturating_mul(2));
+        self.ensure_fits(memory, needed)?;
         let mut bytes = Vec::new();
         let start = self.positions.records[record];
         let end = start + entry.length;
@@ -271,7 +275,31 @@ impl CollectionArchive {
 
     /// Threads that fit the memory.
     fn threads(&self, limits: &JobLimits) -> Result<usize, CollectionArchiveError> {
+        // All threads may meet the most expensive block at once.
+        let (own, each) = (self.own_memory(), self.block_memory());
+        self.ensure_fits(limits.memory, own + each)?;
+        Ok(limits.threads.min(((limits.memory - own) / each) as usize))
+    }
+
+    fn ensure_fits(&self, limit: u64, needed: u64) -> Result<(), CollectionArchiveError> {
+        match needed <= limit {
+            true => Ok(()),
+            false => Err(CollectionArchiveError::ReadMemory {
+                path: self.path.clone(),
+                needed,
+                limit,
+            }),
+        }
+    }
+
+    /// Bytes of the program and the directory.
+    fn own_memory(&self) -> u64 {
         const FIXED: u64 = 32 << 20;
+        FIXED + 64 * self.len() as u64 + self.directory.ids.len() as u64
+    }
+
+    /// Bytes to unpack the most expensive block.
+    fn block_memory(&self) -> u64 {
         let blocks = &self.directory.blocks;
         let cost = |block: usize| blocks[block].length + blocks[block].packed;
         let with_prefix = |block: usize| {
@@ -283,17 +311,7 @@ impl CollectionArchive {
             });
             cost(block) + prefix.unwrap_or(0)
         };
-        // All threads may meet the most expensive block at once.
-        let each = (0..blocks.len()).map(with_prefix).max().unwrap_or(0).max(1);
-        let own = FIXED + 64 * self.len() as u64 + self.directory.ids.len() as u64;
-        match limits.memory.checked_sub(own).map(|left| left / each) {
-            Some(fitting @ 1..) => Ok(limits.threads.min(fitting as usize)),
-            _ => Err(CollectionArchiveError::ReadMemory {
-                path: self.path.clone(),
-                needed: own + each,
-                limit: limits.memory,
-            }),
-        }
+        (0..blocks.len()).map(with_prefix).max().unwrap_or(0).max(1)
     }
 
     /// Runs of blocks, such that no record lies in two of them.

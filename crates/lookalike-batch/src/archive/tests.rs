@@ -118,7 +118,7 @@ fn extracted(
     let records = ids.map(|id| {
         (
             id.to_owned(),
-            archive.read(archive.find(id).unwrap()).unwrap(),
+            archive.read(archive.find(id).unwrap(), u64::MAX).unwrap(),
         )
     });
     (files_below(out.path()), records.collect())
@@ -406,7 +406,7 @@ fn is_harmless(folder: &Path, bytes: &[u8]) {
     if let Ok(archive) = CollectionArchive::open(&path) {
         let _ = archive.extract(&out, &limits(1), &NoProgress);
         for record in 0..archive.len() {
-            let _ = archive.read(record);
+            let _ = archive.read(record, u64::MAX);
         }
     }
     for (folder, names) in [
@@ -501,10 +501,23 @@ fn an_error_names_the_block_and_the_other_blocks_are_unharmed() {
     bytes[middle] ^= 4;
     fs::write(folder.path("archive"), &bytes).unwrap();
     let archive = CollectionArchive::open(&folder.path("archive")).unwrap();
-    assert!(archive.read(0).unwrap() == versions[0]);
-    assert!(archive.read(2).unwrap() == versions[2]);
-    let error = archive.read(1).unwrap_err().to_string();
+    assert!(archive.read(0, u64::MAX).unwrap() == versions[0]);
+    assert!(archive.read(2, u64::MAX).unwrap() == versions[2]);
+    let error = archive.read(1, u64::MAX).unwrap_err().to_string();
     assert!(error.contains("block 2 of 3 is damaged"), "{error}");
+}
+
+#[test]
+fn one_record_took_whatever_memory_it_needed() {
+    let text = noise(10, 6 << 20);
+    let folder = Files::new(&[("a.txt", &text)]);
+    let archive = folder.archive("archive", 1 << 20);
+    let refused = archive.read(0, 40 << 20).unwrap_err();
+    assert!(
+        matches!(refused, CollectionArchiveError::ReadMemory { needed, .. } if needed > 44 << 20),
+        "{refused}"
+    );
+    assert!(archive.read(0, 64 << 20).unwrap() == text);
 }
 
 #[test]
