@@ -148,6 +148,13 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
     if transfer == Transfer::Link {
         // A symbolic link is read from where it lies: a relative path would lead elsewhere.
         let from = fs::canonicalize(from).map_err(TransferError::Source)?;
+        // A job that was interrupted may have made it; unlike a copy, a link takes no other's place.
+        fs::remove_file(to)
+            .or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })
+            .map_err(TransferError::Output)?;
         fs::hard_link(&from, to)
             // Whatever went wrong: across file systems, no permission, too many links. If the place is the
             // trouble, this fails, too.
@@ -169,9 +176,16 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
 
 /// A path without the ending of files that are compressed so.
 fn without_suffix(path: PathBuf, compression: Compression) -> PathBuf {
-    let suffix = compression.suffix().trim_start_matches('.');
     let ending = path.extension().and_then(|ending| ending.to_str());
-    match ending.is_some_and(|ending| !suffix.is_empty() && ending.eq_ignore_ascii_case(suffix)) {
+    let is_suffix = ending.is_some_and(|ending| {
+        let ending = ending.to_ascii_lowercase();
+        match compression {
+            // Both are in use.
+            Compression::Zstd => ending == "zst" || ending == "zstd",
+            _ => compression.suffix().strip_prefix('.') == Some(&*ending),
+        }
+    });
+    match is_suffix {
         true => path.with_extension(""),
         false => path,
     }

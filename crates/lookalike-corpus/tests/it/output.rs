@@ -7,7 +7,7 @@ use lookalike_corpus::{
     AtomicFile, Compression, FileTree, InputOptions, Inputs, Transfer, remove_leftovers,
 };
 
-use crate::support::{Corpus, gzip};
+use crate::support::{Corpus, gzip, zstd};
 
 fn entries(dir: &std::path::Path) -> Vec<String> {
     let list = fs::read_dir(dir).unwrap();
@@ -128,6 +128,34 @@ fn documents_are_copied_byte_for_byte() {
     assert!(tree.path(1).ends_with("sub/a.txt.gz"));
     corpus.add("b.html", b"longer now");
     assert!(tree.copy(&inputs, 0, out.path(), Transfer::Copy).is_err());
+}
+
+#[test]
+fn a_link_that_an_interrupted_job_had_made_failed_when_it_was_made_again() {
+    let corpus = Corpus::with("a.html", b"<p>a");
+    let inputs = corpus.inputs("", &InputOptions::default());
+    let tree = FileTree::new(&inputs);
+    let out = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let linked = tree.copy(&inputs, 0, out.path(), Transfer::Link);
+        assert_eq!(linked.unwrap(), 4);
+    }
+    assert_eq!(fs::read(out.path().join(tree.path(0))).unwrap(), b"<p>a");
+    assert_eq!(fs::read(corpus.path("a.html")).unwrap(), b"<p>a");
+}
+
+#[test]
+fn the_longer_ending_of_zstd_stayed_behind_unpacked_bytes() {
+    let corpus = Corpus::new();
+    for name in ["a.txt.zst", "b.txt.ZSTD", "c.txt.zstd"] {
+        corpus.add(name, &zstd(b"packed"));
+    }
+    corpus.add("d.zstd.txt", b"plain");
+    let inputs = corpus.inputs("", &InputOptions::default());
+    let tree = FileTree::decompressed(&inputs);
+    let names = (0..4).map(|source| tree.path(source).file_name().unwrap().to_str().unwrap());
+    let names: Vec<_> = names.collect();
+    assert_eq!(names, ["a.txt", "b.txt", "c.txt", "d.zstd.txt"]);
 }
 
 #[cfg(target_os = "linux")]
