@@ -181,7 +181,7 @@ fn a_text_that_is_too_long_keeps_its_row() {
     }
 }
 
-/// Every cut of each kind: no panic, and the loss is told, but where a stream's end mark is missing.
+/// Every cut of each kind: no panic, and the loss is told, but where a file has all rows and lacks its footer.
 #[test]
 fn cut_at_every_byte() {
     let words: Vec<String> = (0..6).map(|n| format!("text number {n}")).collect();
@@ -196,7 +196,8 @@ fn cut_at_every_byte() {
                 .skips
                 .iter()
                 .any(|skip| skip.kind == SkipKind::Damaged);
-            assert!(told || reading.texts().len() == 6, "{name} cut at {cut}");
+            let lacks_footer = name == "t.arrow" && reading.texts().len() == 6;
+            assert!(told || lacks_footer, "{name} cut at {cut}");
         }
     }
 }
