@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Record, RecordChunk, TextState};
+use lookalike_corpus::{
+    Format, InputOptions, Inputs, Parser, ReadError, Record, RecordChunk, TextState,
+};
 use serde::Serialize;
 
 use super::frame::{self, PageLink, page_of};
@@ -87,6 +89,10 @@ struct RecordMap<'a, V> {
 /// Products of the records of a chunk.
 struct RecordBatch<T> {
     products: Vec<T>,
+    /// Sum of the chunk.
+    sum: u64,
+    /// Source of its last record.
+    source: Option<u32>,
     disk_bytes: u64,
     skipped: Vec<SkippedInput>,
 }
@@ -99,6 +105,8 @@ impl<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync> ChunkWorker<RecordChunk>
     fn run(&mut self, chunk: &RecordChunk) -> Result<RecordBatch<T>, BatchError> {
         let mut batch = RecordBatch {
             products: Vec::new(),
+            sum: chunk.content_sum(),
+            source: None,
             disk_bytes: chunk.disk_bytes,
             skipped: chunk.skips.iter().map(SkippedInput::part).collect(),
         };
@@ -110,15 +118,40 @@ impl<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync> ChunkWorker<RecordChunk>
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
                 let format = inputs.sources[record.source as usize].format;
+                batch.source = Some(record.source);
                 batch.products.push(visit(&record, format));
             }
-            Err(bad) => batch.skipped.push(SkippedInput::record(inputs, &bad)),
+            Err(bad) => {
+                batch.source = Some(bad.source);
+                batch.skipped.push(SkippedInput::record(inputs, &bad));
+            }
         });
         Ok(batch)
     }
 
     fn shrink(&mut self) {
         self.parser.shrink();
+    }
+}
+
+/// Sums of the chunks of some sources. Records go by their numbers, so each reading must find the same.
+#[derive(Default)]
+struct ChunkSums {
+    sums: Vec<u64>,
+    /// True once all chunks were read.
+    is_whole: bool,
+}
+
+impl ChunkSums {
+    /// Returns true if the chunk of a number is that of the first reading, or this is the first.
+    fn is_same(&mut self, number: usize, sum: u64) -> bool {
+        match self.sums.get(number) {
+            Some(first) => *first == sum,
+            None => {
+                self.sums.push(sum);
+                !self.is_whole
+            }
+        }
     }
 }
 
@@ -151,13 +184,14 @@ impl LinkInversion<'_> {
         }
         let mut summary = LinksSummary::default();
         let mut rows = SkippedRows::default();
-        let table = self.addresses(&mut summary, &mut rows)?;
-        let frames = self.links(&table, &mut summary, &mut rows)?;
+        let mut chunks = ChunkSums::default();
+        let table = self.addresses(&mut chunks, &mut summary, &mut rows)?;
+        let frames = self.links(&table, &mut chunks, &mut summary, &mut rows)?;
         // Sorting was budgeted beside the table; the merge that follows has the memory of both.
         drop(table);
         summary.skipped = rows.finish();
         self.losses.check(&summary.skipped, summary.pages)?;
-        self.write_pages(frames, &mut summary, out)?;
+        self.write_pages(frames, &mut chunks, &mut summary, out)?;
         Ok(summary)
     }
 
@@ -175,6 +209,7 @@ impl LinkInversion<'_> {
 
     fn addresses(
         &self,
+        chunks: &mut ChunkSums,
         summary: &mut LinksSummary,
         rows: &mut SkippedRows,
     ) -> Result<AddressTable, BatchError> {
@@ -191,7 +226,7 @@ impl LinkInversion<'_> {
         };
         self.observer
             .stage(JobStage::Scan, self.pages.inputs.total_bytes());
-        self.each_record(self.pages, &visit, Some(rows), |seen: PageSeen| {
+        self.each_record(self.pages, &visit, chunks, Some(rows), |seen: PageSeen| {
             let page = u32::try_from(summary.pages).map_err(|_| BatchError::TooMany)?;
             summary.pages += 1;
             summary.without_address += u64::from(seen.hash.is_none());
@@ -224,9 +259,15 @@ impl LinkInversion<'_> {
     fn links(
         &self,
         table: &AddressTable,
+        chunks: &mut ChunkSums,
         summary: &mut LinksSummary,
         rows: &mut SkippedRows,
     ) -> Result<SortedFrames, BatchError> {
+        let mut of_links = ChunkSums::default();
+        let chunks = match self.from {
+            Some(_) => &mut of_links,
+            None => chunks,
+        };
         let source = self.from.unwrap_or(self.pages);
         let temporary = BatchError::temporary(self.folder);
         // A sort takes half as much again while its buffers grow, and chunks of links wait in front of it.
@@ -237,7 +278,7 @@ impl LinkInversion<'_> {
             .stage(JobStage::Links, source.inputs.total_bytes());
         // Records of the pages were counted when they were read first.
         let rows = self.from.is_some().then_some(rows);
-        self.each_record(source, &visit, rows, |found: PageLinks| {
+        self.each_record(source, &visit, chunks, rows, |found: PageLinks| {
             summary.links += found.links;
             summary.links_to_pages += found.to_pages;
             let mut rest = &found.frames[..];
@@ -285,6 +326,7 @@ impl LinkInversion<'_> {
     fn write_pages(
         &self,
         frames: SortedFrames,
+        chunks: &mut ChunkSums,
         summary: &mut LinksSummary,
         out: &mut dyn Write,
     ) -> Result<(), BatchError> {
@@ -302,7 +344,7 @@ impl LinkInversion<'_> {
         self.observer
             .stage(JobStage::Linked, self.pages.inputs.total_bytes());
         let mut page = 0;
-        self.each_record(self.pages, &visit, None, |line: Option<Vec<u8>>| {
+        self.each_record(self.pages, &visit, chunks, None, |line: Option<Vec<u8>>| {
             let fields = links.of(page, summary).map_err(&temporary)?;
             page += 1;
             if let Some(mut line) = line {
@@ -323,6 +365,7 @@ impl LinkInversion<'_> {
         &self,
         source: LinkSource<'_>,
         visit: &V,
+        chunks: &mut ChunkSums,
         mut rows: Option<&mut SkippedRows>,
         mut collect: impl FnMut(T) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
@@ -339,7 +382,15 @@ impl LinkInversion<'_> {
         };
         let workers = (0..self.limits.threads).map(|_| worker()).collect();
         let memory = DocumentMemory::new(self.limits, self.documents(), inputs, options);
-        let mut read = 0;
+        let changed = |source: Option<u32>| {
+            let source = source.and_then(|source| inputs.sources.get(source as usize));
+            let source = source.or(inputs.sources.last());
+            let name = source.map(|source| source.name().into_owned());
+            BatchError::Read(ReadError::Changed {
+                name: name.unwrap_or_default(),
+            })
+        };
+        let (mut read, mut number) = (0, 0);
         run_in_order(
             inputs.chunks(options),
             memory,
@@ -347,6 +398,10 @@ impl LinkInversion<'_> {
             workers,
             |batch: RecordBatch<T>| {
                 ensure_wanted(self.observer).map_err(BatchError::temporary(self.folder))?;
+                if !chunks.is_same(number, batch.sum) {
+                    return Err(changed(batch.source));
+                }
+                number += 1;
                 if let Some(rows) = &mut rows {
                     for skipped in batch.skipped {
                         self.losses.refuse_first(&skipped)?;
@@ -358,7 +413,11 @@ impl LinkInversion<'_> {
                 batch.products.into_iter().try_for_each(&mut collect)
             },
         )?;
-        Ok(())
+        chunks.is_whole = true;
+        match number == chunks.sums.len() {
+            true => Ok(()),
+            false => Err(changed(None)),
+        }
     }
 }
 

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::PathBuf;
 
-use lookalike_corpus::{InputOptions, Inputs};
+use lookalike_corpus::{InputOptions, Inputs, ReadError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::job::{LinkInversion, LinkSource, LinksSummary};
+use crate::error::BatchError;
 use crate::losses::LossPolicy;
-use crate::observer::NoProgress;
+use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::settings::JobLimits;
 
 /// A page by its number, and its links: number of the page, text, and a word before and behind.
@@ -153,4 +156,55 @@ fn links_that_exceed_the_memory_are_sorted_on_disk() {
     assert_eq!(one.temporary_bytes, 0);
     assert!(other.temporary_bytes > 1 << 20, "{other:?}");
     assert!(a == b);
+}
+
+/// Writes other pages into the file of a job before it is read for a stage; its length and time stay.
+struct PagesChanged {
+    file: PathBuf,
+    at: JobStage,
+}
+
+impl JobObserver for PagesChanged {
+    fn stage(&self, stage: JobStage, _: u64) {
+        if stage == self.at {
+            let time = fs::metadata(&self.file).unwrap().modified().unwrap();
+            let lines = fs::read_to_string(&self.file).unwrap();
+            fs::write(&self.file, lines.replace("/1", "/2")).unwrap();
+            let file = File::options().write(true).open(&self.file).unwrap();
+            file.set_modified(time).unwrap();
+        }
+    }
+
+    fn advance(&self, _: u64) {}
+}
+
+#[test]
+fn a_source_that_changed_between_two_readings_gave_links_to_other_pages() {
+    for at in [JobStage::Links, JobStage::Linked] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("in.jsonl");
+        let line = |page: usize| json!({"url": url(page), "html": html(&[(1, "a".into())])});
+        fs::write(&file, format!("{}\n{}\n", line(0), line(1))).unwrap();
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[OsString::from(&file)], &options, folder.path()).unwrap();
+        let pages = LinkSource {
+            inputs: &inputs,
+            options: &options,
+        };
+        let job = LinkInversion {
+            pages,
+            from: None,
+            window: 1,
+            most: 9,
+            limits: &JobLimits::default(),
+            folder: folder.path(),
+            losses: LossPolicy::Tolerate,
+            observer: &PagesChanged { file, at },
+        };
+        let refused = job.write(&mut Vec::new()).unwrap_err();
+        assert!(
+            matches!(&refused, BatchError::Read(ReadError::Changed { name }) if name.ends_with("in.jsonl")),
+            "{refused}"
+        );
+    }
 }
