@@ -11,7 +11,7 @@ use lookalike_batch::LARGEST_DISTANCE;
 use lookalike_batch::fingerprints::index::{cheapest_design, open, open_unchecked};
 use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_hamming::{
-    BuildLimits, CostedDesign, HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout, share,
+    BuildLimits, CostedDesign, IdTexts, IndexFile, IndexFileWriter, Layout, share,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyType;

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "an example talks to a person")]
 
 use lookalike_hamming::{
-    BuildLimits, Design, Family, HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout, share,
+    BuildLimits, Design, Family, IdTexts, IndexFile, IndexFileWriter, Layout, share,
 };
 use std::fs;
 use std::io::BufWriter;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example talks to a person")]
 
-use lookalike_hamming::{
-    CostConstants, HammingIndex, PlanLimits, SelfJoinLimits, TableIndex, plan, self_join,
-};
+use lookalike_hamming::{CostConstants, PlanLimits, SelfJoinLimits, TableIndex, plan, self_join};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const DISTANCE: u32 = 3;

@@ -147,27 +147,3 @@ impl<C: Code> Analysis<C> {
         (0..bits).map(gap).collect()
     }
 }
-
-/// Codes that agree in an address with a code of the collection, on average, beside what codes
-/// spread evenly would give: observed and expected candidates of an exact probe by one table.
-///
-/// `addresses` are masks of at most 64 bits; `codes` in any order, of which the first occurrence of
-/// each counts like the others. O(n log n) for each mask.
-pub fn candidates<C: Code>(codes: &[C], masks: &[u128]) -> Vec<(f64, f64)> {
-    let count = codes.len() as f64;
-    let of_mask = |&mask: &u128| {
-        let word = C::Word::from_u128(mask);
-        let mut keys: Vec<_> = codes.iter().map(|code| code.word() & word).collect();
-        keys.sort_unstable();
-        let runs = keys
-            .chunk_by(|a, b| a == b)
-            .map(|run| (run.len() as f64).powi(2));
-        // Each code of a run meets all of it: the mean over codes is the sum of squares over n.
-        let observed = runs.sum::<f64>() / count.max(1.0);
-        (
-            observed,
-            1.0 + (count - 1.0).max(0.0) / 2_f64.powi(word.ones() as i32),
-        )
-    };
-    masks.iter().map(of_mask).collect()
-}

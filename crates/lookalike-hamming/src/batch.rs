@@ -11,7 +11,7 @@ use super::cost::CostConstants;
 use super::entropy::BitBalance;
 use super::index::TableIndex;
 use super::plan::{CostedDesign, PlanLimits, plan};
-use super::{Design, HammingIndex, Layout, kernel};
+use super::{Design, Layout, kernel};
 use buckets::QueryBuckets;
 use filter::{FilterShape, QueryFilter, half_budgets};
 

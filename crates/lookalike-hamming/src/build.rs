@@ -46,9 +46,6 @@ pub enum BuildError {
     /// A design with so many probes a query that a linear scan is faster.
     #[error("the design needs {0} probes of one table; use one with smaller error budgets")]
     TooManyProbes(u64),
-    /// A design with error budgets where only exact probes are made.
-    #[error("sorted tables need a design without error budgets")]
-    NotExact,
     /// A source that gave other codes when it was read again.
     #[error("the fingerprints changed while they were read")]
     Changed,
@@ -96,12 +93,6 @@ impl<W: Word> BuildAddressing<W> {
 
     pub(super) fn bucket(&self, word: W) -> u64 {
         word.extract(self.address).above(0)
-    }
-
-    /// The bucket above the stored bits: tables are sorted by this.
-    pub(super) fn permuted(&self, word: W) -> W {
-        // A bijection: the code comes back from bucket and rest, so that entries do without the address bits.
-        W::joined(self.bucket(word), word.extract(self.rest), self.rest_bits)
     }
 
     pub(super) fn restored(&self, bucket: u64, rest: W) -> W {

@@ -4,13 +4,11 @@
 //! a shorter loop ([`single_probe`]).
 
 use super::build::{BuildError, CodeSource};
-use super::code::sealed::Sealed;
 use super::code::{Code, Integer, Word};
 use super::design::Design;
-use super::ids::IdLists;
 use super::layout::Layout;
 use super::table::{BucketTable, MOST_TABLES, PackedTable, ProbeTable, SingleProbeTable};
-use super::{Effort, HammingIndex, RadiusTooLarge};
+use super::{Effort, RadiusTooLarge};
 pub use builder::BuildLimits;
 pub(super) use builder::{Builder, MOST_PROBES};
 use search::IndexSearch;
@@ -21,7 +19,7 @@ mod builder;
 mod search;
 mod single_probe;
 
-/// Distinct codes in the tables of a [`Design`], and optionally ids beside them.
+/// Distinct codes in the tables of a [`Design`].
 ///
 /// Immutable. Memory: see [`DesignCosts::bytes_per_fingerprint`](super::DesignCosts); a search costs the probes
 /// and candidates given there. Buckets hold any number of codes, so skewed collections are slower,
@@ -34,7 +32,6 @@ pub struct TableIndex<C: Code> {
     /// True if a query has one probe of each table.
     each_unit: bool,
     len: usize,
-    ids: Option<IdLists>,
 }
 
 /// Loads of the buckets of a table.
@@ -91,33 +88,6 @@ impl<C: Code> TableIndex<C> {
         Ok(Self::of_tables(design.clone(), layout, tables, len))
     }
 
-    /// Builds with an id for each code; codes that occur several times have several ids.
-    ///
-    /// # Errors
-    ///
-    /// As [`TableIndex::build`], and when there are not as many ids as codes.
-    pub fn build_with_ids(
-        codes: &[C],
-        ids: &[u64],
-        design: &Design,
-        layout: Layout,
-    ) -> Result<Self, BuildError> {
-        if codes.len() != ids.len() {
-            return Err(BuildError::IdCount {
-                codes: codes.len(),
-                ids: ids.len(),
-            });
-        }
-        let mut index = Self::build(codes, design, layout)?;
-        if let Some(table) = index.tables.first_mut() {
-            table.count_ranks();
-            // Never absent: the table was built from these codes.
-            let rank = |i: usize| table.find(codes[i].word()).unwrap_or(0);
-            index.ids = Some(IdLists::new(ids, index.len, rank));
-        }
-        Ok(index)
-    }
-
     /// The index of tables that are there already.
     pub(super) fn of_tables(
         design: Design,
@@ -133,12 +103,11 @@ impl<C: Code> TableIndex<C> {
             each_unit: few && tables.iter().all(ProbeTable::has_single_probe),
             tables,
             len,
-            ids: None,
         }
     }
 
     /// The number of codes before this one in the order of [`TableIndex::for_each`]; `None` when it is
-    /// not stored, or when the tables have cache-line buckets and were built without ids. One probe.
+    /// not stored, or when the tables have cache-line buckets and are not those of a file with ids. One probe.
     ///
     /// Whoever keeps something beside the codes keeps it in this order.
     pub fn rank(&self, code: C) -> Option<usize> {
@@ -158,10 +127,24 @@ impl<C: Code> TableIndex<C> {
         self.layout
     }
 
-    /// Memory of tables and ids in bytes.
+    /// Memory of the tables in bytes.
     pub fn bytes(&self) -> usize {
-        let tables: usize = self.tables.iter().map(ProbeTable::bytes).sum();
-        tables + self.ids.as_ref().map_or(0, IdLists::bytes)
+        self.tables.iter().map(ProbeTable::bytes).sum()
+    }
+
+    /// Number of distinct codes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if nothing is stored.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The largest radius of a search.
+    pub fn radius(&self) -> u32 {
+        self.design.radius()
     }
 
     /// Returns true if a code is stored. One probe.
@@ -169,13 +152,6 @@ impl<C: Code> TableIndex<C> {
         self.tables
             .first()
             .is_some_and(|table| table.contains(code.word()))
-    }
-
-    /// The ids of a code, ascending; none when it is not stored or the index has no ids.
-    pub fn ids(&self, code: C) -> impl Iterator<Item = u64> + '_ {
-        let found = self.ids.as_ref().zip(self.tables.first());
-        let list = found.and_then(|(ids, table)| Some(ids.of(table.find(code.word())?)));
-        list.into_iter().flatten()
     }
 
     /// Visits every stored code once, in an order that depends only on what is stored and how.
@@ -225,7 +201,24 @@ impl<C: Code> TableIndex<C> {
         words.into_iter().for_each(|word| visit(C::from_word(word)));
     }
 
-    /// As [`HammingIndex::search`] for many queries, whose probes overlap in time; the first argument
+    /// Visits every stored code within `radius` of `query`, inclusive, each once, with its distance.
+    /// The order is the same in every run, and otherwise not promised. No memory is allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`RadiusTooLarge`] when `radius` is larger than [`TableIndex::radius`].
+    pub fn search(
+        &self,
+        query: C,
+        radius: u32,
+        visit: &mut dyn FnMut(C, u32),
+    ) -> Result<Effort, RadiusTooLarge> {
+        self.search_group(&[query], radius, &mut |_, code, distance| {
+            visit(code, distance)
+        })
+    }
+
+    /// As [`TableIndex::search`] for many queries, whose probes overlap in time; the first argument
     /// of `visit` is the position of the query. What is found for one query comes together.
     ///
     /// # Errors
@@ -343,31 +336,6 @@ impl<C: Code> TableIndex<C> {
             effort.candidates += search.effort.candidates;
         }
         Ok(effort)
-    }
-}
-
-impl<C: Code> Sealed for TableIndex<C> {}
-
-impl<C: Code> HammingIndex for TableIndex<C> {
-    type Code = C;
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn radius(&self) -> u32 {
-        self.design.radius()
-    }
-
-    fn search(
-        &self,
-        query: C,
-        radius: u32,
-        visit: &mut dyn FnMut(C, u32),
-    ) -> Result<Effort, RadiusTooLarge> {
-        self.search_group(&[query], radius, &mut |_, code, distance| {
-            visit(code, distance)
-        })
     }
 }
 

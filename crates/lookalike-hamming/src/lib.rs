@@ -5,7 +5,7 @@
 //! designs for a collection with what each costs.
 //!
 //! ```
-//! use lookalike_hamming::{HammingIndex, PlanLimits, TableIndex, plan};
+//! use lookalike_hamming::{PlanLimits, TableIndex, plan};
 //!
 //! let codes: Vec<u64> = (0..10_000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
 //! let plans = plan(codes.len() as u64, 64, 3, &PlanLimits::default(), &Default::default());
@@ -31,9 +31,6 @@
 //!    file and a set of queries.
 //! 5. `stored`: an index as a file; `archive`: the paper's compressed table, and `file`: fingerprint files; `analysis`:
 //!    how evenly fingerprints are spread.
-//!
-//! Two slow relatives stay as measures: [`LinearScan`] is the definition that every index is
-//! tested against, [`SortedTables`] the paper's binary and interpolation search.
 
 mod analysis;
 mod archive;
@@ -48,22 +45,19 @@ mod family_name;
 mod file;
 mod file_error;
 mod huffman;
-mod ids;
 mod index;
 mod kernel;
 mod layout;
 mod nested;
 mod plan;
-mod scan;
 mod scatter;
 mod self_join;
 mod shared_bytes;
-mod sorted;
 mod stored;
 mod table;
 mod table_key;
 
-pub use analysis::{Analysis, Analyzer, RANGES, Spike, candidates};
+pub use analysis::{Analysis, Analyzer, RANGES, Spike};
 pub use archive::{
     Archive, ArchiveWriter, DEFAULT_BLOCK_BYTES, FingerprintArchiveReader, GapCounts,
 };
@@ -87,44 +81,10 @@ pub use kernel::{
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{CostedDesign, PlanGoal, PlanLimits, designs, plan, plan_of};
-pub use scan::LinearScan;
 pub use self_join::{SelfJoinLimits, self_join, self_join_until};
 pub use shared_bytes::{SharedBytes, huge_page_buffer, share};
-pub use sorted::{PrefixLookup, SortedTables};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter};
 pub use table_key::TableKey;
-
-/// Codes that can be searched by Hamming distance; sealed.
-///
-/// Every implementation equals [`LinearScan`] for every radius up to its own.
-pub trait HammingIndex: code::sealed::Sealed {
-    /// Type of the stored codes.
-    type Code: Code;
-
-    /// Number of distinct codes.
-    fn len(&self) -> usize;
-
-    /// Returns true if nothing is stored.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The largest radius of a search.
-    fn radius(&self) -> u32;
-
-    /// Visits every stored code within `radius` of `query`, inclusive, each once, with its distance.
-    /// The order is the same in every run, and otherwise not promised. No memory is allocated.
-    ///
-    /// # Errors
-    ///
-    /// [`RadiusTooLarge`] when `radius` is larger than [`HammingIndex::radius`].
-    fn search(
-        &self,
-        query: Self::Code,
-        radius: u32,
-        visit: &mut dyn FnMut(Self::Code, u32),
-    ) -> Result<Effort, RadiusTooLarge>;
-}
 
 /// Work of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lookalike_hamming::HammingIndex;
-
 use crate::document::StoredDocument;
 use crate::error::Result;
 use crate::found_document::{FoundDocument, SearchHit};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lookalike::{Fingerprint, SchemeId};
 use lookalike_batch::BatchError;
 use lookalike_batch::fingerprints::index::open_unchecked;
-use lookalike_hamming::{Analysis, Analyzer, BucketLoads, HammingIndex, IndexFile};
+use lookalike_hamming::{Analysis, Analyzer, BucketLoads, IndexFile};
 
 use super::findings::{Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, TableInfo};
 use super::page;

@@ -10,7 +10,7 @@ use lookalike_batch::fingerprints::files::{
 };
 use lookalike_batch::fingerprints::index::{open, open_unchecked};
 use lookalike_batch::{BatchError, LARGEST_DISTANCE, LossPolicy};
-use lookalike_hamming::{HammingIndex, IndexFile};
+use lookalike_hamming::IndexFile;
 use serde::Serialize;
 
 use crate::arguments::{LossArguments, fingerprint_sources};

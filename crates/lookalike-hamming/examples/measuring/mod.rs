@@ -1,6 +1,6 @@
 //! What the examples that measure the Hamming engine share.
 
-use lookalike_hamming::{CostConstants, HammingIndex, TableIndex, calibrate};
+use lookalike_hamming::{CostConstants, TableIndex, calibrate};
 use std::time::Instant;
 
 /// The random fingerprint of a number.

@@ -6,8 +6,8 @@
 
 use lookalike_hamming::{
     Archive, ArchiveWriter, BuildLimits, FingerprintArchiveReader, FingerprintReader,
-    FingerprintWriter, GapCounts, HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout,
-    SketchWords, designs,
+    FingerprintWriter, GapCounts, IdTexts, IndexFile, IndexFileWriter, Layout, SketchWords,
+    designs,
 };
 use xxhash_rust::xxh3::xxh3_64;
 

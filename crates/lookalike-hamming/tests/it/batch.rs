@@ -1,10 +1,7 @@
 //! The batch join against the comparison of all pairs.
 
 use super::collections::{SHAPES, Shape, collection};
-use lookalike_hamming::{
-    BatchJoin, BatchLimits, Code, Design, Family, HammingIndex, JoinScratch, PrefixLookup,
-    SortedTables,
-};
+use lookalike_hamming::{BatchJoin, BatchLimits, Code, JoinScratch};
 use std::collections::BTreeSet;
 
 fn joined<C: Code + Ord>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
@@ -89,37 +86,4 @@ fn nothing_joins_nothing() {
     assert!(joined::<u64>(&[], &[1, 2], 3).is_empty());
     assert!(joined::<u64>(&[1, 2], &[], 3).is_empty());
     assert_eq!(joined::<u64>(&[1, 1], &[1], 0), [(0, 1, 0)]);
-}
-
-#[test]
-fn the_sorted_tables_of_the_paper_equal_the_comparison() {
-    for shape in SHAPES {
-        let codes = collection(shape, 64, 900, 3, 6);
-        let codes: Vec<u64> = codes.into_iter().map(|code| code as u64).collect();
-        for family in [
-            Family::block_choice(5, 3),
-            Family::Nested(vec![4, 4]),
-            Family::Affine,
-        ] {
-            let design = Design::new(family, 64, 3).unwrap();
-            for lookup in [PrefixLookup::Binary, PrefixLookup::Interpolation] {
-                let index = SortedTables::build(&codes, &design, lookup).unwrap();
-                for &query in codes.iter().step_by(31) {
-                    let query = query ^ 0x0100_0000_0010_0000;
-                    let mut found = Vec::new();
-                    let visit = &mut |code, distance| found.push((0, code, distance));
-                    index.search(query, 3, visit).unwrap();
-                    found.sort_unstable();
-                    assert_eq!(found, all_pairs(&codes, &[query], 3));
-                }
-            }
-        }
-        let wide = Design::new(Family::block_choice(1, 0), 128, 0).unwrap();
-        let index = SortedTables::build(&[1_u128, 1 << 100], &wide, PrefixLookup::Binary).unwrap();
-        let mut found = 0;
-        index.search(1 << 100, 0, &mut |_, _| found += 1).unwrap();
-        assert_eq!(found, 1);
-    }
-    let halves = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
-    assert!(SortedTables::build(&[1_u64], &halves, PrefixLookup::Binary).is_err());
 }

@@ -1,4 +1,41 @@
-//! Collections that a Hamming index must survive, made from a seed.
+//! Collections that a Hamming index must survive, made from a seed, and the definition of its search.
+
+use lookalike_hamming::{Code, TableIndex};
+
+/// All distinct codes; a search compares every one.
+pub(crate) struct LinearScan<C> {
+    /// Ascending.
+    pub(crate) codes: Vec<C>,
+}
+
+impl<C: Code + Ord + Into<u128>> LinearScan<C> {
+    pub(crate) fn new(codes: &[C]) -> Self {
+        let mut codes = codes.to_vec();
+        codes.sort_unstable();
+        codes.dedup();
+        Self { codes }
+    }
+
+    pub(crate) fn found(&self, query: C, radius: u32) -> Vec<(u128, u32)> {
+        let all = self.codes.iter();
+        all.map(|&code| -> (u128, u32) { (code.into(), code.bits_apart(query)) })
+            .filter(|(_, distance)| *distance <= radius)
+            .collect()
+    }
+}
+
+/// Codes and distances that an index finds, ascending.
+pub(crate) fn found<C: Code + Into<u128>>(
+    index: &TableIndex<C>,
+    query: C,
+    radius: u32,
+) -> Vec<(u128, u32)> {
+    let mut found = Vec::new();
+    let visit = &mut |code: C, distance| found.push((code.into(), distance));
+    index.search(query, radius, visit).unwrap();
+    found.sort_unstable();
+    found
+}
 
 /// Pseudo-random words by splitmix64.
 pub(crate) fn words(seed: u64) -> impl FnMut() -> u64 {

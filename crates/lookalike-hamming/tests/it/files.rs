@@ -3,7 +3,7 @@
 use super::collections::{SHAPES, Shape, collection};
 use lookalike_hamming::{
     Analyzer, Archive, ArchiveWriter, FileError, FingerprintArchiveReader, FingerprintReader,
-    FingerprintWriter, GapCounts, SketchWords, candidates,
+    FingerprintWriter, GapCounts, SketchWords,
 };
 
 const SCHEME: u64 = 0x1234_5678_9abc_def0;
@@ -319,21 +319,4 @@ fn an_analysis_counts_gaps_ranges_and_spikes() {
             "{seen} {expected}"
         );
     }
-}
-
-#[test]
-fn candidates_of_even_and_of_biased_codes() {
-    let even = sorted(Shape::Random, 1 << 14);
-    let [(observed, expected)] = candidates(&even, &[0xfff << 40])[..] else {
-        panic!()
-    };
-    assert!(
-        (4.8..5.2).contains(&observed) && (expected - 5.0).abs() < 0.01,
-        "{observed}"
-    );
-    let narrow = sorted(Shape::Narrow, 1 << 14);
-    let [(observed, _)] = candidates(&narrow, &[0xfff << 40])[..] else {
-        panic!()
-    };
-    assert_eq!(observed, 16_384.0);
 }

@@ -12,6 +12,7 @@ mod fuzzing;
 mod indexes;
 #[path = "../../../lookalike-corpus/tests/fuzzing/mutate.rs"]
 mod mutate;
+mod prefix_lookups;
 mod real;
 mod self_join;
 mod stored;

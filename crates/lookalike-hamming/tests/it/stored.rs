@@ -1,9 +1,9 @@
 //! Index files: equal to the scan at every width and radius, whole or refused, resumed without a trace.
 
-use super::collections::{SHAPES, Shape, collection, flip, words};
+use super::collections::{LinearScan, SHAPES, Shape, collection, flip, found, words};
 use lookalike_hamming::{
-    BuildLimits, Code, Design, Family, FileError, HammingIndex, IdTexts, IndexFile,
-    IndexFileWriter, Layout, LinearScan, SharedBytes, designs, neighbours,
+    BuildLimits, Code, Design, Family, FileError, IdTexts, IndexFile, IndexFileWriter, Layout,
+    SharedBytes, designs, neighbours,
 };
 use proptest::prelude::*;
 use std::fmt::Debug;
@@ -29,20 +29,9 @@ fn held(bytes: &[u8]) -> SharedBytes {
     Arc::new(bytes.to_vec())
 }
 
-fn found<I: HammingIndex>(index: &I, query: I::Code, radius: u32) -> Vec<(u128, u32)>
-where
-    I::Code: Into<u128>,
-{
-    let mut found = Vec::new();
-    let visit = &mut |code: I::Code, distance| found.push((code.into(), distance));
-    index.search(query, radius, visit).unwrap();
-    found.sort_unstable();
-    found
-}
-
 fn check<C>(codes: &[u128], design: &Design, layout: Layout, of: fn(u128) -> C)
 where
-    C: Code + Into<u128> + Debug,
+    C: Code + Into<u128> + Ord + Debug,
 {
     let narrow: Vec<C> = codes.iter().map(|&code| of(code)).collect();
     let bytes = written(&narrow, None, design, layout);
@@ -50,7 +39,7 @@ where
     file.verify().unwrap();
     let (index, scan) = (file.index(), LinearScan::new(&narrow));
     assert_eq!(index.design(), design);
-    assert_eq!((index.len(), index.layout()), (scan.len(), layout));
+    assert_eq!((index.len(), index.layout()), (scan.codes.len(), layout));
     assert_eq!(
         (file.documents(), file.scheme()),
         (codes.len() as u64, Some(SCHEME))
@@ -60,7 +49,7 @@ where
     for wrong in 0..=design.radius() + 1 {
         let base = codes.get(wrong as usize * 41 % codes.len().max(1)).copied();
         let query = of(flip(base.unwrap_or(9), wrong, design.bits(), &mut wide));
-        let expected = found(&scan, query, design.radius());
+        let expected = scan.found(query, design.radius());
         assert_eq!(
             found(index, query, design.radius()),
             expected,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lookalike_hamming::{HammingIndex, TableIndex};
+use lookalike_hamming::TableIndex;
 
 use super::code_groups::CodeGroups;
 use super::expiry::ExpiryTimes;
@@ -617,7 +617,7 @@ impl StoredRun {
             fits &= codes.iter().all(|&code| tables.rank(code).is_some());
             Ok(())
         })?;
-        if !fits || distinct != HammingIndex::len(tables) {
+        if !fits || distinct != tables.len() {
             return damaged("the tables of paragraphs are not those of their index");
         }
         for (mut entries, stored, what) in [

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use lookalike_hamming::{HammingIndex, IndexFile, Layout, TableIndex, share};
+use lookalike_hamming::{IndexFile, Layout, TableIndex, share};
 
 use super::code_groups::CodeGroups;
 use super::footer::RunFooter;
@@ -117,7 +117,7 @@ pub(super) fn group_by_code(
     cancelled: &AtomicBool,
 ) -> Result<CodeGroups> {
     let (coded, documents) = (footer.coded as usize, footer.documents as usize);
-    let ranks = HammingIndex::len(index);
+    let ranks = index.len();
     let mut failed = None;
     let groups = CodeGroups::build(ranks, coded, documents, &mut |each| {
         let mut absent = absent

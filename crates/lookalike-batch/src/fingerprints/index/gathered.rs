@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_hamming::{CodeSource, FileError, HammingIndex, IdTexts, IndexFile};
+use lookalike_hamming::{CodeSource, FileError, IdTexts, IndexFile};
 
 use super::{is_index, open};
 use crate::error::BatchError;

@@ -319,7 +319,7 @@ impl IndexBuild<'_> {
         tables_resumed: usize,
     ) -> Result<IndexBuildSummary, BatchError> {
         let index = open(part, false)?;
-        let distinct = lookalike_hamming::HammingIndex::len(index.index()) as u64;
+        let distinct = index.index().len() as u64;
         Ok(IndexBuildSummary {
             inputs: gathering.summaries,
             fingerprints: gathering.count,
@@ -449,7 +449,7 @@ impl IndexProperties {
         let file = open_unchecked(path, false)?;
         let index = file.index();
         Ok(Self {
-            distance: lookalike_hamming::HammingIndex::radius(index),
+            distance: index.radius(),
             design: index.design().clone(),
             layout: index.layout(),
             has_ids: (file.documents() > 0).then(|| file.has_ids()),

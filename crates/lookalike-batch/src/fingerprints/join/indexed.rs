@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Mutex;
 
 use lookalike::{Fingerprint, SchemeId};
-use lookalike_hamming::{HammingIndex, IndexFile};
+use lookalike_hamming::IndexFile;
 
 use super::matches::{FoundPairs, JoinMatches, PairSides};
 use super::memory_plan::MemoryPlan;
