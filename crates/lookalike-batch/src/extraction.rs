@@ -7,19 +7,18 @@ use std::io::Write;
 use std::path::Path;
 
 use lookalike::Language;
-use lookalike_corpus::{InputOptions, Inputs, Parser, Record, RecordChunk, TextState};
+use lookalike_corpus::{InputOptions, Inputs, Record, TextState};
 use serde::Serialize;
 
-use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
-use crate::error::BatchError;
-use crate::fields::FieldTally;
+use crate::boilerplate::BoilerplateCounts;
+use crate::document_memory::{DocumentUse, ensure_documents_fit};
+use crate::error::{BatchError, OUTPUT};
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage};
-use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::observer::JobObserver;
+use crate::record_scan::{RecordScan, RecordWorker};
 use crate::setting_words::setting_words;
 use crate::settings::JobLimits;
-use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+use crate::skipped::SkippedRow;
 
 /// Format of the texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +109,6 @@ impl ExtractionSummary {
         self.charset_wrong += part.charset_wrong;
         self.mojibake += part.mojibake;
         self.homoglyphs += part.homoglyphs;
-        self.input_bytes += part.input_bytes;
         self.record_bytes += part.record_bytes;
         self.text_bytes += part.text_bytes;
         for (language, count) in part.languages {
@@ -140,44 +138,24 @@ struct TextLine<'a> {
     text: Option<&'a str>,
 }
 
-/// Result of one worker for one chunk.
+/// Texts of one chunk.
 #[derive(Default)]
 struct TextBatch {
     bytes: Vec<u8>,
     summary: ExtractionSummary,
-    removed: RemovedTally,
-    fields: FieldTally,
-    skipped: Vec<SkippedInput>,
 }
 
 struct TextWriter<'a> {
     job: &'a TextExtraction<'a>,
-    parser: Parser<'a>,
 }
 
-impl ChunkWorker<RecordChunk> for TextWriter<'_> {
-    type Output = TextBatch;
+impl RecordWorker for TextWriter<'_> {
+    type Product = TextBatch;
 
-    fn run(&mut self, chunk: &RecordChunk) -> Result<TextBatch, BatchError> {
-        let mut texts = TextBatch::default();
-        texts.summary.input_bytes = chunk.disk_bytes;
-        texts.skipped = chunk.skips.iter().map(SkippedInput::part).collect();
-        let job = self.job;
-        self.parser.parse(chunk, &mut |record| match record {
-            Ok(record) => {
-                texts.summary.add_record(&record);
-                texts.removed.count(&record.removed);
-                texts.fields.count(&record);
-                let language = job.language_of(&record, &mut texts.summary);
-                job.write_record(&record, language, &mut texts.bytes);
-            }
-            Err(bad) => texts.skipped.push(SkippedInput::record(job.inputs, &bad)),
-        });
-        Ok(texts)
-    }
-
-    fn shrink(&mut self) {
-        self.parser.shrink();
+    fn add(&mut self, record: &Record<'_>, texts: &mut TextBatch) {
+        texts.summary.add_record(record);
+        let language = self.job.language_of(record, &mut texts.summary);
+        self.job.write_record(record, language, &mut texts.bytes);
     }
 }
 
@@ -188,49 +166,29 @@ impl TextExtraction<'_> {
     /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> Result<ExtractionSummary, BatchError> {
         ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
-        self.losses.refuse_undiscovered(self.inputs)?;
-        self.observer
-            .stage(JobStage::Scan, self.inputs.total_bytes());
-        let mut summary = ExtractionSummary::default();
-        let mut removed = RemovedTally::default();
-        let mut fields = FieldTally::default();
-        let mut rows = SkippedRows::default();
-        for skip in &self.inputs.skips {
-            rows.take(SkippedInput::part(skip));
-        }
-        let writer = || TextWriter {
-            job: self,
-            parser: Parser::new(self.inputs, self.options),
+        let scan = RecordScan {
+            inputs: self.inputs,
+            options: self.options,
+            documents: DocumentUse::Text,
+            limits: self.limits,
+            losses: self.losses,
+            observer: self.observer,
         };
-        let workers = (0..self.limits.threads).map(|_| writer()).collect();
-        run_in_order(
-            self.inputs.chunks(self.options),
-            DocumentMemory::new(self.limits, DocumentUse::Text, self.inputs, self.options),
-            self.observer,
-            workers,
+        let mut summary = ExtractionSummary::default();
+        let read = scan.run(
+            || TextWriter { job: self },
             |texts: TextBatch| {
-                for skipped in texts.skipped {
-                    // Chunks come in input order, so a strict job ends with the same record for any number of
-                    // threads.
-                    self.losses.refuse_first(&skipped)?;
-                    rows.take(skipped);
-                }
-                out.write_all(&texts.bytes)
-                    .map_err(BatchError::result(Path::new("the output")))?;
                 summary.merge(texts.summary);
-                removed.add(&texts.removed);
-                fields.add(&texts.fields);
-                self.observer.advance(summary.input_bytes);
-                Ok(())
+                out.write_all(&texts.bytes)
+                    .map_err(BatchError::result(Path::new(OUTPUT)))
             },
         )?;
-        // Before losses are judged: a mistyped field leaves every record without text, and the field is what to
-        // tell of.
-        fields.check(self.inputs, self.options)?;
-        summary.skipped = rows.finish();
-        self.losses.check(&summary.skipped, summary.documents)?;
-        summary.boilerplate = removed.counts(self.options);
-        Ok(summary)
+        Ok(ExtractionSummary {
+            input_bytes: read.disk_bytes,
+            skipped: read.skipped,
+            boilerplate: read.boilerplate,
+            ..summary
+        })
     }
 
     /// The language of a record's text, which is counted.

@@ -39,6 +39,7 @@ pub mod overlap;
 mod parallel;
 mod parallel_sort;
 mod pipeline;
+mod record_scan;
 pub mod report;
 mod setting_words;
 mod settings;

@@ -7,18 +7,17 @@ use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::Scheme;
 use lookalike::terms::TermsFileError;
 use lookalike::{GrowingTerms, SchemeMismatch, TermCounts};
-use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
+use lookalike_corpus::{InputOptions, Inputs, Record};
 use serde::Serialize;
 
-use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
+use crate::boilerplate::BoilerplateCounts;
+use crate::document_memory::{DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
-use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage};
-use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::observer::JobObserver;
+use crate::record_scan::{RecordScan, RecordWorker};
 use crate::settings::JobLimits;
-use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+use crate::skipped::SkippedRow;
 
 /// The job: what to read and how texts become features.
 pub struct TermTable<'a> {
@@ -147,9 +146,7 @@ impl DriftSummary {
     }
 }
 
-struct TermCounter<'a> {
-    job: &'a TermTable<'a>,
-    parser: Parser<'a>,
+struct TermCounter {
     extractor: FeatureExtractor,
 }
 
@@ -158,45 +155,18 @@ struct TermCounter<'a> {
 struct TermSets {
     features: Vec<u64>,
     ends: Vec<usize>,
-    removed: RemovedTally,
-    fields: FieldTally,
-    disk_bytes: u64,
-    skipped: Vec<SkippedInput>,
 }
 
-impl ChunkWorker<RecordChunk> for TermCounter<'_> {
-    type Output = TermSets;
+impl RecordWorker for TermCounter {
+    type Product = TermSets;
 
-    fn run(&mut self, chunk: &RecordChunk) -> Result<TermSets, BatchError> {
-        let mut sets = TermSets {
-            disk_bytes: chunk.disk_bytes,
-            ..TermSets::default()
-        };
-        let Self {
-            job,
-            parser,
-            extractor,
-        } = self;
-        for skip in &chunk.skips {
-            sets.skipped.push(SkippedInput::part(skip));
-        }
-        parser.parse(chunk, &mut |record| match record {
-            Ok(record) => {
-                sets.features
-                    .extend_from_slice(extractor.feature_set(&record.text));
-                sets.ends.push(sets.features.len());
-                sets.removed.count(&record.removed);
-                sets.fields.count(&record);
-            }
-            Err(bad) => {
-                sets.skipped.push(SkippedInput::record(job.inputs, &bad));
-            }
-        });
-        Ok(sets)
+    fn add(&mut self, record: &Record<'_>, sets: &mut TermSets) {
+        let set = self.extractor.feature_set(&record.text);
+        sets.features.extend_from_slice(set);
+        sets.ends.push(sets.features.len());
     }
 
     fn shrink(&mut self) {
-        self.parser.shrink();
         self.extractor.shrink();
     }
 }
@@ -209,52 +179,36 @@ impl TermTable<'_> {
     pub fn count(&self) -> Result<(TermCounts, TermsSummary), BatchError> {
         let documents = DocumentUse::Features(&self.scheme);
         ensure_documents_fit(self.limits, documents, self.inputs, self.options)?;
-        self.losses.refuse_undiscovered(self.inputs)?;
-        self.observer
-            .stage(JobStage::Scan, self.inputs.total_bytes());
-        let counter = || TermCounter {
-            job: self,
-            parser: Parser::new(self.inputs, self.options),
-            extractor: FeatureExtractor::new(&self.scheme),
+        let scan = RecordScan {
+            inputs: self.inputs,
+            options: self.options,
+            documents,
+            limits: self.limits,
+            losses: self.losses,
+            observer: self.observer,
         };
         let mut counts = TermCounts::new(&self.scheme);
         if self.singles {
             counts = counts.with_singles();
         }
-        let mut rows = SkippedRows::default();
-        for skip in &self.inputs.skips {
-            rows.take(SkippedInput::part(skip));
-        }
-        let (mut read, mut removed) = (0, RemovedTally::default());
-        let mut fields = FieldTally::default();
-        let workers = (0..self.limits.threads).map(|_| counter()).collect();
-        let memory = DocumentMemory::new(self.limits, documents, self.inputs, self.options);
-        let chunks = self.inputs.chunks(self.options);
-        run_in_order(chunks, memory, self.observer, workers, |sets| {
-            for skipped in sets.skipped {
-                self.losses.refuse_first(&skipped)?;
-                rows.take(skipped);
-            }
+        let counter = || TermCounter {
+            extractor: FeatureExtractor::new(&self.scheme),
+        };
+        let read = scan.run(counter, |sets: TermSets| {
             let mut start = 0;
             for end in sets.ends {
                 counts.add(&sets.features[start..end]);
                 start = end;
             }
-            read += sets.disk_bytes;
-            removed.add(&sets.removed);
-            fields.add(&sets.fields);
-            self.observer.advance(read);
             // The counts are merged into a list of their own: twice their size for a moment.
             ensure_fits(2 * counts.memory(), self.limits.memory)
         })?;
-        fields.check(self.inputs, self.options)?;
         let summary = TermsSummary {
-            read: Some(counts.documents()),
-            boilerplate: removed.counts(self.options),
-            skipped: rows.finish(),
+            read: Some(read.records),
+            boilerplate: read.boilerplate,
+            skipped: read.skipped,
             ..TermsSummary::default()
         };
-        self.losses.check(&summary.skipped, counts.documents())?;
         Ok((counts, summary))
     }
 }

@@ -11,18 +11,17 @@ use std::path::{Path, PathBuf};
 
 use lookalike::ParagraphRule;
 use lookalike_corpus::{
-    Category, FieldPath, Format, InputOptions, Inputs, Parser, RecordChunk, TextState, text_hash,
+    Category, FieldPath, Format, InputOptions, Inputs, Record, TextState, text_hash,
 };
 use serde::Serialize;
 
-use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
+use crate::document_memory::{DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
-use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage};
-use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::observer::JobObserver;
+use crate::record_scan::{RecordScan, RecordWorker};
 use crate::settings::{JobLimits, RepeatedIds};
-use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+use crate::skipped::SkippedRow;
 
 /// Between the parts of an id. Ids that have it are read as well: the last two parts have none.
 // It is below all printable characters, so that "a" and its paragraphs come before "ab".
@@ -103,9 +102,6 @@ struct SplitChunk {
     longest: u64,
     missing: u64,
     too_long: u64,
-    fields: FieldTally,
-    disk_bytes: u64,
-    skipped: Vec<SkippedInput>,
 }
 
 struct SplitDocument {
@@ -115,37 +111,19 @@ struct SplitDocument {
     end: usize,
 }
 
-struct ParagraphSplitter<'a> {
-    job: &'a ParagraphSplit<'a>,
-    parser: Parser<'a>,
+struct ParagraphSplitter {
+    rule: ParagraphRule,
 }
 
-impl ChunkWorker<RecordChunk> for ParagraphSplitter<'_> {
-    type Output = SplitChunk;
+impl RecordWorker for ParagraphSplitter {
+    type Product = SplitChunk;
 
-    fn run(&mut self, chunk: &RecordChunk) -> Result<SplitChunk, BatchError> {
-        let mut split = SplitChunk {
-            disk_bytes: chunk.disk_bytes,
-            skipped: chunk.skips.iter().map(SkippedInput::part).collect(),
-            ..SplitChunk::default()
-        };
-        let Self { job, parser } = self;
-        parser.parse(chunk, &mut |record| match record {
-            Ok(record) => {
-                split.fields.count(&record);
-                match record.text_state {
-                    TextState::Present => split.add(&record.id, &record.text, job.rule),
-                    TextState::Missing => split.missing += 1,
-                    _ => split.too_long += 1,
-                }
-            }
-            Err(bad) => split.skipped.push(SkippedInput::record(job.inputs, &bad)),
-        });
-        Ok(split)
-    }
-
-    fn shrink(&mut self) {
-        self.parser.shrink();
+    fn add(&mut self, record: &Record<'_>, split: &mut SplitChunk) {
+        match record.text_state {
+            TextState::Present => split.add(&record.id, &record.text, self.rule),
+            TextState::Missing => split.missing += 1,
+            TextState::TooLong => split.too_long += 1,
+        }
     }
 }
 
@@ -192,60 +170,47 @@ impl ParagraphSplit<'_> {
     /// [`BatchError`]: the input cannot be read, or the file not written.
     pub fn write(&self, path: &Path) -> Result<ParagraphRecords, BatchError> {
         ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
-        self.losses.refuse_undiscovered(self.inputs)?;
-        self.observer
-            .stage(JobStage::Scan, self.inputs.total_bytes());
-        let mut rows = SkippedRows::default();
-        self.inputs
-            .skips
-            .iter()
-            .for_each(|skip| rows.add_part(skip));
+        let scan = RecordScan {
+            inputs: self.inputs,
+            options: self.options,
+            documents: DocumentUse::Text,
+            limits: self.limits,
+            losses: self.losses,
+            observer: self.observer,
+        };
         let failed = BatchError::temporary(path);
         let file = File::create(path).map_err(&failed)?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
         let mut counts = ParagraphCounts::default();
         let mut hashes: BTreeMap<String, Vec<u128>> = BTreeMap::new();
-        let (mut read, mut fields, mut longest) = (0, FieldTally::default(), 0);
-        let splitter = || ParagraphSplitter {
-            job: self,
-            parser: Parser::new(self.inputs, self.options),
-        };
-        let workers = (0..self.limits.threads).map(|_| splitter()).collect();
-        let memory = DocumentMemory::new(self.limits, DocumentUse::Text, self.inputs, self.options);
-        let chunks = self.inputs.chunks(self.options);
-        run_in_order(chunks, memory, self.observer, workers, |split| {
-            for skipped in split.skipped {
-                self.losses.refuse_first(&skipped)?;
-                rows.take(skipped);
-            }
-            counts.missing += split.missing;
-            counts.too_long += split.too_long;
-            let mut start = 0;
-            for document in split.documents {
-                let lines = &split.lines[start..document.end];
-                start = document.end;
-                counts.documents += 1;
-                let known = hashes.entry(document.id).or_default();
-                // Chunks arrive in the order of the input, so the first of repeated records is the one that
-                // counts.
-                if known.contains(&document.hash) {
-                    counts.repeated_records += 1;
-                    continue;
+        let mut longest = 0;
+        let read = scan.run(
+            || ParagraphSplitter { rule: self.rule },
+            |split: SplitChunk| {
+                counts.missing += split.missing;
+                counts.too_long += split.too_long;
+                let mut start = 0;
+                for document in split.documents {
+                    let lines = &split.lines[start..document.end];
+                    start = document.end;
+                    counts.documents += 1;
+                    let known = hashes.entry(document.id).or_default();
+                    // Chunks arrive in the order of the input, so the first of repeated records is the one that
+                    // counts.
+                    if known.contains(&document.hash) {
+                        counts.repeated_records += 1;
+                        continue;
+                    }
+                    known.push(document.hash);
+                    counts.paragraphs += document.paragraphs;
+                    out.write_all(lines).map_err(&failed)?;
                 }
-                known.push(document.hash);
-                counts.paragraphs += document.paragraphs;
-                out.write_all(lines).map_err(&failed)?;
-            }
-            longest = longest.max(split.longest);
-            read += split.disk_bytes;
-            fields.add(&split.fields);
-            self.observer.advance(read);
-            Ok(())
-        })?;
+                longest = longest.max(split.longest);
+                Ok(())
+            },
+        )?;
         out.flush().map_err(&failed)?;
-        fields.check(self.inputs, self.options)?;
-        counts.skipped = rows.finish();
-        self.losses.check(&counts.skipped, counts.documents)?;
+        counts.skipped = read.skipped;
         Ok(ParagraphRecords {
             path: path.to_owned(),
             counts,

@@ -8,22 +8,21 @@ use lookalike::feature::FeatureExtractor;
 use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::Simhash;
 use lookalike::{Features, Fingerprint, SketchValue, Sketcher, Terms};
-use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
+use lookalike_corpus::{InputOptions, Inputs, Record};
 use serde::Serialize;
 
-use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::document_memory::{DocumentMemory, DocumentUse};
-use crate::error::BatchError;
-use crate::fields::FieldTally;
+use crate::boilerplate::BoilerplateCounts;
+use crate::document_memory::DocumentUse;
+use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::{
     ArchiveScratch, CodeWriter, FingerprintName, SketchShape, SketchWriter, write_code,
     write_sketch,
 };
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage};
-use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::observer::JobObserver;
+use crate::record_scan::{RecordScan, RecordWorker};
 use crate::settings::JobLimits;
-use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+use crate::skipped::SkippedRow;
 
 /// The job: what to read and how texts become fingerprints.
 pub struct FingerprintJob<'a> {
@@ -64,13 +63,13 @@ pub struct FingerprintSummary {
     pub skipped: Vec<SkippedRow>,
 }
 
-struct FingerprintWorker<'a> {
-    job: &'a FingerprintJob<'a>,
+struct FingerprintWorker {
     /// True if lines are wanted, rather than columns.
     lines: bool,
-    parser: Parser<'a>,
     extractor: FeatureExtractor,
     maker: SketchMaker,
+    /// The words of one sketch.
+    line_words: Vec<u64>,
 }
 
 /// Makes the words of a sketch.
@@ -150,13 +149,8 @@ struct FingerprintBatch {
     ids: String,
     ends: Vec<(usize, bool)>,
     words: Vec<u64>,
-    documents: u64,
     without_features: u64,
     text_bytes: u64,
-    removed: RemovedTally,
-    fields: FieldTally,
-    disk_bytes: u64,
-    skipped: Vec<SkippedInput>,
 }
 
 impl FingerprintBatch {
@@ -171,59 +165,31 @@ impl FingerprintBatch {
     }
 }
 
-impl ChunkWorker<RecordChunk> for FingerprintWorker<'_> {
-    type Output = FingerprintBatch;
+impl RecordWorker for FingerprintWorker {
+    type Product = FingerprintBatch;
 
-    fn run(&mut self, chunk: &RecordChunk) -> Result<FingerprintBatch, BatchError> {
-        let mut made = FingerprintBatch {
-            disk_bytes: chunk.disk_bytes,
-            ..FingerprintBatch::default()
+    fn add(&mut self, record: &Record<'_>, made: &mut FingerprintBatch) {
+        let features = self.extractor.extract_with(&record.text, &record.fields);
+        self.line_words.clear();
+        // Lines are made one after another and need the words of one sketch; columns keep those of the whole
+        // chunk.
+        let words = match self.lines {
+            true => &mut self.line_words,
+            false => &mut made.words,
         };
-        let Self {
-            job,
-            lines,
-            parser,
-            extractor,
-            maker,
-        } = self;
-        let mut line_words = Vec::new();
-        for skip in &chunk.skips {
-            made.skipped.push(SkippedInput::part(skip));
+        let has_sketch = self.maker.append(&features, words);
+        made.without_features += u64::from(!has_sketch);
+        made.text_bytes += record.text.len() as u64;
+        if self.lines {
+            let sketch = has_sketch.then_some(self.line_words.as_slice());
+            self.maker.write(&mut made.bytes, &record.id, sketch);
+        } else {
+            made.ids.push_str(&record.id);
+            made.ends.push((made.ids.len(), has_sketch));
         }
-        parser.parse(chunk, &mut |record| match record {
-            Ok(record) => {
-                let features = extractor.extract_with(&record.text, &record.fields);
-                line_words.clear();
-                // Lines are made one after another and need the words of one sketch; columns keep those of the
-                // whole chunk.
-                let words = if *lines {
-                    &mut line_words
-                } else {
-                    &mut made.words
-                };
-                let has_sketch = maker.append(&features, words);
-                made.documents += 1;
-                made.without_features += u64::from(!has_sketch);
-                made.text_bytes += record.text.len() as u64;
-                made.removed.count(&record.removed);
-                made.fields.count(&record);
-                if *lines {
-                    let sketch = has_sketch.then_some(line_words.as_slice());
-                    maker.write(&mut made.bytes, &record.id, sketch);
-                } else {
-                    made.ids.push_str(&record.id);
-                    made.ends.push((made.ids.len(), has_sketch));
-                }
-            }
-            Err(bad) => {
-                made.skipped.push(SkippedInput::record(job.inputs, &bad));
-            }
-        });
-        Ok(made)
     }
 
     fn shrink(&mut self) {
-        self.parser.shrink();
         self.extractor.shrink();
     }
 }
@@ -236,7 +202,7 @@ impl FingerprintJob<'_> {
     pub fn write(&self, out: &mut dyn Write) -> Result<FingerprintSummary, BatchError> {
         self.run(true, SketchMaker::new(&self.scheme)?, &mut |made| {
             let written = out.write_all(&made.bytes);
-            written.map_err(BatchError::result(Path::new("the output")))
+            written.map_err(BatchError::result(Path::new(OUTPUT)))
         })
     }
 
@@ -279,59 +245,41 @@ impl FingerprintJob<'_> {
         maker: SketchMaker,
         sink: &mut dyn FnMut(&FingerprintBatch) -> Result<(), BatchError>,
     ) -> Result<FingerprintSummary, BatchError> {
-        self.losses.refuse_undiscovered(self.inputs)?;
-        self.observer
-            .stage(JobStage::Scan, self.inputs.total_bytes());
-        let mut summary = FingerprintSummary {
-            scheme: self.scheme.to_string(),
-            scheme_id: self.scheme.id().to_string(),
-            ..FingerprintSummary::default()
-        };
         let extractor = match &self.terms {
             Some(terms) => FeatureExtractor::with_terms(&self.scheme, terms)
                 .map_err(|error| BatchError::Settings(error.to_string()))?,
             None => FeatureExtractor::new(&self.scheme),
         };
-        let printer = || FingerprintWorker {
-            job: self,
-            lines,
-            parser: Parser::new(self.inputs, self.options),
-            extractor: extractor.clone(),
-            maker: maker.clone(),
+        let scan = RecordScan {
+            inputs: self.inputs,
+            options: self.options,
+            documents: DocumentUse::Features(&self.scheme),
+            limits: self.limits,
+            losses: self.losses,
+            observer: self.observer,
         };
-        let (mut read, mut removed) = (0, RemovedTally::default());
-        let mut fields = FieldTally::default();
-        let mut rows = SkippedRows::default();
-        for skip in &self.inputs.skips {
-            rows.take(SkippedInput::part(skip));
-        }
-        let documents = DocumentUse::Features(&self.scheme);
-        let memory = DocumentMemory::new(self.limits, documents, self.inputs, self.options);
-        run_in_order(
-            self.inputs.chunks(self.options),
-            memory,
-            self.observer,
-            (0..self.limits.threads).map(|_| printer()).collect(),
-            |made| {
-                sink(&made)?;
-                for skipped in made.skipped {
-                    self.losses.refuse_first(&skipped)?;
-                    rows.take(skipped);
-                }
-                summary.documents += made.documents;
-                summary.without_features += made.without_features;
-                summary.text_bytes += made.text_bytes;
-                removed.add(&made.removed);
-                fields.add(&made.fields);
-                read += made.disk_bytes;
-                self.observer.advance(read);
-                Ok(())
+        let (mut without_features, mut text_bytes) = (0, 0);
+        let read = scan.run(
+            || FingerprintWorker {
+                lines,
+                extractor: extractor.clone(),
+                maker: maker.clone(),
+                line_words: Vec::new(),
+            },
+            |made: FingerprintBatch| {
+                without_features += made.without_features;
+                text_bytes += made.text_bytes;
+                sink(&made)
             },
         )?;
-        fields.check(self.inputs, self.options)?;
-        summary.skipped = rows.finish();
-        self.losses.check(&summary.skipped, summary.documents)?;
-        summary.boilerplate = removed.counts(self.options);
-        Ok(summary)
+        Ok(FingerprintSummary {
+            documents: read.records,
+            without_features,
+            text_bytes,
+            boilerplate: read.boilerplate,
+            scheme: self.scheme.to_string(),
+            scheme_id: self.scheme.id().to_string(),
+            skipped: read.skipped,
+        })
     }
 }

@@ -628,3 +628,24 @@ fn texts_decide_about_removals_one_by_one() {
             .says(words);
     }
 }
+
+#[test]
+fn texts_that_a_verification_lost_were_borne_whatever_max_skipped_said() {
+    let folder = Folder::new();
+    let chain = folder.add("chain.lkfp", file(&CHAIN, 7));
+    let texts = folder.records("texts.jsonl", &[("c", STORY), ("copy", STORY)]);
+    let lines = fs::read_to_string(&texts).unwrap() + "nonsense\n";
+    fs::write(&texts, lines).unwrap();
+    let verified = |most: &str| {
+        let mut command = lookalike("cluster");
+        command.arg(&chain).arg("--verify").arg(&texts);
+        command
+            .args(["--max-skipped", most, "-o"])
+            .arg(folder.path(most));
+        command
+    };
+    verified("0")
+        .fail(1)
+        .says(&["texts.jsonl, line 3", "--max-skipped"]);
+    verified("1").succeed();
+}

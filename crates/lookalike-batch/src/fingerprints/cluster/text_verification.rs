@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lookalike::feature::FeatureExtractor;
 use lookalike::resemblance::{intersection_at_least, resemblance_of, shared_needed};
 use lookalike::{Scheme, Terms};
-use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
+use lookalike_corpus::{InputOptions, Inputs, Record};
 
 use super::documents::ClusterDocuments;
 use super::error::ClusterError;
@@ -16,13 +16,12 @@ use super::id_table::IdTable;
 use super::memory_shares::MemoryShares;
 use super::outcomes::{ClusterOutcomes, DocumentOutcome};
 use super::{FingerprintClustering, VerificationCounts};
-use crate::document_memory::{DocumentMemory, DocumentUse};
+use crate::document_memory::DocumentUse;
 use crate::error::BatchError;
-use crate::fields::FieldTally;
 use crate::fingerprints::files::ListedId;
 use crate::observer::JobStage;
-use crate::pipeline::{ChunkWorker, run_in_order};
-use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+use crate::record_scan::{RecordScan, RecordWorker};
+use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 
 /// Nobody's number.
@@ -68,6 +67,8 @@ struct TextSets {
     sets: SetStore,
     /// Place and size of the set; none for a document that was not met.
     places: Vec<Option<(SetPlace, u32)>>,
+    /// Texts that could not be read.
+    skipped: Vec<SkippedRow>,
 }
 
 impl TextSets {
@@ -86,7 +87,6 @@ impl TextSets {
 struct TextWorker<'a> {
     verification: &'a TextVerification<'a>,
     ids: &'a IdTable,
-    parser: Parser<'a>,
     extractor: FeatureExtractor,
 }
 
@@ -96,10 +96,6 @@ struct TextBatch {
     words: Vec<u64>,
     /// Number of the id, word of the header, and size of each.
     sets: Vec<(u32, u32, u32)>,
-    records: u64,
-    fields: FieldTally,
-    disk_bytes: u64,
-    skipped: Vec<SkippedInput>,
 }
 
 /// The number of a record's id: a number of a file of fingerprints is its own text.
@@ -114,47 +110,28 @@ fn number_of(ids: &IdTable, id: &str) -> Option<u32> {
     })
 }
 
-impl ChunkWorker<RecordChunk> for TextWorker<'_> {
-    type Output = TextBatch;
+impl RecordWorker for TextWorker<'_> {
+    type Product = TextBatch;
 
-    fn run(&mut self, chunk: &RecordChunk) -> Result<TextBatch, BatchError> {
-        let mut made = TextBatch {
-            disk_bytes: chunk.disk_bytes,
-            ..TextBatch::default()
+    fn add(&mut self, record: &Record<'_>, made: &mut TextBatch) {
+        let Some(number) = number_of(self.ids, &record.id) else {
+            return;
         };
-        let Self {
-            verification,
-            ids,
-            parser,
-            extractor,
-        } = self;
-        let skips = chunk.skips.iter().map(SkippedInput::part);
-        made.skipped.extend(skips);
-        parser.parse(chunk, &mut |record| match record {
-            Ok(record) => {
-                made.records += 1;
-                made.fields.count(&record);
-                let Some(number) = number_of(ids, &record.id) else {
-                    return;
-                };
-                let set = match verification.options.fields.is_none() {
-                    true => extractor.feature_set(&record.text),
-                    false => extractor.extract_with(&record.text, &record.fields).set,
-                };
-                made.sets
-                    .push((number, made.words.len() as u32, set.len() as u32));
-                made.words.push(header(number, set.len()));
-                made.words.extend_from_slice(set);
+        let set = match self.verification.options.fields.is_none() {
+            true => self.extractor.feature_set(&record.text),
+            false => {
+                self.extractor
+                    .extract_with(&record.text, &record.fields)
+                    .set
             }
-            Err(bad) => made
-                .skipped
-                .push(SkippedInput::record(verification.inputs, &bad)),
-        });
-        Ok(made)
+        };
+        let start = made.words.len() as u32;
+        made.sets.push((number, start, set.len() as u32));
+        made.words.push(header(number, set.len()));
+        made.words.extend_from_slice(set);
     }
 
     fn shrink(&mut self) {
-        self.parser.shrink();
         self.extractor.shrink();
     }
 }
@@ -212,8 +189,7 @@ impl FingerprintClustering<'_> {
     ) -> Result<VerifiedRemovals, BatchError> {
         let shares = MemoryShares::new(self.limits);
         let claimed = ClaimedRemovals::collect(outcomes, documents, &shares)?;
-        let mut rows = SkippedRows::default();
-        let sets = self.read_texts(texts, &claimed.ids, &shares, &mut rows)?;
+        let sets = self.read_texts(texts, &claimed.ids, &shares)?;
         self.observer.stage(JobStage::Compare, 0);
         let mut similarities = vec![f64::NAN; claimed.removed.len()];
         // Each thread writes into its own stretch: results need no lock, and their order is that of documents.
@@ -248,7 +224,7 @@ impl FingerprintClustering<'_> {
             similarities,
             sizes,
             counts,
-            skipped: rows.finish(),
+            skipped: sets.skipped,
         })
     }
 
@@ -258,12 +234,7 @@ impl FingerprintClustering<'_> {
         texts: &TextVerification<'_>,
         ids: &IdTable,
         shares: &MemoryShares,
-        rows: &mut SkippedRows,
     ) -> Result<TextSets, BatchError> {
-        let temporary = BatchError::temporary(self.folder);
-        self.losses.refuse_undiscovered(texts.inputs)?;
-        self.observer
-            .stage(JobStage::Scan, texts.inputs.total_bytes());
         let extractor = match &texts.terms {
             Some(terms) => FeatureExtractor::with_terms(&texts.scheme, terms)
                 .map_err(|error| BatchError::Settings(error.to_string()))?,
@@ -272,53 +243,39 @@ impl FingerprintClustering<'_> {
         let worker = || TextWorker {
             verification: texts,
             ids,
-            parser: Parser::new(texts.inputs, texts.options),
             extractor: extractor.clone(),
         };
-        let uses = DocumentUse::Features(&texts.scheme);
-        let memory = DocumentMemory::new(self.limits, uses, texts.inputs, texts.options);
-        for skip in &texts.inputs.skips {
-            rows.take(SkippedInput::part(skip));
-        }
+        let scan = RecordScan {
+            inputs: texts.inputs,
+            options: texts.options,
+            documents: DocumentUse::Features(&texts.scheme),
+            limits: self.limits,
+            losses: self.losses,
+            observer: self.observer,
+        };
         let mut read = TextSets {
             sets: SetStore::new(shares.texts()),
             places: vec![None; ids.len() as usize],
+            skipped: Vec::new(),
         };
-        let (mut bytes, mut records, mut fields) = (0, 0, FieldTally::default());
-        run_in_order(
-            texts.inputs.chunks(texts.options),
-            memory,
-            self.observer,
-            (0..self.limits.threads).map(|_| worker()).collect(),
-            |made| {
-                for skipped in made.skipped {
-                    self.losses.refuse_first(&skipped)?;
-                    rows.take(skipped);
+        let counts = scan.run(worker, |made: TextBatch| {
+            let segment = read.sets.push(made.words, self.folder);
+            let segment = segment.map_err(BatchError::temporary(self.folder))?;
+            for (number, word, size) in made.sets {
+                let known = &mut read.places[number as usize];
+                // Of two texts with one id nobody could say which one the fingerprint was of.
+                if known.replace((place(segment, word), size)).is_some() {
+                    let id = ids.id(number).to_string();
+                    return Err(ClusterError::RepeatedId { id }.into());
                 }
-                let segment = read
-                    .sets
-                    .push(made.words, self.folder)
-                    .map_err(&temporary)?;
-                for (number, word, size) in made.sets {
-                    let known = &mut read.places[number as usize];
-                    // Of two texts with one id nobody could say which one the fingerprint was of.
-                    if known.replace((place(segment, word), size)).is_some() {
-                        let id = ids.id(number).to_string();
-                        return Err(ClusterError::RepeatedId { id }.into());
-                    }
-                }
-                records += made.records;
-                fields.add(&made.fields);
-                bytes += made.disk_bytes;
-                self.observer.advance(bytes);
-                Ok(())
-            },
-        )?;
-        fields.check(texts.inputs, texts.options)?;
+            }
+            Ok(())
+        })?;
+        read.skipped = counts.skipped;
         let none_is_there = ids.len() > 0 && read.places.iter().all(Option::is_none);
         match none_is_there {
             true => Err(ClusterError::NoTexts {
-                records,
+                records: counts.records,
                 id: ids.id(0).to_string(),
             }
             .into()),
