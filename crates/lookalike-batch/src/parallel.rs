@@ -121,6 +121,23 @@ pub(crate) fn copy_lists<T: Copy + Send + Sync>(all: &mut [T], lists: &[&[T]], t
     });
 }
 
+/// Runs the same work on so many threads, that of the caller among them, and waits for all. Results are in the order of threads.
+///
+/// # Errors
+/// The first one, in the order of threads.
+pub(crate) fn on_threads<R: Send, E: Send>(
+    threads: usize,
+    work: impl Fn() -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let own = work();
+        let others = others.into_iter().map(|other| other.join());
+        let others = others.map(|result| result.expect("workers do not panic"));
+        std::iter::once(own).chain(others).collect()
+    })
+}
+
 /// Works on each item, on several threads, and hands the results on in the order of the items. A thread has one result in the making and two
 /// that wait, at most.
 ///

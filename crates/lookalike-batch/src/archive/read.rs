@@ -21,6 +21,7 @@ use crate::archive::format::{
 };
 use crate::error::BatchError;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
+use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 
 /// Files that are open at once while sources are written.
@@ -263,14 +264,7 @@ impl CollectionArchive {
             }
             Ok(())
         };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let own = work();
-            let others = workers
-                .into_iter()
-                .map(|worker| worker.join().expect("workers do not panic"));
-            own.and(others.fold(Ok(()), Result::and))
-        })
+        on_threads(threads, work).map(drop)
     }
 
     /// Threads that fit the memory.

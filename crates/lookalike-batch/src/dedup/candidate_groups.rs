@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::parallel::{concatenated, in_ranges};
+use crate::parallel::{concatenated, in_ranges, on_threads};
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};
 use crate::spill::prefetch::prefetch;
 
@@ -487,13 +487,7 @@ fn partitions(
             (resources.advance)(part as u64 + 1)?;
         }
     };
-    std::thread::scope(|scope| -> io::Result<()> {
-        let workers: Vec<_> = (1..resources.threads).map(|_| scope.spawn(work)).collect();
-        work()?;
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().expect("workers do not panic"))
-    })?;
+    on_threads(resources.threads, work)?;
     let needed = needed.into_inner();
     if needed > resources.memory {
         return Err(GroupError::TooLarge(needed));

@@ -39,7 +39,7 @@ use crate::fields::{FieldTally, first_names};
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder, SketchPlan};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
-use crate::parallel::{column, in_ranges, inverse};
+use crate::parallel::{column, in_ranges, inverse, on_threads};
 use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairList, PairScope};
 use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::SetPlace;
@@ -563,15 +563,7 @@ impl DedupJob<'_> {
                 self.advance(segment as u64 + 1)?;
             }
         };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (1..self.limits.threads)
-                .map(|_| scope.spawn(work))
-                .collect();
-            work()?;
-            workers
-                .into_iter()
-                .try_for_each(|worker| worker.join().expect("workers do not panic"))
-        })
+        on_threads(self.limits.threads, work).map(drop)
     }
 
     /// Tells the observer of progress; an error if it has cancelled the job.

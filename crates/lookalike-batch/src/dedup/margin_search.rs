@@ -19,7 +19,7 @@ use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
-use crate::parallel::in_ranges;
+use crate::parallel::{in_ranges, on_threads};
 use crate::parallel_sort::sort_unequal_by;
 use crate::spill::prefetch::prefetch;
 
@@ -255,14 +255,7 @@ impl MarginSearch<'_> {
                 sets.walk(segment, &mut buffer, |class, set| worker.visit(class, set))?;
             }
         };
-        let all = std::thread::scope(|scope| -> io::Result<Vec<_>> {
-            let others: Vec<_> = (1..self.threads).map(|_| scope.spawn(work)).collect();
-            let mut all = vec![work()?];
-            for other in others {
-                all.push(other.join().expect("workers do not panic")?);
-            }
-            Ok(all)
-        })?;
+        let all = on_threads(self.threads, work)?;
         let best = |number: usize| {
             let rank = sample.texts[number].rank;
             let found = all.iter().filter_map(|found| found[number]);

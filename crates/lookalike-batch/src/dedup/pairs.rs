@@ -14,6 +14,7 @@ use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
+use crate::parallel::on_threads;
 use crate::settings::PairScope;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};
 
@@ -197,13 +198,7 @@ pub(crate) fn join(
             advance(*done)?;
         }
     };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        work()?;
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().expect("workers do not panic"))
-    })
+    on_threads(threads, work).map(drop)
 }
 
 /// The documents of each class are pairs of similarity 1.

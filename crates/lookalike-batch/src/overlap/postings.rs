@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::read::ChunkSets;
 use super::units::UnitPlacement;
 use crate::dedup::candidate_groups::{KeyRecord, KeySink};
+use crate::parallel::on_threads;
 use crate::spill::partitions::{PARTS, lock};
 
 /// Words that are read at once from the file.
@@ -212,7 +213,7 @@ pub(crate) fn collect(
         sizes: vec![0; units],
     });
     let next = AtomicUsize::new(0);
-    on_threads(means.threads, || {
+    on_threads(means.threads, || -> io::Result<()> {
         let mut grouper = PartGrouper::new(units);
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
@@ -239,17 +240,6 @@ pub(crate) fn collect(
         .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// Runs the same work on so many threads.
-fn on_threads(threads: usize, work: impl Fn() -> io::Result<()> + Sync) -> io::Result<()> {
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
-        work()?;
-        others
-            .into_iter()
-            .try_for_each(|other| other.join().expect("workers do not panic"))
-    })
-}
-
 fn scatter(
     chunks: &ChunkSets,
     placement: &UnitPlacement,
@@ -257,7 +247,7 @@ fn scatter(
     means: &CountResources<'_>,
 ) -> io::Result<()> {
     let next = AtomicUsize::new(0);
-    on_threads(means.threads, || {
+    let scattered = on_threads(means.threads, || -> io::Result<()> {
         let mut writer = sink.writer();
         let mut buffer = Vec::new();
         loop {
@@ -273,7 +263,8 @@ fn scatter(
             })?;
             (means.advance)(segment as u64 + 1)?;
         }
-    })
+    });
+    scattered.map(drop)
 }
 
 /// Sorts the few records of a bucket, mostly one or two.

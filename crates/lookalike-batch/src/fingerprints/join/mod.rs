@@ -33,6 +33,7 @@ use crate::fingerprints::index;
 use crate::fingerprints::sketches::{EqualPlaces, LeastEqual};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
+use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 use crate::spill::partitions::lock;
 use matches::{FoundPairs, JoinMatches, PairSides};
@@ -229,32 +230,15 @@ impl FingerprintJoin<'_> {
         // Whoever has the lock reads, and the others compare: reading is one stream, and no thread does nothing
         // but read.
         let source = Mutex::new(Some(f));
-        self.by_all_threads(|| {
+        let joined = on_threads(self.limits.threads, || -> Result<(), BatchError> {
             let (mut chunk, mut scratch) = (FingerprintFile::default(), JoinScratch::default());
             while next_chunk(&source, &mut chunk, shares.chunk)? {
                 join(&mut chunk, &mut scratch)?;
                 self.observer.advance(sum(&counters));
             }
             Ok(())
-        })
-    }
-
-    /// Does something in each of the threads.
-    fn by_all_threads(
-        &self,
-        work: impl Fn() -> Result<(), BatchError> + Sync,
-    ) -> Result<(), BatchError> {
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (1..self.limits.threads)
-                .map(|_| scope.spawn(&work))
-                .collect();
-            let done = work();
-            workers
-                .into_iter()
-                .map(|worker| worker.join().expect("workers do not panic"))
-                // All are waited for. The first error in the order of threads is told, not the first in time.
-                .fold(done, Result::and)
-        })
+        });
+        joined.map(drop)
     }
 }
 
