@@ -138,33 +138,12 @@ impl Default for RetainedParts {
     }
 }
 
-impl RetainedParts {
-    /// Keeps hashes of texts, or drops them.
-    #[must_use]
-    pub fn text_hashes(mut self, keep: bool) -> Self {
-        self.text_hashes = keep;
-        self
-    }
-
-    /// Keeps signatures and super-shingles, or drops them.
-    #[must_use]
-    pub fn signatures(mut self, keep: bool) -> Self {
-        self.signatures = keep;
-        self
-    }
-
-    /// Keeps hashes and fingerprints of paragraphs, or drops them.
-    #[must_use]
-    pub fn paragraphs(mut self, keep: bool) -> Self {
-        self.paragraphs = keep;
-        self
-    }
-
-    /// Keeps texts, or drops them.
-    #[must_use]
-    pub fn texts(mut self, keep: bool) -> Self {
-        self.texts = keep;
-        self
+lookalike::setters! {
+    RetainedParts {
+        text_hashes: bool,
+        signatures: bool,
+        paragraphs: bool,
+        texts: bool,
     }
 }
 
@@ -209,47 +188,23 @@ impl Default for StoreTuning {
     }
 }
 
-impl StoreTuning {
-    /// Sets the bytes of documents in memory before they are flushed.
-    #[must_use]
-    pub fn memory_bytes(mut self, bytes: usize) -> Self {
-        self.memory_bytes = bytes;
-        self
+lookalike::setters! {
+    StoreTuning {
+        memory_bytes: usize,
+        memory_documents: usize,
+        log_step: u64,
+        fan_out: usize,
+        small_run: usize,
+        scratch_bytes: usize,
     }
+}
 
-    /// Sets the number of documents in memory before they are flushed.
-    #[must_use]
-    pub fn memory_documents(mut self, documents: usize) -> Self {
-        self.memory_documents = documents;
-        self
-    }
-
-    /// Sets the bytes by which the log grows.
-    #[must_use]
-    pub fn log_step(mut self, bytes: u64) -> Self {
-        self.log_step = bytes;
-        self
-    }
-
-    /// Sets how many runs of similar size are merged into one.
-    #[must_use]
-    pub fn fan_out(mut self, runs: usize) -> Self {
-        self.fan_out = runs;
-        self
-    }
-
-    /// Sets the largest number of fingerprints of a run whose tables are not stored.
-    #[must_use]
-    pub fn small_run(mut self, fingerprints: usize) -> Self {
-        self.small_run = fingerprints;
-        self
-    }
-
-    /// Sets the bytes of memory for sorting.
-    #[must_use]
-    pub fn scratch_bytes(mut self, bytes: usize) -> Self {
-        self.scratch_bytes = bytes;
-        self
+lookalike::setters! {
+    CollectionSettings {
+        radius: u32,
+        keep: RetainedParts,
+        paragraphs: ParagraphRule,
+        pairs: PairRule,
     }
 }
 
@@ -266,38 +221,10 @@ impl CollectionSettings {
         }
     }
 
-    /// Sets the largest distance of a query.
-    #[must_use]
-    pub fn radius(mut self, radius: u32) -> Self {
-        self.radius = radius;
-        self
-    }
-
     /// Sets the lifetime of documents that are inserted without an expiry; `None` means forever.
     #[must_use]
     pub fn time_to_live(mut self, time_to_live: impl Into<Option<Duration>>) -> Self {
         self.time_to_live = time_to_live.into();
-        self
-    }
-
-    /// Sets the optional parts of documents that are kept.
-    #[must_use]
-    pub fn keep(mut self, keep: RetainedParts) -> Self {
-        self.keep = keep;
-        self
-    }
-
-    /// Sets the division of texts into paragraphs.
-    #[must_use]
-    pub fn paragraphs(mut self, rule: ParagraphRule) -> Self {
-        self.paragraphs = rule;
-        self
-    }
-
-    /// Sets the pairs of documents that count.
-    #[must_use]
-    pub fn pairs(mut self, rule: PairRule) -> Self {
-        self.pairs = rule;
         self
     }
 

@@ -65,25 +65,18 @@ pub struct StoreOptions {
     pub seed: Option<u64>,
 }
 
-impl StoreOptions {
-    /// Creates a store if the directory has none, or refuses.
-    #[must_use]
-    pub fn create(mut self, create: bool) -> Self {
-        self.create = create;
-        self
+lookalike::setters! {
+    StoreOptions {
+        create: bool,
+        tuning: StoreTuning,
     }
+}
 
+impl StoreOptions {
     /// Refuses any store but the one with this identity.
     #[must_use]
     pub fn identity(mut self, identity: impl Into<Option<StoreId>>) -> Self {
         self.identity = identity.into();
-        self
-    }
-
-    /// Sets memory and merge policy.
-    #[must_use]
-    pub fn tuning(mut self, tuning: StoreTuning) -> Self {
-        self.tuning = tuning;
         self
     }
 
