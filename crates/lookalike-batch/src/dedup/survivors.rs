@@ -369,7 +369,11 @@ fn settle_blocks(
         ..
     } = settled;
     look_for_refused(verifier, &survivors, fixed, &mut scratches)?;
-    refused.extend(scratches.into_iter().flat_map(|scratch| scratch.refused));
+    refused.extend(
+        scratches
+            .into_iter()
+            .flat_map(|scratch| scratch.buffers.refused),
+    );
     refused.sort_unstable();
     refused.dedup();
     // A rank may be refused by one survivor and join another.
@@ -563,7 +567,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         results
             .comparisons
             .add(&std::mem::take(&mut scratch.comparisons));
-        results.refused.append(&mut scratch.refused);
+        results.refused.append(&mut scratch.buffers.refused);
         if let Err(error) = done {
             // The other threads go on to the meeting, or the first one would wait there for ever.
             results.failed.get_or_insert(error);
@@ -806,7 +810,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             counted,
             std::mem::take(&mut scratch.comparisons),
         ));
-        results.refused.append(&mut scratch.refused);
+        results.refused.append(&mut scratch.buffers.refused);
         Ok(())
     }
 }

@@ -78,11 +78,7 @@ pub(crate) struct VerifyScratch {
     counts: VisitCounts,
     proposed: Vec<CandidatePair>,
     own: Vec<u64>,
-    other: Vec<u64>,
-    tests: TestBuffers,
-    pages: PageScratch,
-    /// Ranks that resemble another one by their main text, but not as pages.
-    pub(crate) refused: Vec<u32>,
+    pub(crate) buffers: VerifyBuffers,
     /// Counts of what [`Verifier::best`] looked at.
     pub(crate) comparisons: ComparisonCounts,
 }
@@ -101,12 +97,14 @@ impl VerifyScratch {
     }
 }
 
-/// Data of a comparison besides the set at hand.
-struct VerifyBuffers<'s> {
-    other: &'s mut Vec<u64>,
-    tests: &'s mut TestBuffers,
-    pages: &'s mut PageScratch,
-    refused: &'s mut Vec<u32>,
+/// Memory of a comparison besides the set at hand.
+#[derive(Default)]
+pub(crate) struct VerifyBuffers {
+    other: Vec<u64>,
+    tests: TestBuffers,
+    pages: PageScratch,
+    /// Ranks that resemble another one by their main text, but not as pages.
+    pub(crate) refused: Vec<u32>,
 }
 
 /// A candidate y of x, and the number of groups that they share.
@@ -207,9 +205,9 @@ impl Verifier<'_> {
         };
         let b = ComparedPage {
             rank: y,
-            text: self.set(y, &mut scratch.other)?,
+            text: self.set(y, &mut scratch.buffers.other)?,
         };
-        pages.resemblance(a, b, &mut scratch.pages)
+        pages.resemblance(a, b, &mut scratch.buffers.pages)
     }
 
     /// True if the pair, which shares so many features with the set of x at hand, is one as pages too, and passes the further
@@ -217,21 +215,21 @@ impl Verifier<'_> {
     fn passes(
         &self,
         set: &[u64],
-        pair: [u32; 2],
+        x: u32,
+        y: u32,
         shared: usize,
-        buffers: VerifyBuffers<'_>,
+        buffers: &mut VerifyBuffers,
     ) -> io::Result<bool> {
-        let [x, y] = pair;
         if self.is_same_text(x, y) {
             return Ok(true);
         }
         if let Some(pages) = &self.pages {
-            let text = self.set(y, buffers.other)?;
+            let text = self.set(y, &mut buffers.other)?;
             let (a, b) = (
                 ComparedPage { rank: x, text: set },
                 ComparedPage { rank: y, text },
             );
-            if !pages.accepts(a, b, shared, buffers.pages)? {
+            if !pages.accepts(a, b, shared, &mut buffers.pages)? {
                 let is_near = shared >= self.needed(x, y, self.threshold);
                 // Candidates of x come one after another: one look keeps it from being noted for each of them.
                 if is_near && buffers.refused.last() != Some(&x) {
@@ -242,11 +240,30 @@ impl Verifier<'_> {
         }
         let (a, b) = (self.classes[x as usize], self.classes[y as usize]);
         for test in &self.tests {
-            if !test.passes(a, b, buffers.tests)? {
+            if !test.passes(a, b, &mut buffers.tests)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Returns y if it shares `needed` features with x, whose set is at hand, and the pair passes all tests.
+    fn matched(
+        &self,
+        set: &[u64],
+        x: u32,
+        y: u32,
+        needed: usize,
+        buffers: &mut VerifyBuffers,
+    ) -> io::Result<Option<VerifiedMatch>> {
+        let Some(shared) = self.shared(set, x, y, needed, &mut buffers.other)? else {
+            return Ok(None);
+        };
+        let found = VerifiedMatch {
+            rank: y,
+            shared: shared as u32,
+        };
+        Ok(self.passes(set, x, y, shared, buffers)?.then_some(found))
     }
 
     /// Verifies the given members of the groups of each x in `ranks`, and hands the near-duplicates to `visit`: in
@@ -277,23 +294,8 @@ impl Verifier<'_> {
             let set = self.set(x, &mut scratch.own)?;
             for &CandidatePair { y, .. } in &*candidates {
                 let needed = self.needed(x, y, self.threshold);
-                let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
-                    continue;
-                };
-                let buffers = VerifyBuffers {
-                    other: &mut scratch.other,
-                    tests: &mut scratch.tests,
-                    pages: &mut scratch.pages,
-                    refused: &mut scratch.refused,
-                };
-                if self.passes(set, [x, y], shared, buffers)? {
-                    visit(
-                        x,
-                        VerifiedMatch {
-                            rank: y,
-                            shared: shared as u32,
-                        },
-                    );
+                if let Some(found) = self.matched(set, x, y, needed, &mut scratch.buffers)? {
+                    visit(x, found);
                 }
             }
         }
@@ -342,7 +344,8 @@ impl Verifier<'_> {
                     continue;
                 }
                 scratch.comparisons.compared += 1;
-                let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
+                let Some(shared) = self.shared(set, x, y, needed, &mut scratch.buffers.other)?
+                else {
                     continue;
                 };
                 let found = VerifiedMatch {
@@ -351,13 +354,7 @@ impl Verifier<'_> {
                 };
                 // Before the further tests, which cost a comparison each: most candidates are no closer.
                 let closest = self.closer(x, best, Some(found));
-                let buffers = VerifyBuffers {
-                    other: &mut scratch.other,
-                    tests: &mut scratch.tests,
-                    pages: &mut scratch.pages,
-                    refused: &mut scratch.refused,
-                };
-                if closest != best && self.passes(set, [x, y], shared, buffers)? {
+                if closest != best && self.passes(set, x, y, shared, &mut scratch.buffers)? {
                     best = closest;
                 }
             }
@@ -399,22 +396,11 @@ impl Verifier<'_> {
         if !self.may_match(x, y) {
             return Ok(None);
         }
-        let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
-            return Ok(None);
-        };
+        let refused = scratch.buffers.refused.len();
+        let found = self.matched(set, x, y, needed, &mut scratch.buffers);
         // Those that are kept as pages are counted elsewhere.
-        let refused = &mut Vec::new();
-        let buffers = VerifyBuffers {
-            other: &mut scratch.other,
-            tests: &mut scratch.tests,
-            pages: &mut scratch.pages,
-            refused,
-        };
-        let passes = self.passes(set, pair, shared, buffers)?;
-        Ok(passes.then_some(VerifiedMatch {
-            rank: y,
-            shared: shared as u32,
-        }))
+        scratch.buffers.refused.truncate(refused);
+        found
     }
 
     /// Returns true if one of the given members of the groups of x resembles it by its main text, but not as a page; it is then among the
@@ -429,17 +415,8 @@ impl Verifier<'_> {
         let set = self.set(x, &mut scratch.own)?;
         for &CandidatePair { y, .. } in &scratch.proposed {
             let needed = self.needed(x, y, self.threshold);
-            let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
-                continue;
-            };
-            let buffers = VerifyBuffers {
-                other: &mut scratch.other,
-                tests: &mut scratch.tests,
-                pages: &mut scratch.pages,
-                refused: &mut scratch.refused,
-            };
-            self.passes(set, [x, y], shared, buffers)?;
-            if scratch.refused.last() == Some(&x) {
+            self.matched(set, x, y, needed, &mut scratch.buffers)?;
+            if scratch.buffers.refused.last() == Some(&x) {
                 return Ok(true);
             }
         }
