@@ -21,7 +21,8 @@ use lookalike_batch::{
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
 use lookalike_eval::sweep::DocumentSketcher;
 use lookalike_eval::{
-    DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate, SketchedSet,
+    DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate, SketchedDocument,
+    SketchedSet,
 };
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
@@ -215,26 +216,37 @@ impl<'a> EvaluationInput<'a> {
 
     /// The same, read with other options.
     fn collection_under(&self, options: &InputOptions) -> Result<DocumentSet, Failure> {
+        let documents = self.held(options, "documents", EvaluatedDocument::bytes, document)?;
+        DocumentSet::of(documents).map_err(|error| unusable_documents(&error))
+    }
+
+    /// What is made of each record, as far as --memory holds all of it.
+    fn held<T>(
+        &self,
+        options: &InputOptions,
+        what: &str,
+        size: fn(&T) -> u64,
+        mut make: impl FnMut(&Record<'_>) -> T,
+    ) -> Result<Vec<T>, Failure> {
         let limit = self.run.limits().memory;
-        let (mut documents, mut bytes) = (Vec::new(), 0_u64);
+        let (mut all, mut bytes) = (Vec::new(), 0_u64);
         self.visit_under(options, |record| {
-            let document = document(record);
-            bytes += document.bytes();
-            // Beyond the limit documents are only counted: the failure names what all of them need.
+            let one = make(record);
+            bytes += size(&one);
+            // Beyond the limit they are only counted: the failure names what all of them need.
             if bytes <= limit {
-                documents.push(document);
+                all.push(one);
             }
         })?;
-        if bytes > limit {
-            return Err(too_large("documents", bytes, limit));
+        match bytes <= limit {
+            true => Ok(all),
+            false => Err(too_large(what, bytes, limit)),
         }
-        DocumentSet::of(documents).map_err(|error| unusable_documents(&error))
     }
 
     /// The sketches of all documents that have different texts, and no texts: the input is read once, or twice where the scheme needs a
     /// table of terms.
     fn sketches(&self, scheme: &Scheme) -> Result<SketchedSet, Failure> {
-        let limit = self.run.limits().memory;
         let mut counts = None;
         if scheme.needs_terms() {
             let counted = scheme.counted();
@@ -244,18 +256,13 @@ impl<'a> EvaluationInput<'a> {
             counts = Some(all);
         }
         let mut sketcher = DocumentSketcher::new(scheme, counts);
-        let (mut documents, mut bytes) = (Vec::new(), 0_u64);
-        self.visit(|record| {
-            let document = sketcher.sketch(&document(record));
-            bytes += document.bytes();
-            if bytes <= limit {
-                documents.push(document);
-            }
-        })?;
-        if bytes > limit {
-            return Err(too_large("sketches", bytes, limit));
-        }
-        SketchedSet::of(documents).map_err(|error| unusable_documents(&error))
+        let sketched = self.held(
+            &self.options,
+            "sketches",
+            SketchedDocument::bytes,
+            |record| sketcher.sketch(&document(record)),
+        )?;
+        SketchedSet::of(sketched).map_err(|error| unusable_documents(&error))
     }
 }
 
