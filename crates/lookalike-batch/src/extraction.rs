@@ -7,17 +7,14 @@ use std::io::Write;
 use std::path::Path;
 
 use lookalike::Language;
-use lookalike_corpus::{InputOptions, Inputs, Record, TextState};
+use lookalike_corpus::{Record, TextState};
 use serde::Serialize;
 
 use crate::boilerplate::BoilerplateCounts;
-use crate::document_memory::{DocumentUse, ensure_documents_fit};
+use crate::document_memory::DocumentUse;
 use crate::error::{BatchError, OUTPUT};
-use crate::losses::LossPolicy;
-use crate::observer::JobObserver;
 use crate::record_scan::{RecordScan, RecordWorker};
 use crate::setting_words::setting_words;
-use crate::settings::JobLimits;
 use crate::skipped::SkippedRow;
 
 /// Format of the texts.
@@ -34,20 +31,12 @@ setting_words!(TextFormat, "format", Jsonl = "jsonl", Text = "text");
 
 /// The job: what to read and how to write it.
 pub struct TextExtraction<'a> {
-    /// Sources to read.
-    pub inputs: &'a Inputs,
-    /// Options for reading it.
-    pub options: &'a InputOptions,
+    /// Sources to read, and how.
+    pub scan: RecordScan<'a>,
     /// Format of the texts.
     pub format: TextFormat,
-    /// Limits on threads and memory; they change no result.
-    pub limits: &'a JobLimits,
     /// Tells the language of a text, where that is wished.
     pub language: Option<fn(&str) -> Option<Language>>,
-    /// Policy for records that cannot be read.
-    pub losses: LossPolicy,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
 }
 
 /// Summary of the job.
@@ -165,17 +154,9 @@ impl TextExtraction<'_> {
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> Result<ExtractionSummary, BatchError> {
-        ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
-        let scan = RecordScan {
-            inputs: self.inputs,
-            options: self.options,
-            documents: DocumentUse::Text,
-            limits: self.limits,
-            losses: self.losses,
-            observer: self.observer,
-        };
         let mut summary = ExtractionSummary::default();
-        let read = scan.run(
+        let read = self.scan.run(
+            DocumentUse::Text,
             || TextWriter { job: self },
             |texts: TextBatch| {
                 summary.merge(texts.summary);
@@ -216,7 +197,7 @@ impl TextExtraction<'_> {
             TextState::Missing => Some("missing"),
             TextState::TooLong => Some("too-long"),
         };
-        let source = self.inputs.sources[record.source as usize].name();
+        let source = self.scan.inputs.sources[record.source as usize].name();
         let line = TextLine {
             id: &record.id,
             source: &source,

@@ -87,6 +87,7 @@ pub use links::job::{LinkInversion, LinkSource, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
 pub use output_dir::{IfExists, JobProgress, OutputOptions, remove_unfinished};
+pub use record_scan::RecordScan;
 pub use setting_words::ParseSettingError;
 pub use settings::{
     DistanceFor, JobLimits, JobSettings, KeepRule, KeepRules, Method, PairList, PairScope,

@@ -3,7 +3,7 @@
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record, RecordChunk};
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::document_memory::{DocumentMemory, DocumentUse};
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
@@ -12,15 +12,19 @@ use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
-/// The input, and how a job reads it.
-pub(crate) struct RecordScan<'a> {
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) options: &'a InputOptions,
-    /// What is made of each document.
-    pub(crate) documents: DocumentUse<'a>,
-    pub(crate) limits: &'a JobLimits,
-    pub(crate) losses: LossPolicy,
-    pub(crate) observer: &'a dyn JobObserver,
+/// The input of a job, and how its records are read.
+#[derive(Clone, Copy)]
+pub struct RecordScan<'a> {
+    /// Sources to read.
+    pub inputs: &'a Inputs,
+    /// Options for reading them.
+    pub options: &'a InputOptions,
+    /// Threads and memory.
+    pub limits: &'a JobLimits,
+    /// Policy for records that cannot be read.
+    pub losses: LossPolicy,
+    /// Receiver of progress.
+    pub observer: &'a dyn JobObserver,
 }
 
 /// Makes something of the records of a chunk; each thread has one.
@@ -96,16 +100,19 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
 }
 
 impl RecordScan<'_> {
-    /// Reads everything, and hands what workers made of each chunk to `collect`, in the order of the input.
+    /// Reads everything, makes `documents` of it, and hands what workers made of each chunk to `collect`, in the order of the input.
     ///
     /// # Errors
     /// [`BatchError`]: the input cannot be read, a field that was named is nowhere, more was lost than may be, or what `collect` says.
     pub(crate) fn run<W: RecordWorker>(
         &self,
+        documents: DocumentUse<'_>,
         worker: impl Fn() -> W,
         mut collect: impl FnMut(W::Product) -> Result<(), BatchError>,
     ) -> Result<ScanCounts, BatchError> {
         let (inputs, options) = (self.inputs, self.options);
+        // Before the first document: the largest one decides whether the memory limit can be kept.
+        ensure_documents_fit(self.limits, documents, inputs, options)?;
         self.losses.refuse_undiscovered(inputs)?;
         self.observer.stage(JobStage::Scan, inputs.total_bytes());
         let mut rows = SkippedRows::default();
@@ -119,7 +126,7 @@ impl RecordScan<'_> {
         });
         run_in_order(
             inputs.chunks(options),
-            DocumentMemory::new(self.limits, self.documents, inputs, options),
+            DocumentMemory::new(self.limits, documents, inputs, options),
             self.observer,
             workers.collect(),
             |scanned: ScannedChunk<W::Product>| {

@@ -7,34 +7,23 @@ use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::Scheme;
 use lookalike::terms::TermsFileError;
 use lookalike::{GrowingTerms, SchemeMismatch, TermCounts};
-use lookalike_corpus::{InputOptions, Inputs, Record};
+use lookalike_corpus::Record;
 use serde::Serialize;
 
 use crate::boilerplate::BoilerplateCounts;
-use crate::document_memory::{DocumentUse, ensure_documents_fit};
+use crate::document_memory::DocumentUse;
 use crate::error::BatchError;
-use crate::losses::LossPolicy;
-use crate::observer::JobObserver;
 use crate::record_scan::{RecordScan, RecordWorker};
-use crate::settings::JobLimits;
 use crate::skipped::SkippedRow;
 
 /// The job: what to read and how texts become features.
 pub struct TermTable<'a> {
-    /// Sources to read.
-    pub inputs: &'a Inputs,
-    /// Options for reading it.
-    pub options: &'a InputOptions,
+    /// Sources to read, and how.
+    pub scan: RecordScan<'a>,
     /// Scheme whose features are counted.
     pub scheme: Scheme,
     /// True to keep the features of single documents too.
     pub singles: bool,
-    /// Threads, and the memory that the counts must fit into.
-    pub limits: &'a JobLimits,
-    /// Policy for records that cannot be read.
-    pub losses: LossPolicy,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
 }
 
 /// Summary of a table that was made.
@@ -177,16 +166,6 @@ impl TermTable<'_> {
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or the counts do not fit the memory.
     pub fn count(&self) -> Result<(TermCounts, TermsSummary), BatchError> {
-        let documents = DocumentUse::Features(&self.scheme);
-        ensure_documents_fit(self.limits, documents, self.inputs, self.options)?;
-        let scan = RecordScan {
-            inputs: self.inputs,
-            options: self.options,
-            documents,
-            limits: self.limits,
-            losses: self.losses,
-            observer: self.observer,
-        };
         let mut counts = TermCounts::new(&self.scheme);
         if self.singles {
             counts = counts.with_singles();
@@ -194,14 +173,15 @@ impl TermTable<'_> {
         let counter = || TermCounter {
             extractor: FeatureExtractor::new(&self.scheme),
         };
-        let read = scan.run(counter, |sets: TermSets| {
+        let documents = DocumentUse::Features(&self.scheme);
+        let read = self.scan.run(documents, counter, |sets: TermSets| {
             let mut start = 0;
             for end in sets.ends {
                 counts.add(&sets.features[start..end]);
                 start = end;
             }
             // The counts are merged into a list of their own: twice their size for a moment.
-            ensure_fits(2 * counts.memory(), self.limits.memory)
+            ensure_fits(2 * counts.memory(), self.scan.limits.memory)
         })?;
         let summary = TermsSummary {
             read: Some(read.records),

@@ -181,9 +181,7 @@ impl ArchiveBuildArguments {
             level: self.level,
             block: self.block,
         };
-        let done = job.archive(&place.path(), archive);
-        console.clear();
-        let summary = done?;
+        let summary = console.ended(job.archive(&place.path(), archive))?;
         self.similarity.warn(summary.counts.without_category);
         self.input.warn_of_unused(&inputs, self.run.quiet);
         place.put_file()?;
@@ -241,9 +239,7 @@ impl ArchiveExtractArguments {
         let failed = |error| unwritable(folder, &error);
         fs::create_dir(place.path()).map_err(failed)?;
         let console = Console::new(self.quiet);
-        let done = archive.extract(&place.path(), &self.reading.limits(), &console);
-        console.clear();
-        done?;
+        console.ended(archive.extract(&place.path(), &self.reading.limits(), &console))?;
         // A directory takes the place of an empty one only.
         fs::rename(place.path(), folder).map_err(failed)?;
         sync_directory(parent_directory(folder)).map_err(failed)
@@ -255,9 +251,7 @@ impl ArchiveInfoArguments {
         let archive = CollectionArchive::open(&self.archive)?;
         if self.verify {
             let console = Console::new(self.json);
-            let done = archive.verify(&self.reading.limits(), &console);
-            console.clear();
-            done?;
+            console.ended(archive.verify(&self.reading.limits(), &console))?;
         }
         let info = archive.info();
         match self.json {

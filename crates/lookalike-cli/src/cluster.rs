@@ -103,8 +103,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
     let console = Console::new(arguments.run.quiet);
     // Before the job makes it, for temporary files.
     let is_ours = !arguments.output.exists();
-    let done = arguments.cluster(&console);
-    console.clear();
+    let done = console.ended(arguments.cluster(&console));
     // `remove_dir` refuses a folder with something in it, so no result can be lost here.
     if is_ours && done.is_err() {
         // A job that failed leaves no empty folder.

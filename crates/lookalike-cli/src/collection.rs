@@ -165,9 +165,7 @@ impl CollectArguments {
             Some(old) => job.against_collection(old),
             None => job,
         };
-        let done = job.collect();
-        console.clear();
-        let summary = done?;
+        let summary = console.ended(job.collect())?;
         self.similarity.warn(summary.counts.without_category);
         self.input.warn_of_unused(&inputs, self.run.quiet);
         Ok(summary)

@@ -421,9 +421,7 @@ impl DedupArguments {
             Some(path) => job.leave_decisions(path),
             None => job,
         };
-        let done = job.dedup(&self.output, &output);
-        console.clear();
-        let summary = done?;
+        let summary = console.ended(job.dedup(&self.output, &output))?;
         self.warn_of_unused(&inputs, &summary);
         Ok(summary)
     }

@@ -98,17 +98,12 @@ impl ExtractArguments {
             // Reads all inputs once before; those that can be read once only were put into the spool.
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let job = TextExtraction {
-            inputs: &inputs,
-            options: &options,
+            scan: self.input.scan(&inputs, &options, &limits, console),
             format: self.output_format,
-            limits: &limits,
             language,
-            losses: self.input.losses.policy(),
-            observer: console,
         };
-        let done = write_rows(self.output.as_deref(), TABLE, |out| job.write(out));
-        console.clear();
-        let summary = done?;
+        let written = write_rows(self.output.as_deref(), TABLE, |out| job.write(out));
+        let summary = console.ended(written)?;
         self.input.warn_of_unused(&inputs, self.run.quiet);
         Ok(summary)
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::fingerprints::files::{ArchiveScratch, CodeImport};
-use lookalike_batch::{DocumentUse, FingerprintJob, JobObserver, ensure_documents_fit};
+use lookalike_batch::{FingerprintJob, JobObserver};
 use lookalike_corpus::InputOptions;
 
 use crate::arguments::{
@@ -129,23 +129,14 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         None => scheme(&options)?,
     };
     let job = FingerprintJob {
-        inputs: &inputs,
-        options: &options,
+        scan: arguments.input.scan(&inputs, &options, &limits, &console),
         scheme,
         terms,
-        limits: &limits,
-        losses: arguments.input.losses.policy(),
-        observer: &console,
     };
-    // Before the first document: the largest one decides whether the memory limit can be kept.
-    let documents = DocumentUse::Features(&job.scheme);
-    ensure_documents_fit(&limits, documents, &inputs, &options)?;
-    let done = match &arguments.output {
+    let summary = console.ended(match &arguments.output {
         Some(path) => job.write_file(path, arguments.scratch()),
         None => write_standard_output(|out| job.write(out)),
-    };
-    console.clear();
-    let summary = done?;
+    })?;
     arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
     if arguments.run.json {
         console::json_summary(&summary, arguments.output.as_deref())?;
@@ -175,9 +166,7 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     };
     // Also with `-o`: then the job writes the file itself and nothing to `out`, for some formats need more than
     // a stream.
-    let done = write_standard_output(|out| job.run(out));
-    console.clear();
-    let summary = done?;
+    let summary = console.ended(write_standard_output(|out| job.run(out)))?;
     if arguments.run.json {
         console::json_summary(&summary, arguments.output.as_deref())?;
     } else if !arguments.run.quiet {

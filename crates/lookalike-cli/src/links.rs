@@ -136,9 +136,7 @@ impl LinksArguments {
             losses: self.losses.policy(),
             observer: console,
         };
-        let done = write_output(self.output.as_deref(), |out| job.write(out));
-        console.clear();
-        done
+        console.ended(write_output(self.output.as_deref(), |out| job.write(out)))
     }
 }
 

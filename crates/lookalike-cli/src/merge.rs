@@ -47,11 +47,10 @@ pub(crate) fn run(arguments: &MergeArguments) -> Result<(), Failure> {
         lists: &lists,
         observer: &console,
     };
-    let done = write_output(arguments.output.as_deref(), |out| job.write(out));
-    console.clear();
-    let summary = done?;
+    let output = arguments.output.as_deref();
+    let summary = console.ended(write_output(output, |out| job.write(out)))?;
     if arguments.json {
-        console::json_summary(&summary, arguments.output.as_deref())?;
+        console::json_summary(&summary, output)?;
     } else if !arguments.quiet {
         console::merge_summary(&summary, &console.measured());
     }

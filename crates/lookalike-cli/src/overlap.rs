@@ -401,9 +401,7 @@ impl OverlapArguments {
             folder: spool.path(),
             observer: console,
         };
-        let done = task(&job);
-        console.clear();
-        let done = done?;
+        let done = console.ended(task(&job))?;
         // What was read before the interruption is not read again: whether there was HTML is not known.
         if !self.resume {
             self.input.warn_of_unused(&inputs, self.run.quiet);

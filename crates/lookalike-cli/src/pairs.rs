@@ -106,13 +106,9 @@ impl PairsArguments {
             return Ok(None);
         }
         let split = ParagraphSplit {
-            inputs,
-            options,
+            scan: self.input.scan(inputs, options, limits, console),
             rule: self.paragraphs.unwrap_or_default(),
             repeated_ids: self.repeated_ids,
-            limits,
-            losses: self.input.losses.policy(),
-            observer: console,
         };
         Ok(Some(split.write(&spool.join("paragraphs.jsonl"))?))
     }
@@ -182,9 +178,8 @@ impl PairsArguments {
                 .paragraphs(divided);
         }
         let job = job.settings(settings).limits(limits).observer(console);
-        let done = write_rows(self.output.as_deref(), &example, |out| job.write_pairs(out));
-        console.clear();
-        let summary = done?;
+        let written = write_rows(self.output.as_deref(), &example, |out| job.write_pairs(out));
+        let summary = console.ended(written)?;
         if !self.run.quiet {
             self.similarity.warn(summary.counts.without_category);
         }

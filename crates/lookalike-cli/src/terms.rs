@@ -261,17 +261,11 @@ impl ReadingArguments {
             None => scheme(&options)?,
         };
         let job = TermTable {
-            inputs: &inputs,
-            options: &options,
+            scan: self.input.scan(&inputs, &options, &limits, console),
             scheme,
             singles,
-            limits: &limits,
-            losses: self.input.losses.policy(),
-            observer: console,
         };
-        let done = job.count();
-        console.clear();
-        let done = done?;
+        let done = console.ended(job.count())?;
         self.input.warn_of_unused(&inputs, self.run.quiet);
         Ok(done)
     }

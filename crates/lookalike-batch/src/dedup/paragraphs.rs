@@ -10,17 +10,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::ParagraphRule;
-use lookalike_corpus::{
-    Category, FieldPath, Format, InputOptions, Inputs, Record, TextState, text_hash,
-};
+use lookalike_corpus::{Category, FieldPath, Format, InputOptions, Record, TextState, text_hash};
 use serde::Serialize;
 
-use crate::document_memory::{DocumentUse, ensure_documents_fit};
+use crate::document_memory::DocumentUse;
 use crate::error::BatchError;
-use crate::losses::LossPolicy;
-use crate::observer::JobObserver;
 use crate::record_scan::{RecordScan, RecordWorker};
-use crate::settings::{JobLimits, RepeatedIds};
+use crate::settings::RepeatedIds;
 use crate::skipped::SkippedRow;
 
 /// Between the parts of an id. Ids that have it are read as well: the last two parts have none.
@@ -29,20 +25,12 @@ const BETWEEN: char = '\u{1}';
 
 /// The job: what to read, and what ends a paragraph.
 pub struct ParagraphSplit<'a> {
-    /// Sources to read.
-    pub inputs: &'a Inputs,
-    /// Options for reading them.
-    pub options: &'a InputOptions,
+    /// Sources to read, and how.
+    pub scan: RecordScan<'a>,
     /// Division of texts.
     pub rule: ParagraphRule,
     /// Treatment of different texts with one id.
     pub repeated_ids: RepeatedIds,
-    /// Threads and memory.
-    pub limits: &'a JobLimits,
-    /// Policy for records that cannot be read.
-    pub losses: LossPolicy,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
 }
 
 /// Counts of the documents that were divided.
@@ -169,22 +157,14 @@ impl ParagraphSplit<'_> {
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or the file not written.
     pub fn write(&self, path: &Path) -> Result<ParagraphRecords, BatchError> {
-        ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
-        let scan = RecordScan {
-            inputs: self.inputs,
-            options: self.options,
-            documents: DocumentUse::Text,
-            limits: self.limits,
-            losses: self.losses,
-            observer: self.observer,
-        };
         let failed = BatchError::temporary(path);
         let file = File::create(path).map_err(&failed)?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
         let mut counts = ParagraphCounts::default();
         let mut hashes: BTreeMap<String, Vec<u128>> = BTreeMap::new();
         let mut longest = 0;
-        let read = scan.run(
+        let read = self.scan.run(
+            DocumentUse::Text,
             || ParagraphSplitter { rule: self.rule },
             |split: SplitChunk| {
                 counts.missing += split.missing;
@@ -298,13 +278,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use lookalike::{FeatureExtractor, resemblance};
+    use lookalike_corpus::Inputs;
     use proptest::prelude::*;
     use serde_json::Value;
 
     use super::*;
     use crate::DedupJob;
+    use crate::losses::LossPolicy;
     use crate::observer::NoProgress;
-    use crate::settings::{JobSettings, PairScope};
+    use crate::settings::{JobLimits, JobSettings, PairScope};
 
     /// The pairs of paragraphs of some documents, as the job writes them.
     fn pairs(
@@ -321,13 +303,15 @@ mod tests {
         let options = InputOptions::default();
         let inputs = Inputs::discover(&[file.into()], &options, folder.path())?;
         let split = ParagraphSplit {
-            inputs: &inputs,
-            options: &options,
+            scan: RecordScan {
+                inputs: &inputs,
+                options: &options,
+                limits: &JobLimits::default(),
+                losses: LossPolicy::Stop,
+                observer: &NoProgress,
+            },
             rule: ParagraphRule::Auto,
             repeated_ids,
-            limits: &JobLimits::default(),
-            losses: LossPolicy::Stop,
-            observer: &NoProgress,
         };
         let records = split.write(&folder.path().join("paragraphs.jsonl"))?;
         let options = records.options();

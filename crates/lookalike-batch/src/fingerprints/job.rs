@@ -8,7 +8,7 @@ use lookalike::feature::FeatureExtractor;
 use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::Simhash;
 use lookalike::{Features, Fingerprint, SketchValue, Sketcher, Terms};
-use lookalike_corpus::{InputOptions, Inputs, Record};
+use lookalike_corpus::Record;
 use serde::Serialize;
 
 use crate::boilerplate::BoilerplateCounts;
@@ -18,29 +18,18 @@ use crate::fingerprints::files::{
     ArchiveScratch, CodeWriter, FingerprintName, SketchShape, SketchWriter, write_code,
     write_sketch,
 };
-use crate::losses::LossPolicy;
-use crate::observer::JobObserver;
 use crate::record_scan::{RecordScan, RecordWorker};
-use crate::settings::JobLimits;
 use crate::skipped::SkippedRow;
 
 /// The job: what to read and how texts become fingerprints.
 pub struct FingerprintJob<'a> {
-    /// Sources to read.
-    pub inputs: &'a Inputs,
-    /// Options for reading it.
-    pub options: &'a InputOptions,
+    /// Sources to read, and how.
+    pub scan: RecordScan<'a>,
     /// Steps from texts to features, whether they count once or as often as they occur, and the sketch: a fingerprint of 64 bits, or one
     /// that has a [`SketchShape`].
     pub scheme: Scheme,
     /// The table of terms that the scheme names.
     pub terms: Option<Arc<Terms>>,
-    /// Threads, and memory.
-    pub limits: &'a JobLimits,
-    /// Policy for records that cannot be read.
-    pub losses: LossPolicy,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
 }
 
 /// Summary of the job.
@@ -250,16 +239,9 @@ impl FingerprintJob<'_> {
                 .map_err(|error| BatchError::Settings(error.to_string()))?,
             None => FeatureExtractor::new(&self.scheme),
         };
-        let scan = RecordScan {
-            inputs: self.inputs,
-            options: self.options,
-            documents: DocumentUse::Features(&self.scheme),
-            limits: self.limits,
-            losses: self.losses,
-            observer: self.observer,
-        };
         let (mut without_features, mut text_bytes) = (0, 0);
-        let read = scan.run(
+        let read = self.scan.run(
+            DocumentUse::Features(&self.scheme),
             || FingerprintWorker {
                 lines,
                 extractor: extractor.clone(),

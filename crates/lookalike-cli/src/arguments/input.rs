@@ -9,7 +9,8 @@ use clap::Args;
 use lookalike::scheme::{BoilerplateScope, Extraction, HtmlMode};
 use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::{
-    BoilerplateLearner, JobLimits, KeepRules, LossLimit, LossPolicy, SkippedRow,
+    BoilerplateLearner, JobLimits, JobObserver, KeepRules, LossLimit, LossPolicy, RecordScan,
+    SkippedRow,
 };
 use lookalike_corpus::{
     Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField, OutputFolder,
@@ -142,6 +143,23 @@ impl InputArguments {
     /// Says which options had nothing to act on, once everything was read.
     pub(crate) fn warn_of_unused(&self, inputs: &Inputs, quiet: bool) {
         self.html.warn_of_unused(inputs.have_html(), quiet);
+    }
+
+    /// The reading of all records of inputs that were found.
+    pub(crate) fn scan<'a>(
+        &self,
+        inputs: &'a Inputs,
+        options: &'a InputOptions,
+        limits: &'a JobLimits,
+        observer: &'a dyn JobObserver,
+    ) -> RecordScan<'a> {
+        RecordScan {
+            inputs,
+            options,
+            limits,
+            losses: self.losses.policy(),
+            observer,
+        }
     }
 
     /// Finds what the arguments name. Results of earlier jobs that are met are left out, and told of unless `quiet`.

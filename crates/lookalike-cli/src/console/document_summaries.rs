@@ -22,125 +22,98 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     // Documents to compare with are counted with the rest while they are read.
     let records = counts.documents - counts.against;
     let removed = decisions.removed_exact + decisions.removed_near;
-    line(
+    line!(
         "input",
-        &format!(
-            "{}, {} as stored",
-            counted(records, "record"),
-            show(counts.input_bytes - counts.against_bytes)
-        ),
+        "{}, {} as stored",
+        counted(records, "record"),
+        show(counts.input_bytes - counts.against_bytes)
     );
     if counts.against > 0 {
-        line(
+        line!(
             "against",
-            &format!(
-                "{}, {} as stored: never removed",
-                counted(counts.against, "record"),
-                show(counts.against_bytes)
-            ),
+            "{}, {} as stored: never removed",
+            counted(counts.against, "record"),
+            show(counts.against_bytes)
         );
     }
     if let Some(used) = counts.collection {
-        line(
+        line!(
             "against",
-            &format!(
-                "{} of a collection, {} of them looked at: never removed",
-                counted(used.documents, "document"),
-                grouped(used.looked_at)
-            ),
+            "{} of a collection, {} of them looked at: never removed",
+            counted(used.documents, "document"),
+            grouped(used.looked_at)
         );
     }
     texts(counts, None);
-    line(
+    line!(
         "exact",
-        &format!(
-            "{} removed, each for a kept one of equal text",
-            grouped(decisions.removed_exact)
-        ),
+        "{} removed, each for a kept one of equal text",
+        grouped(decisions.removed_exact)
     );
-    line(
+    line!(
         "near",
-        &format!(
-            "{} removed, each verified at {} or more",
-            grouped(decisions.removed_near),
-            summary.threshold
-        ),
+        "{} removed, each verified at {} or more",
+        grouped(decisions.removed_near),
+        summary.threshold
     );
     if decisions.removed_same_main_text > 0 {
-        line(
+        line!(
             "",
-            &format!(
-                "of these {} with the main text of a kept page, of which a reader sees something else",
-                grouped(decisions.removed_same_main_text)
-            ),
+            "of these {} with the main text of a kept page, of which a reader sees something else",
+            grouped(decisions.removed_same_main_text)
         );
     }
-    line(
+    line!(
         "kept",
-        &format!(
-            "{} ({})",
-            grouped(decisions.kept),
-            share(decisions.kept, records)
-        ),
+        "{} ({})",
+        grouped(decisions.kept),
+        share(decisions.kept, records)
     );
     let text_bytes = counts.text_bytes - counts.against_text_bytes;
-    line(
+    line!(
         "saved",
-        &format!(
-            "{} of {} of text ({})",
-            show(decisions.removed_text_bytes),
-            show(text_bytes),
-            share(decisions.removed_text_bytes, text_bytes)
-        ),
+        "{} of {} of text ({})",
+        show(decisions.removed_text_bytes),
+        show(text_bytes),
+        share(decisions.removed_text_bytes, text_bytes)
     );
-    line(
+    line!(
         "",
-        &format!(
-            "{} in {}",
-            grouped(removed),
-            counted(decisions.clusters, "cluster")
-        ),
+        "{} in {}",
+        grouped(removed),
+        counted(decisions.clusters, "cluster")
     );
     if let Some(largest) = decisions.dominant_cluster() {
-        line(
+        line!(
             "alert",
-            &format!(
-                "{} of {} removed records are in one cluster, that of {}: look at it before you believe the rest",
-                grouped(largest.removed),
-                grouped(removed),
-                diff::visible(&largest.survivor)
-            ),
+            "{} of {} removed records are in one cluster, that of {}: look at it before you believe the rest",
+            grouped(largest.removed),
+            grouped(removed),
+            diff::visible(&largest.survivor)
         );
     }
     if decisions.kept_as_pages > 0 {
-        line(
+        line!(
             "note",
-            &format!(
-                "{} pages whose main text is like that of a kept one: kept, for they differ in the rest",
-                grouped(decisions.kept_as_pages)
-            ),
+            "{} pages whose main text is like that of a kept one: kept, for they differ in the rest",
+            grouped(decisions.kept_as_pages)
         );
     }
     noteworthy(counts);
     skipped(&summary.skipped);
     skipped_files(&summary.written, folder);
     cost(&summary.measured);
-    line(
-        "results",
-        &format!("{} (open report.html)", folder.display()),
-    );
+    line!("results", "{} (open report.html)", folder.display());
 }
 
 /// Prints what was added to a collection.
 pub(crate) fn added(added: &AddedDocuments, folder: &Path) {
-    line(
+    line!(
         "added",
-        &format!(
-            "{} to {}, which has {} now",
-            counted(added.added, "document"),
-            folder.display(),
-            grouped(added.documents)
-        ),
+        "{} to {}, which has {} now",
+        counted(added.added, "document"),
+        folder.display(),
+        grouped(added.documents)
     );
 }
 
@@ -151,13 +124,11 @@ pub(crate) fn collection_summary(
     measured: &MeasuredCost,
 ) {
     let counts = &summary.counts;
-    line(
+    line!(
         "input",
-        &format!(
-            "{}, {} as stored",
-            counted(counts.documents, "record"),
-            show(counts.input_bytes)
-        ),
+        "{}, {} as stored",
+        counted(counts.documents, "record"),
+        show(counts.input_bytes)
     );
     texts(counts, None);
     noteworthy(counts);
@@ -169,31 +140,28 @@ pub(crate) fn collection_summary(
 /// Prints the summary of `archive build`.
 pub(crate) fn archive_summary(summary: &ArchiveSummary, file: &Path, measured: &MeasuredCost) {
     let (counts, archive) = (&summary.counts, &summary.archive);
-    line(
+    line!(
         "input",
-        &format!(
-            "{}, {} as stored",
-            counted(counts.documents, "record"),
-            show(counts.input_bytes)
-        ),
+        "{}, {} as stored",
+        counted(counts.documents, "record"),
+        show(counts.input_bytes)
     );
     texts(counts, None);
     noteworthy(counts);
     skipped(&summary.skipped);
-    line(
+    line!(
         "copies",
-        &format!("{} beside another document", grouped(archive.copies)),
+        "{} beside another document",
+        grouped(archive.copies)
     );
     cost(measured);
-    line(
+    line!(
         "archive",
-        &format!(
-            "{}, {} of {}: {:.2} to 1",
-            file.display(),
-            show(archive.archive_bytes),
-            show(archive.source_bytes),
-            archive.ratio
-        ),
+        "{}, {} of {}: {:.2} to 1",
+        file.display(),
+        show(archive.archive_bytes),
+        show(archive.source_bytes),
+        archive.ratio
     );
 }
 
@@ -214,8 +182,8 @@ pub(crate) fn pairs_summary(
         ),
         None => format!("{}, {bytes}", counted(summary.counts.documents, "record")),
     };
-    line("input", &input);
-    line("pairs", &grouped(summary.pairs));
+    line!("input", "{input}");
+    line!("pairs", "{}", grouped(summary.pairs));
     noteworthy(&summary.counts);
     if let Some(divided) = divided {
         let notes = [
@@ -230,7 +198,7 @@ pub(crate) fn pairs_summary(
             ),
         ];
         for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-            line("note", &format!("{} {note}", grouped(count)));
+            line!("note", "{} {note}", grouped(count));
         }
     }
     skipped(divided.map_or(&summary.skipped, |divided| &divided.skipped));
@@ -239,16 +207,14 @@ pub(crate) fn pairs_summary(
 
 /// Prints the summary of `extract`.
 pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &MeasuredCost) {
-    line(
+    line!(
         "input",
-        &format!(
-            "{}, {} ({} as read)",
-            counted(summary.documents, "record"),
-            show(summary.input_bytes),
-            show(summary.record_bytes)
-        ),
+        "{}, {} ({} as read)",
+        counted(summary.documents, "record"),
+        show(summary.input_bytes),
+        show(summary.record_bytes)
     );
-    line("text", &show(summary.text_bytes));
+    line!("text", "{}", show(summary.text_bytes));
     let mut charsets: Vec<_> = summary.charsets.iter().collect();
     // Stable, of a map in the order of names: equal counts stay in that.
     charsets.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -257,7 +223,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
         .map(|(name, count)| format!("{} {name}", grouped(**count)))
         .collect();
     if !charsets.is_empty() {
-        line("charsets", &charsets.join(", "));
+        line!("charsets", "{}", charsets.join(", "));
     }
     let notes = [
         (summary.missing_text, "without a text field"),
@@ -274,7 +240,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
         (summary.homoglyphs, HOMOGLYPHS),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line("note", &format!("{} {note}", grouped(count)));
+        line!("note", "{} {note}", grouped(count));
     }
     let mut languages: Vec<_> = summary.languages.iter().collect();
     languages.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -283,7 +249,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
         .map(|(name, count)| format!("{} {name}", grouped(**count)))
         .collect();
     if !languages.is_empty() {
-        line("languages", &languages.join(", "));
+        line!("languages", "{}", languages.join(", "));
     }
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
@@ -291,28 +257,27 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
     if wall > 0.0 {
         let rate = summary.record_bytes as f64 / 1e6 / wall;
-        line("rate", &format!("{rate:.0} MB/s of records as read"));
+        line!("rate", "{rate:.0} MB/s of records as read");
     }
     cost(measured);
 }
 
 /// Prints the summary of `links`.
 pub(crate) fn links_summary(summary: &lookalike_batch::LinksSummary, measured: &MeasuredCost) {
-    line("input", &counted(summary.pages, "record"));
+    line!("input", "{}", counted(summary.pages, "record"));
     let to_pages = grouped(summary.links_to_pages);
-    line(
+    line!(
         "links",
-        &format!("{}, {to_pages} of them to a record", grouped(summary.links)),
+        "{}, {to_pages} of them to a record",
+        grouped(summary.links)
     );
-    line(
+    line!(
         "fields",
-        &format!(
-            "{}, {}, {}; links to {}",
-            counted(summary.anchors, "anchor"),
-            counted(summary.in_links, "in-link"),
-            counted(summary.out_links, "out-link"),
-            counted(summary.linked_pages, "page"),
-        ),
+        "{}, {}, {}; links to {}",
+        counted(summary.anchors, "anchor"),
+        counted(summary.in_links, "in-link"),
+        counted(summary.out_links, "out-link"),
+        counted(summary.linked_pages, "page")
     );
     let notes = [
         (
@@ -323,7 +288,7 @@ pub(crate) fn links_summary(summary: &lookalike_batch::LinksSummary, measured: &
         (summary.cut, "links beyond --most: left out"),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line("note", &format!("{} {note}", grouped(count)));
+        line!("note", "{} {note}", grouped(count));
     }
     skipped(&summary.skipped);
     cost(measured);
@@ -334,13 +299,13 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
     let added = |read| format!(", {} of them new", grouped(read));
     let added = summary.read.map(added).unwrap_or_default();
     let records = counted(summary.documents, "record");
-    line("input", &format!("{records}{added}"));
+    line!("input", "{records}{added}");
     let is_kept = summary.drift.is_some_and(|drift| !drift.renewed);
     let counted_in = match is_kept {
         true => "in the table that is kept",
         false => "in two records or more",
     };
-    line("terms", &format!("{} {counted_in}", grouped(summary.terms)));
+    line!("terms", "{} {counted_in}", grouped(summary.terms));
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
     if let Some(drift) = &summary.drift {
@@ -348,16 +313,15 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
             true => "renewed: fingerprints made with the old ones must be made again",
             false => "kept, and with them the scheme",
         };
-        line(
+        line!(
             "weights",
-            &format!(
-                "{:.2} bits of 64 off, tolerance {}: {done}",
-                drift.bits, drift.tolerance
-            ),
+            "{:.2} bits of 64 off, tolerance {}: {done}",
+            drift.bits,
+            drift.tolerance
         );
     }
-    line("table", &summary.id);
-    line("scheme", &summary.scheme);
+    line!("table", "{}", summary.id);
+    line!("scheme", "{}", summary.scheme);
     cost(measured);
 }
 
@@ -366,13 +330,11 @@ fn skipped_files(written: &WrittenBytes, folder: &Path) {
     if written.skipped_files == 0 {
         return;
     }
-    line(
+    line!(
         "",
-        &format!(
-            "{} ({}) of which nothing was read: in {}",
-            counted(written.skipped_files, "file"),
-            show(written.skipped),
-            folder.join("skipped").display()
-        ),
+        "{} ({}) of which nothing was read: in {}",
+        counted(written.skipped_files, "file"),
+        show(written.skipped),
+        folder.join("skipped").display()
     );
 }

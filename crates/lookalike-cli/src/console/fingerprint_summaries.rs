@@ -14,24 +14,20 @@ use super::lines::{boilerplate, cost, counted, grouped, line, share, skipped};
 
 /// Prints the summary of `fingerprint`.
 pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &MeasuredCost) {
-    line(
+    line!(
         "input",
-        &format!(
-            "{}, {} of text",
-            counted(summary.documents, "record"),
-            show(summary.text_bytes)
-        ),
+        "{}, {} of text",
+        counted(summary.documents, "record"),
+        show(summary.text_bytes)
     );
-    line(
+    line!(
         "none",
-        &format!("{} without features", grouped(summary.without_features)),
+        "{} without features",
+        grouped(summary.without_features)
     );
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
-    line(
-        "scheme",
-        &format!("{} ({})", summary.scheme, summary.scheme_id),
-    );
+    line!("scheme", "{} ({})", summary.scheme, summary.scheme_id);
     cost(measured);
 }
 
@@ -40,12 +36,16 @@ pub(crate) fn import_summary(summary: &ImportSummary, measured: &MeasuredCost) {
     for input in &summary.inputs {
         let count = counted(input.fingerprints, "fingerprint");
         let none = counted(input.without_features, "text");
-        line("input", &format!("{}: {count}, {none} without", input.name));
+        line!("input", "{}: {count}, {none} without", input.name);
         skipped(&input.skipped);
     }
-    line("written", &counted(summary.fingerprints, "fingerprint"));
+    line!(
+        "written",
+        "{}",
+        counted(summary.fingerprints, "fingerprint")
+    );
     let scheme = summary.scheme_id.as_deref().unwrap_or("not known");
-    line("scheme", scheme);
+    line!("scheme", "{scheme}");
     cost(measured);
 }
 
@@ -63,10 +63,10 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
             (Some(_), count) => format!("{} sketches", grouped(count)),
             (None, count) => counted(count, "fingerprint"),
         };
-        line(label, &format!("{count}, {scheme}"));
+        line!(label, "{count}, {scheme}");
         if side.without_features > 0 {
             let count = grouped(side.without_features);
-            line("note", &format!("{count} null: texts without features"));
+            line!("note", "{count} null: texts without features");
         }
         skipped(&side.skipped);
     }
@@ -74,12 +74,9 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
     let rule = pair_rule(Some(summary.distance), summary.equal.as_ref());
     let part = summary.shard.as_ref();
     let part = part.map_or_else(String::new, |shard| format!(", of shard {shard}"));
-    line("pairs", &format!("{pairs}{rule}{part}"));
+    line!("pairs", "{pairs}{rule}{part}");
     if summary.spilled_bytes > 0 {
-        line(
-            "sorted",
-            &format!("{} on disk", show(summary.spilled_bytes)),
-        );
+        line!("sorted", "{} on disk", show(summary.spilled_bytes));
     }
     cost(measured);
 }
@@ -96,23 +93,20 @@ fn pair_rule(distance: Option<u32>, equal: Option<&EqualPlaces>) -> String {
 /// Prints the summary of `merge`.
 pub(crate) fn merge_summary(summary: &MergeSummary, measured: &MeasuredCost) {
     for list in &summary.lists {
-        line(
-            "list",
-            &format!("{}: {}", list.name, counted(list.pairs, "pair")),
-        );
+        line!("list", "{}: {}", list.name, counted(list.pairs, "pair"));
     }
     let repeated = match summary.repeated {
         0 => String::new(),
         count => format!(", {} stood in several lists", grouped(count)),
     };
-    line("pairs", &format!("{}{repeated}", grouped(summary.pairs)));
+    line!("pairs", "{}{repeated}", grouped(summary.pairs));
     cost(measured);
 }
 
 /// Prints the summary of `cluster`.
 pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
-    line("input", &counted(counts.documents, "document"));
+    line!("input", "{}", counted(counts.documents, "document"));
     for (count, what) in [
         (
             counts.repeated,
@@ -124,7 +118,7 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
         ),
     ] {
         if count > 0 {
-            line("note", &format!("{} {what}", grouped(count)));
+            line!("note", "{} {what}", grouped(count));
         }
     }
     summary
@@ -133,73 +127,63 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
         .for_each(|input| skipped(&input.skipped));
     let pairs = grouped(counts.pairs);
     let rule = pair_rule(summary.distance, summary.equal.as_ref());
-    line("pairs", &format!("{pairs}{rule}"));
+    line!("pairs", "{pairs}{rule}");
     let same = grouped(decisions.removed_same_fingerprint);
     let what = match summary.equal {
         Some(_) => "sketch",
         None => "fingerprint",
     };
-    line(
+    line!(
         "same",
-        &format!("{same} removed, each for a kept one of equal {what}"),
+        "{same} removed, each for a kept one of equal {what}"
     );
     match summary.rule {
-        FingerprintRule::Stars => line(
+        FingerprintRule::Stars => line!(
             "near",
-            &format!(
-                "{} removed, each for a kept one within the distance",
-                grouped(decisions.removed_near)
-            ),
+            "{} removed, each for a kept one within the distance",
+            grouped(decisions.removed_near)
         ),
-        FingerprintRule::Components => line(
+        FingerprintRule::Components => line!(
             "connected",
-            &format!(
-                "{} removed for a kept one that a chain of pairs leads to, and not compared with it",
-                grouped(decisions.removed_connected)
-            ),
+            "{} removed for a kept one that a chain of pairs leads to, and not compared with it",
+            grouped(decisions.removed_connected)
         ),
     }
-    line(
+    line!(
         "kept",
-        &format!(
-            "{} ({})",
-            grouped(decisions.kept),
-            share(decisions.kept, counts.documents)
-        ),
+        "{} ({})",
+        grouped(decisions.kept),
+        share(decisions.kept, counts.documents)
     );
     match &summary.verification {
-        None => line(
+        None => line!(
             "verified",
-            "nothing: fingerprints decided, no text was compared",
+            "nothing: fingerprints decided, no text was compared"
         ),
         Some(texts) => {
             let (removed, counts) = (grouped(decisions.removed()), &texts.counts);
             let least = texts.threshold;
-            line(
+            line!(
                 "verified",
-                &format!(
-                    "{removed} removed, each text resembling that of the kept one by {least} or more"
-                ),
+                "{removed} removed, each text resembling that of the kept one by {least} or more"
             );
-            line(
+            line!(
                 "",
-                &format!(
-                    "{} kept after all: their texts do not",
-                    grouped(counts.kept_after_all)
-                ),
+                "{} kept after all: their texts do not",
+                grouped(counts.kept_after_all)
             );
             if counts.missing > 0 {
                 let missing = counted(counts.missing, "document");
-                line(
+                line!(
                     "note",
-                    &format!("{missing} without a text there: not removed, and nothing for it"),
+                    "{missing} without a text there: not removed, and nothing for it"
                 );
             }
             skipped(&texts.skipped);
         }
     }
     cost(&summary.measured);
-    line("results", &folder.display().to_string());
+    line!("results", "{}", folder.display().to_string());
 }
 
 /// Prints the summary of `index build`.
@@ -207,36 +191,30 @@ pub(crate) fn index_summary(
     summary: &lookalike_batch::fingerprints::index::IndexBuildSummary,
     measured: &MeasuredCost,
 ) {
-    line(
+    line!(
         "input",
-        &format!(
-            "{}, {} of them different",
-            counted(summary.fingerprints, "fingerprint"),
-            grouped(summary.distinct)
-        ),
+        "{}, {} of them different",
+        counted(summary.fingerprints, "fingerprint"),
+        grouped(summary.distinct)
     );
     summary
         .inputs
         .iter()
         .for_each(|input| skipped(&input.skipped));
-    line(
+    line!(
         "index",
-        &format!(
-            "{}, {:.2} bytes a fingerprint{}",
-            show(summary.bytes),
-            summary.bytes_per_fingerprint,
-            if summary.ids { " with its ids" } else { "" }
-        ),
+        "{}, {:.2} bytes a fingerprint{}",
+        show(summary.bytes),
+        summary.bytes_per_fingerprint,
+        if summary.ids { " with its ids" } else { "" }
     );
-    line(
+    line!(
         "design",
-        &format!(
-            "{} ({}), {}, distance up to {}",
-            counted(summary.tables as u64, "table"),
-            summary.design,
-            summary.layout,
-            summary.distance
-        ),
+        "{} ({}), {}, distance up to {}",
+        counted(summary.tables as u64, "table"),
+        summary.design,
+        summary.layout,
+        summary.distance
     );
     cost(measured);
 }

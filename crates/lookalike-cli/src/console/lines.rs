@@ -2,8 +2,16 @@
 
 use lookalike_batch::{BoilerplateCounts, InputCounts, MeasuredCost, PageCounts, SkippedRow};
 
-use super::say;
 use crate::size::show;
+
+/// Prints a line of a summary: its name, and a text as of `format!`.
+macro_rules! line {
+    ($name:expr, $($text:tt)+) => {
+        $crate::console::say(&format!("{:>12}  {}", $name, format_args!($($text)+)))
+    };
+}
+
+pub(super) use line;
 
 /// The note on texts that came in damaged.
 pub(super) const MOJIBAKE: &str =
@@ -31,10 +39,6 @@ pub(crate) fn counted(number: u64, name: &str) -> String {
     format!("{} {name}{ending}", grouped(number))
 }
 
-pub(super) fn line(name: &str, value: &str) {
-    say(&format!("{name:>12}  {value}"));
-}
-
 /// A part of a whole: `18.7%`; nothing is no part of nothing.
 pub(super) fn share(part: u64, whole: u64) -> String {
     format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
@@ -45,10 +49,10 @@ pub(crate) fn cost(measured: &MeasuredCost) {
     if !measured.stages.is_empty() {
         let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
         let cpu: f64 = measured.stages.iter().map(|stage| stage.2).sum();
-        line("time", &format!("{wall:.2} s ({cpu:.2} s of processor)"));
+        line!("time", "{wall:.2} s ({cpu:.2} s of processor)");
     }
     if measured.peak_memory > 0 {
-        line("memory", &format!("{} at most", show(measured.peak_memory)));
+        line!("memory", "{} at most", show(measured.peak_memory));
     }
 }
 
@@ -58,13 +62,11 @@ pub(super) fn texts(counts: &InputCounts, shared: Option<u64>) {
         Some(shared) if shared > 0 => format!(", in {} of equal text", counted(shared, "set")),
         _ => String::new(),
     };
-    line(
+    line!(
         "texts",
-        &format!(
-            "{} different, {} one of them{shared}",
-            grouped(counts.distinct_texts),
-            repeating(counts.repeated_texts)
-        ),
+        "{} different, {} one of them{shared}",
+        grouped(counts.distinct_texts),
+        repeating(counts.repeated_texts)
     );
 }
 
@@ -78,14 +80,12 @@ fn repeating(records: u64) -> String {
 
 pub(crate) fn skipped(rows: &[SkippedRow]) {
     for row in rows {
-        line(
+        line!(
             "skipped",
-            &format!(
-                "{} {}, the first: {}",
-                grouped(row.count),
-                row.kind,
-                row.first
-            ),
+            "{} {}, the first: {}",
+            grouped(row.count),
+            row.kind,
+            row.first
         );
     }
 }
@@ -118,25 +118,23 @@ pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
         (counts.ids_repeated, "with the id of another: numbered"),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line("note", &format!("{} {note}", grouped(count)));
+        line!("note", "{} {note}", grouped(count));
     }
     for note in counts.field_notes() {
-        line("note", &note);
+        line!("note", "{note}");
     }
 }
 
 /// Tells what became of lines that recur on many pages, where they were looked for.
 pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
     let Some(counts) = counts else { return };
-    line(
+    line!(
         "template",
-        &format!(
-            "{} learned; {} ({}) taken out of {}",
-            counted(counts.learned, "line"),
-            grouped(counts.lines),
-            show(counts.bytes),
-            counted(counts.documents, "record")
-        ),
+        "{} learned; {} ({}) taken out of {}",
+        counted(counts.learned, "line"),
+        grouped(counts.lines),
+        show(counts.bytes),
+        counted(counts.documents, "record")
     );
     let notes = [
         (
@@ -149,7 +147,7 @@ pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
         ),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line("note", &format!("{} {note}", grouped(count)));
+        line!("note", "{} {note}", grouped(count));
     }
 }
 
@@ -171,6 +169,6 @@ fn pages(counts: Option<&PageCounts>) {
         ),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line("note", &format!("{} {note}", grouped(count)));
+        line!("note", "{} {note}", grouped(count));
     }
 }

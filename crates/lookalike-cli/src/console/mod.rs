@@ -198,6 +198,12 @@ impl<'o> Console<'o> {
         self.bar.finish_and_clear();
     }
 
+    /// Takes the bar away behind a job, and hands on what became of it.
+    pub(crate) fn ended<T>(&self, done: T) -> T {
+        self.clear();
+        done
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, ConsoleState> {
         self.state
             .lock()

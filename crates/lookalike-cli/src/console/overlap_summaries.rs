@@ -13,13 +13,11 @@ use super::lines::{cost, counted, grouped, line, noteworthy_of, share, skipped, 
 /// Prints the summary of `overlap`.
 pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost) {
     let counts = &summary.counts;
-    line(
+    line!(
         "input",
-        &format!(
-            "{}, {} as stored",
-            counted(counts.documents, "document"),
-            show(counts.input_bytes)
-        ),
+        "{}, {} as stored",
+        counted(counts.documents, "document"),
+        show(counts.input_bytes)
     );
     texts(counts, Some(summary.shared_texts));
     let notes = [
@@ -33,7 +31,7 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
         ),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        line("note", &format!("{} {note}", grouped(count)));
+        line!("note", "{} {note}", grouped(count));
     }
     if summary.servers > 0 {
         let without = match summary.without_server {
@@ -41,7 +39,7 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
             1 => "; 1 document has none".to_owned(),
             without => format!("; {} documents have none", grouped(without)),
         };
-        line("servers", &format!("{}{without}", grouped(summary.servers)));
+        line!("servers", "{}{without}", grouped(summary.servers));
     }
     summary.chunkings.iter().for_each(chunking_summary);
     noteworthy_of(
@@ -57,97 +55,80 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
 pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
     let counts = &summary.overlap.counts;
     for level in &summary.levels {
-        line(
+        line!(
             &level.level,
-            &format!(
-                "{} of {} saved ({}), {} of {} of text",
-                grouped(level.visits_saved),
-                counted(counts.documents, "document"),
-                share(level.visits_saved, counts.documents),
-                show(level.bytes_saved),
-                show(counts.text_bytes)
-            ),
+            "{} of {} saved ({}), {} of {} of text",
+            grouped(level.visits_saved),
+            counted(counts.documents, "document"),
+            share(level.visits_saved, counts.documents),
+            show(level.bytes_saved),
+            show(counts.text_bytes)
         );
     }
-    line(
+    line!(
         "skip",
-        &format!(
-            "{} of {} pages (documents of one URL are one) need no visit",
-            grouped(summary.skip),
-            grouped(summary.pages)
-        ),
+        "{} of {} pages (documents of one URL are one) need no visit",
+        grouped(summary.skip),
+        grouped(summary.pages)
     );
     overlap_summary(&summary.overlap, &summary.measured);
-    line(
+    line!(
         "mirrors",
-        &format!(
-            "{} of {} on several servers, {}{}",
-            counted(summary.mirrored_sets, "page set"),
-            counted(summary.mirrored_pages, "page"),
-            match summary.aliases {
-                1 => "1 alias".to_owned(),
-                aliases => format!("{} aliases", grouped(aliases)),
-            },
-            match summary.apart_by_address {
-                0 => String::new(),
-                1 => "; 1 server is none by its address".to_owned(),
-                apart => format!("; {} servers are none by their addresses", grouped(apart)),
-            }
-        ),
+        "{} of {} on several servers, {}{}",
+        counted(summary.mirrored_sets, "page set"),
+        counted(summary.mirrored_pages, "page"),
+        match summary.aliases {
+            1 => "1 alias".to_owned(),
+            aliases => format!("{} aliases", grouped(aliases)),
+        },
+        match summary.apart_by_address {
+            0 => String::new(),
+            1 => "; 1 server is none by its address".to_owned(),
+            apart => format!("; {} servers are none by their addresses", grouped(apart)),
+        }
     );
-    line(
-        "results",
-        &format!("{} (open atlas.html)", folder.display()),
-    );
+    line!("results", "{} (open atlas.html)", folder.display());
 }
 
 fn chunking_summary(chunking: &ChunkingSummary) {
-    line(&chunking.chunking, &counted(chunking.rows, "row"));
-    line(
+    line!(&chunking.chunking, "{}", counted(chunking.rows, "row"));
+    line!(
         "",
-        &format!(
-            "{}, {} of them shared; counted by {} ({})",
-            counted(chunking.distinct_chunks, "chunk"),
-            grouped(chunking.shared_chunks),
-            chunking.engine,
-            chunking.why
-        ),
+        "{}, {} of them shared; counted by {} ({})",
+        counted(chunking.distinct_chunks, "chunk"),
+        grouped(chunking.shared_chunks),
+        chunking.engine,
+        chunking.why
     );
     if let Some(coarse) = &chunking.coarse {
         coarse_figures(coarse, chunking.passes);
     }
     if chunking.common_chunks > 0 {
-        line(
+        line!(
             "",
-            &format!(
-                "{} of more than {} units each deferred and counted exactly afterwards",
-                counted(chunking.common_chunks, "chunk"),
-                grouped(u64::from(chunking.common_above))
-            ),
+            "{} of more than {} units each deferred and counted exactly afterwards",
+            counted(chunking.common_chunks, "chunk"),
+            grouped(u64::from(chunking.common_above))
         );
     }
     if chunking.expected_collisions >= 1e-3 {
-        line(
+        line!(
             "",
-            &format!(
-                "{:.3} pairs of different chunks are expected to have the same fingerprint",
-                chunking.expected_collisions
-            ),
+            "{:.3} pairs of different chunks are expected to have the same fingerprint",
+            chunking.expected_collisions
         );
     }
 }
 
 /// Prints what the pilot of coarse counting saw, and what came of its choice.
 fn coarse_figures(coarse: &CoarseFigures, passes: u64) {
-    line(
+    line!(
         "",
-        &format!(
-            "pilot: {} and {}; expected of all: {}, of which {} may share enough chunks",
-            counted(coarse.pilot_units, "unit"),
-            counted(coarse.pilot_pairs, "pair"),
-            counted(coarse.expected_pairs, "pair"),
-            grouped(coarse.expected_enough)
-        ),
+        "pilot: {} and {}; expected of all: {}, of which {} may share enough chunks",
+        counted(coarse.pilot_units, "unit"),
+        counted(coarse.pilot_pairs, "pair"),
+        counted(coarse.expected_pairs, "pair"),
+        grouped(coarse.expected_enough)
     );
     let counters = match coarse.hashes {
         0 => "no coarse counters: they would not pay".to_owned(),
@@ -160,20 +141,18 @@ fn coarse_figures(coarse: &CoarseFigures, passes: u64) {
             show(coarse.counters)
         ),
     };
-    line(
+    line!(
         "",
-        &format!(
-            "{counters}; {} counted exactly ({} expected) in {}{}",
-            counted(coarse.candidates, "candidate"),
-            grouped(coarse.expected_candidates),
-            match passes {
-                1 => "1 pass".to_owned(),
-                passes => format!("{} passes", grouped(passes)),
-            },
-            match coarse.halved {
-                0 => String::new(),
-                halved => format!("; {} did not fit", counted(halved, "range")),
-            }
-        ),
+        "{counters}; {} counted exactly ({} expected) in {}{}",
+        counted(coarse.candidates, "candidate"),
+        grouped(coarse.expected_candidates),
+        match passes {
+            1 => "1 pass".to_owned(),
+            passes => format!("{} passes", grouped(passes)),
+        },
+        match coarse.halved {
+            0 => String::new(),
+            halved => format!("; {} did not fit", counted(halved, "range")),
+        }
     );
 }

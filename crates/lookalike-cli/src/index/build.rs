@@ -137,9 +137,7 @@ pub(super) fn finish(
     if job.resume {
         interrupt::warn_of_nothing_to_resume(can_resume(&job.folder()));
     }
-    let done = job.run();
-    console.clear();
-    let summary = done?;
+    let summary = console.ended(job.run())?;
     if run.json {
         console::json(&summary)?;
     } else if !run.quiet {

@@ -245,10 +245,10 @@ impl FingerprintClustering<'_> {
             ids,
             extractor: extractor.clone(),
         };
+        let documents = DocumentUse::Features(&texts.scheme);
         let scan = RecordScan {
             inputs: texts.inputs,
             options: texts.options,
-            documents: DocumentUse::Features(&texts.scheme),
             limits: self.limits,
             losses: self.losses,
             observer: self.observer,
@@ -258,7 +258,7 @@ impl FingerprintClustering<'_> {
             places: vec![None; ids.len() as usize],
             skipped: Vec::new(),
         };
-        let counts = scan.run(worker, |made: TextBatch| {
+        let counts = scan.run(documents, worker, |made: TextBatch| {
             let segment = read.sets.push(made.words, self.folder);
             let segment = segment.map_err(BatchError::temporary(self.folder))?;
             for (number, word, size) in made.sets {
