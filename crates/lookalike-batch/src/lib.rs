@@ -83,7 +83,7 @@ pub use fingerprints::join::{
     FingerprintJoin, FingerprintShard, JoinSummary, LARGEST_DISTANCE, MergeSummary, MergedList,
     PairMerge, PairMergeError, ParseShardError,
 };
-pub use links::job::{LinkInversion, LinkSource, LinksSummary};
+pub use links::job::{LinkInversion, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
 pub use output_dir::{IfExists, JobProgress, OutputOptions, remove_unfinished};

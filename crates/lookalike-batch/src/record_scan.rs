@@ -29,6 +29,9 @@ pub struct RecordScan<'a> {
 
 /// Makes something of the records of a chunk; each thread has one.
 pub(crate) trait RecordWorker: Send {
+    /// True if the input is read again, and must be the same then.
+    const SUMS: bool = false;
+
     type Product: Default + Send;
 
     /// Adds a record to what is made of its chunk.
@@ -50,6 +53,24 @@ pub(crate) struct ScanCounts {
     pub(crate) skipped: Vec<SkippedRow>,
 }
 
+/// A mark by which a chunk is known when it is read again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChunkSum {
+    sum: u64,
+    /// Source of its last record.
+    pub(crate) source: u32,
+}
+
+/// Findings of a reading that is not judged yet.
+#[derive(Default)]
+pub(crate) struct ScanTotals {
+    pub(crate) fields: FieldTally,
+    /// Those of all chunks, where they are wanted.
+    pub(crate) sums: Vec<ChunkSum>,
+    removed: RemovedTally,
+    disk_bytes: u64,
+}
+
 /// A worker with its parser.
 struct ScanWorker<'a, W> {
     inputs: &'a Inputs,
@@ -60,6 +81,7 @@ struct ScanWorker<'a, W> {
 /// Result of one worker for one chunk.
 struct ScannedChunk<P> {
     product: P,
+    sum: Option<ChunkSum>,
     removed: RemovedTally,
     fields: FieldTally,
     disk_bytes: u64,
@@ -72,6 +94,10 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
     fn run(&mut self, chunk: &RecordChunk) -> Result<Self::Output, BatchError> {
         let mut scanned = ScannedChunk {
             product: W::Product::default(),
+            sum: W::SUMS.then(|| ChunkSum {
+                sum: chunk.content_sum(),
+                source: chunk.last_record().map_or(0, |place| place.source),
+            }),
             removed: RemovedTally::default(),
             fields: FieldTally::default(),
             disk_bytes: chunk.disk_bytes,
@@ -108,7 +134,7 @@ impl RecordScan<'_> {
         &self,
         documents: DocumentUse<'_>,
         worker: impl Fn() -> W,
-        mut collect: impl FnMut(W::Product) -> Result<(), BatchError>,
+        collect: impl FnMut(W::Product) -> Result<(), BatchError>,
     ) -> Result<ScanCounts, BatchError> {
         let (inputs, options) = (self.inputs, self.options);
         // Before the first document: the largest one decides whether the memory limit can be kept.
@@ -116,9 +142,31 @@ impl RecordScan<'_> {
         self.losses.refuse_undiscovered(inputs)?;
         self.observer.stage(JobStage::Scan, inputs.total_bytes());
         let mut rows = SkippedRows::default();
+        let read = self.read(documents, &mut rows, worker, collect)?;
+        // Before losses are judged: a mistyped field leaves every record without text, and the field is what to
+        // tell of.
+        read.fields.check(inputs, options)?;
+        let counts = ScanCounts {
+            records: read.fields.records,
+            disk_bytes: read.disk_bytes,
+            boilerplate: read.removed.counts(options),
+            skipped: rows.finish(),
+        };
+        self.losses.check(&counts.skipped, counts.records)?;
+        Ok(counts)
+    }
+
+    /// The same, for a job that judges losses and fields itself. Parts that were not read go to `rows`.
+    pub(crate) fn read<W: RecordWorker>(
+        &self,
+        documents: DocumentUse<'_>,
+        rows: &mut SkippedRows,
+        worker: impl Fn() -> W,
+        mut collect: impl FnMut(W::Product) -> Result<(), BatchError>,
+    ) -> Result<ScanTotals, BatchError> {
+        let (inputs, options) = (self.inputs, self.options);
         inputs.skips.iter().for_each(|skip| rows.add_part(skip));
-        let (mut removed, mut fields) = (RemovedTally::default(), FieldTally::default());
-        let mut disk_bytes = 0;
+        let mut read = ScanTotals::default();
         let workers = (0..self.limits.threads).map(|_| ScanWorker {
             inputs,
             parser: Parser::new(inputs, options),
@@ -136,24 +184,15 @@ impl RecordScan<'_> {
                     self.losses.refuse_first(&skipped)?;
                     rows.take(skipped);
                 }
-                removed.add(&scanned.removed);
-                fields.add(&scanned.fields);
+                read.sums.extend(scanned.sum);
+                read.removed.add(&scanned.removed);
+                read.fields.add(&scanned.fields);
                 collect(scanned.product)?;
-                disk_bytes += scanned.disk_bytes;
-                self.observer.advance(disk_bytes);
+                read.disk_bytes += scanned.disk_bytes;
+                self.observer.advance(read.disk_bytes);
                 Ok(())
             },
         )?;
-        // Before losses are judged: a mistyped field leaves every record without text, and the field is what to
-        // tell of.
-        fields.check(inputs, options)?;
-        let counts = ScanCounts {
-            records: fields.records,
-            disk_bytes,
-            boilerplate: removed.counts(options),
-            skipped: rows.finish(),
-        };
-        self.losses.check(&counts.skipped, counts.records)?;
-        Ok(counts)
+        Ok(read)
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lookalike::{Extraction, HtmlMode};
-use lookalike_batch::{JobObserver as _, LinkInversion, LinkSource, LinksSummary};
+use lookalike_batch::{JobObserver as _, LinkInversion, LinksSummary, RecordScan};
 use lookalike_corpus::{FieldPath, Format, InputOptions, Inputs};
 
 use crate::arguments::{LossArguments, RunArguments, store_settings};
@@ -120,21 +120,19 @@ impl LinksArguments {
             true => None,
             false => Some(Inputs::discover(&self.from, &from_options, spool.path())?),
         };
-        let job = LinkInversion {
-            pages: LinkSource {
-                inputs: &inputs,
-                options: &options,
-            },
-            from: from.as_ref().map(|inputs| LinkSource {
-                inputs,
-                options: &from_options,
-            }),
-            window: self.window.into(),
-            most: self.most as usize,
+        let scan = |inputs, options| RecordScan {
+            inputs,
+            options,
             limits: &limits,
-            folder: spool.path(),
             losses: self.losses.policy(),
             observer: console,
+        };
+        let job = LinkInversion {
+            pages: scan(&inputs, &options),
+            from: from.as_ref().map(|inputs| scan(inputs, &from_options)),
+            window: self.window.into(),
+            most: self.most as usize,
+            folder: spool.path(),
         };
         console.ended(write_output(self.output.as_deref(), |out| job.write(out)))
     }

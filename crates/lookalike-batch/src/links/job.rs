@@ -3,51 +3,32 @@
 use std::io::Write;
 use std::path::Path;
 
-use lookalike_corpus::{
-    Format, InputOptions, Inputs, Parser, ReadError, Record, RecordChunk, TextState,
-};
+use lookalike_corpus::{Format, Inputs, ReadError, Record, TextState};
 use serde::Serialize;
 
 use super::frame::{self, PageLink, page_of};
 use super::page::{self, AnchorField, LinkFields};
 use super::table::{AddressTable, address_hash};
-use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit, fixed_bytes};
+use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::FieldTally;
-use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, ensure_wanted};
-use crate::pipeline::{ChunkWorker, run_in_order};
-use crate::settings::JobLimits;
-use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+use crate::observer::JobStage;
+use crate::record_scan::{ChunkSum, RecordScan, RecordWorker};
+use crate::skipped::{SkippedRow, SkippedRows};
 use crate::spill::frame_sort::{FrameSort, SortedFrames};
-
-/// Sources and the options for reading them.
-#[derive(Clone, Copy)]
-pub struct LinkSource<'a> {
-    /// Sources to read.
-    pub inputs: &'a Inputs,
-    /// Options for reading them.
-    pub options: &'a InputOptions,
-}
 
 /// The job: which pages get fields, and where links come from.
 pub struct LinkInversion<'a> {
-    /// Pages that get fields.
-    pub pages: LinkSource<'a>,
+    /// Pages that get fields. Their limits and losses are those of the job.
+    pub pages: RecordScan<'a>,
     /// Pages whose links count; those of `pages` where nothing is said.
-    pub from: Option<LinkSource<'a>>,
+    pub from: Option<RecordScan<'a>>,
     /// Words before and behind a link that go with its text.
     pub window: usize,
     /// Pages that a page keeps the links of, and anchors that it keeps.
     pub most: usize,
-    /// Limits on threads and memory; they change no result.
-    pub limits: &'a JobLimits,
     /// Folder of temporary files.
     pub folder: &'a Path,
-    /// Policy for records that cannot be read.
-    pub losses: LossPolicy,
-    /// Receiver of progress.
-    pub observer: &'a dyn JobObserver,
 }
 
 /// Summary of the job.
@@ -82,84 +63,28 @@ pub struct LinksSummary {
 /// Makes something of every record.
 struct RecordMap<'a, V> {
     inputs: &'a Inputs,
-    parser: Parser<'a>,
     visit: &'a V,
 }
 
-/// Products of the records of a chunk.
-struct RecordBatch<T> {
-    products: Vec<T>,
-    /// Sum of the chunk.
-    sum: u64,
-    /// Source of its last record.
-    source: Option<u32>,
-    disk_bytes: u64,
-    skipped: Vec<SkippedInput>,
-}
+impl<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync> RecordWorker for RecordMap<'_, V> {
+    // Records go by their numbers, so each reading must find the same.
+    const SUMS: bool = true;
 
-impl<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync> ChunkWorker<RecordChunk>
-    for RecordMap<'_, V>
-{
-    type Output = RecordBatch<T>;
+    type Product = Vec<T>;
 
-    fn run(&mut self, chunk: &RecordChunk) -> Result<RecordBatch<T>, BatchError> {
-        let mut batch = RecordBatch {
-            products: Vec::new(),
-            sum: chunk.content_sum(),
-            source: None,
-            disk_bytes: chunk.disk_bytes,
-            skipped: chunk.skips.iter().map(SkippedInput::part).collect(),
-        };
-        let Self {
-            inputs,
-            parser,
-            visit,
-        } = self;
-        parser.parse(chunk, &mut |record| match record {
-            Ok(record) => {
-                let format = inputs.sources[record.source as usize].format;
-                batch.source = Some(record.source);
-                batch.products.push(visit(&record, format));
-            }
-            Err(bad) => {
-                batch.source = Some(bad.source);
-                batch.skipped.push(SkippedInput::record(inputs, &bad));
-            }
-        });
-        Ok(batch)
-    }
-
-    fn shrink(&mut self) {
-        self.parser.shrink();
+    fn add(&mut self, record: &Record<'_>, products: &mut Vec<T>) {
+        let format = self.inputs.sources[record.source as usize].format;
+        products.push((self.visit)(record, format));
     }
 }
 
-/// Sums of the chunks of some sources. Records go by their numbers, so each reading must find the same.
-#[derive(Default)]
-struct ChunkSums {
-    sums: Vec<u64>,
-    /// True once all chunks were read.
-    is_whole: bool,
-}
-
-impl ChunkSums {
-    /// Returns true if the chunk of a number is that of the first reading, or this is the first.
-    fn is_same(&mut self, number: usize, sum: u64) -> bool {
-        match self.sums.get(number) {
-            Some(first) => *first == sum,
-            None => {
-                self.sums.push(sum);
-                !self.is_whole
-            }
-        }
-    }
-}
+/// Sums of the chunks of the first reading.
+type FirstSums = Option<Vec<ChunkSum>>;
 
 /// Findings of the first pass about a record.
 struct PageSeen {
     hash: Option<u128>,
     is_too_long: bool,
-    fields: FieldTally,
 }
 
 /// Findings of the second pass about a record.
@@ -178,20 +103,22 @@ impl LinkInversion<'_> {
     /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> Result<LinksSummary, BatchError> {
         for source in [Some(self.pages), self.from].into_iter().flatten() {
-            let LinkSource { inputs, options } = source;
-            ensure_documents_fit(self.limits, self.documents(), inputs, options)?;
-            self.losses.refuse_undiscovered(inputs)?;
+            let RecordScan {
+                inputs, options, ..
+            } = source;
+            ensure_documents_fit(source.limits, self.documents(), inputs, options)?;
+            source.losses.refuse_undiscovered(inputs)?;
         }
         let mut summary = LinksSummary::default();
         let mut rows = SkippedRows::default();
-        let mut chunks = ChunkSums::default();
-        let table = self.addresses(&mut chunks, &mut summary, &mut rows)?;
-        let frames = self.links(&table, &mut chunks, &mut summary, &mut rows)?;
+        let mut sums = None;
+        let table = self.addresses(&mut sums, &mut summary, &mut rows)?;
+        let frames = self.links(&table, &mut sums, &mut summary, &mut rows)?;
         // Sorting was budgeted beside the table; the merge that follows has the memory of both.
         drop(table);
         summary.skipped = rows.finish();
-        self.losses.check(&summary.skipped, summary.pages)?;
-        self.write_pages(frames, &mut chunks, &mut summary, out)?;
+        self.pages.losses.check(&summary.skipped, summary.pages)?;
+        self.write_pages(frames, &mut sums, &mut summary, out)?;
         Ok(summary)
     }
 
@@ -203,35 +130,29 @@ impl LinkInversion<'_> {
 
     /// Bytes for the table of addresses and the sort.
     fn left(&self) -> u64 {
-        let fixed = fixed_bytes(self.limits, self.documents(), self.pages.options);
-        self.limits.memory.saturating_sub(fixed)
+        let fixed = fixed_bytes(self.pages.limits, self.documents(), self.pages.options);
+        self.pages.limits.memory.saturating_sub(fixed)
     }
 
     fn addresses(
         &self,
-        chunks: &mut ChunkSums,
+        sums: &mut FirstSums,
         summary: &mut LinksSummary,
         rows: &mut SkippedRows,
     ) -> Result<AddressTable, BatchError> {
         let mut table = AddressTable::default();
-        let mut fields = FieldTally::default();
-        let visit = |record: &Record<'_>, format| {
-            let mut fields = FieldTally::default();
-            fields.count(record);
-            PageSeen {
-                hash: page::address(record, format).map(|address| address_hash(&address)),
-                is_too_long: record.text_state == TextState::TooLong,
-                fields,
-            }
+        let visit = |record: &Record<'_>, format| PageSeen {
+            hash: page::address(record, format).map(|address| address_hash(&address)),
+            is_too_long: record.text_state == TextState::TooLong,
         };
-        self.observer
+        self.pages
+            .observer
             .stage(JobStage::Scan, self.pages.inputs.total_bytes());
-        self.each_record(self.pages, &visit, chunks, Some(rows), |seen: PageSeen| {
+        let collect = |seen: PageSeen| -> Result<(), BatchError> {
             let page = u32::try_from(summary.pages).map_err(|_| BatchError::TooMany)?;
             summary.pages += 1;
             summary.without_address += u64::from(seen.hash.is_none());
             summary.too_long += u64::from(seen.is_too_long);
-            fields.add(&seen.fields);
             if let Some(hash) = seen.hash {
                 table.push(hash, page);
             }
@@ -240,14 +161,15 @@ impl LinkInversion<'_> {
                 true => Err(self.table_does_not_fit(table.bytes())),
                 false => Ok(()),
             }
-        })?;
+        };
+        let fields = self.each_record(self.pages, &visit, sums, rows, collect)?;
         fields.check(self.pages.inputs, self.pages.options)?;
         table.sort();
         Ok(table)
     }
 
     fn table_does_not_fit(&self, needed: u64) -> BatchError {
-        let fixed = self.limits.memory.saturating_sub(self.left());
+        let fixed = self.pages.limits.memory.saturating_sub(self.left());
         BatchError::Memory {
             what: "the table of addresses",
             needed,
@@ -259,14 +181,15 @@ impl LinkInversion<'_> {
     fn links(
         &self,
         table: &AddressTable,
-        chunks: &mut ChunkSums,
+        sums: &mut FirstSums,
         summary: &mut LinksSummary,
         rows: &mut SkippedRows,
     ) -> Result<SortedFrames, BatchError> {
-        let mut of_links = ChunkSums::default();
-        let chunks = match self.from {
-            Some(_) => &mut of_links,
-            None => chunks,
+        let (mut sums_of_links, mut known_rows) = (None, SkippedRows::default());
+        let (sums, rows) = match self.from {
+            Some(_) => (&mut sums_of_links, rows),
+            // Records of the pages were counted when they were read first.
+            None => (sums, &mut known_rows),
         };
         let source = self.from.unwrap_or(self.pages);
         let temporary = BatchError::temporary(self.folder);
@@ -274,11 +197,10 @@ impl LinkInversion<'_> {
         let budget = self.left().saturating_sub(table.bytes()) / 3;
         let mut sort = FrameSort::new(budget, self.folder);
         let visit = |record: &Record<'_>, format| self.links_of(record, format, table);
-        self.observer
+        self.pages
+            .observer
             .stage(JobStage::Links, source.inputs.total_bytes());
-        // Records of the pages were counted when they were read first.
-        let rows = self.from.is_some().then_some(rows);
-        self.each_record(source, &visit, chunks, rows, |found: PageLinks| {
+        self.each_record(source, &visit, sums, rows, |found: PageLinks| {
             summary.links += found.links;
             summary.links_to_pages += found.to_pages;
             let mut rest = &found.frames[..];
@@ -326,7 +248,7 @@ impl LinkInversion<'_> {
     fn write_pages(
         &self,
         frames: SortedFrames,
-        chunks: &mut ChunkSums,
+        sums: &mut FirstSums,
         summary: &mut LinksSummary,
         out: &mut dyn Write,
     ) -> Result<(), BatchError> {
@@ -341,10 +263,11 @@ impl LinkInversion<'_> {
             let is_whole = record.text_state != TextState::TooLong;
             is_whole.then(|| page::begin_line(record, format))
         };
-        self.observer
+        self.pages
+            .observer
             .stage(JobStage::Linked, self.pages.inputs.total_bytes());
         let mut page = 0;
-        self.each_record(self.pages, &visit, chunks, None, |line: Option<Vec<u8>>| {
+        let collect = |line: Option<Vec<u8>>| -> Result<(), BatchError> {
             let fields = links.of(page, summary).map_err(&temporary)?;
             page += 1;
             if let Some(mut line) = line {
@@ -357,67 +280,39 @@ impl LinkInversion<'_> {
                     .map_err(BatchError::result(Path::new(OUTPUT)))?;
             }
             Ok(())
-        })
+        };
+        let rows = &mut SkippedRows::default();
+        self.each_record(self.pages, &visit, sums, rows, collect)?;
+        Ok(())
     }
 
-    /// Visits every record; what cannot be read is counted where that is wished.
+    /// Visits every record of a source, which must be what it was when it was read first.
     fn each_record<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync>(
         &self,
-        source: LinkSource<'_>,
+        source: RecordScan<'_>,
         visit: &V,
-        chunks: &mut ChunkSums,
-        mut rows: Option<&mut SkippedRows>,
+        sums: &mut FirstSums,
+        rows: &mut SkippedRows,
         mut collect: impl FnMut(T) -> Result<(), BatchError>,
-    ) -> Result<(), BatchError> {
-        let LinkSource { inputs, options } = source;
-        if let Some(rows) = &mut rows {
-            for skip in &inputs.skips {
-                rows.take(SkippedInput::part(skip));
-            }
+    ) -> Result<FieldTally, BatchError> {
+        let inputs = source.inputs;
+        let worker = || RecordMap { inputs, visit };
+        let read = source.read(self.documents(), rows, worker, |products: Vec<T>| {
+            products.into_iter().try_for_each(&mut collect)
+        })?;
+        let first = sums.get_or_insert_with(|| read.sums.clone());
+        if *first == read.sums {
+            return Ok(read.fields);
         }
-        let worker = || RecordMap {
-            inputs,
-            parser: Parser::new(inputs, options),
-            visit,
-        };
-        let workers = (0..self.limits.threads).map(|_| worker()).collect();
-        let memory = DocumentMemory::new(self.limits, self.documents(), inputs, options);
-        let changed = |source: Option<u32>| {
-            let source = source.and_then(|source| inputs.sources.get(source as usize));
-            let source = source.or(inputs.sources.last());
-            let name = source.map(|source| source.name().into_owned());
-            BatchError::Read(ReadError::Changed {
-                name: name.unwrap_or_default(),
-            })
-        };
-        let (mut read, mut number) = (0, 0);
-        run_in_order(
-            inputs.chunks(options),
-            memory,
-            self.observer,
-            workers,
-            |batch: RecordBatch<T>| {
-                ensure_wanted(self.observer).map_err(BatchError::temporary(self.folder))?;
-                if !chunks.is_same(number, batch.sum) {
-                    return Err(changed(batch.source));
-                }
-                number += 1;
-                if let Some(rows) = &mut rows {
-                    for skipped in batch.skipped {
-                        self.losses.refuse_first(&skipped)?;
-                        rows.take(skipped);
-                    }
-                }
-                read += batch.disk_bytes;
-                self.observer.advance(read);
-                batch.products.into_iter().try_for_each(&mut collect)
-            },
-        )?;
-        chunks.is_whole = true;
-        match number == chunks.sums.len() {
-            true => Ok(()),
-            false => Err(changed(None)),
-        }
+        let mut both = first.iter().zip(&read.sums);
+        let changed = both.find(|(first, again)| first != again);
+        // Where those that both have are the same, one has more.
+        let chunk = changed.map(|(first, _)| first).or(first.last());
+        let source = chunk.and_then(|chunk| inputs.sources.get(chunk.source as usize));
+        let name = source.map(|source| source.name().into_owned());
+        Err(BatchError::Read(ReadError::Changed {
+            name: name.unwrap_or_default(),
+        }))
     }
 }
 

@@ -9,10 +9,11 @@ use lookalike_corpus::{InputOptions, Inputs, ReadError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::job::{LinkInversion, LinkSource, LinksSummary};
+use super::job::{LinkInversion, LinksSummary};
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress};
+use crate::record_scan::RecordScan;
 use crate::settings::JobLimits;
 
 /// A page by its number, and its links: number of the page, text, and a word before and behind.
@@ -39,17 +40,17 @@ fn invert(pages: &[LinkingPage], limits: &JobLimits, most: usize) -> (Vec<Value>
     let options = InputOptions::default().chunk_bytes(300);
     let inputs = Inputs::discover(&[OsString::from(&file)], &options, folder.path()).unwrap();
     let job = LinkInversion {
-        pages: LinkSource {
+        pages: RecordScan {
             inputs: &inputs,
             options: &options,
+            limits,
+            losses: LossPolicy::Tolerate,
+            observer: &NoProgress,
         },
         from: None,
         window: 1,
         most,
-        limits,
         folder: folder.path(),
-        losses: LossPolicy::Tolerate,
-        observer: &NoProgress,
     };
     let mut out = Vec::new();
     let summary = job.write(&mut out).unwrap();
@@ -187,19 +188,19 @@ fn a_source_that_changed_between_two_readings_gave_links_to_other_pages() {
         fs::write(&file, format!("{}\n{}\n", line(0), line(1))).unwrap();
         let options = InputOptions::default();
         let inputs = Inputs::discover(&[OsString::from(&file)], &options, folder.path()).unwrap();
-        let pages = LinkSource {
+        let pages = RecordScan {
             inputs: &inputs,
             options: &options,
+            limits: &JobLimits::default(),
+            losses: LossPolicy::Tolerate,
+            observer: &PagesChanged { file, at },
         };
         let job = LinkInversion {
             pages,
             from: None,
             window: 1,
             most: 9,
-            limits: &JobLimits::default(),
             folder: folder.path(),
-            losses: LossPolicy::Tolerate,
-            observer: &PagesChanged { file, at },
         };
         let refused = job.write(&mut Vec::new()).unwrap_err();
         assert!(
