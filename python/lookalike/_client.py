@@ -115,6 +115,16 @@ class Client:
         """Merge all documents into one run in the background."""
         return self._json("POST", self._path(collection, "compact"))  # type: ignore[no-any-return]
 
+    def resketch(self, collection: str, **options: Any) -> dict[str, Any]:
+        """Sketch all documents anew from the texts that the collection keeps, in the background; ``scheme``, ``terms`` (a table in base64) and ``radius``.
+
+        ``show`` tells by ``resketching`` while the job runs, or why it failed; the collection changes in one step at its end.
+        """
+        body = {name: value for name, value in options.items() if value is not None}
+        if "scheme" in body:
+            body["scheme"] = str(body["scheme"])
+        return self._json("POST", self._path(collection, "resketch"), body)  # type: ignore[no-any-return]
+
     def ready(self) -> bool:
         """Tell whether all collections are open and writable."""
         try:
@@ -331,6 +341,10 @@ class AsyncClient:
     async def compact(self, collection: str) -> dict[str, Any]:
         """See :meth:`Client.compact`."""
         return await self._call(self._client.compact, collection)  # type: ignore[no-any-return]
+
+    async def resketch(self, collection: str, **options: Any) -> dict[str, Any]:
+        """See :meth:`Client.resketch`."""
+        return await self._call(self._client.resketch, collection, **options)  # type: ignore[no-any-return]
 
     async def ready(self) -> bool:
         """See :meth:`Client.ready`."""

@@ -19,6 +19,7 @@ use crate::load_shedding::LoadShedder;
 use crate::metrics::ServiceMetrics;
 use crate::problem::ProblemDetails;
 use crate::request_memory::RequestMemory;
+use crate::resketch_jobs::ResketchJobs;
 use crate::scheme_state::SchemeStates;
 use crate::sync::{read_lock, write_lock};
 use crate::worker_pool::WorkerPool;
@@ -39,6 +40,7 @@ pub struct AppState {
     pub(crate) workers: WorkerPool,
     pub(crate) exports: ExportSlots,
     pub(crate) scheme_states: SchemeStates,
+    pub(crate) resketches: ResketchJobs,
     pub(crate) overload: LoadShedder,
     pub(crate) snapshots: Option<PathBuf>,
     keys: RwLock<Arc<ApiKeys>>,
@@ -79,6 +81,7 @@ impl AppState {
             metrics: ServiceMetrics::default(),
             exports: ExportSlots::default(),
             scheme_states: SchemeStates::default(),
+            resketches: ResketchJobs::default(),
             overload: LoadShedder::new(limits.queue_timeout),
             keys: RwLock::new(Arc::new(config.keys)),
             // The newest time of any collection: time must not go back in the one that was written last.
@@ -91,6 +94,7 @@ impl AppState {
             snapshots: config.snapshots,
         };
         app.log_collections();
+        app.remove_unfinished_snapshots();
         if app.clock.is_held() {
             let entry = LogEntry::new(LogLevel::Error, "clock-held");
             let remedy = "the clock is more than an hour ahead of the newest record, so nothing expires: set it, or restart trusting it if it is right";
@@ -175,7 +179,8 @@ impl AppState {
     /// # Errors
     /// The first failure of the medium; nothing that was acknowledged is lost.
     pub async fn close(mut self: Arc<Self>) -> lookalike_store::Result<()> {
-        // Requests that were cut off may still hold the state on a worker, and exports on threads of their own.
+        // Requests that were cut off may still hold the state on a worker, and exports and jobs on threads of their own.
+        self.stop();
         let end = Instant::now() + self.limits.drain;
         loop {
             match Arc::try_unwrap(self) {
@@ -192,6 +197,16 @@ impl AppState {
                 }
             }
             tokio::time::sleep(CLOSE_POLL).await;
+        }
+    }
+
+    /// Removes what killed processes left in the directory of snapshots.
+    fn remove_unfinished_snapshots(&self) {
+        let folder = self.snapshots.iter();
+        let removed = folder.flat_map(|folder| self.store.remove_unfinished_snapshots(folder));
+        for name in removed {
+            let entry = LogEntry::new(LogLevel::Warn, "unfinished-snapshot-removed");
+            self.log.record(&entry.with("name", name));
         }
     }
 

@@ -21,8 +21,8 @@ use crate::operation::ApiOperation;
 use crate::request::{
     ChangedCollection, CheckAndInsertOptions, ChunkedItem, CopiesOptions, DocumentId,
     ExpiringDocument, ExportedDocument, GetOptions, InsertOptions, NAME, NewCollection,
-    NewDocument, NewSnapshot, PageItem, PageOptions, QueryOptions, RerankOptions, ScopeOptions,
-    packed::PACKED,
+    NewDocument, NewSnapshot, PageItem, PageOptions, QueryOptions, RerankOptions,
+    ResketchedCollection, ScopeOptions, packed::PACKED,
 };
 use crate::verdict::{QueryResponse, VerdictResponse};
 
@@ -215,6 +215,12 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
         )
         .takes(of::<EmptyObject>(schemas))
         .status(202),
+        ApiOperation::Resketch => OperationDoc::new(
+            "Sketch all documents anew under another scheme, table of terms or radius, in the background; 200 if the collection has these.",
+            Some(of::<collection::CollectionResponse>(schemas)),
+        )
+        .takes(of::<ResketchedCollection>(schemas))
+        .status(202),
         ApiOperation::Snapshot => OperationDoc::new(
             "Make a snapshot of all collections, in the snapshot directory of the service.",
             Some(of::<snapshot::SnapshotResponse>(schemas)),
@@ -334,6 +340,7 @@ fn example(operation: ApiOperation) -> Value {
             json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}})
         }
         ApiOperation::ChangeCollection => json!({"ttl_seconds": 2_592_000}),
+        ApiOperation::Resketch => json!({"radius": 6}),
         ApiOperation::Snapshot => json!({"name": "monday"}),
         _ => json!({}),
     }
@@ -379,6 +386,9 @@ fn responses(
     let mut responses = json!({status.to_string(): done});
     if operation == ApiOperation::CreateCollection {
         responses["200"] = responses["201"].clone();
+    }
+    if operation == ApiOperation::Resketch {
+        responses["200"] = responses["202"].clone();
     }
     if operation == ApiOperation::Ready {
         responses["503"] = responses["200"].clone();

@@ -32,6 +32,7 @@ mod problem;
 mod recall;
 mod request;
 mod request_memory;
+mod resketch_jobs;
 mod response;
 mod route;
 mod scheme;

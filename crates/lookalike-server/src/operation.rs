@@ -24,6 +24,7 @@ pub(crate) enum ApiOperation {
     ChangeCollection,
     DropCollection,
     Compact,
+    Resketch,
     Snapshot,
     Health,
     Ready,
@@ -35,7 +36,7 @@ pub(crate) enum ApiOperation {
 }
 
 impl ApiOperation {
-    pub(crate) const ALL: [Self; 25] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::Check,
         Self::Insert,
         Self::CheckAndInsert,
@@ -54,6 +55,7 @@ impl ApiOperation {
         Self::ChangeCollection,
         Self::DropCollection,
         Self::Compact,
+        Self::Resketch,
         Self::Snapshot,
         Self::Health,
         Self::Ready,
@@ -84,6 +86,7 @@ impl ApiOperation {
             Self::ChangeCollection => "change-collection",
             Self::DropCollection => "drop-collection",
             Self::Compact => "compact",
+            Self::Resketch => "resketch",
             Self::Snapshot => "snapshot",
             Self::Health => "healthz",
             Self::Ready => "readyz",
@@ -115,6 +118,7 @@ impl ApiOperation {
             Self::ChangeCollection => ("PATCH", "/v1/collections/{name}"),
             Self::DropCollection => ("DELETE", "/v1/collections/{name}"),
             Self::Compact => ("POST", "/v1/collections/{name}/compact"),
+            Self::Resketch => ("POST", "/v1/collections/{name}/resketch"),
             Self::Snapshot => ("POST", "/v1/snapshots"),
             Self::Health => ("GET", "/healthz"),
             Self::Ready => ("GET", "/readyz"),
@@ -149,6 +153,7 @@ impl ApiOperation {
             Self::CreateCollection
             | Self::ChangeCollection
             | Self::DropCollection
+            | Self::Resketch
             | Self::Snapshot => Some(KeyRole::Admin),
         }
     }

@@ -1,6 +1,7 @@
 //! Errors as `application/problem+json` (RFC 9457), with a code for programs and a remedy for people.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use axum::body::Body;
 use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -88,9 +89,22 @@ impl ProblemDetails {
         self
     }
 
+    /// Detail for the log.
+    pub(crate) fn for_operators(&self) -> String {
+        self.operator_detail
+            .clone()
+            .unwrap_or_else(|| self.detail.clone())
+    }
+
     fn with_operator_detail(mut self, operator_detail: String) -> Self {
         self.operator_detail = Some(operator_detail);
         self
+    }
+}
+
+impl fmt::Display for ProblemDetails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.detail, self.remedy)
     }
 }
 
@@ -115,7 +129,7 @@ impl From<StoreError> for ProblemDetails {
                 StatusCode::CONFLICT,
                 "exists",
                 said,
-                "choose another name, or remove the collection first; with texts kept, `lookalike client export OLD | lookalike client insert NEW -` sketches them under another scheme",
+                "choose another name, or remove the collection first; with texts kept, `lookalike client resketch NAME` gives it another scheme, table of terms or radius, and `lookalike client export OLD | lookalike client insert NEW -` fills another one",
             ),
             StoreError::NotEmpty { .. } => Self::invalid(
                 "there is already a directory with this name",
@@ -154,6 +168,13 @@ impl From<StoreError> for ProblemDetails {
             )
             .with_operator_detail(said),
             StoreError::BeingRemoved(_) => Self::busy("being-removed", said),
+            StoreError::Replaced => Self::busy("replaced", said),
+            StoreError::Rebuilding(_) => Self::new(
+                StatusCode::CONFLICT,
+                "resketching",
+                said,
+                "one collection is sketched anew at a time",
+            ),
             StoreError::Closed => Self::busy("closed", "the collection is being closed"),
             // Damage, other files, other versions, failures of the medium: paths are not for clients.
             _ => Self::new(

@@ -9,7 +9,9 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::app_state::AppState;
-use crate::endpoint::{collection, document, export, load, overlap, page, snapshot, status};
+use crate::endpoint::{
+    collection, document, export, load, overlap, page, resketch, snapshot, status,
+};
 use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::{auth, description};
@@ -29,6 +31,7 @@ pub fn router(app: &Arc<AppState>) -> Router {
         .with(ApiOperation::ChangeCollection, collection::change)
         .with(ApiOperation::DropCollection, collection::drop_collection)
         .with(ApiOperation::Compact, collection::compact)
+        .with(ApiOperation::Resketch, resketch::resketch)
         .with(ApiOperation::Check, document::check)
         .with(ApiOperation::Query, document::query)
         .with(ApiOperation::Insert, document::insert)

@@ -24,7 +24,7 @@ pub(crate) struct SchemeState {
 
 impl SchemeState {
     /// Reads the parts of a collection.
-    fn read(parts: &[SchemePart]) -> Result<Self, ProblemDetails> {
+    pub(crate) fn read(parts: &[SchemePart]) -> Result<Self, ProblemDetails> {
         let mut state = Self::default();
         for part in parts {
             if part.name != TERMS {

@@ -28,6 +28,8 @@ use crate::verdict::Verdict;
 const GROUP_WRITES: usize = 4096;
 /// Bytes of a group, roughly.
 const GROUP_BYTES: usize = 16 << 20;
+/// Changes beyond which writes wait for whoever rebuilds the collection: what is copied at last, while nobody writes.
+const MAX_JOURNAL: usize = 16_384;
 /// Frozen memtables beyond which writes wait for a flush.
 const MAX_FROZEN_MEMTABLES: usize = 3;
 /// Delay before a failed flush or merge is tried again.
@@ -229,7 +231,7 @@ impl Collection {
             // Whoever asked may have gone.
             let _ = sender.send(result);
         });
-        receiver.recv().unwrap_or(Err(StoreError::Closed))
+        receiver.recv().unwrap_or_else(|_| Err(self.shared.ended()))
     }
 
     /// As [`Collection::write`] without waiting: `done` hears the result, on the writer's thread, and must not take long.
@@ -258,7 +260,7 @@ impl Collection {
         // Under the lock: the writer leaves once it is closed and nothing waits, and nobody would hear of a request behind that.
         if self.shared.is_closed() {
             drop(queue);
-            return (request.done)(Err(StoreError::Closed));
+            return (request.done)(Err(self.shared.ended()));
         }
         queue.requests.push_back(request);
         drop(queue);
@@ -441,6 +443,17 @@ impl Collection {
         self.give_up_files();
     }
 
+    /// True once its threads are told to end.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+
+    /// Lets writes go on that wait for whoever rebuilds the collection.
+    pub(crate) fn changes_were_taken(&self) {
+        drop(lock(&self.shared.background));
+        self.shared.done.notify_all();
+    }
+
     /// Waits until nobody makes files any more, and gives the lock of the store back.
     fn give_up_files(&self) {
         // A merge that a holder of the collection has begun is cancelled by now.
@@ -481,6 +494,15 @@ impl CollectionShared {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// Reason why nothing is taken any more.
+    fn ended(&self) -> StoreError {
+        if self.engine.is_replaced() {
+            StoreError::Replaced
+        } else {
+            StoreError::Closed
+        }
+    }
+
     /// The writer. A panic in it ends all writing, and what waits is told so: nobody knows how much of the group is durable.
     fn write(&self) {
         while catch_unwind(AssertUnwindSafe(|| self.write_groups())).is_err() {
@@ -495,7 +517,7 @@ impl CollectionShared {
             if group.is_empty() {
                 return;
             }
-            self.wait_for_flushes();
+            self.wait_for_others();
             // The queue's lock is free here: requests that come during the sync form the next group.
             self.engine.commit(group);
             if self.engine.wants_flush() > 0 {
@@ -548,12 +570,12 @@ impl CollectionShared {
         group
     }
 
-    /// Writes wait when memories become runs more slowly than they fill, unless that fails.
-    fn wait_for_flushes(&self) {
+    /// Writes wait when memories become runs more slowly than they fill, unless that fails, and when a rebuild falls behind.
+    fn wait_for_others(&self) {
         let mut background = lock(&self.background);
         // Waiting for flushes that fail would stop the deletes that can make room on a full disk.
-        while self.engine.wants_flush() > MAX_FROZEN_MEMTABLES
-            && background.flush_error.is_none()
+        while (self.engine.wants_flush() > MAX_FROZEN_MEMTABLES && background.flush_error.is_none()
+            || self.engine.journal_len() > MAX_JOURNAL)
             && !self.is_closed()
         {
             let waited = self.done.wait_timeout(background, RETRY_INTERVAL);

@@ -145,6 +145,12 @@ pub enum StoreError {
     /// The collection was closed.
     #[error("the collection is closed")]
     Closed,
+    /// The collection was rebuilt, and the new one stands in its place.
+    #[error("the collection has another scheme or radius now; send the request again")]
+    Replaced,
+    /// Another collection is being rebuilt.
+    #[error("the collection {0:?} is being rebuilt; wait for its end")]
+    Rebuilding(String),
 }
 
 impl StoreError {

@@ -28,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch_writer;
 mod bits;
 mod checksum;
 mod clean_shutdown;
@@ -53,6 +54,7 @@ mod neighbour_hits;
 mod operations;
 mod pair_rule;
 mod paragraph_hits;
+mod rebuild;
 mod run;
 mod scheme_part;
 mod searches;
@@ -79,6 +81,7 @@ pub use operations::{
     InsertWhen, Neighbour, NeighbourPage, ParagraphMatches, QueryResult, WriteOp, WriteOutcome,
 };
 pub use pair_rule::{CategoryScope, NeighbourScope, PairRule, PairTraits};
+pub use rebuild::{RebuildReport, RebuildTarget};
 pub use scheme_part::SchemePart;
 pub use settings::{CollectionSettings, LARGEST_RADIUS, RetainedParts, StoreTuning, StoredScheme};
 pub use store::{Store, StoreId, StoreOptions};

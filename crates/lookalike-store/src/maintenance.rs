@@ -1,30 +1,32 @@
 //! Snapshots, their restoration, checks of a whole store, and saving what can be read of a damaged one.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::collection::Collection;
-use crate::document::StoredDocument;
+use crate::batch_writer::BatchWriter;
 use crate::engine::{self, LogChange, RecoveryReport};
 use crate::error::{Result, StoreError};
 use crate::file_copy::{copy_file, for_each_piece, link_or_copy};
 use crate::fs::FileSystem;
 use crate::manifest::{read_checked, replace_checked};
-use crate::operations::WriteOp;
 use crate::store::{
-    Store, StoreCatalog, StoreId, StoreOptions, check_name, collection_folder, is_file_name,
-    lock_to_read, sync_parent,
+    LONGEST_NAME, SECOND_FOLDER, Store, StoreCatalog, StoreId, StoreOptions, check_name,
+    collection_folder, is_file_name, lock_failed, lock_to_read, sync_parent,
 };
 use crate::sync::lock;
 use crate::time::UnixMillis;
 
 const SNAPSHOT: &str = "SNAPSHOT";
 const NEW_SNAPSHOT: &str = "SNAPSHOT.new";
+/// The file that is locked while a snapshot is written, and goes at its end.
+const UNFINISHED: &str = "UNFINISHED";
 const VERSION: u32 = 1;
+/// End of the name that a salvage gives to a collection that may have been half rebuilt.
+const REBUILT: &str = "-rebuilt";
 
 /// The list of the files of a snapshot.
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,24 +65,45 @@ impl Store {
     /// When a collection is damaged, the directory exists, or the medium fails.
     pub fn snapshot(&self, target: &Path) -> Result<SnapshotSummary> {
         let _alone = lock(&self.snapshots);
-        ensure_empty(&**self.fs(), target)?;
+        let fs = &**self.fs();
+        if is_unfinished(fs, target) {
+            remove_snapshot(fs, target);
+        }
+        ensure_empty(fs, target)?;
         let made = self.snapshot_into(target);
         if made.is_err() {
             // Its links would keep runs on the medium that the store has given up, and its name would be taken.
-            remove_snapshot(&**self.fs(), target);
+            remove_snapshot(fs, target);
         }
         made
+    }
+
+    /// Removes the snapshots in a directory that killed processes were writing; their names. Those that are being written stay.
+    pub fn remove_unfinished_snapshots(&self, folder: &Path) -> Vec<String> {
+        let _alone = lock(&self.snapshots);
+        let fs = &**self.fs();
+        let mut names = fs.list(folder).unwrap_or_default();
+        names.retain(|name| is_unfinished(fs, &folder.join(name)));
+        names
+            .iter()
+            .for_each(|name| remove_snapshot(fs, &folder.join(name)));
+        names
     }
 
     fn snapshot_into(&self, target: &Path) -> Result<SnapshotSummary> {
         let fs = self.fs();
         let failed = |error| StoreError::io(target, "making a snapshot")(error);
         fs.create_dir(target).map_err(failed)?;
+        let mark = target.join(UNFINISHED);
+        fs.create(&mark).map_err(failed)?;
+        let unfinished = fs.lock(&mark, &std::process::id().to_string());
+        let unfinished = unfinished.map_err(|error| lock_failed(target, error))?;
         let parent = target.join("collections");
         fs.create_dir(&parent).map_err(failed)?;
         let (mut catalog, collections) = self.moment();
-        // What is being removed has no files in the snapshot.
+        // What is being removed or rebuilt has no files in the snapshot, and all others have their first folder.
         catalog.removing.clear();
+        catalog.moved.clear();
         for (name, opened) in collections {
             let folder = collection_folder(target, &name);
             fs.create_dir(&folder).map_err(failed)?;
@@ -90,7 +113,11 @@ impl Store {
         sync_parent(&**fs, target)?;
         // The list comes last and names all files: a snapshot that was cut short has none, and `restore`
         // refuses it.
-        list_snapshot(&**fs, target, &catalog)
+        let summary = list_snapshot(&**fs, target, &catalog)?;
+        drop(unfinished);
+        // With a list it is whole, marked or not.
+        let _ = fs.remove(&mark);
+        Ok(summary)
     }
 }
 
@@ -114,6 +141,13 @@ pub(crate) fn list_snapshot(
     };
     replace_checked(fs, target, SNAPSHOT, NEW_SNAPSHOT, &list).map_err(StoreError::from)?;
     Ok(summary)
+}
+
+/// True of a snapshot that a process was writing that is no more: it is marked, has no list, and nobody holds the mark.
+fn is_unfinished(fs: &dyn FileSystem, folder: &Path) -> bool {
+    let names = fs.list(folder).unwrap_or_default();
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    has(UNFINISHED) && !has(SNAPSHOT) && fs.lock_to_read(&folder.join(UNFINISHED)).is_ok()
 }
 
 /// Removes what there is of a snapshot that failed, as far as that goes.
@@ -325,7 +359,7 @@ pub fn verify(
         path: folder.to_owned(),
     })?;
     let verified = catalog.collections.iter().map(|(name, identity)| {
-        let found = engine::verify(fs, &collection_folder(folder, name), *identity);
+        let found = engine::verify(fs, &catalog.folder(folder, name), *identity);
         (name.clone(), found)
     });
     Ok(verified.collect())
@@ -345,8 +379,13 @@ pub fn salvage(
 ) -> Result<SalvageReport> {
     let _lock = lock_to_read(&**fs, folder)?;
     let mut salvage = SalvageReport::default();
-    let names = match StoreCatalog::read(&**fs, folder) {
-        Ok(Some(catalog)) => catalog.collections.into_keys().collect(),
+    let collections = match StoreCatalog::read(&**fs, folder) {
+        Ok(Some(catalog)) => {
+            let names = catalog.collections.keys();
+            names
+                .map(|name| (name.clone(), catalog.folder(folder, name)))
+                .collect()
+        }
         Ok(None) => {
             return Err(StoreError::NoStore {
                 path: folder.to_owned(),
@@ -356,11 +395,10 @@ pub fn salvage(
             // Folders tell the names then, also of what was being removed.
             salvage.lost.push(error);
             let below = folder.join("collections");
-            let mut names = fs
+            let folders = fs
                 .list(&below)
                 .map_err(StoreError::io(&below, "reading a damaged store"))?;
-            names.retain(|name| check_name(name).is_ok());
-            names
+            salvaged_names(&below, &folders)
         }
     };
     // Before anything is made: a salvage into a directory in use would mix two stores.
@@ -373,8 +411,8 @@ pub fn salvage(
             ..options
         },
     )?;
-    for name in names {
-        let saved = salvage_collection(fs, &collection_folder(folder, &name), &store, &name);
+    for (name, folder) in collections {
+        let saved = salvage_collection(fs, &folder, &store, &name);
         match saved {
             Ok((count, lost)) => {
                 salvage.lost.extend(lost);
@@ -387,39 +425,22 @@ pub fn salvage(
     Ok(salvage)
 }
 
-/// Changes that are written at once.
-const BATCH: usize = 1000;
-/// Bytes of them, roughly; a larger document is written alone.
-const BATCH_BYTES: usize = 16 << 20;
-
-/// Writes what is saved into a new collection.
-struct SalvageWriter<'a> {
-    collection: &'a Collection,
-    batch: Vec<WriteOp>,
-    bytes: usize,
-    time: UnixMillis,
-    written: u64,
-}
-
-impl SalvageWriter<'_> {
-    fn push(&mut self, write: WriteOp) -> Result<()> {
-        // Before the batch is too large for the collection, not after: it would be refused, and the rest lost with it.
-        if self.batch.len() >= BATCH || self.bytes + write.size() > BATCH_BYTES {
-            self.flush()?;
-        }
-        self.bytes += write.size();
-        self.batch.push(write);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let batch = std::mem::take(&mut self.batch);
-        self.bytes = 0;
-        let writes = batch.len() as u64;
-        self.collection.write(batch, self.time, 0)?;
-        self.written += writes;
-        Ok(())
-    }
+/// Names for the collections in the folders of a store without a catalog. Of two of one name, one was being rebuilt or removed,
+/// and nobody knows which: the second folder gets another name.
+fn salvaged_names(below: &Path, folders: &[String]) -> Vec<(String, PathBuf)> {
+    let named = folders.iter().filter_map(|folder| {
+        let first = folder.strip_suffix(SECOND_FOLDER).unwrap_or(folder);
+        check_name(first).ok()?;
+        let is_alone = first == folder || !folders.iter().any(|other| other == first);
+        let name = if is_alone {
+            first.to_owned()
+        } else {
+            let kept = first.len().min(LONGEST_NAME - REBUILT.len());
+            format!("{}{REBUILT}", &first[..kept])
+        };
+        Some((name, below.join(folder)))
+    });
+    named.collect()
 }
 
 fn salvage_collection(
@@ -439,17 +460,13 @@ fn salvage_collection(
     // Parts that are damaged are left out rather than copied: a collection without its table says so, one with
     // a wrong table would compute other fingerprints.
     let collection = store.create_collection_with(name, &settings, &whole)?;
-    let mut writer = SalvageWriter {
-        collection: &collection,
-        batch: Vec::new(),
-        bytes: 0,
-        time: UnixMillis(0),
-        written: 0,
-    };
+    let mut writer = BatchWriter::new(&collection, UnixMillis(0));
     let lost = engine::salvage(&**fs, folder, &mut |told, changes| {
         writer.time = writer.time.max(told);
-        let mut writes = changes.into_iter().map(into_write);
-        writes.try_for_each(|write| writer.push(write))
+        changes.into_iter().try_for_each(|change| match change {
+            LogChange::Insert(document) => writer.insert(document),
+            LogChange::Delete(id) => writer.delete(id),
+        })
     });
     // What was saved before a failure is there, and counts.
     let flushed = writer.flush();
@@ -459,15 +476,4 @@ fn salvage_collection(
     }
     damaged.extend(flushed.err());
     Ok((writer.written, damaged))
-}
-
-fn into_write(change: LogChange<StoredDocument>) -> WriteOp {
-    match change {
-        // Documents keep the ends that they have: none gets a new one.
-        LogChange::Insert(document) => WriteOp::Insert(StoredDocument {
-            expires: document.expires.or(Some(UnixMillis::NEVER)),
-            ..document
-        }),
-        LogChange::Delete(id) => WriteOp::Delete(id),
-    }
 }

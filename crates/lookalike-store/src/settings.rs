@@ -201,6 +201,7 @@ lookalike::setters! {
 
 lookalike::setters! {
     CollectionSettings {
+        scheme: StoredScheme,
         radius: u32,
         keep: RetainedParts,
         paragraphs: ParagraphRule,

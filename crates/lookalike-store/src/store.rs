@@ -1,8 +1,8 @@
 //! A directory of collections.
 //!
 //! `LOCK`, held while the store is open, with the process id of the holder; `CATALOG`, the list of collections, a checked
-//! file as a manifest is; `collections/NAME/`, each with its own log and runs, so that damage in one leaves the others
-//! alone.
+//! file as a manifest is; `collections/NAME/`, or `collections/NAME~/` of one that was rebuilt, each with its own log and runs, so
+//! that damage in one leaves the others alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::engine::{CollectionEngine, CollectionSecrets};
 use crate::error::{Result, StoreError};
 use crate::file_names::MANIFEST;
 use crate::fs::{FileLock, FileSystem, LockError, RealFs};
-use crate::manifest::{read_checked, replace_checked};
+use crate::manifest::{ReplaceError, read_checked, replace_checked};
 use crate::scheme_part::{self, SchemePart};
 use crate::settings::{CollectionSettings, StoreTuning};
 
@@ -38,8 +38,12 @@ pub(crate) struct StoreCatalog {
     pub(crate) store: String,
     /// Name and identity of each.
     pub(crate) collections: BTreeMap<String, u64>,
-    /// Name and identity of those whose files are being removed.
+    /// Folder and identity of those whose files belong to no collection: they are being removed, or a rebuilt collection that is not
+    /// in its place yet.
     pub(crate) removing: BTreeMap<String, u64>,
+    /// Names of those whose files are in their second folder.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) moved: BTreeSet<String>,
 }
 
 /// Options for opening a store.
@@ -124,17 +128,19 @@ pub struct Store {
     lock: Arc<dyn FileLock>,
     /// One snapshot at a time: two of one name would mix their files.
     pub(crate) snapshots: Mutex<()>,
+    /// The collection that is being rebuilt.
+    pub(crate) rebuilding: Mutex<Option<String>>,
 }
 
 /// Collections by name, or the error of opening each.
 type OpenedCollections = Vec<(String, Result<Arc<Collection>>)>;
 
 #[derive(Debug)]
-struct StoreState {
-    catalog: StoreCatalog,
-    collections: BTreeMap<String, std::result::Result<Arc<Collection>, StoreError>>,
-    /// Collections that a thread is removing.
-    removed_now: BTreeSet<String>,
+pub(crate) struct StoreState {
+    pub(crate) catalog: StoreCatalog,
+    pub(crate) collections: BTreeMap<String, std::result::Result<Arc<Collection>, StoreError>>,
+    /// Folders that a thread is removing, or in which it rebuilds a collection.
+    pub(crate) busy_folders: BTreeSet<String>,
 }
 
 impl StoreState {
@@ -144,7 +150,13 @@ impl StoreState {
     }
 }
 
-/// The folder of a collection.
+/// Longest name of a collection.
+pub(crate) const LONGEST_NAME: usize = 64;
+/// End of the name of the second folder of a collection, which no name has. A collection that is rebuilt moves from one of the two
+/// to the other.
+pub(crate) const SECOND_FOLDER: &str = "~";
+
+/// A folder of a collection.
 pub(crate) fn collection_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join("collections").join(name)
 }
@@ -164,7 +176,7 @@ pub(crate) fn sync_parent(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-    if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
+    if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed) {
         Ok(())
     } else {
         Err(StoreError::BadName(name.chars().take(100).collect()))
@@ -193,7 +205,7 @@ pub(crate) fn lock_to_read(fs: &dyn FileSystem, folder: &Path) -> Result<Box<dyn
         .map_err(|error| lock_failed(folder, error))
 }
 
-fn lock_failed(folder: &Path, error: LockError) -> StoreError {
+pub(crate) fn lock_failed(folder: &Path, error: LockError) -> StoreError {
     match error {
         LockError::Held { holder } => StoreError::Locked {
             path: folder.to_owned(),
@@ -211,7 +223,33 @@ impl StoreCatalog {
             store: store.to_string(),
             collections: BTreeMap::new(),
             removing: BTreeMap::new(),
+            moved: BTreeSet::new(),
         }
+    }
+
+    /// Name of the folder of a collection.
+    pub(crate) fn folder_name(&self, name: &str) -> String {
+        let second = if self.moved.contains(name) {
+            SECOND_FOLDER
+        } else {
+            ""
+        };
+        format!("{name}{second}")
+    }
+
+    /// Name of the folder in which a collection is rebuilt.
+    pub(crate) fn spare_folder_name(&self, name: &str) -> String {
+        let second = if self.moved.contains(name) {
+            ""
+        } else {
+            SECOND_FOLDER
+        };
+        format!("{name}{second}")
+    }
+
+    /// The folder of a collection.
+    pub(crate) fn folder(&self, root: &Path, name: &str) -> PathBuf {
+        collection_folder(root, &self.folder_name(name))
     }
 
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Option<Self>> {
@@ -249,10 +287,22 @@ impl StoreCatalog {
     fn check(&self, path: &Path) -> Result<()> {
         self.identity()
             .map_err(|error| StoreError::damaged(path, 0, error.to_string()))?;
-        let mut names = self.collections.keys().chain(self.removing.keys());
+        let folders = self.removing.keys();
+        let removed = folders.map(|folder| folder.strip_suffix(SECOND_FOLDER).unwrap_or(folder));
+        let names = self.collections.keys().chain(&self.moved);
         names
-            .try_for_each(|name| check_name(name))
-            .map_err(|error| StoreError::damaged(path, 0, error.to_string()))
+            .map(String::as_str)
+            .chain(removed)
+            .try_for_each(check_name)
+            .map_err(|error| StoreError::damaged(path, 0, error.to_string()))?;
+        let mut current = self.collections.keys();
+        match current.find(|name| self.removing.contains_key(&self.folder_name(name))) {
+            None => Ok(()),
+            Some(name) => {
+                let what = format!("the folder of the collection {name:?} is to be removed");
+                Err(StoreError::damaged(path, 0, what))
+            }
+        }
     }
 
     pub(crate) fn identity(&self) -> Result<StoreId> {
@@ -260,7 +310,11 @@ impl StoreCatalog {
     }
 
     pub(crate) fn write(&self, fs: &dyn FileSystem, folder: &Path) -> Result<()> {
-        replace_checked(fs, folder, CATALOG, NEW_CATALOG, self).map_err(StoreError::from)
+        self.replace(fs, folder).map_err(StoreError::from)
+    }
+
+    pub(crate) fn replace(&self, fs: &dyn FileSystem, folder: &Path) -> Result<(), ReplaceError> {
+        replace_checked(fs, folder, CATALOG, NEW_CATALOG, self)
     }
 }
 
@@ -329,7 +383,8 @@ impl Store {
         let _ = finish_removals(&*fs, folder, &mut catalog);
         let mut collections = BTreeMap::new();
         for (name, &identity) in &catalog.collections {
-            let opened = open_collection(&fs, folder, name, identity, options.tuning, &lock);
+            let below = catalog.folder(folder, name);
+            let opened = open_collection(&fs, &below, name, identity, options.tuning, &lock);
             collections.insert(name.clone(), opened);
         }
         Ok(Self {
@@ -340,14 +395,15 @@ impl Store {
             state: Mutex::new(StoreState {
                 catalog,
                 collections,
-                removed_now: BTreeSet::new(),
+                busy_folders: BTreeSet::new(),
             }),
             lock,
             snapshots: Mutex::default(),
+            rebuilding: Mutex::default(),
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, StoreState> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, StoreState> {
         crate::sync::lock(&self.state)
     }
 
@@ -398,35 +454,61 @@ impl Store {
                 }),
             };
         }
-        if state.removed_now.contains(name) {
+        if state.busy_folders.contains(name) {
             return Err(StoreError::BeingRemoved(name.to_owned()));
         }
-        let folder = collection_folder(&self.folder, name);
-        let parent = self.folder.join("collections");
+        let secrets = self.new_secrets(name);
+        let identity = secrets.identity;
+        self.make_files(name, settings, parts, secrets)?;
+        let mut catalog = state.catalog.clone();
+        // The catalog names the folder last: a crash before that leaves files that the next creation removes.
+        catalog.collections.insert(name.to_owned(), identity);
+        catalog.removing.remove(name);
+        self.replace_catalog(&mut state, catalog)?;
+        let opened = self.open_files(name, name, identity);
+        state.collections.insert(name.to_owned(), opened.clone());
+        opened
+    }
+
+    /// Makes the files of an empty collection in a folder of this name.
+    pub(crate) fn make_files(
+        &self,
+        folder_name: &str,
+        settings: &CollectionSettings,
+        parts: &[SchemePart],
+        secrets: CollectionSecrets,
+    ) -> Result<()> {
+        let folder = collection_folder(&self.folder, folder_name);
         let failed = |error| StoreError::io(&folder, "creating the collection")(error);
         self.fs.create_dir(&folder).map_err(failed)?;
         // What an interrupted creation or removal left is no part of this one.
         for left in self.fs.list(&folder).map_err(failed)? {
             self.fs.remove(&folder.join(left)).map_err(failed)?;
         }
-        let secrets = self.new_secrets(name);
-        let identity = secrets.identity;
         let tuning = &self.options.tuning;
         CollectionEngine::create(&*self.fs, &folder, settings, parts, secrets, tuning)?;
         // A catalog that names a folder which a power cut took would be damage.
-        self.fs.sync_dir(&parent).map_err(failed)?;
-        let mut catalog = state.catalog.clone();
-        // The catalog names the folder last: a crash before that leaves files that the next creation removes.
-        catalog.collections.insert(name.to_owned(), identity);
-        catalog.removing.remove(name);
-        self.replace_catalog(&mut state, catalog)?;
-        let (fs, tuning, lock) = (&self.fs, self.options.tuning, &self.lock);
-        let opened = open_collection(fs, &self.folder, name, identity, tuning, lock);
-        state.collections.insert(name.to_owned(), opened.clone());
-        opened
+        let parent = self.folder.join("collections");
+        self.fs.sync_dir(&parent).map_err(failed)
     }
 
-    fn replace_catalog(&self, state: &mut StoreState, catalog: StoreCatalog) -> Result<()> {
+    /// Opens the collection in a folder of this name.
+    pub(crate) fn open_files(
+        &self,
+        name: &str,
+        folder_name: &str,
+        identity: u64,
+    ) -> Result<Arc<Collection>> {
+        let folder = collection_folder(&self.folder, folder_name);
+        let (fs, tuning, lock) = (&self.fs, self.options.tuning, &self.lock);
+        open_collection(fs, &folder, name, identity, tuning, lock)
+    }
+
+    pub(crate) fn replace_catalog(
+        &self,
+        state: &mut StoreState,
+        catalog: StoreCatalog,
+    ) -> Result<()> {
         let written = catalog.write(&*self.fs, &self.folder);
         match written {
             Ok(()) => state.catalog = catalog,
@@ -437,7 +519,7 @@ impl Store {
     }
 
     /// Identity and key of a new collection.
-    fn new_secrets(&self, name: &str) -> CollectionSecrets {
+    pub(crate) fn new_secrets(&self, name: &str) -> CollectionSecrets {
         let random = |purpose| random_number(name, self.options.seed, purpose);
         CollectionSecrets {
             identity: random(0),
@@ -473,31 +555,38 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoCollection`], and failures of the medium: then it is gone or not, as a whole.
     pub fn drop_collection(&self, name: &str) -> Result<()> {
-        let collection = {
+        let (collection, folder) = {
             let mut state = self.state();
             let Some(&identity) = state.catalog.collections.get(name) else {
                 return Err(StoreError::NoCollection(name.chars().take(100).collect()));
             };
             let mut catalog = state.catalog.clone();
+            let folder = catalog.folder_name(name);
             catalog.collections.remove(name);
+            catalog.moved.remove(name);
             // The catalog gives the name up before the first file goes, so that no start opens half a
             // collection.
-            catalog.removing.insert(name.to_owned(), identity);
+            catalog.removing.insert(folder.clone(), identity);
             self.replace_catalog(&mut state, catalog)?;
-            state.removed_now.insert(name.to_owned());
-            state.collections.remove(name)
+            state.busy_folders.insert(folder.clone());
+            (state.collections.remove(name), folder)
         };
         // Others go on meanwhile: its threads may have to end first, and it may have many files.
         if let Some(Ok(collection)) = collection {
             // Outside of the lock of the store: joining three threads may take as long as a sync.
             collection.abandon();
         }
-        let removed = remove_folder(&*self.fs, &collection_folder(&self.folder, name));
+        self.remove_files(&folder)
+    }
+
+    /// Removes a busy folder that belongs to no collection.
+    pub(crate) fn remove_files(&self, folder_name: &str) -> Result<()> {
+        let removed = remove_folder(&*self.fs, &collection_folder(&self.folder, folder_name));
         let mut state = self.state();
-        state.removed_now.remove(name);
+        state.busy_folders.remove(folder_name);
         removed?;
         let mut catalog = state.catalog.clone();
-        catalog.removing.remove(name);
+        catalog.removing.remove(folder_name);
         // It is gone: that the list says so can wait for the next start.
         let _ = self.replace_catalog(&mut state, catalog);
         Ok(())
@@ -584,8 +673,7 @@ fn open_collection(
     tuning: StoreTuning,
     lock: &Arc<dyn FileLock>,
 ) -> Result<Arc<Collection>> {
-    let folder = collection_folder(folder, name);
-    let (engine, recovery) = CollectionEngine::open(Arc::clone(fs), &folder, identity, tuning)?;
+    let (engine, recovery) = CollectionEngine::open(Arc::clone(fs), folder, identity, tuning)?;
     let lock = Arc::clone(lock);
     Ok(Arc::new(Collection::start(name, engine, recovery, lock)?))
 }

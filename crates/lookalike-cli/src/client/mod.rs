@@ -6,6 +6,7 @@ mod exported;
 mod http;
 mod output;
 mod overlap;
+mod resketch;
 mod terms;
 
 use std::io::{Read, Write as _};
@@ -34,6 +35,7 @@ Examples:
   lookalike client export pages > pages.jsonl               whole documents
   lookalike client load copy pages.jsonl                    the same elsewhere, unchanged
   lookalike client expire pages --ttl 3600 http://a.example/1
+  lookalike client resketch pages --radius 6 --wait         beside the traffic
   lookalike client --url https://dedup.example:7280 --key-file key check pages page.html
 
 When the service is busy, requests are repeated after the delay that it names, for at most
@@ -144,6 +146,10 @@ enum ClientCommand {
         /// Name of the collection
         collection: String,
     },
+    /// Sketch all documents anew under another scheme, table of terms or radius, from the texts that the collection keeps
+    ///
+    /// A job of the service beside its traffic; the collection changes in one step at its end. A killed service leaves it as it was.
+    Resketch(resketch::ResketchArguments),
     /// Make a snapshot of all collections in the --snapshots directory of the service
     Snapshot {
         /// A new name: a-z, 0-9, - and _
@@ -272,6 +278,7 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         ClientCommand::Compact { collection } => {
             print(&client.json("POST", &http::collection(collection, "/compact"), None)?)
         }
+        ClientCommand::Resketch(arguments) => resketch::resketch(&client, arguments),
         ClientCommand::Snapshot { name } => {
             let body = json!({"name": name});
             print(&client.json("POST", "/v1/snapshots", Some(&body))?)

@@ -234,3 +234,166 @@ fn links_and_anchors_are_features_where_the_scheme_looks_at_them() {
     let warned = client(&service, &["check", "pages", path(&bare)]).succeed();
     warned.says(&["anchors:3~5", "no record has"]);
 }
+
+/// A collection of many texts, and the fingerprints that it is to have under another scheme.
+struct Resketched {
+    folder: Folder,
+    documents: std::path::PathBuf,
+    scheme: String,
+    expected: BTreeMap<String, Value>,
+}
+
+impl Resketched {
+    fn new(count: usize) -> Self {
+        let folder = Folder::new();
+        let mut numbers = Numbers(11);
+        let lines = (0..count).map(|at| {
+            let record = json!({"id": format!("d{at}"), "text": numbers.words(60, 2000)});
+            format!("{record}\n")
+        });
+        let documents = folder.add("many.jsonl", lines.collect::<String>());
+        let flags = ["--shingle", "words:2", "--mask", "numbers"];
+        let (expected, scheme) = of_command(&folder, &documents, &flags);
+        Self {
+            folder,
+            documents,
+            scheme,
+            expected,
+        }
+    }
+
+    fn data(&self) -> std::path::PathBuf {
+        self.folder.path("data")
+    }
+
+    /// A service whose collection `pages` holds them under the default scheme.
+    fn start(&self) -> Service {
+        let service = Service::start(&self.data(), &[]);
+        client(&service, &["create", "pages", "--keep", "texts", "--quiet"]).succeed();
+        client(&service, &["insert", "pages", path(&self.documents)]).succeed();
+        service
+    }
+
+    fn resketch(&self, service: &Service) -> Value {
+        let words = [
+            "resketch",
+            "pages",
+            "--scheme",
+            &self.scheme,
+            "--radius",
+            "6",
+            "--wait",
+        ];
+        client(service, &words).succeed().json()
+    }
+}
+
+#[test]
+fn a_collection_is_sketched_anew_beside_its_traffic() {
+    let wanted = Resketched::new(6000);
+    let service = wanted.start();
+    let (status, begun) = service.ask(
+        "POST",
+        "/v1/collections/pages/resketch",
+        &json!({"scheme": wanted.scheme, "radius": 6}),
+    );
+    assert_eq!(status, 202, "{begun}");
+    // While it runs, documents come, go and change.
+    let mut expected = wanted.expected.clone();
+    let mut asked = 0;
+    loop {
+        let (_, shown) = service.ask("GET", "/v1/collections/pages", &json!({}));
+        if shown["resketching"].is_null() {
+            assert_eq!(
+                (&shown["scheme"], &shown["radius"]),
+                (&json!(wanted.scheme), &json!(6))
+            );
+            break;
+        }
+        assert_eq!(shown["resketching"]["state"], "running", "{shown}");
+        let (gone, moved) = (format!("d{asked}"), format!("d{}", 5999 - asked));
+        let source = format!("d{}", 3000 + asked);
+        let (status, kept) = service.ask(
+            "POST",
+            "/v1/collections/pages/get?text=true",
+            &json!({"id": source}),
+        );
+        assert_eq!(status, 200, "{kept}");
+        let insert = json!({"id": moved, "text": kept["text"]});
+        // 503 while the two change places: sent again, as clients do.
+        let both = [("delete", json!({"id": gone})), ("insert", insert)];
+        for (operation, body) in both {
+            while service
+                .try_ask(&format!("/v1/collections/pages/{operation}"), &body)
+                .0
+                != Some(200)
+            {}
+        }
+        expected.remove(&gone);
+        expected.insert(moved, wanted.expected[&source].clone());
+        asked += 1;
+    }
+    assert!(asked > 0, "the job ended before anything was asked");
+    assert_eq!(of_service(&service, "pages"), expected);
+    let said = service.stop();
+    assert!(said.contains("collection-resketched"), "{said}");
+    let verified = lookalike("store")
+        .args(["verify", path(&wanted.data())])
+        .succeed();
+    assert!(verified.text().contains("whole"), "{}", verified.text());
+}
+
+#[test]
+fn a_kill_while_a_collection_is_sketched_anew_leaves_it_whole_and_the_job_can_begin_again() {
+    let wanted = Resketched::new(6000);
+    let service = wanted.start();
+    let before = of_service(&service, "pages");
+    let words = ["resketch", "pages", "--scheme", &wanted.scheme];
+    let begun = client(&service, &words).succeed().json();
+    assert_eq!(begun["resketching"]["state"], "running", "{begun}");
+    service.kill();
+    let folders = || {
+        let read = std::fs::read_dir(wanted.data().join("collections")).unwrap();
+        let names = read.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect::<Vec<_>>()
+    };
+    let service = Service::start(&wanted.data(), &[]);
+    assert_eq!(folders(), ["pages"], "what the job left is removed");
+    assert_eq!(of_service(&service, "pages"), before);
+    let shown = wanted.resketch(&service);
+    assert_eq!(shown["scheme"], wanted.scheme.as_str());
+    assert_eq!(of_service(&service, "pages"), wanted.expected);
+    service.kill();
+    let service = Service::start(&wanted.data(), &[]);
+    assert_eq!(of_service(&service, "pages"), wanted.expected);
+}
+
+#[test]
+fn a_resketch_that_cannot_be_done_says_why() {
+    let folder = Folder::new();
+    let documents = documents(&folder);
+    let service = Service::start(&folder.path("data"), &[]);
+    let scheme = of_command(&folder, &documents, &["--shingle", "words:2"]).1;
+    client(&service, &["create", "bare"]).succeed();
+    client(&service, &["resketch", "bare", "--scheme", &scheme])
+        .fail(1)
+        .says(&["keeps no texts", "create a collection with this scheme"]);
+    client(&service, &["resketch", "bare"])
+        .fail(2)
+        .says(&["nothing would change", "--radius"]);
+    client(&service, &["create", "pages", "--keep", "texts"]).succeed();
+    service.pages(
+        "insert",
+        &json!({"id": "x", "fingerprint": "0123456789abcdef"}),
+    );
+    client(
+        &service,
+        &["resketch", "pages", "--scheme", &scheme, "--wait"],
+    )
+    .fail(1)
+    .says(&[
+        "as it was",
+        "\"x\" was inserted as a fingerprint",
+        "insert its text",
+    ]);
+}

@@ -20,6 +20,7 @@ use crate::recall::RecallResponse;
 use crate::request::{
     ChangedCollection, EncodedBody, KeptParts, NewCollection, ParagraphRuleOption,
 };
+use crate::resketch_jobs::ResketchInfo;
 use crate::response::{json, with_permit};
 use crate::sync::lock;
 
@@ -70,6 +71,9 @@ struct OpenCollectionInfo {
     runs: usize,
     /// True while all documents are being merged into one run.
     compacting: bool,
+    /// The job that sketches the documents anew, while it runs or if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resketching: Option<ResketchInfo>,
     /// False when its disk failed.
     writable: bool,
 }
@@ -99,7 +103,11 @@ impl TermsInfo {
 }
 
 impl CollectionResponse {
-    fn of(app: &AppState, name: String, opened: Result<Arc<Collection>, StoreError>) -> Self {
+    pub(crate) fn of(
+        app: &AppState,
+        name: String,
+        opened: Result<Arc<Collection>, StoreError>,
+    ) -> Self {
         match opened {
             Ok(collection) => Self {
                 name,
@@ -140,6 +148,7 @@ impl OpenCollectionInfo {
             stored: stats.stored,
             runs: stats.runs.len(),
             compacting: collection.is_compacting(),
+            resketching: app.resketches.info(collection.name()),
             writable: collection.health().stopped.is_none(),
         }
     }
@@ -273,6 +282,7 @@ pub(crate) async fn drop_collection(
     let dropped = app.workers.run(move |_| {
         let app = on_worker;
         app.store.drop_collection(&name)?;
+        app.resketches.forget_failure(&name);
         let entry = LogEntry::new(LogLevel::Info, "collection-removed");
         app.log_change(entry.with("collection", name), by.as_ref());
         Ok(())

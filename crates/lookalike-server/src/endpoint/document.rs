@@ -20,8 +20,8 @@ use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::{
     CheckAndInsertOptions, ContentItem, DocumentId, DocumentMeta, ExpiringDocument, GetOptions,
-    InsertOptions, ItemResponse, ItemsShape, NeighbourOptions, NewDocument, QueryOptions,
-    RequestItems, ScopeOptions, packed,
+    InsertOptions, ItemResponse, ItemsShape, LONGEST_ID, MOST_METADATA, NeighbourOptions,
+    NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
 };
 use crate::response::with_permit;
 use crate::sketch_cache::{QuerySketch, SketchCache};
@@ -29,8 +29,8 @@ use crate::verdict::{QueryResponse, VerdictResponse, digits, metadata};
 use crate::verify::verify;
 use crate::word_diff;
 
-/// Memory that a neighbour may take in an answer.
-const NEIGHBOUR: usize = 1024;
+/// Memory that a neighbour may take in an answer: its id and metadata, as they are and as JSON.
+const NEIGHBOUR: usize = 2 * (LONGEST_ID + MOST_METADATA);
 
 /// The answer to an insert.
 #[derive(Serialize, JsonSchema)]

@@ -7,5 +7,6 @@ pub(crate) mod export;
 pub(crate) mod load;
 pub(crate) mod overlap;
 pub(crate) mod page;
+pub(crate) mod resketch;
 pub(crate) mod snapshot;
 pub(crate) mod status;

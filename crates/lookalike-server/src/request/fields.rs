@@ -5,8 +5,8 @@ use std::time::Duration;
 use lookalike::{Fingerprint, ParagraphRule};
 use lookalike_corpus::Category;
 use lookalike_store::{
-    CollectionSettings, LARGEST_RADIUS, PairRule, RetainedParts, SchemePart, StoredScheme,
-    TextHash, UnixMillis,
+    CollectionSettings, LARGEST_RADIUS, PairRule, RebuildTarget, RetainedParts, SchemePart,
+    StoredScheme, TextHash, UnixMillis,
 };
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -24,7 +24,7 @@ use crate::scheme_state::sent_parts;
 /// Longest id in bytes.
 pub(crate) const LONGEST_ID: usize = 2048;
 /// Most bytes of metadata, as JSON.
-const MOST_METADATA: usize = 1024;
+pub(crate) const MOST_METADATA: usize = 1024;
 /// Longest time to live: a hundred years of 365 days, in seconds.
 pub(crate) const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
 
@@ -386,6 +386,47 @@ pub(crate) struct ChangedCollection {
     #[serde(deserialize_with = "there")]
     #[schemars(with = "Option<u64>", required, range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<Option<u64>>,
+}
+
+/// What a collection gets when its documents are sketched anew; all that is left out stays.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResketchedCollection {
+    /// Whole text of a scheme.
+    scheme: Option<String>,
+    /// Largest distance of a query: 0 to 16.
+    #[schemars(range(max = LARGEST_RADIUS))]
+    radius: Option<u32>,
+    /// The table of terms that the scheme names, if it needs one: the file that `lookalike terms` made, in base64.
+    terms: Option<String>,
+}
+
+impl ResketchedCollection {
+    /// Scheme, parts and radius of a collection of these settings.
+    pub(crate) fn target(
+        self,
+        settings: &CollectionSettings,
+    ) -> Result<RebuildTarget, ProblemDetails> {
+        let radius = self.radius.unwrap_or(settings.radius);
+        if radius > LARGEST_RADIUS {
+            return Err(ProblemDetails::invalid(
+                format!("radius {radius} is larger than {LARGEST_RADIUS}"),
+                "use a smaller radius",
+            ));
+        }
+        let Some(text) = self.scheme else {
+            if self.terms.is_some() {
+                return Err(ProblemDetails::invalid(
+                    "a table of terms comes with the scheme that names it",
+                    "send `scheme`, too: `lookalike client resketch NAME --terms FILE` does",
+                ));
+            }
+            return Ok(RebuildTarget::new(settings.scheme.clone(), radius));
+        };
+        let scheme = usable_scheme(&text)?;
+        let parts = sent_parts(&scheme, self.terms.as_deref())?;
+        Ok(RebuildTarget::new(StoredScheme::from(&scheme), radius).parts(parts))
+    }
 }
 
 /// Metadata as it is stored: on one line, so that it fits into those of exports.

@@ -12,8 +12,8 @@ pub(crate) use body::{BodyFormat, ReceivedBody, body_format, receive};
 pub(crate) use exported::ExportedDocument;
 pub(crate) use fields::{
     ChangedCollection, ChunkedDocument, ChunkedItem, ContentItem, DocumentId, DocumentMeta,
-    ExpiringDocument, HASHES, KeptParts, NAME, NewCollection, NewDocument, NewSnapshot, PageItem,
-    ParagraphQuery, ParagraphRuleOption,
+    ExpiringDocument, HASHES, KeptParts, LONGEST_ID, MOST_METADATA, NAME, NewCollection,
+    NewDocument, NewSnapshot, PageItem, ParagraphQuery, ParagraphRuleOption, ResketchedCollection,
 };
 pub(crate) use items::{
     EncodedBody, ItemResponse, ItemsShape, RequestItem, RequestItems, parse_one,

@@ -10,6 +10,7 @@ mod overlap;
 mod pairs;
 mod paragraphs;
 mod refusals;
+mod resketch;
 mod service;
 mod states;
 mod telemetry;

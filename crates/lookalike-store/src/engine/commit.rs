@@ -192,6 +192,8 @@ impl CollectionEngine {
         // Places of the stage count from zero, those of the memtable go on from here.
         let first = view.active.len() as u32;
         let log = view.log;
+        // While the view is locked: whoever takes an id from the journal reads the document behind this change.
+        self.remember_changes(&stage.changes);
         for staged in stage.changes {
             match staged.old {
                 // The inserts of the stage take the next places of the memory, in order.

@@ -5,6 +5,7 @@
 
 mod commit;
 mod install;
+mod journal;
 mod open;
 mod payload;
 mod query;
@@ -32,6 +33,8 @@ use crate::sync::{lock, read_lock, write_lock};
 use crate::time::UnixMillis;
 
 use crate::view::CollectionView;
+use journal::ChangeJournal;
+
 pub use commit::LARGEST_BATCH;
 pub(crate) use commit::WriteRequest;
 pub use open::RecoveryReport;
@@ -58,6 +61,10 @@ pub(crate) struct CollectionEngine {
     writer: Mutex<WriterState>,
     /// Reason why writing stopped.
     stopped: OnceLock<String>,
+    /// True once a rebuilt collection stands in the place of this one.
+    replaced: AtomicBool,
+    /// Documents that change while the collection is rebuilt.
+    journal: Mutex<Option<ChangeJournal>>,
     /// The latest time reported by a caller, in milliseconds.
     time: AtomicU64,
     /// True while the record of a clean shutdown is still on disk.
@@ -160,6 +167,7 @@ impl CollectionEngine {
 
     fn ensure_writing(&self) -> Result<()> {
         match self.stopped.get() {
+            Some(_) if self.is_replaced() => Err(StoreError::Replaced),
             Some(reason) => Err(StoreError::Stopped(reason.clone())),
             None => Ok(()),
         }

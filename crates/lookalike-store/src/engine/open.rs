@@ -124,6 +124,8 @@ impl CollectionEngine {
                 recorded_time: time,
             }),
             stopped: OnceLock::new(),
+            replaced: AtomicBool::new(false),
+            journal: Mutex::default(),
             time: AtomicU64::new(time.0),
             shutdown_recorded: AtomicBool::new(recovery.clean),
             disk_full: AtomicBool::new(full || unrecovered),

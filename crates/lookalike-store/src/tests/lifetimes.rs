@@ -10,7 +10,7 @@ use super::model_runs::{FOLDER, commit, create, open};
 use super::random_writes::RandomWrites;
 use crate::document::StoredParagraph;
 use crate::error::StoreError;
-use crate::fs::{InjectedFault, SimulatedFs};
+use crate::fs::{FileSystem as _, InjectedFault, SimulatedFs};
 use crate::operations::{WriteOp, WriteOutcome};
 use crate::settings::StoreTuning;
 use crate::time::UnixMillis;
@@ -110,6 +110,12 @@ fn a_panic_in_the_writer_left_later_writes_waiting_for_ever() {
         Ok(heard) => assert!(matches!(heard, Err(StoreError::Stopped(_))), "{heard:?}"),
         Err(ended) => assert_eq!(ended, mpsc::RecvTimeoutError::Disconnected),
     }
+    // Heard by the same thread: it has told by then why nothing is written any more.
+    let refused = pages.write(insert("d"), NOW, 0);
+    assert!(
+        matches!(refused, Err(StoreError::Stopped(_))),
+        "{refused:?}"
+    );
     let health = pages.health();
     assert!(health.stopped.is_some_and(|told| told.contains("panicked")));
     assert!(pages.get("a", NOW).expect("reads go on").is_some());
@@ -234,4 +240,34 @@ fn paragraphs_without_a_limit_overflowed_the_room_that_is_left() {
     }
     let found = kept.paragraphs(&[paragraph(3, 0)], 1, NOW, usize::MAX);
     assert_eq!(found.expect("an answer")[0].documents.len(), 2);
+}
+
+#[test]
+fn a_snapshot_that_a_killed_process_was_writing_stayed_for_ever() {
+    let (fs, store) = medium();
+    let (folder, target) = (Path::new("/snapshots"), Path::new("/snapshots/monday"));
+    fs.create_dir(folder).expect("a folder");
+    // Threads of the collection make no calls of their own from now on.
+    std::thread::sleep(Duration::from_millis(120));
+    fs.record();
+    store.snapshot(target).expect("a snapshot");
+    let (mut whole, mut removed) = (0, 0);
+    for (at, crash) in fs.recorded().iter().enumerate() {
+        let fs = crash.kill();
+        let options = StoreOptions::default();
+        let store = Store::open_on(Arc::new(fs.clone()), Path::new("/s"), options);
+        let store = store.expect("it opens");
+        let names = store.remove_unfinished_snapshots(folder);
+        if restore(&fs, target, Path::new("/r")).is_ok() {
+            assert!(names.is_empty(), "call {at}: it was whole");
+            whole += 1;
+            continue;
+        }
+        removed += names.len();
+        // Its name can be given again.
+        store.snapshot(target).expect("a snapshot");
+        assert!(store.remove_unfinished_snapshots(folder).is_empty());
+        restore(&fs, target, Path::new("/r")).expect("a store");
+    }
+    assert!(whole > 0 && removed > 3, "{whole} {removed}");
 }

@@ -14,6 +14,7 @@ mod model_runs;
 mod mutate;
 mod parts;
 mod random_writes;
+mod rebuild;
 mod removal;
 mod rng;
 

@@ -1,0 +1,81 @@
+//! New sketches for the documents of a collection.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::http::{self, ServiceClient};
+use super::output::print;
+use super::terms;
+use crate::failure::Failure;
+
+/// Interval at which `--wait` asks for the job.
+const POLL: Duration = Duration::from_millis(500);
+
+#[derive(clap::Args)]
+pub(super) struct ResketchArguments {
+    /// Name of the collection
+    collection: String,
+
+    /// Full text of the scheme [default: that of the collection]
+    #[arg(long, value_name = "TEXT")]
+    scheme: Option<String>,
+
+    /// Table that `lookalike terms` made, which the scheme rests on; without --scheme its features, weighted by idf
+    #[arg(long, value_name = "FILE")]
+    terms: Option<PathBuf>,
+
+    /// Largest distance of queries [default: that of the collection]
+    #[arg(long, value_name = "BITS")]
+    radius: Option<u32>,
+
+    /// Wait for the end of the job; status 1 if it fails
+    #[arg(long)]
+    wait: bool,
+}
+
+pub(super) fn resketch(
+    client: &ServiceClient,
+    arguments: &ResketchArguments,
+) -> Result<(), Failure> {
+    let mut body = json!({});
+    match (&arguments.terms, &arguments.scheme) {
+        (Some(path), scheme) => terms::add(path, scheme.as_deref(), &mut body)?,
+        (None, Some(scheme)) => body["scheme"] = scheme.as_str().into(),
+        (None, None) if arguments.radius.is_none() => {
+            return Err(Failure::Usage(
+                "nothing would change: give --scheme, --terms or --radius".to_owned(),
+            ));
+        }
+        (None, None) => {}
+    }
+    if let Some(radius) = arguments.radius {
+        body["radius"] = radius.into();
+    }
+    let path = http::collection(&arguments.collection, "/resketch");
+    let mut shown = client.json("POST", &path, Some(&body))?;
+    if arguments.wait {
+        shown = end_of_job(client, &arguments.collection, shown)?;
+    }
+    print(&shown)
+}
+
+/// Waits until no job runs for a collection; a failure if the job failed.
+fn end_of_job(
+    client: &ServiceClient,
+    collection: &str,
+    mut shown: Value,
+) -> Result<Value, Failure> {
+    while shown["resketching"]["state"] == "running" {
+        std::thread::sleep(POLL);
+        shown = client.json("GET", &http::collection(collection, ""), None)?;
+    }
+    let job = &shown["resketching"];
+    match job["reason"].as_str() {
+        None => Ok(shown),
+        Some(reason) => Err(Failure::Failed(format!(
+            "{collection}: the documents were not sketched anew, and the collection is as it was: {reason}"
+        ))),
+    }
+}

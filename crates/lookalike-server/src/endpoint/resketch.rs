@@ -1,0 +1,200 @@
+//! New sketches for a collection: another scheme, table of terms or radius, from the texts that it keeps, beside its traffic.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use lookalike_store::{CollectionSettings, RebuildTarget, StoredDocument};
+
+use super::collection::CollectionResponse;
+use super::collection_request::{CollectionRequest, CollectionTask, NoOptions, RequestCost};
+use crate::app_state::AppState;
+use crate::content::{ContentPlace, ContentSource, RequestContent};
+use crate::event_log::{LogEntry, LogLevel};
+use crate::problem::ProblemDetails;
+use crate::request::{EncodedBody, ResketchedCollection};
+use crate::resketch_jobs::ResketchProgress;
+use crate::response::with_permit;
+use crate::scheme::usable_scheme;
+use crate::scheme_state::SchemeState;
+use crate::sketch_cache::SketchCache;
+
+/// Stack of the thread: texts of any shape are sketched on it.
+const STACK: usize = 8 << 20;
+
+/// `POST /v1/collections/NAME/resketch`.
+pub(crate) async fn resketch(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let (app, by) = (Arc::clone(&request.app), request.by.clone());
+    let work = move |mut task: CollectionTask<'_>| {
+        let (settings, name) = (
+            Arc::clone(&task.settings),
+            task.collection.name().to_owned(),
+        );
+        let mut target = task.object::<ResketchedCollection>()?.target(&settings)?;
+        if target.scheme == settings.scheme {
+            target.parts = task.collection.scheme_parts()?;
+        }
+        let is_new = target.scheme != settings.scheme || target.radius != settings.radius;
+        if is_new {
+            check_texts(&settings, &target)?;
+            let documents = task.collection.stats().documents;
+            let progress = ResketchProgress::new(target.scheme.id(), target.radius, documents);
+            let progress = app.resketches.begin(&name, progress)?;
+            let entry = LogEntry::new(LogLevel::Info, "collection-resketching");
+            let entry = entry.with("scheme", target.scheme.id().to_string());
+            app.log_change(entry.with("collection", name.as_str()), by.as_ref());
+            start(&app, &name, target, progress)?;
+        }
+        let shown = CollectionResponse::of(&app, name, Ok(task.collection));
+        Ok((is_new, EncodedBody::json(&shown)))
+    };
+    let ((is_new, shown), permit) = request.on_worker(RequestCost::default(), work).await?;
+    let mut response = with_permit(shown, permit);
+    if is_new {
+        *response.status_mut() = StatusCode::ACCEPTED;
+    }
+    Ok(response)
+}
+
+/// Refuses a scheme under which the texts of the collection cannot be sketched.
+fn check_texts(
+    settings: &CollectionSettings,
+    target: &RebuildTarget,
+) -> Result<(), ProblemDetails> {
+    if target.scheme == settings.scheme {
+        // Another radius needs no text.
+        return Ok(());
+    }
+    if !settings.keep.texts {
+        return Err(ProblemDetails::new(
+            StatusCode::CONFLICT,
+            "no-texts",
+            "the collection keeps no texts, so that its documents cannot be sketched anew",
+            "create a collection with this scheme, insert the documents there, and remove this one; one with `keep.texts` can be sketched anew later",
+        ));
+    }
+    let old = usable_scheme(settings.scheme.text())?;
+    let new = usable_scheme(target.scheme.text())?;
+    let differs = if old.html != new.html {
+        "another extraction of pages: pages are not kept, but only the texts that were extracted of them"
+    } else if old.boilerplate != new.boilerplate {
+        "other learned lines: of texts only what they left is kept"
+    } else if !old.fields.is_none() || !new.fields.is_none() {
+        "fields: links and anchors are not kept"
+    } else {
+        return Ok(());
+    };
+    Err(ProblemDetails::invalid(
+        format!("the documents cannot be sketched anew under a scheme with {differs}"),
+        "create a collection with this scheme and insert the documents there",
+    ))
+}
+
+/// Starts the thread of a job. Requests never wait for it, but for the moment in which the collections change places.
+fn start(
+    app: &Arc<AppState>,
+    name: &str,
+    target: RebuildTarget,
+    progress: Arc<ResketchProgress>,
+) -> Result<(), ProblemDetails> {
+    let (on_thread, owned) = (Arc::clone(app), name.to_owned());
+    let started = std::thread::Builder::new()
+        .name("resketch".to_owned())
+        .stack_size(STACK)
+        .spawn(move || run(&on_thread, &owned, &target, &progress));
+    started.map(drop).map_err(|error| {
+        app.resketches.forget(name);
+        ProblemDetails::busy("resketching", format!("no thread for it: {error}"))
+    })
+}
+
+fn run(app: &AppState, name: &str, target: &RebuildTarget, progress: &ResketchProgress) {
+    let begun = Instant::now();
+    let job = || rebuild(app, name, target, progress);
+    let done = catch_unwind(AssertUnwindSafe(job));
+    match done.unwrap_or_else(|_| Err(ProblemDetails::panic())) {
+        Ok(()) => {
+            app.resketches.forget(name);
+            let entry = LogEntry::new(LogLevel::Info, "collection-resketched");
+            let entry = entry.with("collection", name);
+            app.log
+                .record(&entry.with("seconds", begun.elapsed().as_secs_f64()));
+        }
+        Err(problem) => {
+            let entry = LogEntry::new(LogLevel::Error, "resketch-failed").with("collection", name);
+            app.log
+                .record(&entry.with("reason", problem.for_operators()));
+            progress.fail(problem.to_string());
+        }
+    }
+}
+
+fn rebuild(
+    app: &AppState,
+    name: &str,
+    target: &RebuildTarget,
+    progress: &ResketchProgress,
+) -> Result<(), ProblemDetails> {
+    let old = app.collection(name)?.settings();
+    let is_same_scheme = old.scheme == target.scheme;
+    let settings = CollectionSettings::clone(&old).scheme(target.scheme.clone());
+    let state = match target.parts[..] {
+        [] => None,
+        _ => Some(Arc::new(SchemeState::read(&target.parts)?)),
+    };
+    let mut cache = SketchCache::new(app.limits.request_memory.saturating_mul(2));
+    let mut convert = |document: StoredDocument| {
+        if app.is_stopping() {
+            return Err(ProblemDetails::busy("stopping", "the service is stopping"));
+        }
+        progress.count();
+        if is_same_scheme {
+            return Ok(document);
+        }
+        // A long text takes all with it when it is tidied up.
+        cache.rest_on(state.clone());
+        let sketched = sketched(&mut cache, &settings, document);
+        cache.tidy();
+        sketched
+    };
+    app.store
+        .rebuild_collection(name, target, &mut convert)
+        .map(drop)
+}
+
+/// A document under another scheme: all that was made of its text is made anew.
+fn sketched(
+    cache: &mut SketchCache,
+    settings: &CollectionSettings,
+    document: StoredDocument,
+) -> Result<StoredDocument, ProblemDetails> {
+    let Some(text) = document.text else {
+        return Err(ProblemDetails::new(
+            StatusCode::CONFLICT,
+            "no-texts",
+            format!(
+                "the document {:?} was inserted as a fingerprint, without its text, so that it cannot be sketched anew",
+                document.id
+            ),
+            "insert its text, or delete it, and begin again",
+        ));
+    };
+    let content = RequestContent {
+        source: ContentSource::Text(text),
+        // Of pages it is that of all that a reader sees.
+        text_hash: document.text_hash,
+        place: ContentPlace::default(),
+    };
+    let (made, _) = cache.document(settings, &content, false)?;
+    Ok(StoredDocument {
+        id: document.id,
+        expires: document.expires,
+        metadata: document.metadata,
+        traits: document.traits,
+        ..made
+    })
+}

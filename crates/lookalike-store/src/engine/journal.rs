@@ -1,0 +1,104 @@
+//! Documents that change while a collection is rebuilt, and the end of the collection that is replaced.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use super::CollectionEngine;
+use super::payload::LogChange;
+use super::stage::StagedChange;
+use crate::error::StoreError;
+use crate::sync::lock;
+
+/// Ids of documents, in the order of their changes.
+#[derive(Debug, Default)]
+pub(super) struct ChangeJournal(Vec<String>);
+
+impl ChangeJournal {
+    /// The ids so far, each once, where it stands last: the order of the documents by age.
+    fn take(&mut self) -> Vec<String> {
+        let all = std::mem::take(&mut self.0);
+        let mut seen = HashSet::new();
+        let mut last: Vec<bool> = all
+            .iter()
+            .rev()
+            .map(|id| seen.insert(id.as_str()))
+            .collect();
+        last.reverse();
+        drop(seen);
+        let ids = all.into_iter().zip(last);
+        ids.filter_map(|(id, is_last)| is_last.then_some(id))
+            .collect()
+    }
+}
+
+impl CollectionEngine {
+    /// Begins to remember which documents change.
+    pub(crate) fn begin_journal(&self) {
+        *lock(&self.journal) = Some(ChangeJournal::default());
+    }
+
+    /// Forgets which documents changed, and remembers no more.
+    pub(crate) fn end_journal(&self) {
+        *lock(&self.journal) = None;
+    }
+
+    /// Number of changes that nobody has taken.
+    pub(crate) fn journal_len(&self) -> usize {
+        lock(&self.journal)
+            .as_ref()
+            .map_or(0, |journal| journal.0.len())
+    }
+
+    /// Takes the ids of the documents that changed, in the order of their last changes.
+    pub(crate) fn take_changes(&self) -> Vec<String> {
+        lock(&self.journal)
+            .as_mut()
+            .map_or_else(Vec::new, ChangeJournal::take)
+    }
+
+    pub(super) fn remember_changes(&self, changes: &[StagedChange]) {
+        if let Some(journal) = &mut *lock(&self.journal) {
+            let ids = changes.iter().map(|staged| match &staged.change {
+                LogChange::Insert(document) => document.id.clone(),
+                LogChange::Delete(id) => id.clone(),
+            });
+            journal.0.extend(ids);
+        }
+    }
+
+    /// Puts another collection in the place of this one while nobody writes. If that succeeds, nobody writes here ever
+    /// after.
+    pub(crate) fn replace<E>(&self, replace: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let _writer = self.writer();
+        replace()?;
+        // Under the writer lock: no write is acknowledged between the two.
+        self.replaced.store(true, Ordering::Release);
+        self.stopped
+            .get_or_init(|| StoreError::Replaced.to_string());
+        Ok(())
+    }
+
+    /// Tells whether another collection stands in the place of this one.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Acquire)
+    }
+
+    /// Ends all writing because nobody knows which of two collections the next start will find. The caller holds the writer
+    /// lock.
+    pub(crate) fn stop_uncertain(&self, error: &StoreError) -> StoreError {
+        self.stop(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_id_is_taken_once_where_it_changed_last() {
+        let ids = ["a", "b", "a", "c", "b"].map(str::to_owned);
+        let mut journal = ChangeJournal(ids.to_vec());
+        assert_eq!(journal.take(), ["a", "c", "b"]);
+        assert!(journal.take().is_empty());
+    }
+}

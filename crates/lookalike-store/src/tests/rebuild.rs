@@ -1,0 +1,466 @@
+//! Rebuilding a collection beside its traffic: nothing is lost, and whatever goes wrong leaves the old one or the new one whole.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lookalike::{Fingerprint, Scheme};
+
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::fs::{FileSystem as _, InjectedFault, SimulatedFs};
+use crate::operations::WriteOp;
+use crate::rebuild::{RebuildReport, RebuildTarget};
+use crate::time::UnixMillis;
+use crate::{
+    CollectionSettings, RetainedParts, SchemePart, Store, StoreOptions, StoredDocument,
+    StoredScheme, Verdict, restore, salvage, verify,
+};
+
+const NOW: UnixMillis = UnixMillis(1000);
+const DOCUMENTS: u64 = 600;
+
+fn settings() -> CollectionSettings {
+    CollectionSettings::new(&Scheme::default()).keep(RetainedParts::default().texts(true))
+}
+
+fn target() -> RebuildTarget {
+    let scheme: Scheme = Scheme::default().seed(7);
+    RebuildTarget {
+        scheme: StoredScheme::from(&scheme),
+        radius: 5,
+        parts: vec![SchemePart::new("terms", vec![1, 2, 3])],
+    }
+}
+
+fn open(fs: &SimulatedFs) -> Store {
+    let options = StoreOptions::default().create(true);
+    Store::open_on(Arc::new(fs.clone()), Path::new("/s"), options).expect("it opens")
+}
+
+fn document(id: u64, text: u64) -> StoredDocument {
+    StoredDocument {
+        text: Some(text.to_string()),
+        metadata: vec![b'1'],
+        ..StoredDocument::new(id.to_string(), Fingerprint(text))
+    }
+}
+
+fn insert(id: u64, text: u64) -> WriteOp {
+    WriteOp::Insert(document(id, text))
+}
+
+/// The document under the other scheme.
+fn converted(mut document: StoredDocument) -> StoredDocument {
+    let text: u64 = document
+        .text
+        .as_ref()
+        .and_then(|text| text.parse().ok())
+        .expect("a number");
+    document.fingerprint = Some(Fingerprint(text << 32));
+    document
+}
+
+fn all(collection: &Collection) -> Vec<StoredDocument> {
+    let mut all = Vec::new();
+    let read = collection.for_each(UnixMillis(0), &mut |document| {
+        all.push(document);
+        Ok(())
+    });
+    read.expect("all are read");
+    all
+}
+
+fn by_id(all: &[StoredDocument]) -> BTreeMap<&str, &StoredDocument> {
+    let by_id = all.iter().map(|document| (document.id.as_str(), document));
+    by_id.collect()
+}
+
+fn write(collection: &Collection, writes: Vec<WriteOp>) {
+    collection.write(writes, NOW, 0).expect("a write");
+}
+
+/// A store with the collection `pages`.
+fn medium(documents: u64) -> (SimulatedFs, Store, Arc<Collection>) {
+    let fs = SimulatedFs::new();
+    let store = open(&fs);
+    let pages = store
+        .create_collection("pages", &settings())
+        .expect("a collection");
+    let (first, second) = (documents / 2, documents);
+    write(&pages, (0..first).map(|id| insert(id, id)).collect());
+    pages.flush().expect("a run");
+    write(&pages, (first..second).map(|id| insert(id, id)).collect());
+    (fs, store, pages)
+}
+
+fn rebuild(store: &Store) -> Result<RebuildReport, StoreError> {
+    store.rebuild_collection("pages", &target(), &mut |document| Ok(converted(document)))
+}
+
+fn folders(fs: &SimulatedFs) -> Vec<String> {
+    fs.list(Path::new("/s/collections")).expect("a folder")
+}
+
+#[test]
+fn what_changes_while_a_collection_is_rebuilt_is_in_the_new_one() {
+    let (fs, store, old) = medium(DOCUMENTS);
+    let (mut number, hour) = (0_u64, Some(Duration::from_secs(3600)));
+    let report = store.rebuild_collection::<StoreError>("pages", &target(), &mut |document| {
+        number += 1;
+        // What was copied, what is copied later, and what is new.
+        match number {
+            1 => write(&old, vec![insert(3, 9003), insert(590, 9590)]),
+            2 => write(
+                &old,
+                vec![
+                    WriteOp::Delete("591".to_owned()),
+                    WriteOp::Delete("4".to_owned()),
+                ],
+            ),
+            3 => write(&old, vec![insert(7000, 7), insert(3, 9004)]),
+            300 => write(&old, vec![WriteOp::Delete("5".to_owned()), insert(4, 9)]),
+            301 => {
+                let expires = Some(UnixMillis(5000));
+                write(
+                    &old,
+                    vec![WriteOp::Expire {
+                        id: "6".to_owned(),
+                        expires,
+                    }],
+                );
+                write(
+                    &old,
+                    vec![WriteOp::Expire {
+                        id: "7".to_owned(),
+                        expires: Some(UnixMillis(1)),
+                    }],
+                );
+                old.set_time_to_live(hour).expect("a change");
+            }
+            _ => {}
+        }
+        Ok(converted(document))
+    });
+    assert!(report.expect("it is done").written > DOCUMENTS);
+    let new = store.collection("pages").expect("it is there");
+    let expected: Vec<StoredDocument> = all(&old).into_iter().map(converted).collect();
+    assert_eq!(expected.len() as u64, DOCUMENTS - 2);
+    // Those that changed meanwhile stand among the others, which keep their order.
+    let found = all(&new);
+    assert!(by_id(&found) == by_id(&expected));
+    let untouched = |all: &[StoredDocument]| -> Vec<String> {
+        let ids = all.iter().map(|document| document.id.clone());
+        ids.filter(|id| !["3", "4", "6", "590", "7000"].contains(&id.as_str()))
+            .collect()
+    };
+    assert!(untouched(&found) == untouched(&expected));
+    let expected = found;
+    let settings = new.settings();
+    assert_eq!((&settings.scheme, settings.radius), (&target().scheme, 5));
+    assert_eq!((settings.time_to_live, settings.keep.texts), (hour, true));
+    assert_eq!(new.scheme_parts().expect("parts"), target().parts);
+    assert_eq!(
+        new.check(Fingerprint(9004 << 32), 0, NOW).expect("a check"),
+        Verdict::SameFingerprint
+    );
+    // Who holds the old one reads on and writes no more.
+    assert!(old.get("7000", NOW).expect("a read").is_some());
+    let refused = old.write(vec![insert(1, 1)], NOW, 0);
+    assert!(matches!(refused, Err(StoreError::Replaced)), "{refused:?}");
+    assert!(matches!(
+        old.set_time_to_live(None),
+        Err(StoreError::Replaced)
+    ));
+    assert_eq!(folders(&fs), ["pages~"]);
+    drop((new, old));
+    store.close().expect("an end");
+    assert!(verify(&fs, Path::new("/s")).expect("a store")["pages"].is_ok());
+    let store = open(&fs);
+    assert_eq!(
+        all(&store.collection("pages").expect("it is there")),
+        expected
+    );
+    // And back again.
+    rebuild(&store).expect("it is done");
+    assert_eq!(folders(&fs), ["pages"]);
+    assert_eq!(
+        all(&store.collection("pages").expect("it is there")),
+        expected
+    );
+}
+
+#[test]
+fn a_power_cut_leaves_the_old_collection_or_the_new_one_with_every_acknowledged_write() {
+    let (fs, store, old) = medium(40);
+    // Threads of the collection make no calls of their own from now on.
+    std::thread::sleep(Duration::from_millis(120));
+    fs.record();
+    let mut number = 0;
+    let rebuilt = store.rebuild_collection::<StoreError>("pages", &target(), &mut |document| {
+        if number < 10 {
+            write(
+                &old,
+                vec![
+                    insert(1000 + number, number),
+                    WriteOp::Delete(number.to_string()),
+                ],
+            );
+            number += 1;
+            fs.mark(number);
+        }
+        Ok(converted(document))
+    });
+    rebuilt.expect("it is done");
+    fs.mark(100);
+    let crashes = fs.recorded();
+    assert!(crashes.len() > 40);
+    let (mut of_old, mut of_new) = (0, 0);
+    for (at, crash) in crashes.iter().enumerate() {
+        for seed in 0..6 {
+            let medium = if seed == 0 {
+                crash.kill()
+            } else {
+                crash.cut(seed)
+            };
+            let store = open(&medium);
+            let pages = store
+                .collection("pages")
+                .unwrap_or_else(|error| panic!("call {at}: {error}"));
+            let is_new = pages.settings().scheme == target().scheme;
+            let left = folders(&medium);
+            assert_eq!(left, [if is_new { "pages~" } else { "pages" }], "call {at}");
+            let found = all(&pages);
+            // Every write that was acknowledged, and the one that was on its way or not.
+            let done = crash.mark.min(10);
+            let of = |writes: u64| -> Vec<StoredDocument> {
+                let before = (writes..40).map(|id| document(id, id));
+                let inserted = (0..writes).map(|write| document(1000 + write, write));
+                let all = before.chain(inserted);
+                if is_new {
+                    all.map(converted).collect()
+                } else {
+                    all.collect()
+                }
+            };
+            let is_whole = found == of(done) || found == of((done + 1).min(10));
+            assert!(is_whole, "call {at}, seed {seed}: {found:?}");
+            assert!(!is_new || done == 10, "call {at}");
+            assert!(
+                is_new || crash.mark < 100,
+                "call {at}: the new collection is gone"
+            );
+            if is_new {
+                of_new += 1
+            } else {
+                of_old += 1
+            }
+            // The job can be begun again.
+            if seed == 1 && !is_new {
+                rebuild(&store).expect("it is done");
+                let again = store.collection("pages").expect("it is there");
+                assert_eq!(all(&again).len(), found.len());
+            }
+        }
+    }
+    assert!(of_old > 10 && of_new > 10, "{of_old} {of_new}");
+}
+
+#[test]
+fn a_failure_of_any_call_leaves_a_collection_that_keeps_what_it_acknowledges() {
+    let calls = {
+        let (fs, store, _) = medium(20);
+        std::thread::sleep(Duration::from_millis(120));
+        let before = fs.calls();
+        rebuild(&store).expect("it is done");
+        fs.calls() - before
+    };
+    let faults = [
+        InjectedFault::Io,
+        InjectedFault::Full,
+        InjectedFault::FailedSync,
+        InjectedFault::ShortWrite,
+    ];
+    let (mut failed, mut stopped) = (0, 0);
+    for call in 0..calls {
+        for fault in faults {
+            let (fs, store, old) = medium(20);
+            fs.fail_at(fs.calls() + call, fault);
+            let rebuilt = rebuild(&store);
+            fs.heal();
+            let pages = store.collection("pages").expect("it is there");
+            if rebuilt.is_err() {
+                failed += 1;
+                assert!(Arc::ptr_eq(&pages, &old), "call {call}, {fault:?}");
+            }
+            // The writer of a collection whose medium failed has stopped; any other takes writes.
+            let acknowledged = match pages.write(vec![insert(5000, 1)], NOW, 0) {
+                Ok(_) => true,
+                Err(StoreError::Stopped(_)) => {
+                    stopped += 1;
+                    false
+                }
+                Err(error) => panic!("call {call}, {fault:?}: {error}"),
+            };
+            drop((pages, old));
+            drop(store);
+            let store = open(&fs.cut(call));
+            let pages = store
+                .collection("pages")
+                .unwrap_or_else(|error| panic!("call {call}, {fault:?}: {error}"));
+            let count = all(&pages).len();
+            assert!(count >= 20, "call {call}, {fault:?}: {count}");
+            if acknowledged {
+                assert_eq!(
+                    count, 21,
+                    "call {call}, {fault:?}: an acknowledged write is gone"
+                );
+            }
+        }
+    }
+    assert!(failed > 10, "{failed} of {calls} calls, {stopped} stopped");
+}
+
+#[test]
+fn a_job_that_fails_or_panics_leaves_no_files_and_no_writer_that_waits() {
+    let (fs, store, old) = medium(DOCUMENTS);
+    let before = all(&old);
+    let fails = store.rebuild_collection("pages", &target(), &mut |document| match document
+        .id
+        .as_str()
+    {
+        "300" => Err(StoreError::Invalid("no text".to_owned())),
+        _ => Ok(converted(document)),
+    });
+    assert!(matches!(fails, Err(StoreError::Invalid(_))));
+    let panics = catch_unwind(AssertUnwindSafe(|| {
+        store.rebuild_collection::<StoreError>("pages", &target(), &mut |_| panic!("on purpose"))
+    }));
+    assert!(panics.is_err());
+    assert_eq!(folders(&fs), ["pages"]);
+    let pages = store.collection("pages").expect("it is there");
+    assert!(Arc::ptr_eq(&pages, &old) && all(&pages) == before);
+    // More changes than a journal that nobody reads would let through.
+    for batch in 0..20 {
+        write(
+            &pages,
+            (0..1000)
+                .map(|at| insert(10_000 + batch * 1000 + at, at))
+                .collect(),
+        );
+    }
+    rebuild(&store).expect("it is done");
+}
+
+#[test]
+fn writers_wait_for_a_job_that_falls_behind_and_lose_nothing() {
+    let (_fs, store, old) = medium(2);
+    let writers = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            // Some of these come when the collection has been replaced: they are refused, and sent again.
+            for batch in 0..40_u64 {
+                let writes = || (0..1000).map(|at| insert(batch * 1000 + at, at)).collect();
+                while let Err(error) = store
+                    .collection("pages")
+                    .and_then(|pages| pages.write(writes(), NOW, 0))
+                {
+                    assert!(matches!(error, StoreError::Replaced), "{error}");
+                }
+            }
+        });
+        let rebuilt = rebuild(&store);
+        (writing.join(), rebuilt)
+    });
+    writers.0.expect("no panic");
+    writers.1.expect("it is done");
+    let pages = store.collection("pages").expect("it is there");
+    assert_eq!(pages.stats().documents, 40_000);
+    assert!(!Arc::ptr_eq(&pages, &old));
+}
+
+#[test]
+fn one_collection_is_rebuilt_at_a_time_and_one_that_is_removed_meanwhile_stays_removed() {
+    let (fs, store, _) = medium(10);
+    let mut refused = None;
+    let ended = store.rebuild_collection::<StoreError>("pages", &target(), &mut |document| {
+        if refused.is_none() {
+            refused = Some(rebuild(&store));
+            store.drop_collection("pages").expect("it goes");
+            let again = store
+                .create_collection("pages", &settings())
+                .expect("another");
+            write(&again, vec![insert(1, 1)]);
+        }
+        Ok(converted(document))
+    });
+    assert!(matches!(refused, Some(Err(StoreError::Rebuilding(name))) if name == "pages"));
+    assert!(
+        matches!(ended, Err(StoreError::NoCollection(_) | StoreError::Closed)),
+        "{ended:?}"
+    );
+    assert_eq!(folders(&fs), ["pages"]);
+    assert_eq!(
+        all(&store.collection("pages").expect("it is there")).len(),
+        1
+    );
+    let wrong = RebuildTarget {
+        radius: 99,
+        ..target()
+    };
+    let refused = store.rebuild_collection::<StoreError>("pages", &wrong, &mut Ok);
+    assert!(matches!(refused, Err(StoreError::Invalid(_))));
+}
+
+#[test]
+fn a_rebuilt_collection_goes_into_snapshots_and_is_salvaged_without_its_catalog() {
+    let (fs, store, _) = medium(10);
+    rebuild(&store).expect("it is done");
+    store.snapshot(Path::new("/snapshot")).expect("a snapshot");
+    let wanted = all(&store.collection("pages").expect("it is there"));
+    store.close().expect("an end");
+    restore(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
+    let restored = Store::open_on(
+        Arc::new(fs.clone()),
+        Path::new("/r"),
+        StoreOptions::default(),
+    );
+    let restored = restored.expect("it opens");
+    assert_eq!(
+        all(&restored.collection("pages").expect("it is there")),
+        wanted
+    );
+    // Without a catalog the folders tell the names.
+    fs.damage(Path::new("/s/CATALOG"), None);
+    let shared: Arc<dyn crate::fs::FileSystem> = Arc::new(fs.clone());
+    let (from, to) = (Path::new("/s"), Path::new("/saved"));
+    let saved = salvage(&shared, from, to, StoreOptions::default()).expect("a store");
+    assert_eq!(saved.saved["pages"], 10);
+}
+
+#[test]
+fn of_two_folders_of_one_name_a_salvage_without_catalog_keeps_both() {
+    let (fs, store, old) = medium(10);
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        let mut left = 10;
+        store.rebuild_collection::<StoreError>("pages", &target(), &mut |document| {
+            left -= 1;
+            if left == 0 {
+                // As a kill would leave it.
+                fs.fail_at(fs.calls(), InjectedFault::PowerCut);
+            }
+            Ok(converted(document))
+        })
+    }));
+    assert!(caught.expect("no panic").is_err());
+    drop((store, old));
+    let fs = fs.copy();
+    assert_eq!(folders(&fs), ["pages", "pages~"]);
+    fs.damage(Path::new("/s/CATALOG"), None);
+    let shared: Arc<dyn crate::fs::FileSystem> = Arc::new(fs);
+    let (from, to) = (Path::new("/s"), Path::new("/saved"));
+    let saved = salvage(&shared, from, to, StoreOptions::default()).expect("a store");
+    assert_eq!(saved.saved["pages"], 10);
+    assert!(saved.saved.contains_key("pages-rebuilt"), "{saved:?}");
+}
