@@ -66,7 +66,9 @@ pub fn server_of<'r>(record: &'r Record<'_>, format: Format) -> Option<Cow<'r, s
 
 /// A string or number in a JSON object.
 fn field(raw: &[u8], path: &FieldPath) -> Option<String> {
-    let mut object = std::str::from_utf8(raw).ok()?;
+    // As the text is read: a byte that is no UTF-8 in one field costs the others nothing.
+    let text = String::from_utf8_lossy(raw);
+    let mut object = &*text;
     for name in path.names() {
         // Values stay unparsed, save the one that the path leads to.
         let fields: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(object).ok()?;
@@ -116,5 +118,14 @@ mod tests {
         );
         assert_eq!(field(br#"{"meta":{"host":null}}"#, &path), None);
         assert_eq!(field(b"no json", &path), None);
+        // A record with a broken text had no site.
+        assert_eq!(
+            field(
+                b"{\"text\":\"caf\xe9\",\"meta\":{\"host\":\"h\xff\"}}",
+                &path
+            )
+            .as_deref(),
+            Some("h\u{fffd}")
+        );
     }
 }

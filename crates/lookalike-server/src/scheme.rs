@@ -17,10 +17,21 @@ pub(crate) enum UnusableScheme {
     /// The text is not a scheme.
     #[error(transparent)]
     Malformed(#[from] ParseSchemeError),
-    /// The sketch is not a 64-bit fingerprint.
+    /// A fingerprint of another width.
     #[error(
         "collections hold 64-bit fingerprints (sketch=simhash:64), not {0}; the low half of simhash:128 equals simhash:64 of the \
          same text"
+    )]
+    OtherWidth(Sketch),
+    /// The sketch is no fingerprint.
+    #[error(
+        "collections hold 64-bit fingerprints (sketch=simhash:64), not {0}; `lookalike fingerprint --sketch {0} -o FILE` keeps such sketches \
+         in files, of which `lookalike join FILE --equal N` and `lookalike cluster FILE --equal N` find all near-duplicates"
+    )]
+    InFilesOnly(Sketch),
+    /// The sketch is for comparison with other systems only.
+    #[error(
+        "collections hold 64-bit fingerprints (sketch=simhash:64), not {0}; `lookalike dedup` and `pairs` have the method"
     )]
     OtherSketch(Sketch),
     /// The scheme depends on more than the document.
@@ -39,11 +50,20 @@ pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
     })
 }
 
+fn other_sketch(sketch: Sketch) -> UnusableScheme {
+    match sketch {
+        Sketch::Simhash32 | Sketch::Simhash128 => UnusableScheme::OtherWidth(sketch),
+        Sketch::MinHash { .. } | Sketch::SuperShingle { .. } => UnusableScheme::InFilesOnly(sketch),
+        _ => UnusableScheme::OtherSketch(sketch),
+    }
+}
+
 /// Reads a scheme and checks that the service can use it, with the table of terms that it may name.
 pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, UnusableScheme> {
     let scheme: Scheme = text.parse()?;
-    if scheme.sketch != Sketch::Simhash {
-        return Err(UnusableScheme::OtherSketch(scheme.sketch));
+    match scheme.sketch {
+        Sketch::Simhash => {}
+        other => return Err(other_sketch(other)),
     }
     // Inputs beyond the document and the scheme.
     let needs = [

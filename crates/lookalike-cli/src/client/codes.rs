@@ -64,7 +64,15 @@ struct LoadCounts {
 pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<(), Failure> {
     let started = Instant::now();
     let mut counts = LoadCounts::default();
+    let folder = tempfile::tempdir().map_err(|error| Failure::Failed(error.to_string()))?;
     for path in &arguments.files {
+        let spooled;
+        let path = if path == Path::new("-") {
+            spooled = exported::spooled_stdin(folder.path())?;
+            &spooled
+        } else {
+            path
+        };
         // By its first line: names of both end in .jsonl.
         if exported::is_export(path)? {
             load_documents(client, arguments, path, &mut counts)?;

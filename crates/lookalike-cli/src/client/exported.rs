@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, stdin};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -46,18 +46,22 @@ fn says_when_it_expires(line: &[u8]) -> bool {
 
 /// Tells whether lines are those of an export: each says when its document expires, if ever.
 fn is_exported(input: &mut dyn BufRead) -> io::Result<bool> {
-    // Looked at without taking it: the same bytes are read again by whoever sends them.
-    let head = input.fill_buf()?;
-    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    Ok(line.starts_with(b"{") && says_when_it_expires(line))
+    let mut line = Vec::new();
+    // However little a pipe or a packed block gives at once.
+    input.take(HEAD as u64).read_until(b'\n', &mut line)?;
+    Ok(line.starts_with(b"{") && says_when_it_expires(&line))
 }
 
-/// Tells whether a file, or standard input, is an export. Nothing of standard input is lost.
+/// Tells whether a file is an export.
 pub(super) fn is_export(path: &Path) -> Result<bool, Failure> {
-    if path == Path::new("-") {
-        return is_exported(&mut stdin().lock()).map_err(failed(path));
-    }
     is_exported(&mut *open(path)?).map_err(failed(path))
+}
+
+/// A file with all of standard input, which is looked at before it is read. It goes with the folder.
+pub(super) fn spooled_stdin(folder: &Path) -> Result<PathBuf, Failure> {
+    let path = folder.join("standard input");
+    let copied = File::create(&path).and_then(|mut file| io::copy(&mut stdin().lock(), &mut file));
+    copied.map(|_| path.clone()).map_err(failed(&path))
 }
 
 /// Fields of a line of an export, but for the text.
@@ -99,11 +103,7 @@ pub(super) fn for_each_batch(
     most: usize,
     send: &mut dyn FnMut(Vec<u8>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut input: Box<dyn BufRead> = if path == Path::new("-") {
-        Box::new(stdin().lock())
-    } else {
-        open(path)?
-    };
+    let mut input = open(path)?;
     let (mut batch, mut number, mut line) = (Vec::new(), 0_u64, Vec::new());
     let mut first = 1;
     let mut count = 0;

@@ -139,13 +139,26 @@ async fn other_paths_methods_types_and_names_are_refused() {
 async fn schemes_that_make_no_64_bit_fingerprints_are_refused() {
     let service = Service::new();
     let minhash = lookalike::Scheme::default().to_string();
-    let simhash = minhash.replace("sketch=none", "sketch=simhash:64");
-    let learned = format!("{simhash} boilerplate=site/1:0123456789abcdef");
-    for scheme in [&*minhash, &*learned, "lookalike/2", ""] {
+    for scheme in [&*minhash, "lookalike/2", ""] {
         service
             .create("pages", json!({"scheme": scheme}))
             .await
             .refuses(422, "invalid");
+    }
+    for (sketch, instead) in [
+        ("simhash:32", "low half"),
+        ("simhash:128", "low half"),
+        ("minhash:128", "fingerprint --sketch minhash:128 -o FILE"),
+        ("super-shingle:6x14", "join FILE --equal N"),
+        ("winnow:4", "`lookalike dedup`"),
+    ] {
+        let scheme = minhash.replace("sketch=none", &format!("sketch={sketch}"));
+        let refused = service
+            .create("pages", json!({"scheme": scheme}))
+            .await
+            .refuses(422, "invalid");
+        let said = refused["detail"].as_str().unwrap();
+        assert!(said.contains(sketch) && said.contains(instead), "{said}");
     }
     service
         .create("pages", json!({"radius": 17}))
