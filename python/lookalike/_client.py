@@ -84,7 +84,7 @@ class Client:
     # Collections
 
     def create(self, collection: str, **options: Any) -> dict[str, Any]:
-        """Create a collection; ``radius``, ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``keep`` (of texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
+        """Create a collection; ``radius``, ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``boilerplate`` (learned lines in base64), ``keep`` (of texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
 
         ``paragraphs`` tells what ends one: ``auto``, ``blank`` (lines) or ``lines``. The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
         """

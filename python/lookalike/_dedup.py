@@ -27,8 +27,8 @@ _EXPLAINED = (
 
 #: Options that mean files, and have no meaning for data in memory.
 _FILES_ONLY = (
-    "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share order output_format "
-    "compress link resume overwrite strict max_skipped"
+    "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share "
+    "boilerplate_lines order output_format compress link resume overwrite strict max_skipped"
 ).split()
 
 

@@ -147,8 +147,10 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
 
 /// Options that every such command has.
 fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
-    if is_given(read, "boilerplate_share") && !is_given(read, "boilerplate") {
-        return refused("boilerplate_share", "add --boilerplate site or collection");
+    for id in ["boilerplate_share", "boilerplate_lines"] {
+        if is_given(read, id) && !is_given(read, "boilerplate") {
+            return refused(id, "add --boilerplate site or collection");
+        }
     }
     if is_given(read, "convert_limit") && !is_given(read, "converters") {
         return refused("convert_limit", "it is for the commands of --convert");

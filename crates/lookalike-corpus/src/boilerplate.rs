@@ -64,8 +64,27 @@ pub fn site_key(scope: BoilerplateScope, record: &Record<'_>, format: Format) ->
     match scope {
         // As the seed of all keys, so the same line has the same key everywhere.
         BoilerplateScope::Collection => Some(0),
-        BoilerplateScope::Site => server_of(record, format).map(|host| xxh3_64(host.as_bytes())),
+        BoilerplateScope::Site => server_of(record, format).map(|host| host_key(&host)),
     }
+}
+
+fn host_key(host: &str) -> u64 {
+    xxh3_64(host.as_bytes())
+}
+
+/// The first bytes of a file of lines.
+const MAGIC: &[u8; 16] = b"lookalike lines\n";
+
+/// Bytes that are no learned lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BoilerplateFileError {
+    /// They begin in another way.
+    #[error("this is no file of learned lines: make one with --boilerplate-lines")]
+    NotLines,
+    /// They are cut off, or changed.
+    #[error("the file of learned lines does not match its checksum: make it again")]
+    Damaged,
 }
 
 /// The keys of the distinct lines of a text on a site, ascending. Blank lines have none.
@@ -118,6 +137,69 @@ impl BoilerplateLines {
     /// Returns true if there is no line.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
+    }
+
+    /// Bytes for a file: `lookalike lines` and a line end (16), 1 if the lines recur on all pages of the collection and 0 if on those of a
+    /// site (1), the keys, ascending (8 each), and XXH3-64 of everything before (8); numbers are little-endian.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut keys: Vec<u64> = self.keys.iter().copied().collect();
+        keys.sort_unstable();
+        let mut bytes = MAGIC.to_vec();
+        bytes.push(u8::from(self.scope == BoilerplateScope::Collection));
+        bytes.extend(keys.iter().flat_map(|key| key.to_le_bytes()));
+        let checksum = xxh3_64(&bytes);
+        bytes.extend(checksum.to_le_bytes());
+        bytes
+    }
+
+    /// The lines of these bytes.
+    ///
+    /// # Errors
+    /// [`BoilerplateFileError`]; nothing is read from damaged bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BoilerplateFileError> {
+        if !bytes.starts_with(MAGIC) {
+            return Err(BoilerplateFileError::NotLines);
+        }
+        let damaged = BoilerplateFileError::Damaged;
+        let (body, checksum) = bytes.split_last_chunk().ok_or(damaged)?;
+        let (scope, keys) = match body.get(MAGIC.len()..) {
+            Some([0, keys @ ..]) => (BoilerplateScope::Site, keys),
+            Some([1, keys @ ..]) => (BoilerplateScope::Collection, keys),
+            _ => return Err(damaged),
+        };
+        let (keys, rest) = keys.as_chunks();
+        if xxh3_64(body) != u64::from_le_bytes(*checksum) || !rest.is_empty() {
+            return Err(damaged);
+        }
+        let keys = keys.iter().map(|&key| u64::from_le_bytes(key)).collect();
+        Ok(Self::new(scope, keys))
+    }
+
+    /// Among which pages the lines recur.
+    pub fn scope(&self) -> BoilerplateScope {
+        self.scope
+    }
+
+    /// The text of a page without the lines, as jobs compare it: of all that a reader sees, where `visible` tells that and the text is
+    /// all template. `host` is the server of the page.
+    pub fn own_text<'t>(
+        &self,
+        host: Option<&str>,
+        text: &'t str,
+        visible: Option<&'t str>,
+    ) -> Cow<'t, str> {
+        let site = match self.scope {
+            BoilerplateScope::Collection => Some(0),
+            BoilerplateScope::Site => host.map(host_key),
+        };
+        let Some(site) = site else {
+            return Cow::Borrowed(text);
+        };
+        let (left, removed) = self.split(site, text);
+        match visible.filter(|_| removed.kept_whole) {
+            Some(visible) => self.split(site, visible).0,
+            None => left,
+        }
     }
 
     /// Takes the lines out of a record's text. With `wants_visible` what a reader sees goes with it.
@@ -250,6 +332,39 @@ mod tests {
         let (left, removed) = learned(&["Home", "Menu"]).split(7, "Home\nMenu\nfew words");
         assert_eq!(left, "Home\nMenu\nfew words");
         assert!(removed.kept_whole && removed.lines == 0);
+    }
+
+    #[test]
+    fn a_file_of_lines_has_the_same_lines_and_a_changed_one_is_refused() {
+        for scope in [BoilerplateScope::Site, BoilerplateScope::Collection] {
+            for keys in [vec![], vec![7, 1 << 63, 1]] {
+                let lines = BoilerplateLines::new(scope, keys);
+                let bytes = lines.to_bytes();
+                let read = BoilerplateLines::from_bytes(&bytes).unwrap();
+                assert_eq!((&read, read.len()), (&lines, lines.len()));
+                for at in 0..bytes.len() {
+                    let mut changed = bytes.clone();
+                    changed[at] ^= 2;
+                    assert!(BoilerplateLines::from_bytes(&changed).is_err(), "{at}");
+                    assert!(BoilerplateLines::from_bytes(&bytes[..at]).is_err(), "{at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_whose_main_content_is_a_template_has_the_text_of_all_that_is_seen() {
+        let own = "What this page says by itself is long enough to be compared. ".repeat(2);
+        let line = "Home";
+        let keys = [line_key(host_key("a.example"), line).unwrap()];
+        let lines = BoilerplateLines::new(BoilerplateScope::Site, keys.to_vec());
+        let page = format!("Home\n{own}");
+        let of = |host, text, visible| lines.own_text(host, text, visible).into_owned();
+        assert_eq!(of(Some("a.example"), &*page, None), own.trim_end());
+        assert_eq!(of(Some("b.example"), &*page, None), page);
+        assert_eq!(of(None, &*page, None), page);
+        assert_eq!(of(Some("a.example"), line, None), line);
+        assert_eq!(of(Some("a.example"), line, Some(&*page)), own.trim_end());
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub use atomic::{
     AtomicFile, OutputFormat, begin_no_more_files, parent_directory, remove_leftovers,
     sync_directory, sync_file_system, uninterrupted,
 };
-pub use boilerplate::{BoilerplateLines, line_keys, site_key};
+pub use boilerplate::{BoilerplateFileError, BoilerplateLines, line_keys, site_key};
 pub use chunk::ChunkReader;
 pub use convert::Converter;
 pub use error::{InputError, OptionError, ReadError};

@@ -1,5 +1,7 @@
 //! The content of a request: a fingerprint, a text or a page.
 
+use std::borrow::Cow;
+
 use lookalike::Fingerprint;
 use lookalike_corpus::{category_hash, host};
 use lookalike_store::{PairRule, TextHash};
@@ -22,6 +24,8 @@ pub(crate) struct RequestContent {
 /// Facts about a document beside its content that decide with which others it is compared.
 #[derive(Debug, Default)]
 pub(crate) struct ContentPlace {
+    /// Its id, if it has one.
+    pub(crate) id: Option<String>,
     pub(crate) category: Option<String>,
     pub(crate) url: Option<String>,
     /// Bytes of its text, which a fingerprint does not tell.
@@ -38,17 +42,26 @@ pub(crate) enum ContentSource {
     Html(String),
 }
 
+#[cfg(test)]
 impl From<ContentSource> for RequestContent {
     fn from(source: ContentSource) -> Self {
-        Self {
-            source,
-            text_hash: None,
-            place: ContentPlace::default(),
-        }
+        Self::of(source, None)
     }
 }
 
 impl RequestContent {
+    /// The content of a document of which nothing is known but perhaps its id.
+    pub(crate) fn of(source: ContentSource, id: Option<String>) -> Self {
+        Self {
+            source,
+            text_hash: None,
+            place: ContentPlace {
+                id,
+                ..ContentPlace::default()
+            },
+        }
+    }
+
     /// Bytes of its text or page.
     pub(crate) fn len(&self) -> usize {
         match &self.source {
@@ -76,6 +89,12 @@ pub(crate) fn kept_length(text: &str) -> u32 {
 }
 
 impl ContentPlace {
+    /// The server, as jobs know it: the host of the id if that is a URL, else of the URL.
+    pub(crate) fn server(&self) -> Option<Cow<'_, str>> {
+        let urls = [self.id.as_deref(), self.url.as_deref()];
+        urls.into_iter().flatten().find_map(host)
+    }
+
     /// The category of a document of this id, if it has one: the value that was sent, else its site where sites are compared. 0 for none.
     pub(crate) fn category(&self, pairs: &PairRule, id: Option<&str>) -> u64 {
         let Some(name) = &pairs.category else {

@@ -1,6 +1,6 @@
 //! Schemes under which the service makes fingerprints.
 
-use lookalike::scheme::{Boilerplate, ParseSchemeError, TokenHash};
+use lookalike::scheme::{ParseSchemeError, TokenHash};
 use lookalike::{Scheme, Sketch};
 use lookalike_corpus::HtmlText;
 
@@ -58,23 +58,15 @@ fn other_sketch(sketch: Sketch) -> UnusableScheme {
     }
 }
 
-/// Reads a scheme and checks that the service can use it, with the table of terms that it may name.
+/// Reads a scheme and checks that the service can use it, with the table of terms and the learned lines that it may name.
 pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, UnusableScheme> {
     let scheme: Scheme = text.parse()?;
     match scheme.sketch {
         Sketch::Simhash => {}
         other => return Err(other_sketch(other)),
     }
-    // Inputs beyond the document and the scheme.
-    let needs = [
-        ("a secret key", matches!(scheme.hash, TokenHash::SipHash(_))),
-        (
-            "learned boilerplate",
-            scheme.boilerplate != Boilerplate::Kept,
-        ),
-    ];
-    if let Some((what, _)) = needs.iter().find(|(_, needed)| *needed) {
-        return Err(UnusableScheme::NeedsMore(what));
+    if matches!(scheme.hash, TokenHash::SipHash(_)) {
+        return Err(UnusableScheme::NeedsMore("a secret key"));
     }
     // Made and thrown away: whether this program has the mode is known only by trying.
     HtmlText::new(scheme.html).map_err(|error| UnusableScheme::Extraction(error.to_string()))?;

@@ -1,11 +1,13 @@
-//! State of schemes beside their texts, such as tables of terms, held by collections: read once, and shared by all workers.
+//! State of schemes beside their texts, tables of terms and learned lines, held by collections: read once, and shared by all workers.
 
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use lookalike::scheme::Boilerplate;
 use lookalike::{Scheme, SchemeId, Terms};
+use lookalike_corpus::BoilerplateLines;
 use lookalike_store::{Collection, SchemePart};
 
 use crate::problem::ProblemDetails;
@@ -13,6 +15,8 @@ use crate::sync::lock;
 
 /// Name of the part with a table of terms.
 const TERMS: &str = "terms";
+/// Name of the part with the lines that were learned.
+pub(crate) const BOILERPLATE: &str = "boilerplate";
 /// Schemes whose tables stay in memory.
 const MOST: usize = 16;
 
@@ -20,6 +24,7 @@ const MOST: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct SchemeState {
     pub(crate) terms: Option<Arc<Terms>>,
+    pub(crate) boilerplate: Option<Arc<BoilerplateLines>>,
 }
 
 impl SchemeState {
@@ -27,14 +32,22 @@ impl SchemeState {
     pub(crate) fn read(parts: &[SchemePart]) -> Result<Self, ProblemDetails> {
         let mut state = Self::default();
         for part in parts {
-            if part.name != TERMS {
-                let what = format!("a part {:?}, which this version does not know", part.name);
-                return Err(unreadable(&what));
+            match part.name.as_str() {
+                TERMS => {
+                    let terms = Terms::from_bytes(&part.bytes, None);
+                    let terms = terms.map_err(|error| unreadable(&error.to_string()))?;
+                    state.terms = Some(Arc::new(terms));
+                }
+                BOILERPLATE => {
+                    let lines = BoilerplateLines::from_bytes(&part.bytes);
+                    let lines = lines.map_err(|error| unreadable(&error.to_string()))?;
+                    state.boilerplate = Some(Arc::new(lines));
+                }
+                other => {
+                    let what = format!("a part {other:?}, which this version does not know");
+                    return Err(unreadable(&what));
+                }
             }
-            let terms = Terms::from_bytes(&part.bytes, None);
-            state.terms = Some(Arc::new(
-                terms.map_err(|error| unreadable(&error.to_string()))?,
-            ));
         }
         Ok(state)
     }
@@ -49,15 +62,61 @@ fn unreadable(what: &str) -> ProblemDetails {
     )
 }
 
+/// Decodes what is sent of a part in base64.
+fn decoded(name: &str, digits: &str, remedy: &'static str) -> Result<Vec<u8>, ProblemDetails> {
+    BASE64_STANDARD.decode(digits).map_err(|error| {
+        ProblemDetails::invalid(format!("`{name}` is not base64: {error}"), remedy)
+    })
+}
+
+/// Checks the lines that are sent with a scheme, and makes the part of it that the collection keeps: those that the scheme names.
+pub(crate) fn sent_boilerplate(
+    scheme: &Scheme,
+    lines: Option<&str>,
+) -> Result<Option<SchemePart>, ProblemDetails> {
+    const REMEDY: &str = "send the file that --boilerplate-lines made, in base64";
+    let digits = match (scheme.boilerplate, lines) {
+        (Boilerplate::Kept, None) => return Ok(None),
+        (Boilerplate::Kept, Some(_)) => {
+            return Err(ProblemDetails::invalid(
+                "the scheme keeps all lines",
+                "leave `boilerplate` out, or name the lines in the scheme, as `lookalike client create NAME --boilerplate FILE` does",
+            ));
+        }
+        (Boilerplate::Removed { .. }, None) => {
+            return Err(ProblemDetails::invalid(
+                "the scheme needs the lines that were learned, which have to be sent with it",
+                "write them with `lookalike fingerprint INPUT --boilerplate site --boilerplate-lines FILE -o OUT`, then `lookalike client create NAME --boilerplate FILE`",
+            ));
+        }
+        (Boilerplate::Removed { .. }, Some(digits)) => digits,
+    };
+    let bytes = decoded(BOILERPLATE, digits, REMEDY)?;
+    let lines = BoilerplateLines::from_bytes(&bytes)
+        .map_err(|error| ProblemDetails::invalid(error.to_string(), REMEDY))?;
+    if lines.scheme() != scheme.boilerplate {
+        return Err(ProblemDetails::invalid(
+            format!(
+                "the scheme names the lines {}, and these are {}",
+                scheme.boilerplate,
+                lines.scheme()
+            ),
+            "send the lines that the scheme names, or name these",
+        ));
+    }
+    Ok(Some(SchemePart::new(BOILERPLATE, bytes)))
+}
+
 /// Checks the table that is sent with a scheme, and makes the part of it that the collection keeps: the table that the scheme names,
 /// where it needs one.
-pub(crate) fn sent_parts(
+pub(crate) fn sent_terms(
     scheme: &Scheme,
     terms: Option<&str>,
-) -> Result<Vec<SchemePart>, ProblemDetails> {
+) -> Result<Option<SchemePart>, ProblemDetails> {
+    const REMEDY: &str = "send the file that `lookalike terms` made, in base64";
     let needed = scheme.needs_terms() || scheme.terms.is_some();
     let digits = match (needed, terms) {
-        (false, None) => return Ok(Vec::new()),
+        (false, None) => return Ok(None),
         (false, Some(_)) => {
             return Err(ProblemDetails::invalid(
                 "the scheme has no use for a table of terms",
@@ -72,14 +131,9 @@ pub(crate) fn sent_parts(
         }
         (true, Some(digits)) => digits,
     };
-    let wrong = |what: String| {
-        let remedy = "send the file that `lookalike terms` made, in base64";
-        ProblemDetails::invalid(what, remedy)
-    };
-    let bytes = BASE64_STANDARD
-        .decode(digits)
-        .map_err(|error| wrong(format!("`terms` is not base64: {error}")))?;
-    let table = Terms::from_bytes(&bytes, None).map_err(|error| wrong(error.to_string()))?;
+    let bytes = decoded(TERMS, digits, REMEDY)?;
+    let table = Terms::from_bytes(&bytes, None)
+        .map_err(|error| ProblemDetails::invalid(error.to_string(), REMEDY))?;
     table.ensure_fits(scheme).map_err(|error| {
         let remedy = format!(
             "send the table that the scheme names, or name this one: terms={}",
@@ -87,7 +141,7 @@ pub(crate) fn sent_parts(
         );
         ProblemDetails::invalid(error.to_string(), remedy)
     })?;
-    Ok(vec![SchemePart::new(TERMS, bytes)])
+    Ok(Some(SchemePart::new(TERMS, bytes)))
 }
 
 /// The tables in memory, by scheme: a scheme names its tables.

@@ -1,15 +1,17 @@
 //! Contents to fingerprints and all else that is compared, under the scheme of a collection, exactly as the other commands
 //! make them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use lookalike::chunk::{ChunkBits, Chunker, Chunking};
+use lookalike::scheme::Boilerplate;
 use lookalike::{
     DocumentFields, FeatureExtractor, Features, Fingerprint, MinHash, Scheme, SchemeId, Shingle,
     Signature, Simhash,
 };
-use lookalike_corpus::{HtmlText, long_hash, seen_text_hash, text_hash};
+use lookalike_corpus::{BoilerplateLines, HtmlText, long_hash, seen_text_hash};
 use lookalike_store::{
     CollectionSettings, ContentKey, PairTraits, StoredDocument, StoredScheme, TextHash,
 };
@@ -81,6 +83,15 @@ struct TextBuffers {
     text: String,
     /// All that a reader sees.
     visible: String,
+    /// Without the lines that were learned.
+    own: String,
+}
+
+/// The text of a content, and all that a reader sees.
+#[derive(Clone, Copy, Default)]
+struct ContentText<'t> {
+    text: &'t str,
+    seen: &'t str,
 }
 
 struct SchemeSketcher {
@@ -90,6 +101,7 @@ struct SchemeSketcher {
     per_byte: usize,
     paragraphs: ParagraphHasher,
     html: HtmlText,
+    boilerplate: Option<Arc<BoilerplateLines>>,
     minhash: MinHash,
 }
 
@@ -120,21 +132,55 @@ impl SchemeSketcher {
             per_byte: features_per_byte(&parsed),
             paragraphs: ParagraphHasher::new(&parsed),
             html: HtmlText::new(parsed.html).map_err(|error| unusable(error.to_string()))?,
+            boilerplate: boilerplate(&parsed, state).map_err(unusable)?,
             minhash: MinHash::new(MINIMA, parsed.seed),
         })
     }
 
     /// The text of a content, which the buffers may have to hold; none of a ready fingerprint.
     fn text<'t>(&mut self, content: &'t RequestContent, buffers: &'t mut TextBuffers) -> &'t str {
-        match &content.source {
-            ContentSource::Fingerprint(_) => "",
-            ContentSource::Text(text) => text,
+        self.read(content, buffers, false).text
+    }
+
+    /// As [`SchemeSketcher::text`]; where `wants_seen` with all that a reader sees.
+    fn read<'t>(
+        &mut self,
+        content: &'t RequestContent,
+        buffers: &'t mut TextBuffers,
+        wants_seen: bool,
+    ) -> ContentText<'t> {
+        let TextBuffers { text, visible, own } = buffers;
+        // Learned lines may be all of the main content.
+        let chooses = self.html.chooses() && (wants_seen || self.boilerplate.is_some());
+        let (text, seen): (&'t str, &'t str) = match &content.source {
+            ContentSource::Fingerprint(_) => return ContentText::default(),
+            ContentSource::Text(text) => (text, text),
             ContentSource::Html(page) => {
-                buffers.text.clear();
-                self.html.extract(page, &mut buffers.text);
-                &buffers.text
+                text.clear();
+                visible.clear();
+                if chooses {
+                    self.html.extract_with_visible(page, text, visible);
+                    (text, visible)
+                } else {
+                    self.html.extract(page, text);
+                    (text, text)
+                }
             }
-        }
+        };
+        let Some(lines) = &self.boilerplate else {
+            return ContentText { text, seen };
+        };
+        let is_page = matches!(content.source, ContentSource::Html(_));
+        let visible = (is_page && chooses).then_some(seen);
+        let host = content.place.server();
+        let text = match lines.own_text(host.as_deref(), text, visible) {
+            Cow::Borrowed(text) => text,
+            Cow::Owned(left) => {
+                *own = left;
+                own
+            }
+        };
+        ContentText { text, seen }
     }
 
     /// The fields that the scheme looks at beside the text.
@@ -180,21 +226,27 @@ impl SchemeSketcher {
         if !wants_hash {
             return (self.text(content, buffers), None);
         }
-        let page = match &content.source {
-            ContentSource::Fingerprint(_) => return ("", content.text_hash),
-            ContentSource::Html(page) if content.text_hash.is_none() && self.html.chooses() => page,
-            _ => {
-                let text = self.text(content, buffers);
-                let hash = || stored_hash(text_hash(text));
-                return (text, Some(content.text_hash.unwrap_or_else(hash)));
-            }
-        };
-        let TextBuffers { text, visible } = buffers;
-        text.clear();
-        visible.clear();
-        self.html.extract_with_visible(page, text, visible);
-        (text, Some(stored_hash(seen_text_hash(text, visible))))
+        if matches!(content.source, ContentSource::Fingerprint(_)) {
+            return ("", content.text_hash);
+        }
+        let ContentText { text, seen } = self.read(content, buffers, content.text_hash.is_none());
+        let hash = || stored_hash(seen_text_hash(text, seen));
+        (text, Some(content.text_hash.unwrap_or_else(hash)))
     }
+}
+
+/// The lines that a scheme leaves out.
+fn boilerplate(
+    scheme: &Scheme,
+    state: Option<&SchemeState>,
+) -> Result<Option<Arc<BoilerplateLines>>, String> {
+    if scheme.boilerplate == Boilerplate::Kept {
+        return Ok(None);
+    }
+    let lines = state.and_then(|state| state.boilerplate.clone());
+    lines
+        .ok_or_else(|| "the collection does not hold the learned lines of its scheme".to_owned())
+        .map(Some)
 }
 
 /// The features of a scheme, with the table of terms that it names.
@@ -361,7 +413,7 @@ impl SketchCache {
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
         let text = match content.source {
             // The page was extracted for its key.
-            ContentSource::Html(_) => &buffers.text,
+            ContentSource::Html(_) if sketcher.boilerplate.is_none() => &buffers.text,
             _ => sketcher.text(content, buffers),
         };
         let fields = sketcher.fields(content)?;

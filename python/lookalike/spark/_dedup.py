@@ -27,8 +27,8 @@ __all__ = ["NOT_HERE", "DedupJob", "dedup"]
 NOT_HERE = {
     **dict.fromkeys(
         (
-            "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share order "
-            "output_format compress link strict max_skipped resume overwrite"
+            "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share "
+            "boilerplate_lines order output_format compress link strict max_skipped resume overwrite"
         ).split(),
         "it is for files, and the data is a DataFrame",
     ),

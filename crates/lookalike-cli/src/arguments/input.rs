@@ -1,7 +1,7 @@
 //! Arguments of what is read: sources, their fields, converters, HTML, and lines that recur.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use lookalike_corpus::{
 use super::values::share;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::output_file::write_bytes;
 use crate::{console, size};
 
 /// Sources to read.
@@ -345,6 +346,15 @@ pub(crate) struct BoilerplateArguments {
         help_heading = "Features"
     )]
     boilerplate_share: f64,
+
+    /// Write the lines that were learned to FILE, for `client create --boilerplate`
+    #[arg(
+        long,
+        value_name = "FILE",
+        hide_short_help = true,
+        help_heading = "Features"
+    )]
+    boilerplate_lines: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -393,6 +403,9 @@ impl BoilerplateArguments {
                 "--boilerplate {scope} does nothing: no line stands on {} of {pages}, and on five at least",
                 self.boilerplate_share
             ));
+        }
+        if let Some(path) = &self.boilerplate_lines {
+            write_bytes(path, &learned.to_bytes())?;
         }
         options.boilerplate = Some(Arc::new(learned));
         Ok(())

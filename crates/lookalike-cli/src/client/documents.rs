@@ -2,10 +2,10 @@
 
 use std::io::{BufWriter, Write, stdout};
 
-use lookalike::scheme::FieldWeights;
+use lookalike::scheme::{Boilerplate, BoilerplateScope, FieldWeights};
 use lookalike::{DocumentFields, Scheme};
 use lookalike_batch::{FieldTally, SkippedRows};
-use lookalike_corpus::{Category, Parser, TextState};
+use lookalike_corpus::{Category, Parser, TextState, server_of};
 use serde_json::{Value, json};
 
 use super::exported;
@@ -331,6 +331,11 @@ impl<'a> DocumentOperation<'a> {
                             Some(category) => item["category"] = json!(category),
                             None => without_category += 1,
                         }
+                        let format = inputs.sources[record.source as usize].format;
+                        let takes_site = asked.wants_site && self.name != "paragraphs";
+                        if let Some(host) = server_of(&record, format).filter(|_| takes_site) {
+                            item["url"] = format!("http://{host}/").into();
+                        }
                         add_fields(&record.fields, &mut item);
                         linked += u64::from(!record.fields.is_empty());
                         if self.names_documents() {
@@ -400,6 +405,8 @@ impl<'a> DocumentOperation<'a> {
 struct AskedFields {
     category: Option<Category>,
     fields: FieldWeights,
+    /// True if lines of the site of a document are left out.
+    wants_site: bool,
 }
 
 impl AskedFields {
@@ -414,8 +421,17 @@ impl AskedFields {
         })?;
         // A scheme that this program cannot read is the business of the service.
         let scheme = shown["scheme"].as_str().and_then(|text| text.parse().ok());
-        let fields = scheme.map_or_else(FieldWeights::default, |scheme: Scheme| scheme.fields);
-        Ok(Self { category, fields })
+        let scheme: Option<Scheme> = scheme;
+        let fields = scheme.map_or_else(FieldWeights::default, |scheme| scheme.fields);
+        let wants_site = scheme.is_some_and(|scheme| {
+            let scope = BoilerplateScope::Site;
+            matches!(scheme.boilerplate, Boilerplate::Removed { scope: of, .. } if of == scope)
+        });
+        Ok(Self {
+            category,
+            fields,
+            wants_site,
+        })
     }
 }
 

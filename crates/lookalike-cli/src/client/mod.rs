@@ -4,6 +4,7 @@ mod codes;
 mod documents;
 mod exported;
 mod http;
+mod lines;
 mod output;
 mod overlap;
 mod resketch;
@@ -205,6 +206,10 @@ struct CreateArguments {
     #[arg(long, value_name = "FILE")]
     terms: Option<PathBuf>,
 
+    /// Lines to leave out of texts: the file that --boilerplate-lines of `lookalike fingerprint` made
+    #[arg(long, value_name = "FILE")]
+    boilerplate: Option<PathBuf>,
+
     /// Parts of documents to keep beside fingerprints and hashes of texts: texts, signatures, paragraphs
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     keep: Vec<String>,
@@ -294,21 +299,17 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
         keep.insert("text_hashes".to_owned(), Value::Bool(false));
     }
     let mut body = json!({"keep": keep});
-    if let Some(path) = &arguments.terms {
-        terms::add(path, arguments.scheme.as_deref(), &mut body)?;
+    match (&arguments.terms, &arguments.scheme) {
+        (Some(path), scheme) => terms::add(path, scheme.as_deref(), &mut body)?,
+        (None, Some(scheme)) => body["scheme"] = scheme.as_str().into(),
+        (None, None) => {}
+    }
+    if let Some(path) = &arguments.boilerplate {
+        lines::add(path, &mut body)?;
     }
     let given = [
         ("radius", arguments.radius.map(Value::from)),
         ("ttl_seconds", arguments.ttl.map(Value::from)),
-        (
-            "scheme",
-            // With a table it stands there already.
-            arguments
-                .scheme
-                .clone()
-                .filter(|_| arguments.terms.is_none())
-                .map(Value::from),
-        ),
         ("paragraphs", arguments.paragraphs.clone().map(Value::from)),
         ("within", arguments.within.clone().map(Value::from)),
         ("across", arguments.across.clone().map(Value::from)),

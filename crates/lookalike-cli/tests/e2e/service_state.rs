@@ -1,6 +1,7 @@
 //! Schemes that rest on more than their text, held by collections of the service: fingerprints are those of `lookalike fingerprint`.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -396,4 +397,136 @@ fn a_resketch_that_cannot_be_done_says_why() {
         "\"x\" was inserted as a fingerprint",
         "insert its text",
     ]);
+}
+
+/// Pages of three sites, each with lines of its own around what a page says.
+fn templates(folder: &Folder) -> std::path::PathBuf {
+    let mut numbers = Numbers(23);
+    let lines = (0..150).map(|at| {
+        let site = at % 3;
+        let own = numbers.words(60, 900);
+        let text = format!("Home of site {site}\n{own}\nAll rights reserved by {site}\nContact");
+        let record = json!({"id": format!("p{at}"), "url": format!("http://{site}.example/{at}"), "text": text});
+        format!("{record}\n")
+    });
+    folder.add("templates.jsonl", lines.collect::<String>())
+}
+
+#[test]
+fn learned_lines_are_held_by_their_collection_and_left_out_as_by_the_batch() {
+    let folder = Folder::new();
+    let sets = [
+        (Some(templates(&folder)), "site"),
+        (corpus("java-api-html/docs.jsonl.gz"), "collection"),
+    ];
+    let data = folder.path("data");
+    for (at, (documents, scope)) in sets.into_iter().enumerate() {
+        let Some(documents) = documents else { continue };
+        let lines = folder.path(format!("lines{at}"));
+        let flags = ["--boilerplate", scope, "--boilerplate-lines", path(&lines)];
+        let (expected, scheme) = of_command(&folder, &documents, &flags);
+        let plain = of_command(&folder, &documents, &[]).0;
+        assert_ne!(expected, plain, "no line was left out");
+        let service = Service::start(&data, &["--max-body", "64M"]);
+        let name = format!("pages{at}");
+        let create = [
+            "create",
+            &name,
+            "--quiet",
+            "--boilerplate",
+            path(&lines),
+            "--keep",
+            "texts",
+        ];
+        let shown = client(&service, &create).succeed().json();
+        assert_eq!(shown["scheme"], scheme.as_str());
+        assert!(shown["boilerplate"]["lines"].as_u64() > Some(1), "{shown}");
+        client(&service, &["insert", &name, path(&documents)]).succeed();
+        assert_eq!(of_service(&service, &name), expected);
+        service.stop();
+        // The lines are read again from the disk.
+        let service = Service::start(&data, &["--max-body", "64M"]);
+        for answer in client(&service, &["check", &name, path(&documents)])
+            .succeed()
+            .lines()
+        {
+            let id = answer["id"].as_str().unwrap();
+            assert_eq!(answer["fingerprint"], expected[id]);
+            let known = ["exact", "same-fingerprint"];
+            assert!(
+                known.contains(&answer["verdict"].as_str().unwrap()),
+                "{answer}"
+            );
+        }
+        service.stop();
+    }
+    let service = Service::start(&data, &[]);
+    client(
+        &service,
+        &[
+            "create",
+            "wrong",
+            "--boilerplate",
+            path(&folder.add("no", "lines")),
+        ],
+    )
+    .fail(1)
+    .says(&["no file of learned lines", "--boilerplate-lines"]);
+    lookalike("fingerprint")
+        .args([
+            path(&templates(&folder)),
+            "-o",
+            path(&folder.path("x.lkfp")),
+        ])
+        .args(["--boilerplate-lines", path(&folder.path("y"))])
+        .fail(2)
+        .says(&[
+            "--boilerplate-lines would do nothing here",
+            "add --boilerplate",
+        ]);
+}
+
+#[test]
+fn a_resketched_public_collection_has_the_fingerprints_of_the_batch() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &["--max-body", "64M"]);
+    for (set, flags) in [
+        (
+            "de-laws-revisions",
+            ["--shingle", "words:3", "--mask", "numbers"],
+        ),
+        ("zh-laws", ["--shingle", "chars:5", "--normalize", "nfkc"]),
+    ] {
+        let Some(documents) = corpus(&format!("{set}/docs.jsonl.gz")) else {
+            continue;
+        };
+        let (expected, scheme) = of_command(&folder, &documents, &flags);
+        client(&service, &["create", set, "--keep", "texts", "--quiet"]).succeed();
+        client(&service, &["insert", set, path(&documents)]).succeed();
+        assert_ne!(of_service(&service, set), expected);
+        client(&service, &["resketch", set, "--scheme", &scheme, "--wait"]).succeed();
+        assert_eq!(of_service(&service, set), expected, "{set}");
+    }
+}
+
+#[test]
+fn a_packed_export_on_standard_input_was_not_unpacked() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "old", "--keep", "texts", "--quiet"]).succeed();
+    client(&service, &["create", "new", "--keep", "texts", "--quiet"]).succeed();
+    client(&service, &["insert", "old", path(&documents(&folder))]).succeed();
+    let export = client(&service, &["export", "old"]).succeed();
+    let (bytes, mut packed) = (export.text().as_bytes(), Vec::new());
+    let mut encoder = flate2::write::GzEncoder::new(&mut packed, flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap();
+    for bytes in [bytes, &packed] {
+        let told = client(&service, &["load", "new", "-"])
+            .finish_with(bytes)
+            .json();
+        assert_eq!(told["loaded"], 120, "{told}");
+        let again = client(&service, &["export", "new"]).succeed();
+        assert_eq!(again.text(), export.text());
+    }
 }

@@ -45,6 +45,9 @@ struct OpenCollectionInfo {
     /// Table of terms that the scheme rests on.
     #[serde(skip_serializing_if = "Option::is_none")]
     terms: Option<TermsInfo>,
+    /// Learned lines that are left out of texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boilerplate: Option<BoilerplateInfo>,
     /// Largest distance of a query.
     radius: u32,
     /// `null`: documents live for ever, unless they have a time of their own.
@@ -102,6 +105,27 @@ impl TermsInfo {
     }
 }
 
+/// Learned lines, which a collection holds.
+#[derive(Serialize, JsonSchema)]
+struct BoilerplateInfo {
+    /// Name of the lines in the scheme.
+    id: String,
+    /// Number of lines.
+    lines: usize,
+}
+
+impl BoilerplateInfo {
+    /// Of a collection whose lines can be read; requests tell why they cannot.
+    fn of(app: &AppState, collection: &Collection) -> Option<Self> {
+        let state = app.scheme_states.of(collection).ok().flatten()?;
+        let lines = state.boilerplate.as_ref()?;
+        Some(Self {
+            id: lines.scheme().to_string(),
+            lines: lines.len(),
+        })
+    }
+}
+
 impl CollectionResponse {
     pub(crate) fn of(
         app: &AppState,
@@ -136,6 +160,7 @@ impl OpenCollectionInfo {
             scheme: settings.scheme.text().to_owned(),
             scheme_id: settings.scheme.id().to_string(),
             terms: TermsInfo::of(app, collection),
+            boilerplate: BoilerplateInfo::of(app, collection),
             radius: settings.radius,
             ttl_seconds: settings.time_to_live.map(|life| life.as_secs()),
             keep: settings.keep.into(),

@@ -18,7 +18,7 @@ use crate::request::{EncodedBody, ResketchedCollection};
 use crate::resketch_jobs::ResketchProgress;
 use crate::response::with_permit;
 use crate::scheme::usable_scheme;
-use crate::scheme_state::SchemeState;
+use crate::scheme_state::{BOILERPLATE, SchemeState};
 use crate::sketch_cache::SketchCache;
 
 /// Stack of the thread: texts of any shape are sketched on it.
@@ -35,9 +35,10 @@ pub(crate) async fn resketch(
             task.collection.name().to_owned(),
         );
         let mut target = task.object::<ResketchedCollection>()?.target(&settings)?;
-        if target.scheme == settings.scheme {
-            target.parts = task.collection.scheme_parts()?;
-        }
+        let mut held = task.collection.scheme_parts()?;
+        // The lines stay, or the scheme is refused; the table of another scheme was sent.
+        held.retain(|part| part.name == BOILERPLATE || target.scheme == settings.scheme);
+        target.parts.extend(held);
         let is_new = target.scheme != settings.scheme || target.radius != settings.radius;
         if is_new {
             check_texts(&settings, &target)?;
@@ -187,6 +188,7 @@ fn sketched(
         source: ContentSource::Text(text),
         // Of pages it is that of all that a reader sees.
         text_hash: document.text_hash,
+        // Learned lines have left the text: of a document without a place none are taken out.
         place: ContentPlace::default(),
     };
     let (made, _) = cache.document(settings, &content, false)?;

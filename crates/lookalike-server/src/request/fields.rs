@@ -19,7 +19,7 @@ use super::sent_fields::{AnchorItem, SentFields};
 use crate::content::{ContentPlace, ContentSource, RequestContent};
 use crate::problem::ProblemDetails;
 use crate::scheme::{default_scheme, usable_scheme};
-use crate::scheme_state::sent_parts;
+use crate::scheme_state::{sent_boilerplate, sent_terms};
 
 /// Longest id in bytes.
 pub(crate) const LONGEST_ID: usize = 2048;
@@ -310,6 +310,8 @@ pub(crate) struct NewCollection {
     radius: Option<u32>,
     /// The table of terms that the scheme names, if it needs one: the file that `lookalike terms` made, in base64.
     terms: Option<String>,
+    /// The lines that the scheme names, if it leaves any out: the file that --boilerplate-lines made, in base64.
+    boilerplate: Option<String>,
     /// Lifetime of documents without one of their own; forever by default.
     #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
@@ -402,7 +404,7 @@ pub(crate) struct ResketchedCollection {
 }
 
 impl ResketchedCollection {
-    /// Scheme, parts and radius of a collection of these settings.
+    /// Scheme, table of terms and radius of a collection of these settings.
     pub(crate) fn target(
         self,
         settings: &CollectionSettings,
@@ -424,8 +426,9 @@ impl ResketchedCollection {
             return Ok(RebuildTarget::new(settings.scheme.clone(), radius));
         };
         let scheme = usable_scheme(&text)?;
-        let parts = sent_parts(&scheme, self.terms.as_deref())?;
-        Ok(RebuildTarget::new(StoredScheme::from(&scheme), radius).parts(parts))
+        let terms = sent_terms(&scheme, self.terms.as_deref())?;
+        let target = RebuildTarget::new(StoredScheme::from(&scheme), radius);
+        Ok(target.parts(terms.into_iter().collect()))
     }
 }
 
@@ -503,6 +506,7 @@ impl RequestItem for ContentItem {
 impl ContentItem {
     pub(crate) fn content(self) -> Result<RequestContent, ProblemDetails> {
         let place = ContentPlace {
+            id: None,
             category: self.category,
             url: self.url,
             length: self.length,
@@ -569,6 +573,7 @@ impl NewDocument {
             metadata: metadata_bytes(self.metadata)?,
         };
         let place = ContentPlace {
+            id: Some(kept.id.clone()),
             category: self.category,
             url: self.url,
             length: self.length,
@@ -595,8 +600,8 @@ impl ChunkedItem {
             check_id(id)?;
         }
         let content = match (self.text, self.html) {
-            (Some(text), None) => Some(ContentSource::Text(text).into()),
-            (None, Some(page)) => Some(ContentSource::Html(page).into()),
+            (Some(text), None) => Some(ContentSource::Text(text)),
+            (None, Some(page)) => Some(ContentSource::Html(page)),
             (None, None) if self.id.is_some() => None,
             _ => {
                 return Err(ProblemDetails::invalid(
@@ -606,6 +611,7 @@ impl ChunkedItem {
             }
         };
         let id = self.id;
+        let content = content.map(|source| RequestContent::of(source, id.clone()));
         Ok(ChunkedDocument { id, content })
     }
 }
@@ -625,13 +631,17 @@ pub(crate) enum ParagraphQuery {
 }
 
 impl PageItem {
+    fn of(&self, source: ContentSource) -> ParagraphQuery {
+        ParagraphQuery::Of(RequestContent::of(source, self.id.clone()))
+    }
+
     pub(crate) fn paragraphs(&mut self) -> Result<ParagraphQuery, ProblemDetails> {
         if let Some(id) = &self.id {
             check_id(id)?;
         }
         match (self.text.take(), self.html.take(), self.hashes.take()) {
-            (Some(text), None, None) => Ok(ParagraphQuery::Of(ContentSource::Text(text).into())),
-            (None, Some(page), None) => Ok(ParagraphQuery::Of(ContentSource::Html(page).into())),
+            (Some(text), None, None) => Ok(self.of(ContentSource::Text(text))),
+            (None, Some(page), None) => Ok(self.of(ContentSource::Html(page))),
             (None, None, Some(hashes)) => {
                 let hashes = hashes
                     .into_iter()
@@ -684,7 +694,9 @@ impl NewCollection {
             Some(text) => usable_scheme(&text)?,
             None => default_scheme(),
         };
-        let parts = sent_parts(&scheme, self.terms.as_deref())?;
+        let terms = sent_terms(&scheme, self.terms.as_deref())?;
+        let lines = sent_boilerplate(&scheme, self.boilerplate.as_deref())?;
+        let parts = terms.into_iter().chain(lines).collect();
         let mut settings = CollectionSettings::new(&scheme);
         settings.scheme = StoredScheme::from(&scheme);
         settings.radius = self.radius.unwrap_or(settings.radius);

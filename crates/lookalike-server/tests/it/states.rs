@@ -1,10 +1,13 @@
-//! Schemes that rest on a table of terms, or look at anchors and links.
+//! Schemes that rest on a table of terms or on learned lines, or look at anchors and links.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use lookalike::hash::xxh3_64;
+use lookalike::scheme::BoilerplateScope;
 use lookalike::{
     Anchor, DocumentFields, FeatureExtractor, Scheme, Simhash, Sketch, TermCounts, Terms, Weight,
 };
+use lookalike_corpus::{BoilerplateLines, line_keys};
 use lookalike_server::{ApiKeys, ServiceLimits};
 use serde_json::json;
 
@@ -189,4 +192,153 @@ async fn anchors_and_links_are_read_where_the_scheme_looks_at_them() {
     let open = Service::with_pages().await;
     let bare = open.ask("check", json!({"text": TEXTS[0]})).await.is(200);
     assert_eq!(open.ask("check", item).await.is(200), bare);
+}
+
+/// Lines of the site `a.example`.
+fn learned(lines: &str) -> BoilerplateLines {
+    let mut keys = Vec::new();
+    line_keys(xxh3_64(b"a.example", 0), lines, &mut keys);
+    BoilerplateLines::new(BoilerplateScope::Site, keys)
+}
+
+fn without(lines: &BoilerplateLines) -> serde_json::Value {
+    let scheme = words().sketch(Sketch::Simhash).boilerplate(lines.scheme());
+    json!({"scheme": scheme.to_string(), "boilerplate": BASE64_STANDARD.encode(lines.to_bytes()), "keep": {"texts": true}})
+}
+
+#[tokio::test]
+async fn learned_lines_are_left_out_of_texts_of_their_site_after_a_restart_and_a_resketch_too() {
+    let lines = learned("Home\nAll rights reserved");
+    let service = Service::new();
+    let made = service.create("pages", without(&lines)).await.is(201);
+    let told = json!({"id": lines.scheme().to_string(), "lines": 2});
+    assert_eq!(made["boilerplate"], told);
+    service.create("pages", without(&lines)).await.is(200);
+    let own = format!("{} {} {}", TEXTS[0], TEXTS[1], TEXTS[3]);
+    let page = format!("Home\n{own}\nAll rights reserved");
+    let mut features = FeatureExtractor::new(&words());
+    let mut of = |text: &str| json!(Simhash::of(&features.extract(text)).unwrap().to_string());
+    let (of_own, of_page) = (of(&own), of(&page));
+    let item = json!({"id": "http://a.example/1", "text": page});
+    let answer = service.ask("check-and-insert", item).await.is(200);
+    assert_eq!(
+        (&answer["fingerprint"], &answer["verdict"]),
+        (&of_own, &json!("new"))
+    );
+    let kept = service
+        .ask("get?text=true", json!({"id": "http://a.example/1"}))
+        .await
+        .is(200);
+    assert_eq!(kept["text"], own);
+    let html = format!("<title>t</title><body><p>Home<p>{own}<p>All rights reserved</body>");
+    let check = async |service: &Service, wanted: &str| {
+        let near = json!({"text": page, "url": "http://a.example/2"});
+        let answer = service.ask("check", near).await.is(200);
+        assert_eq!(
+            (&answer["fingerprint"], &answer["verdict"]),
+            (&json!(wanted), &json!("exact"))
+        );
+        let answer = service
+            .ask("check", json!({"html": html, "url": "http://a.example/3"}))
+            .await
+            .is(200);
+        assert_eq!(answer["fingerprint"], wanted, "of a page");
+    };
+    check(&service, of_own.as_str().unwrap()).await;
+    // Another site has other lines, and a text of no site has none.
+    for other in [
+        json!({"text": page, "url": "http://b.example/"}),
+        json!({"text": page}),
+    ] {
+        let answer = service.ask("check", other).await.is(200);
+        assert_eq!(answer["fingerprint"], of_page);
+    }
+    let started = Started {
+        limits: ServiceLimits::default(),
+        keys: ApiKeys::default(),
+        at: BEGIN,
+        trust_clock: false,
+    };
+    let service = Service::on(service.stop().await, started);
+    check(&service, of_own.as_str().unwrap()).await;
+    let pairs = words().shingle("words:2".parse().unwrap());
+    let wanted = pairs.sketch(Sketch::Simhash).boilerplate(lines.scheme());
+    let body = json!({"scheme": wanted.to_string()});
+    service.ask("resketch", body).await.is(202);
+    let shown = loop {
+        let shown = service.get("/v1/collections/pages").await.is(200);
+        if shown["resketching"]["state"] != "running" {
+            break shown;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert_eq!(
+        (&shown["scheme"], &shown["boilerplate"]),
+        (&json!(wanted.to_string()), &told)
+    );
+    let mut features = FeatureExtractor::new(&pairs);
+    let of_pairs = Simhash::of(&features.extract(&own)).unwrap().to_string();
+    check(&service, &of_pairs).await;
+    // Other lines would need the pages.
+    let other = learned("Home").scheme();
+    let body = json!({"scheme": wanted.boilerplate(other).to_string()});
+    let refused = service.ask("resketch", body).await.refuses(422, "invalid");
+    assert!(
+        refused["detail"]
+            .as_str()
+            .unwrap()
+            .contains("learned lines"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn lines_that_are_missing_wrong_or_of_no_use_are_refused_with_the_way_to_do_it() {
+    let (lines, other) = (learned("Home"), learned("Imprint"));
+    let service = Service::new();
+    let cases: [(&str, serde_json::Value, [&str; 2]); 4] = [
+        (
+            "boilerplate",
+            json!(null),
+            ["needs the lines", "--boilerplate-lines FILE"],
+        ),
+        (
+            "boilerplate",
+            json!("no base64"),
+            ["not base64", "--boilerplate-lines"],
+        ),
+        (
+            "boilerplate",
+            json!(BASE64_STANDARD.encode(other.to_bytes())),
+            ["and these are", "name these"],
+        ),
+        (
+            "boilerplate",
+            json!(BASE64_STANDARD.encode([7; 40])),
+            ["no file of learned lines", "base64"],
+        ),
+    ];
+    for (name, value, words) in cases {
+        let mut settings = without(&lines);
+        settings[name] = value;
+        let refused = service
+            .create("pages", settings)
+            .await
+            .refuses(422, "invalid");
+        let said = [&refused["detail"], &refused["remedy"]].map(|said| said.as_str().unwrap());
+        for (said, word) in said.iter().zip(words) {
+            assert!(said.contains(word), "{word}: {refused}");
+        }
+    }
+    let mut kept = without(&lines);
+    kept["scheme"] = words().sketch(Sketch::Simhash).to_string().into();
+    let refused = service.create("pages", kept).await.refuses(422, "invalid");
+    assert!(
+        refused["detail"]
+            .as_str()
+            .unwrap()
+            .contains("keeps all lines"),
+        "{refused}"
+    );
+    assert_eq!(service.get("/v1/collections").await.is(200), json!([]));
 }

@@ -1,0 +1,34 @@
+//! Learned lines that collections are created with.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use lookalike::Scheme;
+use lookalike::scheme::Boilerplate;
+use lookalike_corpus::BoilerplateLines;
+use lookalike_server::default_scheme;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Adds the lines of a file to the settings of a new collection, and to its scheme, unless that names lines.
+pub(super) fn add(path: &Path, body: &mut Value) -> Result<(), Failure> {
+    let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let lines = BoilerplateLines::from_bytes(&bytes).map_err(|error| failed(error.to_string()))?;
+    let scheme: Scheme = match body["scheme"].as_str() {
+        Some(text) => text
+            .parse()
+            .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?,
+        None => default_scheme(),
+    };
+    // A scheme that names other lines keeps their name, and is refused by the service.
+    let named = match scheme.boilerplate {
+        Boilerplate::Kept => scheme.boilerplate(lines.scheme()),
+        Boilerplate::Removed { .. } => scheme,
+    };
+    body["scheme"] = named.to_string().into();
+    body["boilerplate"] = BASE64_STANDARD.encode(&bytes).into();
+    Ok(())
+}
