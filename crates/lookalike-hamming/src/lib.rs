@@ -81,7 +81,9 @@ pub use kernel::{
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{CostedDesign, PlanGoal, PlanLimits, designs, plan, plan_of};
-pub use self_join::{SelfJoinLimits, self_join, self_join_until};
+pub use self_join::{
+    JoinedTables, SelfJoinLimits, SelfJoinProgress, self_join, self_join_from, self_join_until,
+};
 pub use shared_bytes::{SharedBytes, huge_page_buffer, share};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter};
 pub use table_key::TableKey;

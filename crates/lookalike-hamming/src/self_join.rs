@@ -96,10 +96,69 @@ pub fn self_join_until<C: Code, V: FnMut(C, C, u32) + Send>(
     is_cancelled: &(dyn Fn() -> bool + Sync),
     visitor: impl Fn() -> V,
 ) {
+    join_tables(codes, radius, limits, is_cancelled, None, &visitor);
+}
+
+/// Tables of a self-join of which all pairs were visited, from the first on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinedTables {
+    /// Number of them.
+    pub done: usize,
+    /// Number of all tables.
+    pub all: usize,
+}
+
+/// Progress of a self-join from table to table, so that another one goes on where it ended.
+pub struct SelfJoinProgress<'a> {
+    /// Tables that an earlier join of the same codes and radius was done with. They are joined again if this one has another number of
+    /// tables, as it may with other memory.
+    pub before: JoinedTables,
+    /// Hears when a table is done; by then all visitors so far are dropped.
+    pub completed: &'a mut dyn FnMut(JoinedTables),
+}
+
+/// As [`self_join_until`], from the first table that is not done yet. Each thread has a visitor for each table.
+pub fn self_join_from<C: Code, V: FnMut(C, C, u32) + Send>(
+    codes: &[C],
+    radius: u32,
+    limits: SelfJoinLimits,
+    is_cancelled: &(dyn Fn() -> bool + Sync),
+    progress: &mut SelfJoinProgress<'_>,
+    visitor: impl Fn() -> V,
+) {
+    join_tables(
+        codes,
+        radius,
+        limits,
+        is_cancelled,
+        Some(progress),
+        &visitor,
+    );
+}
+
+impl SelfJoinProgress<'_> {
+    /// Tables of so many that are left out.
+    fn done_of(progress: Option<&Self>, all: usize) -> usize {
+        let before = progress.map(|progress| progress.before);
+        before.map_or(0, |before| match before.all == all {
+            true => before.done,
+            false => 0,
+        })
+    }
+}
+
+fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
+    codes: &[C],
+    radius: u32,
+    limits: SelfJoinLimits,
+    is_cancelled: &(dyn Fn() -> bool + Sync),
+    mut progress: Option<&mut SelfJoinProgress<'_>>,
+    visitor: &impl Fn() -> V,
+) {
     let threads = limits.threads.clamp(1, (codes.len() / LEAST_SHARE).max(1));
     if let Some(tables) = TolerantTables::worth_while(codes, radius, limits) {
-        let mut visitors: Vec<V> = (0..threads).map(|_| visitor()).collect();
-        return tables.join(codes, is_cancelled, &mut visitors);
+        let visitors = || (0..threads).map(|_| visitor()).collect();
+        return tables.join(codes, is_cancelled, progress, &visitors);
     }
     let mut workers: Vec<_> = (0..threads)
         .map(|_| JoinWorker::new(radius, visitor()))
@@ -118,11 +177,17 @@ pub fn self_join_until<C: Code, V: FnMut(C, C, u32) + Send>(
         let joiner = &mut workers[0].joiner;
         return joiner.bucket(&[&words], C::Word::ZERO, C::Word::ZERO);
     };
-    for mask in masks {
+    let all_tables = masks.len();
+    let done = SelfJoinProgress::done_of(progress.as_deref(), all_tables);
+    for (table, mask) in masks.into_iter().enumerate() {
         if is_cancelled() {
             return;
         }
         let key = C::Word::from_u128(mask).deposit(varying);
+        if table < done {
+            workers.iter_mut().for_each(|worker| worker.joiner.end(key));
+            continue;
+        }
         let pass = JoinPass {
             codes,
             key,
@@ -136,6 +201,15 @@ pub fn self_join_until<C: Code, V: FnMut(C, C, u32) + Send>(
         pass.run(&mut workers, limits.scratch_bytes);
         // Each worker learns every key: any of them may meet a pair that an earlier one covers.
         workers.iter_mut().for_each(|worker| worker.joiner.end(key));
+        if let Some(progress) = progress.as_deref_mut().filter(|_| !is_cancelled()) {
+            workers
+                .iter_mut()
+                .for_each(|worker| worker.joiner.replace_visitor(visitor()));
+            (progress.completed)(JoinedTables {
+                done: table + 1,
+                all: all_tables,
+            });
+        }
     }
 }
 

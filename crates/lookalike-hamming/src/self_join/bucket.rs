@@ -172,6 +172,11 @@ impl<W: Word, V> BucketJoiner<W, V> {
         }
     }
 
+    /// Pairs from here on go to another visitor; the one so far is dropped.
+    pub(super) fn replace_visitor(&mut self, visit: V) {
+        self.visit = visit;
+    }
+
     /// A table begins: pairs that agree in all of `key` belong to it.
     pub(super) fn begin(&mut self, key: W) {
         self.key = key;

@@ -17,7 +17,7 @@ use super::super::entropy::BitBalance;
 use super::super::family::low_mask;
 use super::super::scatter::ScatterBuffers;
 use super::bucket::BucketJoiner;
-use super::{SelfJoinLimits, each};
+use super::{JoinedTables, SelfJoinLimits, SelfJoinProgress, each};
 use part::{OrderedPart, PartFinder, PartShape, SortedParts, sort_part};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -177,17 +177,21 @@ impl<W: Word> TolerantTables<W> {
         &self,
         codes: &[C],
         is_cancelled: &(dyn Fn() -> bool + Sync),
-        visitors: &mut [V],
+        mut progress: Option<&mut SelfJoinProgress<'_>>,
+        new_visitors: &dyn Fn() -> Vec<V>,
     ) where
         C: Code<Word = W>,
         V: FnMut(C, C, u32) + Send,
     {
         let magnitude = codes.len().max(1).ilog2();
+        let mut visitors = new_visitors();
+        let all = self.tables.len();
+        let done = SelfJoinProgress::done_of(progress.as_deref(), all);
         let mut scattered: Vec<ScatteredCodes> =
             visitors.iter().map(|_| ScatteredCodes::default()).collect();
         // The memory of the first table serves all.
         let mut sorted = SortedParts::default();
-        for (at, table) in self.tables.iter().enumerate() {
+        for (at, table) in self.tables.iter().enumerate().skip(done) {
             let address_bits = table.addressing.address_bits;
             // Sixteen bits at most number the buckets of a part, since they are kept as `u16`: any beyond
             // number parts.
@@ -206,10 +210,14 @@ impl<W: Word> TolerantTables<W> {
                 below: address_bits - top.clamp(address_bits.saturating_sub(16), address_bits),
             };
             pass.scatter(&mut scattered);
-            pass.sort(&scattered, &mut sorted, visitors);
+            pass.sort(&scattered, &mut sorted, &mut visitors);
             // Without a budget, a table finds the pairs inside its buckets only. Cancelled, not all parts are in order.
             if table.budget > 0 && !is_cancelled() {
-                pass.compare(&sorted, visitors);
+                pass.compare(&sorted, &mut visitors);
+            }
+            if let Some(progress) = progress.as_deref_mut().filter(|_| !is_cancelled()) {
+                visitors = new_visitors();
+                (progress.completed)(JoinedTables { done: at + 1, all });
             }
         }
     }
@@ -530,9 +538,8 @@ mod tests {
                     .push(pair);
             }
         };
-        let mut visitors: Vec<_> = (0..threads).map(visitor).collect();
-        tables.join(codes, &|| false, &mut visitors);
-        drop(visitors);
+        let visitors = || (0..threads).map(visitor).collect();
+        tables.join(codes, &|| false, None, &visitors);
         let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
         pairs.sort_unstable();
         pairs

@@ -1,7 +1,10 @@
 //! The self-join against the comparison of all pairs.
 
 use super::collections::{SHAPES, Shape, collection, words};
-use lookalike_hamming::{Code, SelfJoinLimits, self_join, self_join_until};
+use lookalike_hamming::{
+    Code, JoinedTables, SelfJoinLimits, SelfJoinProgress, self_join, self_join_from,
+    self_join_until,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -152,4 +155,80 @@ fn a_cancelled_join_ends_at_once_with_some_of_the_pairs() {
             assert!(asked.into_inner() <= after + threads + 3, "{count} {after}");
         }
     }
+}
+
+/// Pairs of the tables after `before`, each with the number of tables that were done when it was found, and the tables at the end.
+fn joined_from<C: Code + Ord>(
+    codes: &[C],
+    radius: u32,
+    limits: SelfJoinLimits,
+    before: JoinedTables,
+) -> (Vec<(usize, C, C)>, JoinedTables) {
+    let (found, done) = (Mutex::new(Vec::new()), AtomicUsize::new(before.done));
+    let mut last = before;
+    let completed = &mut |tables: JoinedTables| {
+        done.store(tables.done, Ordering::Relaxed);
+        last = tables;
+    };
+    let mut progress = SelfJoinProgress { before, completed };
+    self_join_from(codes, radius, limits, &|| false, &mut progress, || {
+        |a, b, _| {
+            let done = done.load(Ordering::Relaxed);
+            found.lock().unwrap().push((done, a, b));
+        }
+    });
+    (found.into_inner().unwrap(), last)
+}
+
+/// A join that begins at each table finds what the first tables of a whole one did not.
+fn goes_on_at_each_table<C: Code + Ord>(codes: &[C], radius: u32) {
+    for threads in [1, 2] {
+        let limits = SelfJoinLimits::default().threads(threads);
+        let (whole, end) = joined_from(codes, radius, limits, JoinedTables::default());
+        assert!(end.done > 1 && end.done == end.all, "{end:?}");
+        for done in 0..=end.all {
+            let before = JoinedTables { done, ..end };
+            let (rest, _) = joined_from(codes, radius, limits, before);
+            let rest: BTreeSet<_> = rest.into_iter().map(|(_, a, b)| (a, b)).collect();
+            let wanted = whole.iter().filter(|&&(table, _, _)| table >= done);
+            let wanted: BTreeSet<_> = wanted.map(|&(_, a, b)| (a, b)).collect();
+            assert!(rest == wanted, "from table {done} of {}", end.all);
+        }
+        // Other tables than those of before: all of them are joined.
+        let other = JoinedTables {
+            done: 1,
+            all: end.all + 1,
+        };
+        assert_eq!(
+            joined_from(codes, radius, limits, other).0.len(),
+            whole.len()
+        );
+    }
+}
+
+#[test]
+fn a_join_goes_on_at_the_first_table_that_was_not_done() {
+    let narrow = |count: usize| {
+        let even = collection(Shape::Random, 64, count / 2, 3, 5).into_iter();
+        let pair = |(at, code): (usize, u128)| [code, code ^ 1 << (at % 31) ^ 1 << (at % 7)];
+        even.enumerate().flat_map(pair).collect::<Vec<u128>>()
+    };
+    let codes: Vec<u64> = narrow(20_000).into_iter().map(|code| code as u64).collect();
+    goes_on_at_each_table(&codes, 3);
+    // By tables that tolerate an error.
+    let codes: Vec<u64> = narrow(1 << 18)
+        .into_iter()
+        .map(|code| code as u64)
+        .collect();
+    goes_on_at_each_table(&codes, 3);
+    let codes: Vec<u32> = narrow(20_000).into_iter().map(|code| code as u32).collect();
+    goes_on_at_each_table(&codes, 2);
+    let spread = |code: u128| code | code.wrapping_mul(0x9e37_79b9_7f4a_7c15) << 64;
+    goes_on_at_each_table(
+        &narrow(20_000)
+            .into_iter()
+            .map(spread)
+            .collect::<Vec<u128>>(),
+        3,
+    );
 }
