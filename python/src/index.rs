@@ -67,7 +67,7 @@ impl PyIndex {
             Some(ids) => IndexIds::of(ids, &codes)?,
             None => IndexIds::rows(&codes),
         };
-        let design = cheapest_design(codes.codes.len() as u64, distance, tables, layout);
+        let design = cheapest_design(codes.codes.len() as u64, 64, distance, tables, layout);
         let scheme = scheme.map(|scheme| scheme.0.id().0);
         let build = IndexInput {
             codes: &codes.codes,
@@ -100,7 +100,11 @@ impl PyIndex {
         check: bool,
     ) -> PyResult<Self> {
         let file = run(class.py(), |_| {
-            let open = if check { open } else { open_unchecked };
+            let open = if check {
+                open::<u64>
+            } else {
+                open_unchecked::<u64>
+            };
             Ok(open(&path, in_memory)?)
         })?;
         Ok(Self {

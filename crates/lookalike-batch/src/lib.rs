@@ -80,13 +80,13 @@ pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::{FieldTally, LinkedRecords};
 pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
 pub use fingerprints::join::{
-    FingerprintJoin, FingerprintShard, JoinSummary, LARGEST_DISTANCE, MergeSummary, MergedList,
-    PairMerge, PairMergeError, ParseShardError,
+    FingerprintJoin, FingerprintShard, JoinCheckpoint, JoinSummary, LARGEST_DISTANCE, MergeSummary,
+    MergedList, PairMerge, PairMergeError, ParseShardError,
 };
 pub use links::job::{LinkInversion, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
-pub use output_dir::{IfExists, JobProgress, OutputOptions, remove_unfinished};
+pub use output_dir::{IfExists, JobProgress, OutputOptions, forget_unfinished, remove_unfinished};
 pub use record_scan::RecordScan;
 pub use setting_words::ParseSettingError;
 pub use settings::{

@@ -102,6 +102,21 @@ pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes everything that a job made which was interrupted and cannot be resumed. Results that are getting their places stay: the next
+/// job in the folder ends that.
+///
+/// # Errors
+/// When a folder cannot be listed or a file not be removed.
+pub fn forget_unfinished(folder: &Path) -> io::Result<()> {
+    let state = folder.join(STATE);
+    let is_whole = [READY, OLD].iter().any(|name| state.join(name).exists())
+        || state.join(NEW).join(LAST).exists();
+    match is_whole {
+        true => remove_unfinished(folder),
+        false => remove(&state),
+    }
+}
+
 /// Identity of a job in a folder, to know it again.
 #[derive(Serialize, Deserialize, PartialEq)]
 pub(crate) struct JobIdentity {

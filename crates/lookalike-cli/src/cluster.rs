@@ -17,7 +17,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::radius_warning;
+use crate::{interrupt, radius_warning};
 
 #[derive(clap::Args)]
 #[command(
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
     let console = Console::new(arguments.run.quiet);
     // Before the job makes it, for temporary files.
     let is_ours = !arguments.output.exists();
-    let done = console.ended(arguments.cluster(&console));
+    let done = console.ended(arguments.cluster(&console, is_ours));
     // `remove_dir` refuses a folder with something in it, so no result can be lost here.
     if is_ours && done.is_err() {
         // A job that failed leaves no empty folder.
@@ -133,7 +133,7 @@ struct VerifiedTexts {
 }
 
 impl ClusterArguments {
-    fn cluster(&self, console: &Console<'_>) -> Result<ClusterSummary, Failure> {
+    fn cluster(&self, console: &Console<'_>, is_new: bool) -> Result<ClusterSummary, Failure> {
         if !(self.threshold > 0.0 && self.threshold <= 1.0) {
             return Err(Failure::Usage(format!(
                 "--threshold {} is no resemblance: name one above 0 and at most 1",
@@ -149,6 +149,8 @@ impl ClusterArguments {
         })?;
         // Beside the results by default: temporary files are about as large.
         let spool = self.run.spool(self.output.clone())?;
+        // After the spool, which is removed first.
+        interrupt::remove_results(&self.output, is_new);
         // Discovered before the join: a wrong path must not show after hours.
         let texts = match self.verify.is_empty() {
             true => None,

@@ -1,4 +1,4 @@
-//! `lookalike fingerprint`: the 64-bit simhash or another sketch of every document, and fingerprints from one format to another.
+//! `lookalike fingerprint`: the simhash or another sketch of every document, and fingerprints from one format to another.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,11 @@ archive: ascending, without ids, at 5 to 6 bytes a fingerprint, with the scheme.
 .jsonl and .parquet keep texts without features. With --import, any of them is read and
 written in any other.
 
---sketch makes longer sketches for `lookalike join --equal` and `cluster --equal`:
+With --sketch simhash:32 or simhash:128, fingerprints have 8 or 32 digits, raw numbers go
+to names such as .u32 or .u128, and there are no archives. The shorter is a part of the
+longer; only those of one width are compared.
+
+--sketch super-shingle:GxR or minhash:N makes longer sketches for `lookalike join --equal` and `cluster --equal`:
 super-shingle:6x14, of which near-duplicates share two (48 bytes a page), or minhash:N,
 the minima of N functions, of which they share their resemblance. They stand under
 super_shingles or signature in .jsonl and .parquet, as 16 or 8 hexadecimal digits each,
@@ -51,7 +55,7 @@ pub(crate) struct FingerprintJobArguments {
     #[arg(long)]
     import: bool,
 
-    /// Sketch of each document: simhash:64, super-shingle:GxR or minhash:N
+    /// Sketch of each document: simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N
     #[arg(
         long,
         value_name = "SKETCH",
@@ -99,7 +103,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     if arguments.import {
         return import(arguments);
     }
-    if arguments.sketch != Sketch::Simhash && arguments.weight != Weight::Set {
+    if arguments.sketch.fingerprint_bits() == 0 && arguments.weight != Weight::Set {
         return Err(Failure::Usage(format!(
             "--weight {} would do nothing here: {} is made of the set of features; leave one of the two options out",
             arguments.weight, arguments.sketch

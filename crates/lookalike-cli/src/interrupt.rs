@@ -10,7 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike_batch::JobProgress;
-use lookalike_batch::fingerprints::index::can_resume;
+use lookalike_batch::fingerprints::can_resume;
 use lookalike_corpus::{AtomicFile, begin_no_more_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -26,7 +26,9 @@ enum TemporaryPath {
     File(PathBuf),
     /// Unfinished files in a folder of results.
     Unfinished(PathBuf),
-    /// Nothing: the folder is what `--resume` goes on with.
+    /// All of a job that cannot be resumed, and the folder of its results, if that is empty then and the job made it.
+    Results { folder: PathBuf, is_new: bool },
+    /// Nothing, if the folder is what `--resume` goes on with.
     Begun(PathBuf),
 }
 
@@ -38,7 +40,16 @@ impl TemporaryPath {
             // By its temporary name: under its own it is finished.
             Self::File(path) => std::fs::remove_file(path),
             Self::Unfinished(folder) => lookalike_batch::remove_unfinished(folder),
-            Self::Begun(_) => Ok(()),
+            Self::Results { folder, is_new } => {
+                let forgotten = lookalike_batch::forget_unfinished(folder);
+                match is_new {
+                    true => std::fs::remove_dir(folder),
+                    false => forgotten,
+                }
+            }
+            Self::Begun(folder) if can_resume(folder) => Ok(()),
+            // Nothing that a job could go on from, and nothing of anybody else's: the job would not have begun.
+            Self::Begun(folder) => std::fs::remove_dir_all(folder),
         };
     }
 
@@ -50,7 +61,7 @@ impl TemporaryPath {
                 .to_owned()
         };
         match self {
-            Self::Folder(_) | Self::File(_) => None,
+            Self::Folder(_) | Self::File(_) | Self::Results { .. } => None,
             Self::Unfinished(folder) => match JobProgress::of(folder)? {
                 JobProgress::Begun => Some(anew()),
                 JobProgress::Resumable => Some(resumable(folder)),
@@ -94,7 +105,13 @@ pub(crate) fn remove_unfinished(folder: &Path) {
     watch(TemporaryPath::Unfinished(folder.to_owned()));
 }
 
-/// Has the command say, when it is interrupted, whether `--resume` goes on with the build of an index in `folder`.
+/// Has all that a job which cannot be resumed makes in `folder` removed when the command is interrupted, and the folder if it `is_new`.
+pub(crate) fn remove_results(folder: &Path, is_new: bool) {
+    let folder = folder.to_owned();
+    watch(TemporaryPath::Results { folder, is_new });
+}
+
+/// Has the command say, when it is interrupted, whether `--resume` goes on with the build of an index or the join in `folder`.
 pub(crate) fn tell_of(folder: &Path) {
     watch(TemporaryPath::Begun(folder.to_owned()));
 }

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lookalike_batch::fingerprints::can_resume;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
-use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver};
+use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver, JoinCheckpoint};
 
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output_file::write_output;
 use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
@@ -28,12 +30,14 @@ searched where they lie.
 F and Q are files, quoted globs, s3://, gs://, az:// or https:// addresses, or - for
 standard input: fingerprint files, archives, JSON Lines as of `lookalike fingerprint`
 (each also .gz or .zst), Parquet tables with a column fingerprint, or raw little-endian
-numbers of 64 bits in a file named .u64. Before the name of other raw numbers stands
-u64:, as in u64:- .
+numbers in a file named .u64, .u32 or .u128. Before the name of other raw numbers stands
+u64:, as in u64:- . All fingerprints have one width: 64 bits, 32 or 128.
 
 With --equal the files are those of `lookalike fingerprint --sketch super-shingle:GxR` or
 minhash:N, and a pair has so many super-shingles or minima in common; its distance is the
 number of those that differ. Every such pair is found. F and Q are both in memory then.
+
+With -o, a join that is killed leaves FILE.joining, with which --resume goes on.
 
 --shard finds a part of the pairs, on any machine; a shard of a self-join keeps its part
 of F in memory, with --equal all of it. `lookalike merge` makes the list of the whole
@@ -72,6 +76,10 @@ pub(crate) struct JoinArguments {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Go on with a join that was interrupted, which has the same options: its pairs are not looked for again
+    #[arg(long, requires = "output")]
+    resume: bool,
+
     #[command(flatten)]
     losses: LossArguments,
 
@@ -94,6 +102,20 @@ impl JoinArguments {
             (f, q) => Ok((f, q)),
         }
     }
+
+    /// Where pairs are kept until the output is whole.
+    fn checkpoint(&self) -> Result<Option<JoinCheckpoint>, Failure> {
+        let Some(output) = &self.output else {
+            return Ok(None);
+        };
+        let checkpoint = JoinCheckpoint::enter(output, self.resume)?;
+        // From here on an interruption says whether there is something to go on from.
+        interrupt::tell_of(checkpoint.folder());
+        if self.resume && !self.run.quiet {
+            interrupt::warn_of_nothing_to_resume(can_resume(checkpoint.folder()));
+        }
+        Ok(Some(checkpoint))
+    }
 }
 
 pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
@@ -108,6 +130,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
         crate::bus_error::name_file(one.path());
     }
     let console = Console::new(arguments.run.quiet);
+    let checkpoint = arguments.checkpoint()?;
     let job = FingerprintJoin {
         f: &f,
         q: &q,
@@ -116,11 +139,13 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
         shard: arguments.shard,
         losses: arguments.losses.policy(),
         limits: &limits,
+        checkpoint: checkpoint.as_ref(),
         folder: spool.path(),
         observer: &console,
     };
     let output = arguments.output.as_deref();
     let summary = console.ended(write_output(output, |out| job.write(out)))?;
+    checkpoint.map_or(Ok(()), JoinCheckpoint::finish)?;
     if arguments.run.json {
         console::json_summary(&summary, output)?;
     } else if !arguments.run.quiet {

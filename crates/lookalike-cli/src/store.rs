@@ -278,7 +278,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         if let Some(scheme) = file.scheme() {
             collection.ensure_scheme_id(scheme).map_err(refused)?;
         }
-        let mut codes = FingerprintFile::default();
+        let mut codes = FingerprintFile::<u64>::default();
         let mut more = true;
         while more {
             codes.clear();

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lookalike::feature::FeatureExtractor;
-use lookalike::scheme::{Scheme, Sketch};
+use lookalike::scheme::Scheme;
 use lookalike::sketch::Simhash;
-use lookalike::{Features, Fingerprint, SketchValue, Sketcher, Terms};
+use lookalike::{Features, SketchValue, Sketcher, Terms};
 use lookalike_corpus::Record;
 use serde::Serialize;
 
@@ -15,8 +15,8 @@ use crate::boilerplate::BoilerplateCounts;
 use crate::document_memory::DocumentUse;
 use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::{
-    ArchiveScratch, CodeWriter, FingerprintName, SketchShape, SketchWriter, write_code,
-    write_sketch,
+    ArchiveScratch, CodeWriter, FingerprintName, SizedFingerprint, SketchShape, SketchWriter,
+    write_code, write_sketch,
 };
 use crate::record_scan::{RecordScan, RecordWorker};
 use crate::skipped::SkippedRow;
@@ -25,7 +25,7 @@ use crate::skipped::SkippedRow;
 pub struct FingerprintJob<'a> {
     /// Sources to read, and how.
     pub scan: RecordScan<'a>,
-    /// Steps from texts to features, whether they count once or as often as they occur, and the sketch: a fingerprint of 64 bits, or one
+    /// Steps from texts to features, whether they count once or as often as they occur, and the sketch: a fingerprint, or one
     /// that has a [`SketchShape`].
     pub scheme: Scheme,
     /// The table of terms that the scheme names.
@@ -64,18 +64,20 @@ struct FingerprintWorker {
 /// Makes the words of a sketch.
 #[derive(Clone)]
 enum SketchMaker {
-    Fingerprint,
+    /// Of so many bits.
+    Fingerprint(u32),
     Places(SketchShape, Sketcher),
 }
 
 impl SketchMaker {
     fn new(scheme: &Scheme) -> Result<Self, BatchError> {
         let Some(shape) = SketchShape::of(scheme.sketch) else {
-            return match scheme.sketch {
-                Sketch::Simhash => Ok(Self::Fingerprint),
-                other => Err(BatchError::Settings(format!(
-                    "{other} is not kept in files: use simhash:64, super-shingle:GxR or minhash:N"
+            return match scheme.sketch.fingerprint_bits() {
+                0 => Err(BatchError::Settings(format!(
+                    "{} is not kept in files: use simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N",
+                    scheme.sketch
                 ))),
+                bits => Ok(Self::Fingerprint(bits)),
             };
         };
         // Neither needs a table of terms.
@@ -87,9 +89,12 @@ impl SketchMaker {
     /// Appends the words of the sketch; false when there are no features.
     fn append(&self, features: &Features<'_>, words: &mut Vec<u64>) -> bool {
         match self {
-            Self::Fingerprint => {
-                let fingerprint = Simhash::of(features);
-                words.extend(fingerprint.map(|fingerprint| fingerprint.0));
+            Self::Fingerprint(bits) => {
+                let fingerprint = Simhash::wide(features, *bits);
+                if let Some(fingerprint) = fingerprint {
+                    let words_of = [fingerprint.0 as u64, (fingerprint.0 >> 64) as u64];
+                    words.extend_from_slice(&words_of[..self.words()]);
+                }
                 fingerprint.is_some()
             }
             Self::Places(_, sketcher) => match sketcher.sketch(features) {
@@ -109,7 +114,7 @@ impl SketchMaker {
     /// Words of each sketch.
     fn words(&self) -> usize {
         match self {
-            Self::Fingerprint => 1,
+            Self::Fingerprint(bits) => bits.div_ceil(64) as usize,
             Self::Places(shape, _) => shape.words(),
         }
     }
@@ -117,16 +122,18 @@ impl SketchMaker {
     /// Writes a line.
     fn write(&self, out: &mut Vec<u8>, id: &str, sketch: Option<&[u64]>) {
         let written = match self {
-            Self::Fingerprint => write_code(out, Some(FingerprintName::Text(id)), code(sketch)),
+            Self::Fingerprint(bits) => {
+                write_code(out, Some(FingerprintName::Text(id)), code(*bits, sketch))
+            }
             Self::Places(shape, _) => write_sketch(out, id, *shape, sketch),
         };
         written.expect("a vector takes every byte");
     }
 }
 
-/// The fingerprint that is the only word of a sketch.
-fn code(sketch: Option<&[u64]>) -> Option<Fingerprint> {
-    sketch.map(|sketch| Fingerprint(sketch[0]))
+/// The fingerprint that is all of a sketch.
+fn code(bits: u32, sketch: Option<&[u64]>) -> Option<SizedFingerprint> {
+    sketch.map(|words| SizedFingerprint::of_words(bits, words))
 }
 
 /// Result of one worker for one chunk.
@@ -207,12 +214,12 @@ impl FingerprintJob<'_> {
         let maker = SketchMaker::new(&self.scheme)?;
         let (id, words) = (self.scheme.id(), maker.words());
         match maker {
-            SketchMaker::Fingerprint => {
-                let mut out = CodeWriter::create(path, Some(id), scratch)?;
+            SketchMaker::Fingerprint(bits) => {
+                let mut out = CodeWriter::create(path, Some(id), bits, scratch)?;
                 let summary = self.run(false, maker, &mut |made| {
                     let mut columns = made.columns(words);
                     columns.try_for_each(|(id, sketch)| {
-                        out.push(Some(FingerprintName::Text(id)), code(sketch))
+                        out.push(Some(FingerprintName::Text(id)), code(bits, sketch))
                     })
                 })?;
                 out.commit().map(|()| summary)

@@ -6,3 +6,6 @@ pub mod index;
 pub(crate) mod job;
 pub(crate) mod join;
 pub mod sketches;
+mod unfinished;
+
+pub use unfinished::can_resume;

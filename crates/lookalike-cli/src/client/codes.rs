@@ -124,7 +124,7 @@ fn load_codes(
     let mut file = CodeFile::open(&path.into(), strict).map_err(failed)?;
     let question = question(arguments, file.scheme().map(|id| id.to_string()));
     let path = collection(&arguments.collection, &format!("/insert{question}"));
-    let (mut codes, mut more) = (FingerprintFile::default(), true);
+    let (mut codes, mut more) = (FingerprintFile::<u64>::default(), true);
     while more {
         codes.clear();
         more = file.fill(&mut codes, READ).map_err(failed)?;

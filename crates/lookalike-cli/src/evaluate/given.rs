@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use lookalike::sketch::WideFingerprint;
-use lookalike::{Fingerprint, SchemeId, SketchValue};
+use lookalike::{SchemeId, SketchValue};
 use lookalike_batch::fingerprints::files::{
     CodeFiles, FingerprintFile, FingerprintName, check_losses, ensure_equal_schemes,
 };
@@ -79,7 +79,7 @@ impl GivenFingerprints {
         };
         let mut codes = CodeFiles::open(&files, losses.is_strict()).map_err(BatchError::from)?;
         console.stage(JobStage::Queries, codes.total_bytes().unwrap_or(0));
-        let (counter, mut chunk) = (codes.bytes_read(), FingerprintFile::default());
+        let (counter, mut chunk) = (codes.bytes_read(), FingerprintFile::<u64>::default());
         while codes
             .read_chunk(&mut chunk, CHUNK)
             .map_err(BatchError::from)?
@@ -91,7 +91,7 @@ impl GivenFingerprints {
         }
         let mut scheme = codes.scheme().map(|(name, id)| (name.to_owned(), id));
         for source in &indexes {
-            let file = index::open(source.path(), false)?;
+            let file = index::open::<u64>(source.path(), false)?;
             let own = file.scheme().map(|id| (source.name(), SchemeId(id)));
             let first = scheme.as_ref().map(|(name, id)| (name.as_str(), *id));
             ensure_equal_schemes(first, own).map_err(BatchError::from)?;
@@ -106,8 +106,7 @@ impl GivenFingerprints {
                 let failed = |error| Failure::Failed(format!("{}: {error}", source.name()));
                 done = file.ids(code, &mut ids).map_err(failed);
                 if ids.is_empty() && done.is_ok() {
-                    let itself = FingerprintName::Fingerprint(Fingerprint(code));
-                    done = gathered.add(itself, code);
+                    done = gathered.add(FingerprintName::itself(code), code);
                 }
                 for id in &ids {
                     if done.is_ok() {

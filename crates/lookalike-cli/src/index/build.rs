@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use lookalike_batch::JobObserver;
-use lookalike_batch::fingerprints::index::{IndexBuild, IndexBuildSummary, can_resume};
+use lookalike_batch::fingerprints::can_resume;
+use lookalike_batch::fingerprints::files::{CodeFile, FingerprintSource};
+use lookalike_batch::fingerprints::index::{IndexBuild, IndexBuildSummary, is_index, width};
+use lookalike_batch::{BatchError, JobObserver};
 use lookalike_hamming::Layout;
 
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
@@ -17,10 +19,10 @@ use crate::radius_warning::{self, DEFAULT_DISTANCE};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Inputs are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each
-also .gz or .zst), Parquet tables with a column fingerprint, raw little-endian numbers of
-64 bits in a file named .u64, or other indexes; quoted globs and addresses of object stores
-stand for many, - for standard input. Equal fingerprints are stored once, with the ids of
-all of them beside.
+also .gz or .zst), Parquet tables with a column fingerprint, raw little-endian numbers in a
+file named .u64, .u32 or .u128, or other indexes; quoted globs and addresses of object
+stores stand for many, - for standard input. All have one width, which the index has too.
+Equal fingerprints are stored once, with the ids of all of them beside.
 
 A build that is interrupted leaves INDEX.building, with which --resume goes on.
 
@@ -82,16 +84,16 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     if !arguments.resume {
         refuse_existing(&arguments.output, arguments.overwrite)?;
     }
-    let named = arguments.design.as_deref();
-    let design = named
-        .map(|name| design_of_name(name, 64, arguments.distance))
-        .transpose()?;
     let limits = arguments.run.limits();
     let console = Console::new(arguments.run.quiet);
     // For inputs from elsewhere only; the tables are in INDEX.building beside the output, where the rename is
     // one of the same file system.
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.inputs, spool.path())?;
+    let named = arguments.design.as_deref();
+    let design = named
+        .map(|name| design_of_name(name, known_width(&inputs)?, arguments.distance))
+        .transpose()?;
     let job = IndexBuild {
         inputs: &inputs,
         output: &arguments.output,
@@ -113,6 +115,26 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), job.distance);
     }
     end(&summary, &arguments.losses)
+}
+
+/// Width of the fingerprints of some files, in bits, by the first that tells it before it is read; 64 where none does.
+fn known_width(inputs: &[FingerprintSource]) -> Result<u32, Failure> {
+    for source in inputs {
+        // A pipe that is opened is read.
+        if source.is_standard_input() || !source.path().is_file() {
+            continue;
+        }
+        let bits = match is_index(source.path()) {
+            true => Some(width(source.path())?),
+            false => CodeFile::open(source, false)
+                .map_err(BatchError::from)?
+                .bits(),
+        };
+        if let Some(bits) = bits {
+            return Ok(bits);
+        }
+    }
+    Ok(64)
 }
 
 /// Refuses to write where a file is already, unless it may be replaced.

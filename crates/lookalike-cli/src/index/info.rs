@@ -3,10 +3,11 @@
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
-use lookalike::{Fingerprint, SchemeId};
+use lookalike::SchemeId;
 use lookalike_batch::BatchError;
-use lookalike_batch::fingerprints::index::open_unchecked;
-use lookalike_hamming::{Analysis, Analyzer, BucketLoads, IndexFile};
+use lookalike_batch::fingerprints::files::SizedFingerprint;
+use lookalike_batch::fingerprints::index::{open_unchecked, width};
+use lookalike_hamming::{Analysis, Analyzer, BucketLoads, IndexFile, Word};
 
 use super::findings::{Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, TableInfo};
 use super::page;
@@ -47,11 +48,21 @@ pub(crate) struct IndexInfoArguments {
 /// Ids that are shown of a fingerprint, and fingerprints of a list.
 const SHOWN: usize = 5;
 const LISTED: usize = 20;
+/// Bytes of fingerprints that are sorted at once.
+const SLICE_BYTES: usize = 512 << 20;
 
 pub(crate) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
+    match width(&arguments.index)? {
+        32 => tell::<u32>(arguments),
+        128 => tell::<u128>(arguments),
+        _ => tell::<u64>(arguments),
+    }
+}
+
+fn tell<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
     // Heads and lengths alone are checked: looking at a large file must not read all of it.
-    let index = open_unchecked(path, false)?;
+    let index = open_unchecked::<C>(path, false)?;
     let damaged = |source| BatchError::IndexFile {
         path: path.display().to_string(),
         source,
@@ -61,7 +72,7 @@ pub(crate) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     }
     let mut info = IndexInfo::new(path, &index, arguments.verify);
     if arguments.analyse || arguments.json || arguments.html.is_some() {
-        info.distribution = Some(distribution(&index).map_err(damaged)?);
+        info.distribution = Some(distribution(&index, SLICE_BYTES).map_err(damaged)?);
     }
     if let Some(path) = &arguments.html {
         std::fs::write(path, page::render(&info)).map_err(|error| {
@@ -77,7 +88,7 @@ pub(crate) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
 }
 
 impl IndexInfo {
-    fn new(path: &Path, index: &IndexFile<u64>, verified: bool) -> Self {
+    fn new<C: Word>(path: &Path, index: &IndexFile<C>, verified: bool) -> Self {
         let tables = index.index();
         Self {
             file: path.display().to_string(),
@@ -205,23 +216,37 @@ impl RepeatedFingerprints {
     }
 }
 
-fn distribution(index: &IndexFile<u64>) -> Result<Distribution, lookalike_hamming::FileError> {
-    let mut all = Vec::with_capacity(index.index().len());
-    index.copies(&mut |code, copies| all.push((code, copies)))?;
-    // An index gives its fingerprints in the order of a table, which permutes the bits; gaps are those of
-    // sorted neighbours.
-    all.sort_unstable();
+/// Figures about the fingerprints of an index, of which about so many bytes are in memory at once where they are spread evenly.
+fn distribution<C: Word>(
+    index: &IndexFile<C>,
+    memory: usize,
+) -> Result<Distribution, lookalike_hamming::FileError> {
+    let bytes = index.index().len() * size_of::<(C, u64)>();
+    let slices = bytes.div_ceil(memory).max(1).next_power_of_two();
+    let mut slice = Vec::with_capacity(index.index().len() / slices);
+    let mut most_repeated = Vec::new();
     let mut analyzer = Analyzer::default();
-    for &(code, copies) in &all {
-        // As many times as it is there: ranges and spikes count documents.
-        (0..copies).for_each(|_| analyzer.push(code));
+    for number in 0..slices as u64 {
+        slice.clear();
+        // An index gives its fingerprints in the order of a table, which permutes the bits; gaps are those of
+        // sorted neighbours. All of them at once may be more than there is memory for.
+        index.copies(&mut |code, copies| {
+            if code.above(C::BITS - slices.ilog2()) == number {
+                slice.push((code, copies));
+            }
+        })?;
+        slice.sort_unstable();
+        for &(code, copies) in &slice {
+            // As many times as it is there: ranges and spikes count documents.
+            (0..copies).for_each(|_| analyzer.push(code));
+        }
+        most_repeated.extend(slice.iter().copied().filter(|&(_, copies)| copies > 1));
+        // The fingerprint settles ties, so that a page of the same index is the same.
+        most_repeated.sort_unstable_by_key(|&(code, copies)| (std::cmp::Reverse(copies), code));
+        most_repeated.truncate(LISTED);
     }
-    let analysis: Analysis<u64> = analyzer.finish();
-    all.retain(|&(_, copies)| copies > 1);
-    // The fingerprint settles ties, so that a page of the same index is the same.
-    all.sort_unstable_by_key(|&(code, copies)| (std::cmp::Reverse(copies), code));
-    all.truncate(LISTED);
-    let repeated = all
+    let analysis: Analysis<C> = analyzer.finish();
+    let repeated = most_repeated
         .iter()
         .map(|&(code, copies)| repeated_of(index, code, copies));
     let spikes = analysis.spikes.iter().map(|spike| {
@@ -256,16 +281,43 @@ fn distribution(index: &IndexFile<u64>) -> Result<Distribution, lookalike_hammin
 }
 
 /// A fingerprint with the first of its ids.
-fn repeated_of(
-    index: &IndexFile<u64>,
-    code: u64,
+fn repeated_of<C: Word>(
+    index: &IndexFile<C>,
+    code: C,
     copies: u64,
 ) -> Result<RepeatedFingerprints, lookalike_hamming::FileError> {
     let mut ids = Vec::new();
     index.ids(code, &mut ids)?;
     Ok(RepeatedFingerprints {
-        fingerprint: Fingerprint(code).to_string(),
+        fingerprint: SizedFingerprint::new(code).to_string(),
         copies,
         ids: ids.into_iter().take(SHOWN).map(str::to_owned).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike_batch::fingerprints::index::cheapest_design;
+    use lookalike_hamming::{BuildLimits, IndexFileWriter, Layout, share};
+
+    use super::*;
+
+    #[test]
+    fn all_fingerprints_of_an_index_were_in_memory_at_once() {
+        let mixed = |at: u128| at.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        let codes: Vec<u128> = (0..5_000).map(|at| mixed(at % 4_900) >> (at % 3)).collect();
+        let design = cheapest_design(5_000, 128, 3, None, Layout::Packed).design;
+        let mut writer = IndexFileWriter::new(Vec::new(), None, &design, Layout::Packed).unwrap();
+        while writer
+            .next_table::<u128>(codes.as_slice(), None, BuildLimits::default())
+            .unwrap()
+        {}
+        let index = IndexFile::<u128>::open(share(writer.finish().unwrap())).unwrap();
+        let told =
+            |memory: usize| serde_json::to_string(&distribution(&index, memory).unwrap()).unwrap();
+        let at_once = told(usize::MAX);
+        for memory in [1 << 16, 1 << 14, 1000] {
+            assert_eq!(told(memory), at_once);
+        }
+    }
 }

@@ -3,14 +3,14 @@
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use lookalike::{Fingerprint, SchemeId};
+use lookalike::SchemeId;
 use lookalike_batch::fingerprints::files::{
-    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
+    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, SizedFingerprint,
     ensure_equal_schemes,
 };
-use lookalike_batch::fingerprints::index::{open, open_unchecked};
+use lookalike_batch::fingerprints::index::{open, open_unchecked, width};
 use lookalike_batch::{BatchError, LARGEST_DISTANCE, LossPolicy};
-use lookalike_hamming::IndexFile;
+use lookalike_hamming::{IndexFile, Word};
 use serde::Serialize;
 
 use crate::arguments::{LossArguments, fingerprint_sources};
@@ -23,7 +23,7 @@ use crate::{bus_error, console};
 Prints one JSON object a line for each stored document,
 {\"query\":..,\"fingerprint\":..,\"id\":..,\"distance\":..}: queries in the order given; for each,
 by distance, fingerprint and id. Queries are called by their ids where their file has ids,
-else by their 16 hex digits.
+else by their hex digits, of which a fingerprint of 64 bits has 16.
 
 Examples:
   lookalike index search crawl.lkix 5f3a9c0012d4e877
@@ -32,7 +32,7 @@ pub(crate) struct IndexSearchArguments {
     /// An index made by `lookalike index build`
     index: PathBuf,
 
-    /// Fingerprints of 16 hex digits, files of fingerprints, or - for standard input
+    /// Fingerprints of as many hex digits as the index has (16 for 64 bits), files of fingerprints, or - for standard input
     #[arg(required = true, value_name = "QUERY")]
     queries: Vec<String>,
 
@@ -80,9 +80,9 @@ struct SearchSummary {
     inputs: Vec<CodesSummary>,
 }
 
-struct SearchRun<'a, W> {
+struct SearchRun<'a, C: Word, W> {
     path: &'a Path,
-    index: IndexFile<u64>,
+    index: IndexFile<C>,
     distance: u32,
     losses: LossPolicy,
     out: W,
@@ -99,10 +99,18 @@ pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
     if !arguments.in_memory {
         bus_error::name_file(&arguments.index);
     }
+    match width(&arguments.index)? {
+        32 => search::<u32>(arguments),
+        128 => search::<u128>(arguments),
+        _ => search::<u64>(arguments),
+    }
+}
+
+fn search<C: Word>(arguments: &IndexSearchArguments) -> Result<(), Failure> {
     let open = if arguments.skip_check {
-        open_unchecked
+        open_unchecked::<C>
     } else {
-        open
+        open::<C>
     };
     let index = open(&arguments.index, arguments.in_memory)?;
     let built = index.index().radius();
@@ -127,11 +135,13 @@ pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
     };
     let spool = Spool::new(&std::env::temp_dir())?;
     for query in &arguments.queries {
-        match query.parse::<Fingerprint>() {
-            // Sixteen hexadecimal digits are a fingerprint even if a file has that name; `./` before it means
+        let digits = query.parse::<SizedFingerprint>().ok();
+        match digits.and_then(SizedFingerprint::code) {
+            // As many hexadecimal digits are a fingerprint even if a file has that name; `./` before it means
             // the file.
-            Ok(Fingerprint(code)) => search.group(&[code], &|_| query.clone())?,
-            Err(_) => {
+            Some(code) => search.group(&[code], &|_| query.clone())?,
+            None => {
+                refuse_width(query, digits, C::BITS)?;
                 for source in fingerprint_sources(&[query], spool.path())? {
                     search.file(&source)?;
                 }
@@ -155,7 +165,19 @@ pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
     arguments.losses.end(rows.flat_map(|input| &input.skipped))
 }
 
-impl<W: Write> SearchRun<'_, W> {
+/// Refuses digits of a fingerprint of another width, where no file has that name.
+fn refuse_width(query: &str, digits: Option<SizedFingerprint>, bits: u32) -> Result<(), Failure> {
+    match digits.filter(|_| !Path::new(query).exists()) {
+        Some(other) => Err(Failure::Usage(format!(
+            "{query} has the digits of a fingerprint of {} bits, and the index holds {bits} bits: give {} digits",
+            other.bits(),
+            bits / 4
+        ))),
+        None => Ok(()),
+    }
+}
+
+impl<C: Word, W: Write> SearchRun<'_, C, W> {
     /// All queries of a file.
     fn file(&mut self, source: &FingerprintSource) -> Result<(), Failure> {
         let strict = self.losses.is_strict();
@@ -164,7 +186,7 @@ impl<W: Write> SearchRun<'_, W> {
         let own = self.index.scheme().map(|id| (path.as_str(), SchemeId(id)));
         let other = file.scheme().map(|id| (file.name(), id));
         ensure_equal_schemes(own, other).map_err(BatchError::from)?;
-        let (mut codes, mut more) = (FingerprintFile::default(), true);
+        let (mut codes, mut more) = (FingerprintFile::<C>::default(), true);
         while more {
             codes.clear();
             more = file
@@ -186,7 +208,7 @@ impl<W: Write> SearchRun<'_, W> {
         Ok(())
     }
 
-    fn group(&mut self, queries: &[u64], name: &dyn Fn(usize) -> String) -> Result<(), Failure> {
+    fn group(&mut self, queries: &[C], name: &dyn Fn(usize) -> String) -> Result<(), Failure> {
         let mut found = Vec::new();
         let visit = &mut |query, code, distance| found.push((query, distance, code));
         let effort = self
@@ -200,14 +222,14 @@ impl<W: Write> SearchRun<'_, W> {
         summary.queries += queries.len() as u64;
         summary.probes += effort.probes;
         summary.candidates += effort.candidates;
-        for of_query in found.chunk_by(|a: &(usize, u32, u64), b| a.0 == b.0) {
+        for of_query in found.chunk_by(|a: &(usize, u32, C), b| a.0 == b.0) {
             self.summary.queries_with_matches += 1;
             self.print(&name(of_query[0].0), of_query)?;
         }
         Ok(())
     }
 
-    fn print(&mut self, query: &str, found: &[(usize, u32, u64)]) -> Result<(), Failure> {
+    fn print(&mut self, query: &str, found: &[(usize, u32, C)]) -> Result<(), Failure> {
         let mut ids = Vec::new();
         for &(_, distance, code) in found {
             ids.clear();
@@ -215,7 +237,7 @@ impl<W: Write> SearchRun<'_, W> {
                 let path = self.path.display().to_string();
                 BatchError::IndexFile { path, source }
             })?;
-            let fingerprint = Fingerprint(code).to_string();
+            let fingerprint = SizedFingerprint::new(code).to_string();
             let named = ids.iter().map(|&id| Some(id));
             // An index without ids still gives a line for each fingerprint.
             let bare = ids.is_empty().then_some(None);

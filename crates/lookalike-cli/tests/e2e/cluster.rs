@@ -649,3 +649,47 @@ fn texts_that_a_verification_lost_were_borne_whatever_max_skipped_said() {
         .says(&["texts.jsonl, line 3", "--max-skipped"]);
     verified("1").succeed();
 }
+
+/// Ctrl-C while pairs are read: nothing of the job is left, and what stood there before is.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_job_left_its_unfinished_files() {
+    use std::process::{Command, Stdio};
+
+    let folder = Folder::new();
+    for is_new in [true, false] {
+        let out = folder.path(format!("out{is_new}"));
+        if !is_new {
+            folder.add("outfalse/of-the-user", "kept");
+        }
+        let mut command = lookalike("cluster");
+        command.args(["--pairs", "-", "-o"]).arg(&out);
+        command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        while !out.join(".lookalike/job.json").exists() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+        let input = child.stdin.take();
+        let ended = child.wait_with_output().unwrap();
+        drop(input);
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(130), "{said}");
+        assert!(
+            said.contains("interrupted") && !said.contains("resume"),
+            "{said}"
+        );
+        match is_new {
+            true => assert!(!out.exists()),
+            false => {
+                let left = fs::read_dir(&out)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().file_name());
+                assert_eq!(left.collect::<Vec<_>>(), ["of-the-user"]);
+            }
+        }
+    }
+}

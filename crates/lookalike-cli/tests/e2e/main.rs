@@ -28,6 +28,8 @@ mod explain;
 mod extract;
 #[cfg(feature = "parquet")]
 mod fingerprint_files;
+#[cfg(feature = "parquet")]
+mod fingerprint_widths;
 mod further_tests;
 mod henzinger;
 mod hostile;
@@ -51,6 +53,7 @@ mod index;
 mod invariance;
 mod invisible;
 mod join;
+mod join_resume;
 mod label;
 mod languages;
 mod links;

@@ -1,6 +1,6 @@
 //! Parquet tables of fingerprints or longer sketches: a column `fingerprint`, or one of another name, and perhaps a column `id`.
 //!
-//! Fingerprints are numbers of 64 bits (signed ones are taken by their bits) or texts, such as sixteen hexadecimal digits;
+//! Fingerprints are numbers of 64 or 32 bits (signed ones are taken by their bits) or texts, such as sixteen hexadecimal digits;
 //! ids texts or whole numbers. Other columns are not read.
 
 use std::io::{self, Write};
@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
@@ -34,7 +34,10 @@ fn invalid(reason: impl Into<String>) -> io::Error {
 /// Reads a table of fingerprints.
 pub struct CodeTable {
     rows: ParquetRecordBatchReader,
+    /// Rows that were looked at before they are handed on.
+    ahead: Option<RecordBatch>,
     column: &'static str,
+    number_bits: Option<u32>,
     row: u64,
 }
 
@@ -63,7 +66,7 @@ impl CodeTable {
             .enumerate()
             .filter(|(_, name)| [ID, column].contains(name));
         let wanted: Vec<usize> = wanted.map(|(at, _)| at).collect();
-        if metadata.schema().column_with_name(column).is_none() {
+        let Some((_, field)) = metadata.schema().column_with_name(column) else {
             let names: Vec<_> = metadata
                 .schema()
                 .fields()
@@ -74,7 +77,12 @@ impl CodeTable {
             return Err(invalid(format!(
                 "no column is named {column}: there are {names}"
             )));
-        }
+        };
+        let number_bits = match field.data_type() {
+            DataType::UInt64 | DataType::Int64 => Some(64),
+            DataType::UInt32 | DataType::Int32 => Some(32),
+            _ => None,
+        };
         // Columns that are not asked for are not even read from the disk.
         let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
         let part = pages::ParquetPart {
@@ -86,9 +94,44 @@ impl CodeTable {
         let rows = rows.map_err(invalid)?;
         Ok(Self {
             rows,
+            ahead: None,
             column,
+            number_bits,
             row: 0,
         })
+    }
+
+    /// Bits of the numbers that the column holds; none of a column of texts.
+    pub fn number_bits(&self) -> Option<u32> {
+        self.number_bits
+    }
+
+    /// The first of the texts that the column holds, if it is one of the first rows; to be asked before any row is read.
+    ///
+    /// # Errors
+    /// When the file is damaged, or the column is of another type.
+    pub fn first_text(&mut self) -> io::Result<Option<String>> {
+        self.ahead = self.next_batch()?;
+        let Some(codes) = self
+            .ahead
+            .as_ref()
+            .and_then(|rows| rows.column_by_name(self.column))
+        else {
+            return Ok(None);
+        };
+        for row in 0..codes.len() {
+            if let CodeCell::Text(text) = cell(codes, row, self.column)? {
+                return Ok(Some(text.to_owned()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_batch(&mut self) -> io::Result<Option<RecordBatch>> {
+        match self.ahead.take() {
+            Some(batch) => Ok(Some(batch)),
+            None => guarded(|| self.rows.next().transpose()).map_err(invalid),
+        }
     }
 
     /// Hands on the next rows, each with its number from one on; false at the end.
@@ -99,7 +142,7 @@ impl CodeTable {
         &mut self,
         each: &mut dyn FnMut(u64, Option<&str>, CodeCell<'_>),
     ) -> io::Result<bool> {
-        let Some(batch) = guarded(|| self.rows.next().transpose()).map_err(invalid)? else {
+        let Some(batch) = self.next_batch()? else {
             return Ok(false);
         };
         let codes = batch
@@ -125,12 +168,16 @@ fn cell<'c>(codes: &'c ArrayRef, row: usize, column: &str) -> io::Result<CodeCel
         DataType::UInt64 => CodeCell::Number(codes.as_primitive::<UInt64Type>().value(row)),
         // Spark and BigQuery have no unsigned type: the bits are the fingerprint.
         DataType::Int64 => CodeCell::Number(codes.as_primitive::<Int64Type>().value(row) as u64),
+        DataType::UInt32 => CodeCell::Number(codes.as_primitive::<UInt32Type>().value(row).into()),
+        DataType::Int32 => {
+            CodeCell::Number((codes.as_primitive::<Int32Type>().value(row) as u32).into())
+        }
         DataType::Utf8 => CodeCell::Text(codes.as_string::<i32>().value(row)),
         DataType::LargeUtf8 => CodeCell::Text(codes.as_string::<i64>().value(row)),
         DataType::Utf8View => CodeCell::Text(codes.as_string_view().value(row)),
         other => {
             return Err(invalid(format!(
-                "the column {column} has the type {other}: numbers of 64 bits and texts are read"
+                "the column {column} has the type {other}: numbers of 64 or 32 bits and texts are read"
             )));
         }
     })
@@ -163,6 +210,7 @@ pub struct CodeTableWriter<W: Write + Send> {
 /// Cells that wait.
 enum WrittenCodes {
     Numbers(Vec<Option<u64>>),
+    ShortNumbers(Vec<Option<u32>>),
     Texts(Vec<Option<String>>),
 }
 
@@ -170,6 +218,7 @@ impl WrittenCodes {
     fn len(&self) -> usize {
         match self {
             Self::Numbers(numbers) => numbers.len(),
+            Self::ShortNumbers(numbers) => numbers.len(),
             Self::Texts(texts) => texts.len(),
         }
     }
@@ -177,6 +226,7 @@ impl WrittenCodes {
     fn take(&mut self) -> ArrayRef {
         match self {
             Self::Numbers(numbers) => Arc::new(UInt64Array::from(std::mem::take(numbers))),
+            Self::ShortNumbers(numbers) => Arc::new(UInt32Array::from(std::mem::take(numbers))),
             Self::Texts(texts) => Arc::new(StringArray::from(std::mem::take(texts))),
         }
     }
@@ -196,6 +246,15 @@ impl<W: Write + Send> CodeTableWriter<W> {
         )
     }
 
+    /// Begins a table of fingerprints of 32 bits, with a column of ids or without.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn of_short_numbers(out: W, with_ids: bool) -> io::Result<Self> {
+        let codes = WrittenCodes::ShortNumbers(Vec::new());
+        Self::begin(out, with_ids, FINGERPRINT, codes)
+    }
+
     /// Begins a table of sketches that are texts, in a column of this name.
     ///
     /// # Errors
@@ -212,6 +271,7 @@ impl<W: Write + Send> CodeTableWriter<W> {
     ) -> io::Result<Self> {
         let kind = match codes {
             WrittenCodes::Numbers(_) => DataType::UInt64,
+            WrittenCodes::ShortNumbers(_) => DataType::UInt32,
             WrittenCodes::Texts(_) => DataType::Utf8,
         };
         let mut fields = vec![Field::new(column, kind, true)];
@@ -235,13 +295,14 @@ impl<W: Write + Send> CodeTableWriter<W> {
         })
     }
 
-    /// Adds a row.
+    /// Adds a row; of a number that is too long for the table its low bits.
     ///
     /// # Errors
     /// Those of the output.
     pub fn push(&mut self, id: Option<&str>, code: Option<u64>) -> io::Result<()> {
         match &mut self.codes {
             WrittenCodes::Numbers(numbers) => numbers.push(code),
+            WrittenCodes::ShortNumbers(numbers) => numbers.push(code.map(|code| code as u32)),
             WrittenCodes::Texts(texts) => texts.push(code.map(|code| format!("{code:016x}"))),
         }
         self.end_row(id)
@@ -253,7 +314,9 @@ impl<W: Write + Send> CodeTableWriter<W> {
     /// Those of the output, and when the table is one of numbers.
     pub fn push_text(&mut self, id: Option<&str>, text: Option<String>) -> io::Result<()> {
         match &mut self.codes {
-            WrittenCodes::Numbers(_) => return Err(invalid("a text in a table of numbers")),
+            WrittenCodes::Numbers(_) | WrittenCodes::ShortNumbers(_) => {
+                return Err(invalid("a text in a table of numbers"));
+            }
             WrittenCodes::Texts(texts) => texts.push(text),
         }
         self.end_row(id)

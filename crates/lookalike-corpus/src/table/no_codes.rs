@@ -31,6 +31,19 @@ impl CodeTable {
     }
 
     /// Never called.
+    pub fn number_bits(&self) -> Option<u32> {
+        match self.0 {}
+    }
+
+    /// Never called.
+    ///
+    /// # Errors
+    /// None.
+    pub fn first_text(&mut self) -> io::Result<Option<String>> {
+        match self.0 {}
+    }
+
+    /// Never called.
     ///
     /// # Errors
     /// None.
@@ -48,6 +61,14 @@ impl<W: Write + Send> CodeTableWriter<W> {
     /// # Errors
     /// Always.
     pub fn new(_: W, _: bool) -> io::Result<Self> {
+        Err(unsupported())
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn of_short_numbers(_: W, _: bool) -> io::Result<Self> {
         Err(unsupported())
     }
 

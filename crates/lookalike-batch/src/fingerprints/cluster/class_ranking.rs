@@ -27,7 +27,7 @@ pub(super) struct ClassRanking {
     /// Bytes of the ids of all these documents.
     pub(super) id_bytes: u64,
     /// Fingerprint, by class; empty where no file was read, or fingerprints are the classes.
-    pub(super) fingerprints: Vec<u64>,
+    pub(super) fingerprints: Vec<u128>,
     /// Digest of the files that were read.
     pub(super) digest: Option<u64>,
     /// Ids of all these documents.
@@ -188,7 +188,7 @@ pub(super) fn same_distance(
     ids: &IdTable,
     pair: [u32; 2],
     listed: u32,
-    fingerprints: [u64; 2],
+    fingerprints: [u128; 2],
 ) -> Result<(), ClusterError> {
     let found = (fingerprints[0] ^ fingerprints[1]).count_ones();
     if found == listed {

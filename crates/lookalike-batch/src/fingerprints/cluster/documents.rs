@@ -1,7 +1,7 @@
 //! The documents of a decision, one after another, as often as they are needed: those of files of fingerprints, or the ids of pairs.
 
 use lookalike_corpus::ReadError;
-use lookalike_hamming::BuildError;
+use lookalike_hamming::{BuildError, Word};
 
 use super::error::ClusterError;
 use super::id_table::IdTable;
@@ -22,7 +22,7 @@ pub(super) struct ClusterDocument<'a> {
     pub(super) place: u32,
     pub(super) id: DocumentId<'a>,
     /// Its fingerprint, where there is a file.
-    pub(super) fingerprint: Option<u64>,
+    pub(super) fingerprint: Option<u128>,
 }
 
 /// Id of a document.
@@ -117,7 +117,22 @@ impl DocumentFiles<'_> {
             self.read_sketches(sketches, &mut read, visit)?;
             return self.unchanged(read);
         }
-        let (mut files, mut chunk) = (self.open()?, FingerprintFile::default());
+        let files = self.open()?;
+        match files.bits().map_or(64, |(_, bits)| bits) {
+            32 => self.read_codes::<u32>(files, &mut read, visit)?,
+            128 => self.read_codes::<u128>(files, &mut read, visit)?,
+            _ => self.read_codes::<u64>(files, &mut read, visit)?,
+        }
+        self.unchanged(read)
+    }
+
+    fn read_codes<W: Word>(
+        &self,
+        mut files: CodeFiles,
+        read: &mut ReadDocuments,
+        visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        let mut chunk = FingerprintFile::<W>::default();
         let counters = [files.bytes_read()];
         while files.read_chunk(&mut chunk, CHUNK_BYTES)? {
             ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
@@ -125,8 +140,7 @@ impl DocumentFiles<'_> {
             self.observer.advance(sum(&counters));
         }
         read.files = files.summaries();
-        check_losses(self.losses, &read.files)?;
-        self.unchanged(read)
+        check_losses(self.losses, &read.files)
     }
 
     fn changed(&self) -> BatchError {
@@ -143,7 +157,7 @@ impl DocumentFiles<'_> {
         visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         let mut reading = SketchReading::new(self.observer, self.losses);
-        let mut chunk = FingerprintFile::default();
+        let mut chunk = FingerprintFile::<u64>::default();
         let shape = sketches.shape();
         read.files = reading.each(self.paths, &mut |reading, name, rows| {
             if reading.shape().is_some_and(|found| found != shape) {
@@ -169,9 +183,9 @@ impl DocumentFiles<'_> {
 }
 
 impl ReadDocuments {
-    fn show(
+    fn show<W: Word>(
         &mut self,
-        chunk: &FingerprintFile,
+        chunk: &FingerprintFile<W>,
         file: &str,
         visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
@@ -193,13 +207,14 @@ impl ReadDocuments {
         }
         for (at, &fingerprint) in chunk.codes.iter().enumerate() {
             // The order counts: later readings know a document by its place.
-            self.digest = (self.digest ^ fingerprint)
+            let value = fingerprint.to_u128();
+            self.digest = (self.digest ^ value as u64 ^ ((value >> 64) as u64).rotate_left(32))
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 .rotate_left(29);
             visit(ClusterDocument {
                 place: self.documents,
                 id: DocumentId::Named(chunk.ids.name(at, fingerprint)),
-                fingerprint: Some(fingerprint),
+                fingerprint: Some(value),
             })?;
             self.documents += 1;
         }

@@ -3,17 +3,17 @@
 //! Only classes that matter are numbered: those of several documents, and those with a neighbour.
 
 use lookalike::cluster::Components;
-use lookalike_hamming::{SelfJoinLimits, self_join};
+use lookalike_hamming::{SelfJoinLimits, Word, self_join_until};
 
 use super::documents::{ClusterDocument, DocumentFiles, DocumentId, ReadDocuments};
 use super::edge_spool::{Edge, EdgeSpool, EdgeWriter};
 use super::error::ClusterError;
 use super::id_table::IdTable;
 use super::memory_shares::MemoryShares;
-use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedFingerprints};
+use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedFingerprints, SortedKeys};
 use super::{FingerprintClustering, LARGEST_DISTANCE};
 use crate::error::BatchError;
-use crate::fingerprints::files::{ListedPair, PairFile, PairFileError, sum};
+use crate::fingerprints::files::{CodeFiles, ListedPair, PairFile, PairFileError, sum};
 use crate::observer::{JobStage, ensure_wanted};
 use crate::parallel_sort::sort_unequal_by;
 
@@ -33,7 +33,7 @@ pub(super) struct LinkedClasses {
 pub(super) enum ClassIndex {
     /// A class is a fingerprint; an edge has the positions of fingerprints among all.
     Fingerprints {
-        classes: SortedFingerprints,
+        classes: Box<dyn SortedFingerprints>,
         marks: NumberedMarks,
     },
     /// A class is a set of ids; an edge has their numbers.
@@ -48,9 +48,18 @@ impl ClassIndex {
     /// Number of classes.
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Fingerprints { classes, .. } => classes.keys().len(),
+            Self::Fingerprints { classes, .. } => classes.len(),
             Self::Ids { count, .. } => *count as usize,
         }
+    }
+
+    /// Bytes of the fingerprints of all classes.
+    pub(super) fn fingerprint_bytes(&self) -> u64 {
+        let each = match self {
+            Self::Fingerprints { classes, .. } => classes.key_bytes(),
+            Self::Ids { .. } => 16,
+        };
+        each * self.len() as u64
     }
 
     /// The class of the end of an edge.
@@ -73,7 +82,7 @@ impl ClassIndex {
     /// The class of a document; none if it is alone.
     pub(super) fn class(&self, document: &ClusterDocument<'_>) -> Option<u32> {
         match self {
-            Self::Fingerprints { classes, .. } => classes.find(document.fingerprint?),
+            Self::Fingerprints { classes, .. } => classes.find_value(document.fingerprint?),
             Self::Ids { classes, .. } => Some(classes[self.listed(document)? as usize]),
         }
     }
@@ -86,48 +95,62 @@ impl FingerprintClustering<'_> {
         files: &DocumentFiles<'_>,
     ) -> Result<LinkedClasses, BatchError> {
         let sizes = files.open()?;
+        match sizes.bits().map_or(64, |(_, bits)| bits) {
+            32 => self.join_codes::<u32>(files, sizes),
+            128 => self.join_codes::<u128>(files, sizes),
+            _ => self.join_codes::<u64>(files, sizes),
+        }
+    }
+
+    fn join_codes<W: Word>(
+        &self,
+        files: &DocumentFiles<'_>,
+        sizes: CodeFiles,
+    ) -> Result<LinkedClasses, BatchError> {
         let expected = sizes.expected().unwrap_or(0);
         let bytes = sizes.total_bytes().unwrap_or(0);
         drop(sizes);
         let shares = MemoryShares::new(self.limits);
         self.observer.stage(JobStage::Scan, bytes);
-        let mut all: Vec<u64> = Vec::new();
+        let mut all: Vec<W> = Vec::new();
         // Memory that is not written to costs nothing; a vector that grows is there twice for a moment.
-        all.reserve_exact(shares.most_fingerprints().min(expected) as usize);
+        all.reserve_exact(shares.most_fingerprints::<W>().min(expected) as usize);
         let read = files.read(&mut |document| {
-            all.extend(document.fingerprint);
-            match all.len() as u64 > shares.most_fingerprints() {
+            all.extend(document.fingerprint.map(W::from_u128));
+            match all.len() as u64 > shares.most_fingerprints::<W>() {
                 true => Err(shares
-                    .refusal("the fingerprints", expected.max(2 * all.len() as u64))
+                    .refusal::<W>("the fingerprints", expected.max(2 * all.len() as u64))
                     .into()),
                 false => Ok(()),
             }
         })?;
         self.observer.stage(JobStage::Compare, 0);
-        let shares = shares.beside_fingerprints(all.len() as u64);
+        let shares = shares.beside_fingerprints::<W>(all.len() as u64);
         // Sorting on several threads takes a copy.
-        let threads = match shares.join >= 8 * all.len() as u64 {
+        let threads = match shares.join >= size_of_val(all.as_slice()) as u64 {
             true => self.limits.threads,
             false => 1,
         };
-        sort_unequal_by(&mut all, threads, u64::cmp);
+        sort_unequal_by(&mut all, threads, W::cmp);
         let repeated = drop_repeated(&mut all);
         let marks = FingerprintMarks::new(all.len());
         // Documents of equal fingerprints are a cluster even where the class has no neighbour.
         repeated.into_iter().for_each(|at| marks.set(at));
-        let sorted = SortedFingerprints::new(all);
+        let sorted = SortedKeys::new(all);
         let temporary = BatchError::temporary(self.folder);
         let edges = EdgeSpool::new(self.folder, shares.pairs).map_err(&temporary)?;
         let limits = SelfJoinLimits::default()
             .threads(self.limits.threads)
             .scratch_bytes(usize::try_from(shares.join).unwrap_or(usize::MAX));
-        self_join(sorted.keys(), self.radius(), limits, || {
+        let is_cancelled = || self.observer.is_cancelled();
+        self_join_until(sorted.keys(), self.radius(), limits, &is_cancelled, || {
             let (sorted, marks) = (&sorted, &marks);
             let mut writer = edges.writer();
-            move |a: u64, b: u64, distance| link(sorted, marks, &mut writer, [a, b], distance)
+            move |a: W, b: W, distance| link(sorted, marks, &mut writer, [a, b], distance)
         });
+        ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
         edges.check().map_err(&temporary)?;
-        let classes = sorted.retain(&marks);
+        let classes = Box::new(sorted.retain(&marks));
         let marks = marks.numbered();
         Ok(LinkedClasses {
             index: ClassIndex::Fingerprints { classes, marks },
@@ -237,7 +260,7 @@ impl FingerprintClustering<'_> {
 }
 
 /// Leaves each of some ascending fingerprints once; the new positions of those that there were several of.
-fn drop_repeated(all: &mut Vec<u64>) -> Vec<u32> {
+fn drop_repeated<W: Word>(all: &mut Vec<W>) -> Vec<u32> {
     let mut repeated = Vec::new();
     let mut count = 0;
     for at in 0..all.len() {
@@ -255,11 +278,11 @@ fn drop_repeated(all: &mut Vec<u64>) -> Vec<u32> {
 }
 
 /// Takes a pair that the join found.
-fn link(
-    sorted: &SortedFingerprints,
+fn link<W: Word>(
+    sorted: &SortedKeys<W>,
     marks: &FingerprintMarks,
     writer: &mut EdgeWriter<'_>,
-    pair: [u64; 2],
+    pair: [W; 2],
     distance: u32,
 ) {
     let [a, b] = pair.map(|fingerprint| {

@@ -1,10 +1,12 @@
 //! Division of `--memory` in a decision by fingerprints.
 //!
-//! A fixed part is for code, threads and reading. While pairs are found, fingerprints take about ten bytes each; a quarter of the
+//! A fixed part is for code, threads and reading. While pairs are found, fingerprints take about ten bytes each (of 128 bits eighteen); a quarter of the
 //! rest is for pairs that wait, and what remains for the tables of the join. Later, classes take their share in the place of fingerprints.
 
+use lookalike_hamming::Word;
+
 use super::error::ClusterError;
-use super::sorted_fingerprints::SortedFingerprints;
+use super::sorted_fingerprints::SortedKeys;
 use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
@@ -44,20 +46,20 @@ impl MemoryShares {
     }
 
     /// Bytes for so many fingerprints while pairs are found: the sorted ones, a mark and its number for each 64.
-    fn fingerprint_bytes(count: u64) -> u64 {
-        SortedFingerprints::memory(count) + count / 8 + count / 16
+    fn fingerprint_bytes<W: Word>(count: u64) -> u64 {
+        SortedKeys::<W>::memory(count) + count / 8 + count / 16
     }
 
     /// Most fingerprints that leave room for a join.
-    pub(super) fn most_fingerprints(&self) -> u64 {
+    pub(super) fn most_fingerprints<W: Word>(&self) -> u64 {
         let room = self.left.saturating_sub(LEAST_JOIN + MIB);
         // For sixteen at a time, where the eighth and the sixteenth of a byte are whole.
-        room * 16 / Self::fingerprint_bytes(16)
+        room * 16 / Self::fingerprint_bytes::<W>(16)
     }
 
     /// The error of more fingerprints than fit.
-    pub(super) fn refusal(&self, what: &'static str, count: u64) -> ClusterError {
-        let bytes = self.fixed + Self::fingerprint_bytes(count) + LEAST_JOIN + 2 * MIB;
+    pub(super) fn refusal<W: Word>(&self, what: &'static str, count: u64) -> ClusterError {
+        let bytes = self.fixed + Self::fingerprint_bytes::<W>(count) + LEAST_JOIN + 2 * MIB;
         ClusterError::Memory {
             what,
             limit: self.limit,
@@ -66,8 +68,10 @@ impl MemoryShares {
     }
 
     /// Memory left beside so many fingerprints, shared out.
-    pub(super) fn beside_fingerprints(self, count: u64) -> Self {
-        let left = self.left.saturating_sub(Self::fingerprint_bytes(count));
+    pub(super) fn beside_fingerprints<W: Word>(self, count: u64) -> Self {
+        let left = self
+            .left
+            .saturating_sub(Self::fingerprint_bytes::<W>(count));
         let pairs = (left / 4).clamp(MIB, MOST_PAIRS);
         Self {
             join: left.saturating_sub(pairs).max(LEAST_JOIN),
@@ -95,9 +99,9 @@ impl MemoryShares {
         }
     }
 
-    /// Memory for pairs while they are sorted, beside so many classes, of which so many bytes of ids are held.
-    pub(super) fn sorting(&self, classes: u64, id_bytes: u64) -> Result<u64, ClusterError> {
-        let needed = classes * (8 + CLASS_BYTES) + id_bytes + 2 * MIB;
+    /// Memory for pairs while they are sorted, beside so many classes, of which so many bytes of fingerprints and ids are held.
+    pub(super) fn sorting(&self, classes: u64, held_bytes: u64) -> Result<u64, ClusterError> {
+        let needed = classes * CLASS_BYTES + held_bytes + 2 * MIB;
         match self.left.checked_sub(needed) {
             Some(left) => Ok((left / 4).clamp(MIB, MOST_PAIRS)),
             None => Err(ClusterError::Memory {
@@ -123,15 +127,15 @@ mod tests {
             count in prop_oneof![0..10_000_u64, 0..2_000_000_000_u64],
         ) {
             let shares = MemoryShares::new(&JobLimits { memory, threads });
-            if count <= shares.most_fingerprints() {
+            if count <= shares.most_fingerprints::<u64>() {
                 let fixed = shares.fixed;
-                let shares = shares.beside_fingerprints(count);
-                let taken = fixed + MemoryShares::fingerprint_bytes(count) + shares.pairs + shares.join;
+                let shares = shares.beside_fingerprints::<u64>(count);
+                let taken = fixed + MemoryShares::fingerprint_bytes::<u64>(count) + shares.pairs + shares.join;
                 prop_assert!(taken <= memory + MIB, "{taken} of {memory}");
             } else {
-                let ClusterError::Memory { least, .. } = shares.refusal("they", count) else { unreachable!() };
+                let ClusterError::Memory { least, .. } = shares.refusal::<u64>("they", count) else { unreachable!() };
                 let enough = MemoryShares::new(&JobLimits { memory: least * MIB, threads });
-                prop_assert!(count <= enough.most_fingerprints(), "{least} MiB are refused");
+                prop_assert!(count <= enough.most_fingerprints::<u64>(), "{least} MiB are refused");
             }
         }
     }

@@ -246,7 +246,10 @@ impl FingerprintClustering<'_> {
             verified: verified.as_ref(),
             place,
             folder: self.folder,
-            budget: shares.sorting(linked.index.len() as u64, ranking.held_bytes)?,
+            budget: shares.sorting(
+                linked.index.len() as u64,
+                linked.index.fingerprint_bytes() + ranking.held_bytes,
+            )?,
         };
         let written = writer.write(&documents)?;
         let mut summary = self.summary(written, linked.edges.len(), command);

@@ -5,7 +5,7 @@
 use super::FingerprintClustering;
 use super::edge_spool::EdgeSpool;
 use super::linked_classes::{ClassIndex, LinkedClasses};
-use super::sorted_fingerprints::{FingerprintMarks, SortedFingerprints};
+use super::sorted_fingerprints::{FingerprintMarks, SortedKeys};
 use crate::error::BatchError;
 use crate::fingerprints::files::{PlaceKind, SketchShape};
 use crate::fingerprints::join::FingerprintShard;
@@ -13,7 +13,7 @@ use crate::fingerprints::sketches::{
     DistinctSketches, EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchMemory,
     SketchReading, stored_bytes,
 };
-use crate::observer::JobStage;
+use crate::observer::{JobStage, ensure_wanted};
 
 /// The different sketches of the files.
 pub(super) struct SketchClasses {
@@ -93,6 +93,7 @@ impl FingerprintClustering<'_> {
             shard: FingerprintShard::ALL,
             threads: self.limits.threads,
             wanted: &|_, _| true,
+            is_cancelled: &|| self.observer.is_cancelled(),
         };
         near.each(|| {
             let (marks, mut writer) = (&marks, edges.writer());
@@ -102,12 +103,13 @@ impl FingerprintClustering<'_> {
                 writer.push([a, b, distance]);
             }
         });
+        ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
         edges.check().map_err(&temporary)?;
         // A position is the key of its sketch: what follows looks up fingerprints, and finds these instead.
-        let positions = SortedFingerprints::new((0..count as u64).collect());
+        let positions = SortedKeys::new((0..count as u64).collect());
         Ok(LinkedClasses {
             index: ClassIndex::Fingerprints {
-                classes: positions.retain(&marks),
+                classes: Box::new(positions.retain(&marks)),
                 marks: marks.numbered(),
             },
             edges,

@@ -2,26 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lookalike_hamming::Word;
+
 /// Keys of a bucket, on average and where they are spread evenly.
 const BUCKET: usize = 4;
 
-/// A number that is found by its leading bits.
-pub(super) trait SortedKey: Copy + Ord {
-    /// The leading bits, fewer than 32.
-    fn leading(self, bits: u32) -> usize;
-}
-
-impl SortedKey for u64 {
-    fn leading(self, bits: u32) -> usize {
-        // With no leading bits the shift is as wide as the number, and all keys share one bucket.
-        self.checked_shr(Self::BITS - bits).unwrap_or(0) as usize
-    }
-}
-
-impl SortedKey for u128 {
-    fn leading(self, bits: u32) -> usize {
-        self.checked_shr(Self::BITS - bits).unwrap_or(0) as usize
-    }
+/// The leading bits of a key, fewer than 32.
+fn leading<K: Word>(key: K, bits: u32) -> usize {
+    // With no leading bits the shift is as wide as the number, and all keys share one bucket.
+    key.above(K::BITS - bits) as usize
 }
 
 /// Ascending keys with a directory, which takes a byte for each.
@@ -33,10 +22,33 @@ pub(super) struct SortedKeys<K> {
     bits: u32,
 }
 
-/// Different fingerprints.
-pub(super) type SortedFingerprints = SortedKeys<u64>;
+/// Different fingerprints of any width.
+pub(super) trait SortedFingerprints: Send + Sync {
+    /// Number of them.
+    fn len(&self) -> usize;
 
-impl<K: SortedKey> SortedKeys<K> {
+    /// Bytes of each.
+    fn key_bytes(&self) -> u64;
+
+    /// Position of a fingerprint, if it is there.
+    fn find_value(&self, fingerprint: u128) -> Option<u32>;
+}
+
+impl<K: Word> SortedFingerprints for SortedKeys<K> {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn key_bytes(&self) -> u64 {
+        size_of::<K>() as u64
+    }
+
+    fn find_value(&self, fingerprint: u128) -> Option<u32> {
+        self.find(K::from_u128(fingerprint))
+    }
+}
+
+impl<K: Word> SortedKeys<K> {
     /// Takes keys that ascend, each once.
     pub(super) fn new(keys: Vec<K>) -> Self {
         debug_assert!(keys.is_sorted_by(|a, b| a < b), "each once");
@@ -44,7 +56,7 @@ impl<K: SortedKey> SortedKeys<K> {
         let mut starts = vec![0_u32; (1 << bits) + 1];
         for key in &keys {
             // Counted one place on, so that the sums below are the starts.
-            starts[key.leading(bits) + 1] += 1;
+            starts[leading(*key, bits) + 1] += 1;
         }
         let mut end = 0;
         for start in &mut starts {
@@ -65,7 +77,7 @@ impl<K: SortedKey> SortedKeys<K> {
 
     /// Position of a key, if it is there.
     pub(super) fn find(&self, key: K) -> Option<u32> {
-        let bucket = key.leading(self.bits);
+        let bucket = leading(key, self.bits);
         let start = self.starts[bucket] as usize;
         let entries = &self.keys[start..self.starts[bucket + 1] as usize];
         let at = entries.binary_search(&key).ok()?;
@@ -165,7 +177,7 @@ mod tests {
 
         #[test]
         fn every_fingerprint_is_found_at_its_position_and_no_other(all in fingerprints(), others in fingerprints()) {
-            let sorted = SortedFingerprints::new(all.clone());
+            let sorted = SortedKeys::<u64>::new(all.clone());
             for (at, &fingerprint) in all.iter().enumerate() {
                 prop_assert_eq!(sorted.find(fingerprint), Some(at as u32));
             }
@@ -179,7 +191,7 @@ mod tests {
             let marks = FingerprintMarks::new(all.len());
             let chosen: Vec<u32> = (0..all.len() as u32).filter(|at| choice >> (at % 61) & 1 == 1).collect();
             chosen.iter().for_each(|&at| marks.set(at));
-            let retained = SortedFingerprints::new(all.clone()).retain(&marks);
+            let retained = SortedKeys::<u64>::new(all.clone()).retain(&marks);
             let expected: Vec<u64> = chosen.iter().map(|&at| all[at as usize]).collect();
             prop_assert_eq!(retained.keys(), expected);
             let numbered = marks.numbered();

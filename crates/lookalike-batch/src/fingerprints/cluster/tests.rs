@@ -238,6 +238,7 @@ fn joined(file: &Path, folder: &Path, distance: u32) -> Vec<u8> {
         shard: FingerprintShard::ALL,
         losses: LossPolicy::Tolerate,
         limits: &JobLimits::default(),
+        checkpoint: None,
         folder,
         observer: &NoProgress,
     };

@@ -52,6 +52,32 @@ pub enum CodesError {
         /// Scheme of the other.
         second: SchemeId,
     },
+    /// The fingerprints of two files have other widths.
+    #[error(
+        "{a} holds fingerprints of {first} bits, {b} of {second}: they cannot be compared; make both with the same --sketch"
+    )]
+    OtherWidth {
+        /// One file.
+        a: String,
+        /// The other.
+        b: String,
+        /// Bits of the one.
+        first: u32,
+        /// Bits of the other.
+        second: u32,
+    },
+    /// Fingerprints of another width than are taken.
+    #[error(
+        "{name} holds fingerprints of {found} bits, where those of {wanted} are taken: make them with --sketch simhash:{wanted}"
+    )]
+    Width {
+        /// The file.
+        name: String,
+        /// Bits of its fingerprints.
+        found: u32,
+        /// Bits of those that are taken.
+        wanted: u32,
+    },
     /// Sketches of several places, where fingerprints are wanted.
     #[error(
         "{name} holds {shape}, not fingerprints: `lookalike join` and `cluster` take them with --equal, which says how many must agree; \
@@ -109,7 +135,7 @@ pub enum CodesError {
     /// Not one line is a fingerprint.
     #[error(
         "{first}: no line of the file is one; fingerprint files, archives, Parquet tables, JSON Lines as of `lookalike \
-         fingerprint`, and raw little-endian numbers in a file named .u64 are read"
+         fingerprint`, and raw little-endian numbers in a file named .u64, .u32 or .u128 are read"
     )]
     Unknown {
         /// Fault of the first line.

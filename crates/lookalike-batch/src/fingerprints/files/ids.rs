@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
-use lookalike::Fingerprint;
+use lookalike_hamming::Word;
+
+use super::sized_fingerprint::SizedFingerprint;
 
 /// The ids of a collection, by position.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +30,18 @@ pub enum FingerprintIds {
 #[derive(Clone, Copy, Debug)]
 pub enum FingerprintName<'a> {
     /// By itself.
-    Fingerprint(Fingerprint),
+    Fingerprint(SizedFingerprint),
     /// By its number.
     Number(u64),
     /// By its text.
     Text(&'a str),
+}
+
+impl FingerprintName<'_> {
+    /// The name of a fingerprint that stands for itself.
+    pub fn itself<W: Word>(code: W) -> Self {
+        Self::Fingerprint(SizedFingerprint::new(code))
+    }
 }
 
 impl Ord for FingerprintName<'_> {
@@ -66,9 +75,9 @@ impl Eq for FingerprintName<'_> {}
 
 impl FingerprintIds {
     /// Name of the fingerprint at a position.
-    pub fn name(&self, at: usize, fingerprint: u64) -> FingerprintName<'_> {
+    pub fn name<W: Word>(&self, at: usize, fingerprint: W) -> FingerprintName<'_> {
         match self {
-            Self::None => FingerprintName::Fingerprint(Fingerprint(fingerprint)),
+            Self::None => FingerprintName::itself(fingerprint),
             Self::Numbers(numbers) => FingerprintName::Number(numbers[at]),
             Self::Texts { bytes, ends } => {
                 let start = at.checked_sub(1).map_or(0, |before| ends[before]) as usize;
@@ -150,7 +159,7 @@ impl FingerprintIds {
 
     /// Gives the next fingerprint a text; those before without one, of which there are `before`, keep standing for
     /// themselves.
-    pub(crate) fn push_text(&mut self, text: &str, before: &[u64]) {
+    pub(crate) fn push_text<W: Word>(&mut self, text: &str, before: &[W]) {
         if !matches!(self, Self::Texts { .. }) {
             *self = Self::Texts {
                 bytes: String::new(),
@@ -163,9 +172,9 @@ impl FingerprintIds {
     }
 
     /// The next fingerprint has no id: it stands for itself.
-    pub(crate) fn push_none(&mut self, code: u64) {
+    pub(crate) fn push_none<W: Word>(&mut self, code: W) {
         if matches!(self, Self::Texts { .. }) {
-            self.push(&Fingerprint(code).to_string());
+            self.push(&SizedFingerprint::new(code).to_string());
         }
     }
 
@@ -203,7 +212,7 @@ mod tests {
                     FingerprintName::Fingerprint(fingerprint) => fingerprint.to_string(),
                     FingerprintName::Number(number) => number.to_string(),
                 };
-                prop_assert_eq!(shown, id.clone().unwrap_or_else(|| Fingerprint(codes[at]).to_string()));
+                prop_assert_eq!(shown, id.clone().unwrap_or_else(|| SizedFingerprint::new(codes[at]).to_string()));
             }
         }
 
@@ -217,7 +226,7 @@ mod tests {
                 ids.extend_texts(&part.concat(), &ends.collect::<Vec<u64>>());
             }
             for (at, text) in parts.concat().iter().enumerate() {
-                prop_assert_eq!(ids.name(at, 1), FingerprintName::Text(text));
+                prop_assert_eq!(ids.name(at, 1_u64), FingerprintName::Text(text));
             }
         }
     }

@@ -1,18 +1,23 @@
 //! Fingerprints as `lookalike fingerprint` prints them: one JSON object a line.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use lookalike::Fingerprint;
+use lookalike_hamming::Word;
 use serde::{Deserialize, Deserializer};
 
 use super::FingerprintFile;
 use super::open::FingerprintStream;
+use super::sized_fingerprint::{bits_of_digits, parse_code};
 
 /// Lines that are read before somebody else may have the processor.
 const LINES: usize = 4096;
 /// A longer line is not of this format, and must not fill the memory.
 const LONGEST: u64 = 1 << 20;
+
+/// Bytes that are looked at for the width of fingerprints, and as many at a time.
+const MOST_PEEKED: usize = 1 << 20;
+const PEEKED_AT_ONCE: usize = 1 << 16;
 
 /// A stream of lines.
 pub(super) struct JsonLines {
@@ -60,6 +65,38 @@ pub(super) enum LineId<'a> {
 }
 
 impl JsonLines {
+    /// Width of the fingerprints of some lines, which the first that is not null tells; none when none of the first does. Also all
+    /// lines, from the first on.
+    pub(super) fn peek_bits(
+        mut input: FingerprintStream,
+    ) -> io::Result<(Option<u32>, FingerprintStream)> {
+        let (mut start, mut bits) = (Vec::new(), None);
+        let mut piece = vec![0; PEEKED_AT_ONCE];
+        let mut seen = 0;
+        while bits.is_none() && start.len() < MOST_PEEKED {
+            let read = match input.read(&mut piece) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            start.extend_from_slice(&piece[..read]);
+            // No more than the line that tells is waited for: whoever writes them may wait for an answer.
+            let end = match read {
+                0 => start.len(),
+                _ => start
+                    .iter()
+                    .rposition(|&byte| byte == b'\n')
+                    .unwrap_or(seen),
+            };
+            let lines = start[seen..end.max(seen)].split(|&byte| byte == b'\n');
+            bits = lines.filter_map(bits_of_line).next();
+            seen = end.max(seen);
+            if read == 0 {
+                break;
+            }
+        }
+        Ok((bits, Box::new(Cursor::new(start).chain(input))))
+    }
+
     pub(super) fn new(input: FingerprintStream) -> Self {
         Self {
             input: BufReader::with_capacity(1 << 18, input),
@@ -70,9 +107,9 @@ impl JsonLines {
 
     /// Appends the fingerprints of some lines, counts those that are null, and tells `bad` of the lines that are
     /// none; false at the end.
-    pub(super) fn read(
+    pub(super) fn read<W: Word>(
         &mut self,
-        out: &mut FingerprintFile,
+        out: &mut FingerprintFile<W>,
         without: &mut u64,
         bad: impl FnMut(String) -> Result<(), String>,
     ) -> Result<bool, StopReason> {
@@ -120,6 +157,12 @@ impl JsonLines {
     }
 }
 
+/// Width of the fingerprint of a line; none of a line without one.
+fn bits_of_line(line: &[u8]) -> Option<u32> {
+    let parsed = serde_json::from_slice::<FingerprintLine<'_>>(line).ok()?;
+    bits_of_digits(&parsed.fingerprint??)
+}
+
 /// The reason why a line is not what it should be.
 pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -129,7 +172,7 @@ pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
 }
 
 /// Takes one line; false when its fingerprint is null.
-fn take(line: &[u8], out: &mut FingerprintFile) -> Result<bool, String> {
+fn take<W: Word>(line: &[u8], out: &mut FingerprintFile<W>) -> Result<bool, String> {
     let parsed: FingerprintLine<'_> =
         serde_json::from_slice(line).map_err(|error| malformed("fingerprint", &error))?;
     let Some(fingerprint) = parsed.fingerprint else {
@@ -138,9 +181,7 @@ fn take(line: &[u8], out: &mut FingerprintFile) -> Result<bool, String> {
     let Some(digits) = fingerprint else {
         return Ok(false);
     };
-    let Fingerprint(code) = digits
-        .parse()
-        .map_err(|error: lookalike::sketch::ParseFingerprintError| error.to_string())?;
+    let code = parse_code(&digits)?;
     match parsed.id {
         Some(LineId::Text(text)) => out.ids.push_text(&text, &out.codes),
         Some(LineId::Number(number)) => out.ids.push_text(&number.to_string(), &out.codes),
@@ -157,7 +198,7 @@ mod tests {
 
     #[test]
     fn lines_without_an_id_among_others_stand_for_themselves() {
-        let mut out = FingerprintFile::default();
+        let mut out = FingerprintFile::<u64>::default();
         let lines = [
             r#"{"fingerprint":"0000000000000001"}"#,
             r#"{"id":"b","fingerprint":"0000000000000002"}"#,
@@ -179,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_number_of_sixteen_digits_was_read_as_hexadecimal() {
-        let mut out = FingerprintFile::default();
+        let mut out = FingerprintFile::<u64>::default();
         let line = br#"{"id":"a","fingerprint":1234567890123456}"#;
         let told = take(line, &mut out).unwrap_err();
         assert!(told.contains("1234567890123456 (a number)"), "{told}");
@@ -188,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_is_no_fingerprint_is_told() {
-        let mut out = FingerprintFile::default();
+        let mut out = FingerprintFile::<u64>::default();
         let cases = [
             ("{", "not a fingerprint: EOF"),
             ("[]", "not a fingerprint"),

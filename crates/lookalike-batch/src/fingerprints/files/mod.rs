@@ -7,11 +7,12 @@
 //! |---|---|---|---|
 //! | fingerprint file | `LKFP` | texts, numbers, or none | yes |
 //! | archive (Manku et al. 2007, section 3.2) | `LKAR` | none | yes |
-//! | raw little-endian numbers of 64 bits | named `.u64` | none | no |
+//! | raw little-endian numbers | named `.u64`, `.u32` or `.u128` | none | no |
 //! | Parquet table with a column `fingerprint` | `PAR1` | texts of a column `id`, or none | no |
 //! | JSON Lines `{"id":..,"fingerprint":..}` | anything else | texts, or none | no |
 //!
 //! Each of them may be packed by gzip or zstd, but for Parquet, which must be a file; `-` is standard input, and `u64:-` raw numbers there.
+//! Fingerprints have 64 bits, or 32 or 128, of which archives hold none: those of one collection are of one width.
 //! `write` writes all of them.
 //!
 //! Super-shingles and signatures of min-hash, which are longer, have readers and writers of their own: `sketch_file`, `sketch_writer`.
@@ -24,6 +25,7 @@ mod open;
 mod pair_file;
 mod raw;
 mod several;
+mod sized_fingerprint;
 mod sketch_file;
 mod sketch_shape;
 mod sketch_writer;
@@ -35,7 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::scheme::SchemeId;
-use lookalike_hamming::{FingerprintArchiveReader, FingerprintReader, SketchWords};
+use lookalike_hamming::{FingerprintArchiveReader, FingerprintReader, Word};
 
 pub use ascending::ArchiveScratch;
 pub use error::CodesError;
@@ -45,6 +47,8 @@ use open::{FingerprintStream, OpenedFile};
 pub(crate) use pair_file::{ListedId, ListedPair, PairFile, PairFileError};
 use raw::RawReader;
 pub use several::CodeFiles;
+pub use sized_fingerprint::{ParseSizedFingerprintError, SizedFingerprint};
+use sized_fingerprint::{bits_of_header, extend_codes};
 pub(crate) use sketch_file::{SketchFile, SketchRows};
 pub use sketch_shape::{PlaceKind, SketchShape};
 pub(crate) use sketch_writer::{SketchWriter, write_sketch};
@@ -59,14 +63,14 @@ use crate::skipped::{SkippedRow, SkippedRows};
 
 /// Fingerprints and their ids, in the order of their file.
 #[derive(Clone, Debug, Default)]
-pub struct FingerprintFile {
+pub struct FingerprintFile<W = u64> {
     /// The fingerprints.
-    pub codes: Vec<u64>,
+    pub codes: Vec<W>,
     /// Their ids.
     pub ids: FingerprintIds,
 }
 
-impl FingerprintFile {
+impl<W: Word> FingerprintFile<W> {
     /// Forgets everything but the memory.
     pub fn clear(&mut self) {
         self.codes.clear();
@@ -74,7 +78,7 @@ impl FingerprintFile {
     }
 
     /// Keeps those fingerprints that `keep` is true of, with their ids.
-    pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(W) -> bool) {
         let kept: Vec<bool> = self.codes.iter().map(|&code| keep(code)).collect();
         self.ids.retain(&kept);
         let mut kept = kept.into_iter();
@@ -91,6 +95,8 @@ impl FingerprintFile {
 pub struct CodeFile {
     name: String,
     format: FingerprintFormat,
+    /// Width of the fingerprints, where it is known before they are read.
+    bits: Option<u32>,
     scheme: Option<SchemeId>,
     bytes: Option<u64>,
     read: Arc<AtomicU64>,
@@ -145,37 +151,46 @@ impl CodeFile {
             bytes,
         } = open::open(source, Arc::clone(&read))?;
         let wrong = CodesError::of(&name);
-        let (format, scheme) = match head {
+        let (format, bits, scheme) = match head {
             Some([b'L', b'K', b'F', b'P']) => {
                 let reader = FingerprintReader::of_sketches(input).map_err(wrong)?;
-                if reader.sketch() != SketchWords::FINGERPRINT {
+                let Some(bits) = bits_of_header(reader.sketch()) else {
                     return Err(match SketchShape::of_header(reader.sketch()) {
                         Some(shape) => CodesError::Places { name, shape },
                         None => CodesError::UnknownShape { name },
                     });
-                }
+                };
                 let scheme = known(reader.scheme());
-                (FingerprintFormat::Fingerprints(reader), scheme)
+                (FingerprintFormat::Fingerprints(reader), Some(bits), scheme)
             }
             Some([b'L', b'K', b'A', b'R']) => {
                 let reader = FingerprintArchiveReader::new(input).map_err(wrong)?;
                 let scheme = known(reader.scheme());
-                (FingerprintFormat::Archive(reader), scheme)
+                (FingerprintFormat::Archive(reader), Some(64), scheme)
             }
             Some([b'P', b'A', b'R', b'1']) => {
                 let table = TableReader::open(source.path());
                 let table = table.map_err(|source| CodesError::table(&name, source))?;
-                (FingerprintFormat::Table(Box::new(table)), None)
+                let bits = table.bits();
+                (FingerprintFormat::Table(Box::new(table)), bits, None)
             }
             None => match source.raw_shape() {
                 Some(shape) => return Err(CodesError::Places { name, shape }),
-                None => (FingerprintFormat::Raw(RawReader::new(input)), None),
+                None => {
+                    let raw = FingerprintFormat::Raw(RawReader::new(input));
+                    (raw, source.raw_bits(), None)
+                }
             },
-            Some(_) => (FingerprintFormat::Lines(JsonLines::new(input)), None),
+            Some(_) => {
+                let peeked = JsonLines::peek_bits(input);
+                let (bits, input) = peeked.map_err(|error| wrong(error.into()))?;
+                (FingerprintFormat::Lines(JsonLines::new(input)), bits, None)
+            }
         };
         Ok(Self {
             name,
             format,
+            bits,
             scheme,
             bytes,
             read,
@@ -189,6 +204,11 @@ impl CodeFile {
     /// The name as the user wrote it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Width of the fingerprints: 32, 64 or 128. Lines and tables tell it by their first fingerprint, and not at all without one.
+    pub fn bits(&self) -> Option<u32> {
+        self.bits
     }
 
     /// The scheme, where the format keeps it.
@@ -223,14 +243,30 @@ impl CodeFile {
     /// A chunk of the file is never cut, so there may be some mebibytes more (16 at most).
     ///
     /// # Errors
-    /// [`CodesError`]: the file is damaged or cut off, or holds no line that can be read.
-    pub fn fill(&mut self, out: &mut FingerprintFile, bytes: u64) -> Result<bool, CodesError> {
+    /// [`CodesError`]: the fingerprints have another width, the file is damaged or cut off, or holds no line that can be read.
+    pub fn fill<W: Word>(
+        &mut self,
+        out: &mut FingerprintFile<W>,
+        bytes: u64,
+    ) -> Result<bool, CodesError> {
+        if let Some(found) = self.bits.filter(|&bits| bits != W::BITS) {
+            return Err(CodesError::Width {
+                name: self.name.clone(),
+                found,
+                wanted: W::BITS,
+            });
+        }
         let before = out.codes.len();
         let mut more = true;
         while more && out.bytes() < bytes {
             more = match &mut self.format {
                 FingerprintFormat::Fingerprints(reader) => next_chunk(reader, out),
-                FingerprintFormat::Archive(reader) => reader.read_block(&mut out.codes),
+                FingerprintFormat::Archive(reader) => {
+                    let mut words = Vec::new();
+                    let more = reader.read_block(&mut words);
+                    extend_codes(&mut out.codes, &words);
+                    more
+                }
                 FingerprintFormat::Raw(reader) => reader.read(&mut out.codes),
                 FingerprintFormat::Lines(reader) => {
                     let Self { skipped, .. } = self;
@@ -303,15 +339,15 @@ fn known(scheme: u64) -> Option<SchemeId> {
     (scheme != 0).then_some(SchemeId(scheme))
 }
 
-fn next_chunk(
+fn next_chunk<W: Word>(
     reader: &mut FingerprintReader<FingerprintStream>,
-    out: &mut FingerprintFile,
+    out: &mut FingerprintFile<W>,
 ) -> Result<bool, lookalike_hamming::FileError> {
     let with_ids = reader.has_ids();
     let Some(chunk) = reader.next_chunk()? else {
         return Ok(false);
     };
-    out.codes.extend_from_slice(chunk.fingerprints);
+    extend_codes(&mut out.codes, chunk.fingerprints);
     if !chunk.ends.is_empty() {
         out.ids.extend_texts(chunk.texts, chunk.ends);
     } else if with_ids {
@@ -330,6 +366,25 @@ pub fn ensure_equal_schemes(
 ) -> Result<(), CodesError> {
     match (a, b) {
         (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherScheme {
+            a: a.to_owned(),
+            b: b.to_owned(),
+            first,
+            second,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to compare fingerprints of different widths, where both files, by name and bits, tell theirs.
+///
+/// # Errors
+/// [`CodesError::OtherWidth`].
+pub fn ensure_equal_widths(
+    a: Option<(&str, u32)>,
+    b: Option<(&str, u32)>,
+) -> Result<(), CodesError> {
+    match (a, b) {
+        (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherWidth {
             a: a.to_owned(),
             b: b.to_owned(),
             first,

@@ -1,8 +1,8 @@
-//! Raw little-endian numbers of 64 bits, one a fingerprint.
+//! Raw little-endian numbers of 32, 64 or 128 bits, one a fingerprint.
 
 use std::io::Read;
 
-use lookalike_hamming::FileError;
+use lookalike_hamming::{FileError, Word};
 
 use super::open::FingerprintStream;
 
@@ -26,7 +26,7 @@ impl RawReader {
     }
 
     /// Appends the next numbers; false at the end.
-    pub(super) fn read(&mut self, out: &mut Vec<u64>) -> Result<bool, FileError> {
+    pub(super) fn read<W: Word>(&mut self, out: &mut Vec<W>) -> Result<bool, FileError> {
         let mut filled = 0;
         while filled < READ_BYTES {
             match self.input.read(&mut self.bytes[filled..]) {
@@ -36,15 +36,15 @@ impl RawReader {
                 Err(error) => return Err(error.into()),
             }
         }
-        let (numbers, rest) = self.bytes[..filled].as_chunks::<8>();
+        let numbers = self.bytes[..filled].chunks_exact(W::BITS as usize / 8);
         self.offset += filled as u64;
         // Pieces are whole numbers of fingerprints: only the end of the input leaves a part of one.
-        if !rest.is_empty() {
+        if !numbers.remainder().is_empty() {
             return Err(FileError::Cut {
                 offset: self.offset,
             });
         }
-        out.extend(numbers.iter().map(|&number| u64::from_le_bytes(number)));
+        out.extend(numbers.map(W::read));
         Ok(filled == READ_BYTES)
     }
 }

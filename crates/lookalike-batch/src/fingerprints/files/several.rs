@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use lookalike::scheme::SchemeId;
+use lookalike_hamming::Word;
 
 use super::{
     CodeFile, CodesError, CodesSummary, FingerprintFile, FingerprintIds, FingerprintSource,
-    ensure_equal_schemes,
+    ensure_equal_schemes, ensure_equal_widths,
 };
 
-/// Collections whose schemes agree. Only one regular file is open at a time, however many there are.
+/// Collections whose widths and schemes agree. Only one regular file is open at a time, however many there are.
 pub struct CodeFiles {
     /// Those that were not begun, open already where they cannot be opened again.
     waiting: VecDeque<(FingerprintSource, Option<CodeFile>)>,
     current: Option<CodeFile>,
     done: Vec<CodesSummary>,
     strict: bool,
+    bits: Option<(String, u32)>,
     scheme: Option<(String, SchemeId)>,
     bytes: Option<u64>,
     expected: Option<u64>,
@@ -28,13 +30,14 @@ impl CodeFiles {
     /// Looks at the headers of all collections. With `strict`, the first line that cannot be read is an error.
     ///
     /// # Errors
-    /// [`CodesError`]: a file is missing, damaged or of another version, or schemes differ.
+    /// [`CodesError`]: a file is missing, damaged or of another version, or widths or schemes differ.
     pub fn open(sources: &[FingerprintSource], strict: bool) -> Result<Self, CodesError> {
         let mut files = Self {
             waiting: VecDeque::new(),
             current: None,
             done: Vec::new(),
             strict,
+            bits: None,
             scheme: None,
             bytes: Some(0),
             expected: Some(0),
@@ -49,6 +52,11 @@ impl CodeFiles {
                 false => Arc::clone(&files.read),
             };
             let file = CodeFile::open_counted(source, strict, counter)?;
+            let width = file.bits().map(|bits| (file.name(), bits));
+            ensure_equal_widths(files.bits(), width)?;
+            if files.bits.is_none() {
+                files.bits = width.map(|(name, bits)| (name.to_owned(), bits));
+            }
             let named = file.scheme().map(|scheme| (file.name(), scheme));
             ensure_equal_schemes(files.scheme(), named)?;
             if files.scheme.is_none() {
@@ -62,6 +70,12 @@ impl CodeFiles {
             files.waiting.push_back((source.clone(), kept));
         }
         Ok(files)
+    }
+
+    /// Width of the fingerprints, and a file that tells it, where one does.
+    pub fn bits(&self) -> Option<(&str, u32)> {
+        let (name, bits) = self.bits.as_ref()?;
+        Some((name, *bits))
     }
 
     /// The scheme, and a file that names it, where one does.
@@ -104,9 +118,9 @@ impl CodeFiles {
     ///
     /// # Errors
     /// [`CodesError`], as of [`CodeFile::fill`].
-    pub fn read_chunk(
+    pub fn read_chunk<W: Word>(
         &mut self,
-        out: &mut FingerprintFile,
+        out: &mut FingerprintFile<W>,
         bytes: u64,
     ) -> Result<bool, CodesError> {
         out.clear();

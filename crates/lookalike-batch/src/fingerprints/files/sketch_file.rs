@@ -16,13 +16,14 @@ use std::sync::atomic::AtomicU64;
 
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::{CodeCell, CodeTable};
-use lookalike_hamming::{FileError, FingerprintReader, SketchWords};
+use lookalike_hamming::{FileError, FingerprintReader};
 use serde::Deserialize;
 
 use super::error::CodesError;
 use super::ids::FingerprintIds;
 use super::json_lines::{JsonLines, LineId, StopReason, malformed, present};
 use super::open::{self, FingerprintStream, OpenedFile};
+use super::sized_fingerprint::bits_of_header;
 use super::sketch_shape::{PlaceKind, SketchShape};
 use super::source::FingerprintSource;
 use super::{CodesSummary, known};
@@ -57,10 +58,10 @@ impl SketchRows {
     /// Names the sketch whose words were appended last.
     fn name(&mut self, id: Option<&str>, shape: SketchShape) {
         match id {
-            Some(id) => self.ids.push_text(id, &[]),
+            Some(id) => self.ids.push_text::<u64>(id, &[]),
             None => {
                 let digits = shape.digits(&self.words[self.words.len() - shape.words()..]);
-                self.ids.push_text(&digits, &[]);
+                self.ids.push_text::<u64>(&digits, &[]);
             }
         }
         self.count += 1;
@@ -100,7 +101,7 @@ impl SketchFile {
         let format = match head {
             Some([b'L', b'K', b'F', b'P']) => {
                 let reader = FingerprintReader::of_sketches(input).map_err(&wrong)?;
-                if reader.sketch() == SketchWords::FINGERPRINT {
+                if bits_of_header(reader.sketch()).is_some() {
                     return Err(fingerprints());
                 }
                 let found = SketchShape::of_header(reader.sketch());

@@ -97,7 +97,7 @@ impl SketchShape {
         }
     }
 
-    /// The shape as the header of a fingerprint file has it: kind 1 for super-shingles, 2 for minima, 3 for an odd number of them.
+    /// The shape as the header of a fingerprint file has it: kind 1 for super-shingles, 2 for minima, 3 for an odd number of them (4 are fingerprints of other widths than 64 bits).
     pub(super) fn in_header(self) -> SketchWords {
         SketchWords {
             words: self.words(),

@@ -64,7 +64,7 @@ impl SketchWriter {
                 let table = CodeTableWriter::of_texts(begin(packing)?, true, shape.kind.column());
                 SketchOutput::Table(Box::new(table.map_err(unwritable(path))?))
             }
-            Some((CodeFormat::Raw | CodeFormat::Archive, _)) | None => {
+            Some((CodeFormat::Raw(_) | CodeFormat::Archive, _)) | None => {
                 match raw_packing(path, shape) {
                     Some(packing) => SketchOutput::Raw(begin(packing)?),
                     None => {

@@ -1,4 +1,4 @@
-//! Collections as users name them: paths, globs, objects of stores, and `u64:` before what holds raw numbers.
+//! Collections as users name them: paths, globs, objects of stores, and `u64:`, `u32:` or `u128:` before what holds raw numbers.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use lookalike_corpus::{InputError, NamedFile, StoreSettings, named_files};
 
 use super::sketch_shape::SketchShape;
 
-/// Stands before the name of raw numbers that the name does not tell, as on standard input.
-const RAW_PREFIX: &str = "u64:";
+/// Types of raw numbers, with their bits: the ending of a file, or what stands before a name that does not tell, as on standard input.
+const RAW_NUMBERS: [(&str, u32); 3] = [("u32", 32), ("u64", 64), ("u128", 128)];
 
 /// A collection that can be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FingerprintSource {
     file: NamedFile,
-    /// True if the file holds raw numbers, whatever its name is.
-    is_raw: bool,
+    /// Bits of the raw numbers that the file holds, whatever its name is.
+    raw: Option<u32>,
 }
 
 impl FingerprintSource {
@@ -31,14 +31,15 @@ impl FingerprintSource {
         let mut found = Vec::new();
         for argument in arguments {
             let argument = argument.as_ref();
-            let raw = argument
-                .to_str()
-                .and_then(|text| text.strip_prefix(RAW_PREFIX));
-            let name: OsString = raw.map_or_else(|| argument.to_owned(), OsString::from);
+            let raw = argument.to_str().and_then(|text| {
+                let (number, name) = text.split_once(':')?;
+                Some((raw_bits(number)?, name))
+            });
+            let name: OsString = raw.map_or_else(|| argument.to_owned(), |(_, name)| name.into());
             let files = named_files(&[name], store, spool_dir)?;
             found.extend(files.into_iter().map(|file| Self {
                 file,
-                is_raw: raw.is_some(),
+                raw: raw.map(|(bits, _)| bits),
             }));
         }
         Ok(found)
@@ -62,13 +63,19 @@ impl FingerprintSource {
     /// The ending of the packing of a file of raw numbers; none when it holds something else.
     pub(super) fn raw_packing(&self) -> Option<&'static str> {
         let (bare, packing) = self.bare_name();
-        let is_raw = self.is_raw || bare.ends_with(".u64") || raw_shape(&bare).is_some();
+        let is_raw = self.raw_bits().is_some() || raw_shape(&bare).is_some();
         is_raw.then_some(packing)
+    }
+
+    /// Bits of the raw fingerprints that the file holds, if it does.
+    pub(super) fn raw_bits(&self) -> Option<u32> {
+        self.raw
+            .or_else(|| raw_bits(self.bare_name().0.rsplit_once('.')?.1))
     }
 
     /// The shape of raw sketches of several places, by the name of their file.
     pub(super) fn raw_shape(&self) -> Option<SketchShape> {
-        raw_shape(&self.bare_name().0).filter(|_| !self.is_raw)
+        raw_shape(&self.bare_name().0).filter(|_| self.raw.is_none())
     }
 
     /// The name in lower case without packing, and the ending of the packing.
@@ -85,11 +92,17 @@ fn raw_shape(bare: &str) -> Option<SketchShape> {
     SketchShape::of_raw_ending(bare.rsplit_once('.')?.1)
 }
 
+/// Bits of raw numbers of a type.
+pub(super) fn raw_bits(number: &str) -> Option<u32> {
+    let known = RAW_NUMBERS.into_iter().find(|(name, _)| *name == number);
+    known.map(|(_, bits)| bits)
+}
+
 impl From<&Path> for FingerprintSource {
     fn from(path: &Path) -> Self {
         Self {
             file: path.into(),
-            is_raw: false,
+            raw: None,
         }
     }
 }
@@ -116,6 +129,11 @@ mod tests {
             ("u64:-", Some("")),
             ("u64:part-0007.zst", Some(".zst")),
             ("./u64:a", None),
+            ("a.u32", Some("")),
+            ("a.u128.gz", Some(".gz")),
+            ("u128:-", Some("")),
+            ("u32:x.u64", Some("")),
+            ("u16:a", None),
         ];
         for (name, packing) in cases {
             let found = FingerprintSource::find(&[name], &StoreSettings::default(), spool.path());

@@ -3,28 +3,38 @@
 use std::io;
 use std::path::Path;
 
-use lookalike::Fingerprint;
 use lookalike_corpus::{CodeCell, CodeTable};
+use lookalike_hamming::Word;
 
 use super::FingerprintFile;
+use super::sized_fingerprint::{bits_of_digits, parse_code};
 
 /// A stream of rows.
 pub(super) struct TableReader {
     table: CodeTable,
+    bits: Option<u32>,
 }
 
 impl TableReader {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            table: CodeTable::open(path)?,
-        })
+        let mut table = CodeTable::open(path)?;
+        let bits = match table.number_bits() {
+            Some(bits) => Some(bits),
+            None => table.first_text()?.as_deref().and_then(bits_of_digits),
+        };
+        Ok(Self { table, bits })
+    }
+
+    /// Width of the fingerprints, as far as the type of the column or its first text tells.
+    pub(super) fn bits(&self) -> Option<u32> {
+        self.bits
     }
 
     /// Appends the fingerprints of some rows, counts those that are null, and tells `bad` of the rows that are none;
     /// false at the end.
-    pub(super) fn read(
+    pub(super) fn read<W: Word>(
         &mut self,
-        out: &mut FingerprintFile,
+        out: &mut FingerprintFile<W>,
         without: &mut u64,
         mut bad: impl FnMut(String) -> Result<(), String>,
     ) -> io::Result<Result<bool, String>> {
@@ -35,8 +45,8 @@ impl TableReader {
                     *without += 1;
                     return;
                 }
-                CodeCell::Number(number) => Ok(number),
-                CodeCell::Text(text) => text.parse().map(|Fingerprint(code)| code),
+                CodeCell::Number(number) => Ok(W::from_u128(number.into())),
+                CodeCell::Text(text) => parse_code(text),
             };
             match code {
                 Ok(code) => {

@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lookalike::Fingerprint;
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
-use lookalike_hamming::{FileError, FingerprintWriter};
+use lookalike_hamming::{FileError, FingerprintWriter, Word};
 use serde::Serialize;
 
 use super::ascending::ArchiveSorter;
+use super::sized_fingerprint::{SizedFingerprint, header_of_bits};
+use super::source::raw_bits;
 use super::{
     ArchiveScratch, CodeFiles, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
 };
@@ -25,8 +26,8 @@ pub enum CodeFormat {
     JsonLines,
     /// A fingerprint file, with the scheme.
     Fingerprints,
-    /// Little-endian numbers of 64 bits, without ids.
-    Raw,
+    /// Little-endian numbers of so many bits, without ids.
+    Raw(u32),
     /// A Parquet table.
     Parquet,
     /// An archive, ascending, without ids, with the scheme.
@@ -46,11 +47,12 @@ impl CodeFormat {
             (".jsonl", Self::JsonLines),
             (".ndjson", Self::JsonLines),
             (".lkfp", Self::Fingerprints),
-            (".u64", Self::Raw),
             (".parquet", Self::Parquet),
             (".lkar", Self::Archive),
         ];
-        let format = formats.into_iter().find(|(end, _)| name.ends_with(end))?.1;
+        let raw = || raw_bits(name.rsplit_once('.')?.1).map(Self::Raw);
+        let named = formats.into_iter().find(|(end, _)| name.ends_with(end));
+        let format = named.map(|(_, format)| format).or_else(raw)?;
         // A table is packed inside, and read from its end; in an archive nothing is left to be packed.
         let packs = !matches!(format, Self::Parquet | Self::Archive);
         (packs || packing == Compression::None).then_some((format, packing))
@@ -61,6 +63,7 @@ impl CodeFormat {
 pub struct CodeWriter {
     path: PathBuf,
     scheme: SchemeId,
+    bits: u32,
     scratch: PathBuf,
     out: FingerprintOutput,
     written: u64,
@@ -114,7 +117,7 @@ enum WrittenId<'a> {
 pub(crate) fn write_code(
     out: &mut dyn Write,
     name: Option<FingerprintName<'_>>,
-    code: Option<Fingerprint>,
+    code: Option<SizedFingerprint>,
 ) -> std::io::Result<()> {
     let id = match name {
         None | Some(FingerprintName::Fingerprint(_)) => None,
@@ -123,6 +126,22 @@ pub(crate) fn write_code(
     };
     let fingerprint = code.map(|code| code.to_string());
     write_line(out, &WrittenLine { id, fingerprint })
+}
+
+/// Adds a fingerprint to a fingerprint file.
+fn write_words(
+    file: &mut FingerprintWriter<AtomicFile>,
+    name: Option<FingerprintName<'_>>,
+    code: SizedFingerprint,
+) -> Result<(), FileError> {
+    let (words, count) = code.words();
+    let words = &words[..count];
+    match name {
+        Some(FingerprintName::Number(number)) if code.bits() == 64 => file.push(words[0], number),
+        Some(FingerprintName::Number(number)) => file.push_sketch(words, &number.to_string()),
+        Some(FingerprintName::Text(text)) => file.push_sketch(words, text),
+        None | Some(FingerprintName::Fingerprint(_)) => file.push_sketch(words, ""),
+    }
 }
 
 /// For `map_err`: a file of fingerprints that cannot be written.
@@ -135,26 +154,39 @@ pub(super) fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> BatchError +
 }
 
 impl CodeWriter {
-    /// Begins a file of the format that its name asks for.
+    /// Begins a file of the format that its name asks for, for fingerprints of so many bits.
     ///
     /// # Errors
-    /// [`BatchError`]: the name asks for no format, or the file cannot be made.
+    /// [`BatchError`]: the name asks for no format, or for one that does not hold such fingerprints, or the file cannot be made.
     pub fn create(
         path: &Path,
         scheme: Option<SchemeId>,
+        bits: u32,
         scratch: ArchiveScratch<'_>,
     ) -> Result<Self, BatchError> {
         let Some((format, packing)) = CodeFormat::of(path) else {
             return Err(BatchError::Settings(format!(
                 "{}: no format has names like this: name the file .jsonl, .lkfp (a fingerprint file) or .u64 (raw numbers), \
-                 each also with .gz or .zst, .parquet, or .lkar (an archive)",
+                 each also with .gz or .zst, .parquet, or .lkar (an archive); of 32 or 128 bits, .u32 or .u128",
                 path.display()
             )));
         };
+        let holds = match format {
+            CodeFormat::Archive => 64,
+            CodeFormat::Raw(bits) => bits,
+            CodeFormat::JsonLines | CodeFormat::Fingerprints | CodeFormat::Parquet => bits,
+        };
+        if holds != bits {
+            return Err(BatchError::Settings(format!(
+                "{}: names like this are of fingerprints of {holds} bits, and these have {bits}: name the file .lkfp, .jsonl, \
+                 .parquet or .u{bits}",
+                path.display()
+            )));
+        }
         let file = AtomicFile::create(path, packing).map_err(unwritable(path))?;
         let out = match format {
             CodeFormat::JsonLines => FingerprintOutput::Lines(file),
-            CodeFormat::Raw => FingerprintOutput::Raw(file),
+            CodeFormat::Raw(_) => FingerprintOutput::Raw(file),
             CodeFormat::Fingerprints | CodeFormat::Parquet => {
                 FingerprintOutput::Waiting(file, format)
             }
@@ -169,6 +201,7 @@ impl CodeWriter {
         Ok(Self {
             path: path.to_owned(),
             scheme: scheme.unwrap_or(SchemeId(0)),
+            bits,
             scratch: scratch.folder.to_owned(),
             out,
             written: 0,
@@ -182,7 +215,7 @@ impl CodeWriter {
     pub fn push(
         &mut self,
         name: Option<FingerprintName<'_>>,
-        code: Option<Fingerprint>,
+        code: Option<SizedFingerprint>,
     ) -> Result<(), BatchError> {
         let ids = WrittenIdKind::of(name);
         if matches!(self.out, FingerprintOutput::Waiting(..)) {
@@ -202,15 +235,12 @@ impl CodeWriter {
         self.written += 1;
         let written = match &mut self.out {
             FingerprintOutput::Lines(file) => write_code(file, name, code).map_err(FileError::from),
-            FingerprintOutput::Raw(file) => code.map_or(Ok(()), |code| {
-                file.write_all(&code.0.to_le_bytes())
-                    .map_err(FileError::from)
-            }),
-            FingerprintOutput::Fingerprints(file, _) => code.map_or(Ok(()), |code| match name {
-                Some(FingerprintName::Number(number)) => file.push(code.0, number),
-                Some(FingerprintName::Text(text)) => file.push_text(code.0, text),
-                None | Some(FingerprintName::Fingerprint(_)) => file.push(code.0, 0),
-            }),
+            FingerprintOutput::Raw(file) => {
+                code.map_or(Ok(()), |code| code.write(file).map_err(FileError::from))
+            }
+            FingerprintOutput::Fingerprints(file, _) => {
+                code.map_or(Ok(()), |code| write_words(file, name, code))
+            }
             FingerprintOutput::Table(table, _) => {
                 let number = match name {
                     Some(FingerprintName::Number(number)) => number.to_string(),
@@ -221,12 +251,14 @@ impl CodeWriter {
                     Some(FingerprintName::Number(_)) => Some(number.as_str()),
                     None | Some(FingerprintName::Fingerprint(_)) => None,
                 };
-                table
-                    .push(id, code.map(|code| code.0))
-                    .map_err(FileError::from)
+                let pushed = match self.bits {
+                    128 => table.push_text(id, code.map(|code| code.to_string())),
+                    _ => table.push(id, code.map(SizedFingerprint::low)),
+                };
+                pushed.map_err(FileError::from)
             }
             FingerprintOutput::Archive(_, ascending) => {
-                let pushed = code.map_or(Ok(()), |code| ascending.push(code.0));
+                let pushed = code.map_or(Ok(()), |code| ascending.push(code.low()));
                 return pushed.map_err(BatchError::temporary(&self.scratch));
             }
             FingerprintOutput::Waiting(..) | FingerprintOutput::Broken => Ok(()),
@@ -240,15 +272,26 @@ impl CodeWriter {
         // name.
         self.out = match std::mem::replace(&mut self.out, FingerprintOutput::Broken) {
             FingerprintOutput::Waiting(file, CodeFormat::Parquet) => {
-                let table = CodeTableWriter::new(file, ids != WrittenIdKind::None);
+                let with_ids = ids != WrittenIdKind::None;
+                let table = match self.bits {
+                    32 => CodeTableWriter::of_short_numbers(file, with_ids),
+                    64 => CodeTableWriter::new(file, with_ids),
+                    // Parquet has no numbers of 128 bits.
+                    _ => CodeTableWriter::of_texts(file, with_ids, "fingerprint"),
+                };
                 let table = table.map_err(|error| self.failed(error.into()))?;
                 FingerprintOutput::Table(Box::new(table), ids)
             }
             FingerprintOutput::Waiting(file, _) => {
-                let begun = match ids {
-                    WrittenIdKind::None => FingerprintWriter::bare(file, scheme.0),
-                    WrittenIdKind::Numbers => FingerprintWriter::with_ids(file, scheme.0),
-                    WrittenIdKind::Texts => FingerprintWriter::with_texts(file, scheme.0),
+                let with_texts = ids == WrittenIdKind::Texts;
+                let header = header_of_bits(self.bits);
+                // Only fingerprints of 64 bits have ids that are numbers.
+                let begun = match (ids, self.bits) {
+                    (WrittenIdKind::Numbers, 64) => FingerprintWriter::with_ids(file, scheme.0),
+                    (WrittenIdKind::Numbers, _) => {
+                        FingerprintWriter::of_sketches(file, scheme.0, header, true)
+                    }
+                    _ => FingerprintWriter::of_sketches(file, scheme.0, header, with_texts),
                 };
                 FingerprintOutput::Fingerprints(begun.map_err(|error| self.failed(error))?, ids)
             }
@@ -325,25 +368,37 @@ impl CodeImport<'_> {
     /// # Errors
     /// [`BatchError`]: an input cannot be read, schemes or ids differ, the output cannot be written.
     pub fn run(&self, standard: &mut dyn Write) -> Result<ImportSummary, BatchError> {
-        let mut files = CodeFiles::open(self.inputs, self.losses.is_strict())?;
+        let files = CodeFiles::open(self.inputs, self.losses.is_strict())?;
+        match files.bits().map_or(64, |(_, bits)| bits) {
+            32 => self.copy::<u32>(files, standard),
+            128 => self.copy::<u128>(files, standard),
+            _ => self.copy::<u64>(files, standard),
+        }
+    }
+
+    fn copy<W: Word>(
+        &self,
+        mut files: CodeFiles,
+        standard: &mut dyn Write,
+    ) -> Result<ImportSummary, BatchError> {
         let scheme = files.scheme().map(|(_, scheme)| scheme);
         let total = files.total_bytes().unwrap_or(0);
         self.observer.stage(JobStage::Scan, total);
         let mut out = self
             .output
-            .map(|path| CodeWriter::create(path, scheme, self.scratch))
+            .map(|path| CodeWriter::create(path, scheme, W::BITS, self.scratch))
             .transpose()?;
         let mut summary = ImportSummary {
             inputs: Vec::new(),
             fingerprints: 0,
             scheme_id: scheme.map(|scheme| scheme.to_string()),
         };
-        let (counters, mut codes) = ([files.bytes_read()], FingerprintFile::default());
+        let (counters, mut codes) = ([files.bytes_read()], FingerprintFile::<W>::default());
         while files.read_chunk(&mut codes, Self::CHUNK_BYTES)? {
             ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
             for (at, &code) in codes.codes.iter().enumerate() {
                 let name = Some(codes.ids.name(at, code));
-                let code = Some(Fingerprint(code));
+                let code = Some(SizedFingerprint::new(code));
                 match &mut out {
                     Some(out) => out.push(name, code)?,
                     None => write_code(standard, name, code)

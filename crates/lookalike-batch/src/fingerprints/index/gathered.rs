@@ -5,17 +5,18 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_hamming::{CodeSource, FileError, IdTexts, IndexFile};
+use lookalike_hamming::{CodeSource, FileError, IdTexts, IndexFile, Word};
 
-use super::{is_index, open};
+use super::{is_index, open, width};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, check_losses,
-    ensure_equal_schemes,
+    ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::losses::LossPolicy;
+use crate::observer::{JobObserver, ensure_wanted};
 
-const CODES: &str = "codes.u64";
+const CODES: &str = "codes";
 const TEXTS: &str = "ids.txt";
 const ENDS: &str = "ids.ends";
 /// Names of all files.
@@ -47,6 +48,8 @@ impl LoadedIds {
 
 /// Things that were gathered.
 pub(super) struct GatheredInput {
+    /// Width of the fingerprints.
+    pub(super) bits: u32,
     pub(super) count: u64,
     pub(super) scheme: Option<SchemeId>,
     pub(super) id_bytes: Option<u64>,
@@ -79,9 +82,10 @@ impl GatherWriters {
         })
     }
 
-    fn add(&mut self, codes: &FingerprintFile, with_ids: bool) -> io::Result<()> {
+    fn add<W: Word>(&mut self, codes: &FingerprintFile<W>, with_ids: bool) -> io::Result<()> {
         for (at, &code) in codes.codes.iter().enumerate() {
-            self.codes.write_all(&code.to_le_bytes())?;
+            let bytes = code.to_u128().to_le_bytes();
+            self.codes.write_all(&bytes[..W::BITS as usize / 8])?;
             if with_ids {
                 let name = codes.ids.name(at, code);
                 let written = match name {
@@ -116,72 +120,53 @@ impl GatheredFile {
         }
     }
 
-    /// Reads all inputs; `advance` hears of the bytes read.
+    /// Reads all inputs.
     pub(super) fn gather(
         &self,
         inputs: &[FingerprintSource],
         with_ids: bool,
         losses: LossPolicy,
-        advance: &dyn Fn(u64),
+        observer: &dyn JobObserver,
     ) -> Result<GatheredInput, BatchError> {
         let failed = BatchError::result(&self.folder);
-        let mut out = GatherWriters::create(&self.folder).map_err(&failed)?;
-        let mut gathering = GatheredInput {
-            count: 0,
+        let mut reading = GatherReading {
+            out: GatherWriters::create(&self.folder).map_err(&failed)?,
+            folder: &self.folder,
+            with_ids,
+            observer,
+            bits: None,
             scheme: None,
-            id_bytes: None,
+            ids: None,
+            before: 0,
             summaries: Vec::new(),
         };
-        let mut ids_of: Option<(String, bool)> = None;
-        let mut scheme_of: Option<(String, SchemeId)> = None;
-        let (mut codes, mut before) = (FingerprintFile::default(), 0);
         for source in inputs {
             if is_index(source.path()) {
-                let index = open(source.path(), false)?;
-                let name = source.name();
-                same_scheme(name, index.scheme().map(SchemeId), &mut scheme_of)?;
-                if with_ids && index.documents() > 0 {
-                    same_ids(name, index.has_ids(), &mut ids_of)?;
+                reading.same_width(source.name(), Some(width(source.path())?))?;
+                match reading.bits() {
+                    32 => reading.index::<u32>(source)?,
+                    128 => reading.index::<u128>(source)?,
+                    _ => reading.index::<u64>(source)?,
                 }
-                let kept = with_ids && index.has_ids();
-                each_stored(name, &index, kept, &mut |codes| {
-                    out.add(codes, kept).map_err(&failed)
-                })?;
-                before += index.bytes();
-                advance(before);
-                gathering.summaries.push(CodesSummary {
-                    name: name.to_owned(),
-                    fingerprints: index.documents(),
-                    without_features: 0,
-                    scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
-                    skipped: Vec::new(),
-                });
                 continue;
             }
-            let mut file = CodeFile::open(source, losses.is_strict())?;
-            let counter = file.bytes_read();
-            same_scheme(file.name(), file.scheme(), &mut scheme_of)?;
-            let mut more = true;
-            while more {
-                codes.clear();
-                more = file.fill(&mut codes, CHUNK_BYTES)?;
-                if !codes.codes.is_empty() && with_ids {
-                    same_ids(file.name(), !codes.ids.is_none(), &mut ids_of)?;
-                }
-                let kept = with_ids && ids_of.as_ref().is_some_and(|(_, has)| *has);
-                out.add(&codes, kept).map_err(&failed)?;
-                advance(before + counter.load(std::sync::atomic::Ordering::Relaxed));
+            let file = CodeFile::open(source, losses.is_strict())?;
+            reading.same_width(file.name(), file.bits())?;
+            match reading.bits() {
+                32 => reading.file::<u32>(file)?,
+                128 => reading.file::<u128>(file)?,
+                _ => reading.file::<u64>(file)?,
             }
-            // Ids of the next file may be of another kind.
-            codes = FingerprintFile::default();
-            before += counter.load(std::sync::atomic::Ordering::Relaxed);
-            gathering.summaries.push(file.summary());
         }
-        check_losses(losses, &gathering.summaries)?;
-        gathering.count = out.count;
-        gathering.scheme = scheme_of.map(|(_, scheme)| scheme);
-        gathering.id_bytes = ids_of.filter(|(_, has)| *has).map(|_| out.end);
-        out.finish().map_err(&failed)?;
+        check_losses(losses, &reading.summaries)?;
+        let gathering = GatheredInput {
+            bits: reading.bits(),
+            count: reading.out.count,
+            scheme: reading.scheme.map(|(_, scheme)| scheme),
+            id_bytes: reading.ids.filter(|(_, has)| *has).map(|_| reading.out.end),
+            summaries: reading.summaries,
+        };
+        reading.out.finish().map_err(&failed)?;
         Ok(gathering)
     }
 
@@ -199,18 +184,102 @@ impl GatheredFile {
     }
 }
 
-/// Shows the fingerprints that an index holds, some at a time, each as often as it was stored, and with its ids if these are wanted.
-fn each_stored(
-    name: &str,
-    index: &IndexFile<u64>,
+/// Inputs on their way into the plain files.
+struct GatherReading<'a> {
+    out: GatherWriters,
+    folder: &'a Path,
     with_ids: bool,
-    visit: &mut dyn FnMut(&FingerprintFile) -> Result<(), BatchError>,
+    observer: &'a dyn JobObserver,
+    /// Width and scheme of the fingerprints and whether they have ids, each with the first input that tells it.
+    bits: Option<(String, u32)>,
+    scheme: Option<(String, SchemeId)>,
+    ids: Option<(String, bool)>,
+    /// Bytes of the inputs so far.
+    before: u64,
+    summaries: Vec<CodesSummary>,
+}
+
+impl GatherReading<'_> {
+    fn bits(&self) -> u32 {
+        self.bits.as_ref().map_or(64, |(_, bits)| *bits)
+    }
+
+    /// Refuses fingerprints of another width than those before.
+    fn same_width(&mut self, name: &str, bits: Option<u32>) -> Result<(), BatchError> {
+        let before = self
+            .bits
+            .as_ref()
+            .map(|(name, bits)| (name.as_str(), *bits));
+        let named = bits.map(|bits| (name, bits));
+        ensure_equal_widths(before, named)?;
+        if self.bits.is_none() {
+            self.bits = named.map(|(name, bits)| (name.to_owned(), bits));
+        }
+        Ok(())
+    }
+
+    /// Takes what another index holds.
+    fn index<W: Word>(&mut self, source: &FingerprintSource) -> Result<(), BatchError> {
+        let index = open::<W>(source.path(), false)?;
+        let name = source.name();
+        same_scheme(name, index.scheme().map(SchemeId), &mut self.scheme)?;
+        if self.with_ids && index.documents() > 0 {
+            same_ids(name, index.has_ids(), &mut self.ids)?;
+        }
+        let kept = self.with_ids && index.has_ids();
+        let failed = BatchError::result(self.folder);
+        each_stored(name, &index, kept, &mut |codes| {
+            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            self.out.add(codes, kept).map_err(&failed)
+        })?;
+        self.before += index.bytes();
+        self.observer.advance(self.before);
+        self.summaries.push(CodesSummary {
+            name: name.to_owned(),
+            fingerprints: index.documents(),
+            without_features: 0,
+            scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
+            skipped: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Takes what a file holds.
+    fn file<W: Word>(&mut self, mut file: CodeFile) -> Result<(), BatchError> {
+        let failed = BatchError::result(self.folder);
+        let counter = file.bytes_read();
+        let read = || counter.load(std::sync::atomic::Ordering::Relaxed);
+        same_scheme(file.name(), file.scheme(), &mut self.scheme)?;
+        let (mut codes, mut more) = (FingerprintFile::<W>::default(), true);
+        while more {
+            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            codes.clear();
+            more = file.fill(&mut codes, CHUNK_BYTES)?;
+            if !codes.codes.is_empty() && self.with_ids {
+                same_ids(file.name(), !codes.ids.is_none(), &mut self.ids)?;
+            }
+            let kept = self.with_ids && self.ids.as_ref().is_some_and(|(_, has)| *has);
+            self.out.add(&codes, kept).map_err(&failed)?;
+            self.observer.advance(self.before + read());
+        }
+        self.before += read();
+        self.summaries.push(file.summary());
+        Ok(())
+    }
+}
+
+/// Shows the fingerprints that an index holds, some at a time, each as often as it was stored, and with its ids if these are wanted.
+fn each_stored<W: Word>(
+    name: &str,
+    index: &IndexFile<W>,
+    with_ids: bool,
+    visit: &mut dyn FnMut(&FingerprintFile<W>) -> Result<(), BatchError>,
 ) -> Result<(), BatchError> {
     let wrong = |source| BatchError::IndexFile {
         path: name.to_owned(),
         source,
     };
-    let (mut codes, mut ids) = (FingerprintFile::default(), Vec::new());
+    let (mut codes, mut ids) = (FingerprintFile::<W>::default(), Vec::new());
     let mut done = Ok(());
     let walked = index.copies(&mut |code, copies| {
         // A walk cannot be stopped: after an error the rest is passed over.
@@ -248,10 +317,10 @@ fn each_stored(
             what: "more fingerprints than any index is built of",
         }));
     }
-    let mut last = 0;
+    let mut last = W::ZERO;
     index.index().for_each(&mut |code| last = code);
     while repeats > 0 {
-        let some = repeats.min(CHUNK_BYTES / 8);
+        let some = repeats.min(CHUNK_BYTES / 16);
         codes.clear();
         codes.codes.resize(some as usize, last);
         visit(&codes)?;
@@ -298,11 +367,11 @@ fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result
     }
 }
 
-impl CodeSource<u64> for GatheredFile {
-    fn replay(&self, sink: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+impl<W: Word> CodeSource<W> for GatheredFile {
+    fn replay(&self, sink: &mut dyn FnMut(&[W])) -> io::Result<()> {
         let mut file = File::open(self.folder.join(CODES))?;
         let mut bytes = vec![0; 1 << 20];
-        let mut codes = Vec::with_capacity(1 << 17);
+        let mut codes = Vec::with_capacity(bytes.len() / (W::BITS as usize / 8));
         loop {
             let mut filled = 0;
             while filled < bytes.len() {
@@ -312,8 +381,8 @@ impl CodeSource<u64> for GatheredFile {
                 }
             }
             codes.clear();
-            let numbers = bytes[..filled].as_chunks::<8>().0;
-            codes.extend(numbers.iter().map(|&number| u64::from_le_bytes(number)));
+            let numbers = bytes[..filled].chunks_exact(W::BITS as usize / 8);
+            codes.extend(numbers.map(W::read));
             if codes.is_empty() {
                 return Ok(());
             }

@@ -9,16 +9,14 @@ mod gathered;
 mod mapped;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_corpus::{
-    AtomicFile, Compression, open_regular, parent_directory, remove_leftovers, sync_directory,
-};
+use lookalike_corpus::{open_regular, parent_directory, sync_directory};
 use lookalike_hamming::{
-    BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, IndexFile, IndexFileWriter,
-    Layout, PlanLimits, plan,
+    BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, FileError, IndexFile,
+    IndexFileWriter, Layout, PlanLimits, Word, plan,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +25,9 @@ pub use mapped::{map, read};
 use crate::dedup::checkpoint::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
-use crate::folder_lock::FolderLock;
+use crate::fingerprints::unfinished::{JOB, UnfinishedJob, folder_beside, save};
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage};
+use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::settings::JobLimits;
 use gathered::{FILES, GatheredFile, GatheredInput, LoadedIds};
 
@@ -92,20 +90,18 @@ pub struct IndexBuildSummary {
 #[derive(Serialize, Deserialize, PartialEq)]
 struct JobFile {
     settings: String,
+    bits: u32,
     count: u64,
     scheme: Option<u64>,
     id_bytes: Option<u64>,
     inputs: Vec<CodesSummary>,
 }
 
-/// True if the folder of a build that was interrupted holds what [`IndexBuild::resume`] goes on from.
-pub fn can_resume(folder: &Path) -> bool {
-    folder.join(JOB).exists()
-}
-
-const JOB: &str = "job.json";
 const PART: &str = "part";
 const PROGRESS: &str = "progress";
+/// Bytes of an index that tell its width, and those at its end that depend on all others.
+const HEAD_BYTES: u64 = 64;
+const TRAILER_BYTES: usize = 32;
 /// Memory beside tables, ids and sorting.
 const BASE_BYTES: u64 = 24 << 20;
 /// Least memory for sorting.
@@ -119,29 +115,43 @@ impl IndexBuild<'_> {
     /// contradict each other.
     pub fn run(&self) -> Result<IndexBuildSummary, BatchError> {
         let folder = self.folder();
-        let failed = BatchError::result(&folder);
-        fs::create_dir_all(&folder).map_err(&failed)?;
-        let _lock = enter(&folder, self.resume)?;
+        let job = UnfinishedJob {
+            name: "build",
+            // The list of what is whole first.
+            files: &[PROGRESS, JOB, PART, FILES[0], FILES[1], FILES[2]],
+        };
+        let _lock = job.enter(&folder, self.resume)?;
         let gathered = GatheredFile::of(&folder);
         let gathering = self.gather(&folder, &gathered)?;
-        let costed = self.design(gathering.count);
+        match gathering.bits {
+            32 => self.build::<u32>(&folder, &gathered, gathering),
+            128 => self.build::<u128>(&folder, &gathered, gathering),
+            _ => self.build::<u64>(&folder, &gathered, gathering),
+        }
+    }
+
+    fn build<W: Word>(
+        &self,
+        folder: &Path,
+        gathered: &GatheredFile,
+        gathering: GatheredInput,
+    ) -> Result<IndexBuildSummary, BatchError> {
+        let costed = self.design::<W>(gathering.count)?;
         let scratch = self.scratch(&costed, &gathering)?;
-        let (tables, resumed) = self.write(&folder, &gathered, &gathering, &costed, scratch)?;
+        let (tables, resumed) = self.write::<W>(folder, gathered, &gathering, &costed, scratch)?;
         // Every byte is checked before a good index of that name goes.
-        let summary = self.summary(&folder.join(PART), gathering, tables, resumed)?;
+        let summary = self.summary::<W>(&folder.join(PART), gathering, tables, resumed)?;
         fs::rename(folder.join(PART), self.output)
             // The new name is durable before the only other copy of the work goes.
             .and_then(|()| sync_directory(parent_directory(self.output)))
             .map_err(BatchError::result(self.output))?;
-        fs::remove_dir_all(&folder).map_err(&failed)?;
+        fs::remove_dir_all(folder).map_err(BatchError::result(folder))?;
         Ok(summary)
     }
 
     /// Folder of the build until it is done, with which [`Self::resume`] goes on.
     pub fn folder(&self) -> PathBuf {
-        let mut name = self.output.as_os_str().to_owned();
-        name.push(".building");
-        PathBuf::from(name)
+        folder_beside(self.output, ".building")
     }
 
     /// Everything that decides what the result is.
@@ -169,6 +179,7 @@ impl IndexBuild<'_> {
             if job.settings == settings {
                 check_losses(self.losses, &job.inputs)?;
                 return Ok(GatheredInput {
+                    bits: job.bits,
                     count: job.count,
                     scheme: job.scheme.map(SchemeId),
                     id_bytes: job.id_bytes,
@@ -185,10 +196,10 @@ impl IndexBuild<'_> {
             .iter()
             .map(|source| fs::metadata(source.path()).map_or(0, |of| of.len()));
         self.observer.stage(JobStage::Scan, sizes.sum());
-        let advance = |bytes| self.observer.advance(bytes);
-        let gathering = gathered.gather(self.inputs, self.with_ids, self.losses, &advance)?;
+        let gathering = gathered.gather(self.inputs, self.with_ids, self.losses, self.observer)?;
         let job = JobFile {
             settings,
+            bits: gathering.bits,
             count: gathering.count,
             scheme: gathering.scheme.map(|scheme| scheme.0),
             id_bytes: gathering.id_bytes,
@@ -199,16 +210,30 @@ impl IndexBuild<'_> {
         Ok(gathering)
     }
 
-    fn design(&self, count: u64) -> CostedDesign {
+    fn design<W: Word>(&self, count: u64) -> Result<CostedDesign, BatchError> {
         let Some(design) = &self.design else {
-            return cheapest_design(count, self.distance, self.tables, self.layout);
+            return Ok(cheapest_design(
+                count,
+                W::BITS,
+                self.distance,
+                self.tables,
+                self.layout,
+            ));
         };
-        CostedDesign::of(
+        if design.bits() != W::BITS {
+            return Err(BatchError::Settings(format!(
+                "the design {} is for {} bits, and the fingerprints have {}: leave --design out",
+                design.family().name(),
+                design.bits(),
+                W::BITS
+            )));
+        }
+        Ok(CostedDesign::of(
             design.clone(),
             self.layout,
             count.max(1),
             &CostConstants::default(),
-        )
+        ))
     }
 
     /// Memory that is left for sorting.
@@ -231,7 +256,7 @@ impl IndexBuild<'_> {
     }
 
     /// Writes the part that is missing; how many tables there are, and how many there were before.
-    fn write(
+    fn write<W: Word>(
         &self,
         folder: &Path,
         gathered: &GatheredFile,
@@ -255,7 +280,8 @@ impl IndexBuild<'_> {
         loop {
             self.observer.advance(writer.tables_written() as u64);
             let texts = ids.as_ref().map(LoadedIds::texts);
-            if !writer.next_table::<u64>(gathered, texts, limits)? {
+            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            if !writer.next_table::<W>(gathered, texts, limits)? {
                 break;
             }
             ids = None;
@@ -311,14 +337,14 @@ impl IndexBuild<'_> {
         .map_err(&failed)
     }
 
-    fn summary(
+    fn summary<W: Word>(
         &self,
         part: &Path,
         gathering: GatheredInput,
         tables: usize,
         tables_resumed: usize,
     ) -> Result<IndexBuildSummary, BatchError> {
-        let index = open(part, false)?;
+        let index = open::<W>(part, false)?;
         let distinct = index.index().len() as u64;
         Ok(IndexBuildSummary {
             inputs: gathering.summaries,
@@ -337,13 +363,14 @@ impl IndexBuild<'_> {
     }
 }
 
-/// The fastest design of the layout for so many 64-bit fingerprints, within a number of tables: by default as many as forgive one
+/// The fastest design of the layout for so many fingerprints of some bits, within a number of tables: by default as many as forgive one
 /// error in each key.
 ///
 /// # Panics
 /// Never: a scan, which has no tables, is always listed.
 pub fn cheapest_design(
     count: u64,
+    bits: u32,
     distance: u32,
     tables: Option<u32>,
     layout: Layout,
@@ -351,7 +378,7 @@ pub fn cheapest_design(
     let most = tables.unwrap_or(distance / 2 + 1) as usize;
     let designs = plan(
         count.max(1),
-        64,
+        bits,
         distance,
         &PlanLimits::default(),
         &CostConstants::default(),
@@ -370,54 +397,6 @@ pub fn cheapest_design(
                 .unwrap_or(std::cmp::Ordering::Equal)
         })
         .expect("a scan is always listed")
-}
-
-/// Takes the folder of a build for this one, without what an earlier one left unless that is resumed.
-fn enter(folder: &Path, resume: bool) -> Result<FolderLock, BatchError> {
-    let failed = BatchError::result(folder);
-    let refused = |reason: String| BatchError::Folder {
-        path: folder.to_owned(),
-        reason,
-    };
-    // Another build would save its progress into our files, and give the half-made ones their name.
-    let Some(lock) = FolderLock::take(folder).map_err(&failed)? else {
-        return Err(refused(
-            "another build of this index is at work: wait until it has ended, or choose another output".to_owned(),
-        ));
-    };
-    remove_leftovers(folder).map_err(&failed)?;
-    for entry in fs::read_dir(folder).map_err(&failed)? {
-        let name = entry.map_err(&failed)?.file_name();
-        let mut ours = FILES.iter().chain(&[JOB, PART, PROGRESS]);
-        if !ours.any(|ours| name == *ours) {
-            return Err(refused(format!(
-                "{} is no file of an interrupted build, so it may be yours: move it away, or choose another output",
-                name.display()
-            )));
-        }
-    }
-    if !resume {
-        // The list of what is whole first. The folder stays, or its lock would be one of nothing.
-        for name in [PROGRESS, JOB, PART].iter().chain(&FILES) {
-            match fs::remove_file(folder.join(name)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(failed(error));
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(lock)
-}
-
-/// A small file that is there whole or not at all.
-fn save(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
-    let write = || {
-        let mut file = AtomicFile::create(path, Compression::None)?;
-        file.write_all(bytes)?;
-        file.commit()
-    };
-    write().map_err(BatchError::result(path))
 }
 
 /// The sum of the bytes of a file; none of what can be read only once.
@@ -446,7 +425,15 @@ impl IndexProperties {
     /// # Errors
     /// [`BatchError::IndexFile`] names the file and what is wrong with it.
     pub fn of(path: &Path) -> Result<Self, BatchError> {
-        let file = open_unchecked(path, false)?;
+        match width(path)? {
+            32 => Self::of_width::<u32>(path),
+            128 => Self::of_width::<u128>(path),
+            _ => Self::of_width::<u64>(path),
+        }
+    }
+
+    fn of_width<W: Word>(path: &Path) -> Result<Self, BatchError> {
+        let file = open_unchecked::<W>(path, false)?;
         let index = file.index();
         Ok(Self {
             distance: index.radius(),
@@ -465,17 +452,53 @@ pub fn is_index(path: &Path) -> bool {
     matches!(read, Some(Ok(()))) && &head == b"LKIX"
 }
 
-/// Opens an index of 64-bit fingerprints, mapped or (`in_memory`) read, and checks every byte: an entry that was altered would
+/// Width of the fingerprints of an index, in bits.
+///
+/// # Errors
+/// [`BatchError`] names the file and what is wrong with it.
+pub fn width(path: &Path) -> Result<u32, BatchError> {
+    let mut head = Vec::new();
+    let read = open_regular(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    read.map_err(unreadable(path))?;
+    IndexFile::<u64>::width(&head).map_err(damaged(path))
+}
+
+/// A number that follows from every byte of an index: from the checks at its end, which are of all others.
+pub(super) fn digest(path: &Path) -> Result<u64, BatchError> {
+    let mut end = [0; TRAILER_BYTES];
+    let read = open_regular(path).and_then(|mut file| {
+        file.seek(SeekFrom::End(-(TRAILER_BYTES as i64)))?;
+        file.read_exact(&mut end)
+    });
+    read.map_err(unreadable(path))?;
+    Ok(lookalike::hash::xxh3_64(&end, 0))
+}
+
+/// For `map_err`: an index that cannot be read.
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> BatchError + '_ {
+    move |source| BatchError::File {
+        path: path.to_owned(),
+        source,
+        remedy: "name an index made by `lookalike index build`",
+    }
+}
+
+/// For `map_err`: an index that is damaged, or none.
+fn damaged(path: &Path) -> impl Fn(FileError) -> BatchError + '_ {
+    move |source| BatchError::IndexFile {
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+/// Opens an index of fingerprints of this width, mapped or (`in_memory`) read, and checks every byte: an entry that was altered would
 /// give wrong answers.
 ///
 /// # Errors
 /// [`BatchError::IndexFile`] names the file and what is wrong with it.
-pub fn open(path: &Path, in_memory: bool) -> Result<IndexFile<u64>, BatchError> {
+pub fn open<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile<W>, BatchError> {
     let index = open_unchecked(path, in_memory)?;
-    index.verify().map_err(|source| BatchError::IndexFile {
-        path: path.display().to_string(),
-        source,
-    })?;
+    index.verify().map_err(damaged(path))?;
     Ok(index)
 }
 
@@ -483,23 +506,15 @@ pub fn open(path: &Path, in_memory: bool) -> Result<IndexFile<u64>, BatchError> 
 ///
 /// # Errors
 /// [`BatchError::IndexFile`] names the file and what is wrong with it.
-pub fn open_unchecked(path: &Path, in_memory: bool) -> Result<IndexFile<u64>, BatchError> {
-    let wrong = |source| BatchError::IndexFile {
-        path: path.display().to_string(),
-        source,
-    };
+pub fn open_unchecked<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile<W>, BatchError> {
     let held = if in_memory { read(path) } else { map(path) };
-    let held = held.map_err(|source| BatchError::File {
-        path: path.to_owned(),
-        source,
-        remedy: "name an index made by `lookalike index build`",
-    })?;
-    IndexFile::open(held).map_err(wrong)
+    IndexFile::open(held.map_err(unreadable(path))?).map_err(damaged(path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder_lock::FolderLock;
     use crate::observer::NoProgress;
 
     /// Builds an index of some fingerprints in `folder`.
@@ -539,7 +554,7 @@ mod tests {
         assert_eq!(build(folder.path()).unwrap().fingerprints, 5000);
         assert!(!building.exists());
         assert_eq!(
-            open(&folder.path().join("out.lkix"), false)
+            open::<u64>(&folder.path().join("out.lkix"), false)
                 .unwrap()
                 .documents(),
             5000

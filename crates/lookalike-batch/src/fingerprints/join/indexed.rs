@@ -3,30 +3,33 @@
 use std::io::Write;
 use std::sync::Mutex;
 
-use lookalike::{Fingerprint, SchemeId};
-use lookalike_hamming::IndexFile;
+use lookalike::SchemeId;
+use lookalike_hamming::{IndexFile, Word};
 
-use super::matches::{FoundPairs, JoinMatches, PairSides};
+use super::matches::PairSides;
 use super::memory_plan::MemoryPlan;
+use super::self_join::MatchHandover;
 use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodesSummary, FingerprintFile, FingerprintName, ensure_equal_schemes,
+    CodesSummary, FingerprintFile, FingerprintName, ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::fingerprints::index;
 use crate::observer::JobStage;
-use crate::spill::partitions::lock;
 
 /// Bytes of a chunk below which another thread brings nothing.
 const LEAST_PART: u64 = 64 << 10;
 
+/// Parts of Q that each thread has at least: each is a step from which an interrupted join goes on.
+const PARTS: u64 = 8;
+
 /// An index of F.
-struct JoinedIndex<'a> {
+struct JoinedIndex<'a, W: Word> {
     name: &'a str,
-    file: IndexFile<u64>,
+    file: IndexFile<W>,
 }
 
-impl JoinedIndex<'_> {
+impl<W: Word> JoinedIndex<'_, W> {
     fn scheme(&self) -> Option<(&str, SchemeId)> {
         Some((self.name, SchemeId(self.file.scheme()?)))
     }
@@ -44,31 +47,35 @@ impl JoinedIndex<'_> {
 
 impl FingerprintJoin<'_> {
     /// Every pair of a fingerprint of the indexes F and one of Q.
-    pub(super) fn write_indexed(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
-        let indexes = self.open_indexes()?;
+    pub(super) fn write_indexed<W: Word>(
+        &self,
+        out: &mut dyn Write,
+    ) -> Result<JoinSummary, BatchError> {
+        let indexes = self.open_indexes::<W>()?;
         let mut q = self.open(self.q)?;
+        ensure_equal_widths(Some((self.f[0].name(), W::BITS)), q.bits())?;
         for index in &indexes {
             ensure_equal_schemes(index.scheme(), q.scheme())?;
         }
         self.observer
             .stage(JobStage::Join, q.total_bytes().unwrap_or(0));
         let mut shares = MemoryPlan::new(self.limits).streaming();
-        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches));
+        let mut held = 0_u64;
+        for source in self.f {
+            held = held.wrapping_add(index::digest(source.path())?);
+        }
+        let matches = Mutex::new(self.matches(shares.matches, held)?);
         // Each thread has its part, however small Q is.
         let part = q
             .total_bytes()
             .unwrap_or(u64::MAX)
-            .div_ceil(self.limits.threads as u64);
+            .div_ceil(PARTS * self.limits.threads as u64);
         shares.chunk = shares.chunk.min(part.max(LEAST_PART));
-        self.stream(&mut q, &shares, &|chunk, _| {
+        self.stream(&mut q, &shares, &matches, &|_| (), &|chunk, _, found| {
             // Shards divide Q here: each index is searched whole.
             chunk.retain_shard(self.shard);
-            let mut found = FoundPairs::default();
-            for index in &indexes {
-                self.look_up(index, chunk, &mut found, &matches)?;
-            }
-            let appended = lock(&matches).append(&mut found);
-            appended.map_err(BatchError::temporary(self.folder))
+            let each = |index: &JoinedIndex<'_, W>| self.look_up(index, chunk, found);
+            indexes.iter().try_for_each(each)
         })?;
         let sides = JoinedSides {
             f: indexes.iter().map(JoinedIndex::summary).collect(),
@@ -77,8 +84,8 @@ impl FingerprintJoin<'_> {
         self.finish(sides, matches, PairSides::FQ, out)
     }
 
-    fn open_indexes(&self) -> Result<Vec<JoinedIndex<'_>>, BatchError> {
-        let mut indexes: Vec<JoinedIndex<'_>> = Vec::new();
+    fn open_indexes<W: Word>(&self) -> Result<Vec<JoinedIndex<'_, W>>, BatchError> {
+        let mut indexes: Vec<JoinedIndex<'_, W>> = Vec::new();
         for source in self.f {
             let file = index::open(source.path(), false)?;
             let (name, built) = (source.name(), file.index().radius());
@@ -98,23 +105,21 @@ impl FingerprintJoin<'_> {
     }
 
     /// A chunk of Q through an index.
-    fn look_up(
+    fn look_up<W: Word>(
         &self,
-        index: &JoinedIndex<'_>,
-        chunk: &FingerprintFile,
-        found: &mut FoundPairs,
-        matches: &Mutex<JoinMatches>,
+        index: &JoinedIndex<'_, W>,
+        chunk: &FingerprintFile<W>,
+        found: &mut MatchHandover<'_>,
     ) -> Result<(), BatchError> {
         let f = &index.file;
         let mut ids = Vec::new();
         let mut failed = Ok(());
-        let mut visit = |at: usize, code: u64, distance: u32| {
+        let mut visit = |at: usize, code: W, distance: u32| {
             let name = chunk.ids.name(at, chunk.codes[at]);
             ids.clear();
             match f.ids(code, &mut ids) {
                 Ok(()) if ids.is_empty() => {
-                    let itself = FingerprintName::Fingerprint(Fingerprint(code));
-                    found.push(itself, name, distance);
+                    found.push(FingerprintName::itself(code), name, distance);
                 }
                 Ok(()) => ids
                     .iter()
@@ -125,10 +130,6 @@ impl FingerprintJoin<'_> {
                 }
                 // The search cannot be ended from here: after a failure its matches are dropped.
                 Err(_) => {}
-            }
-            if found.is_large() && failed.is_ok() {
-                let appended = lock(matches).append(found);
-                failed = appended.map_err(BatchError::temporary(self.folder));
             }
         };
         let searched = f

@@ -7,8 +7,11 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use lookalike_hamming::{JoinedTables, Word};
 use serde::Serialize;
 
+use super::checkpoint::{JoinState, KeptPairs, checked_run};
+use super::stream_position::StreamedPart;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintName;
 
@@ -43,12 +46,20 @@ impl FoundPairs {
     }
 
     /// Adds a pair of fingerprints, of which the second has a name.
-    pub(super) fn push_codes(&mut self, codes: [u64; 2], name: FingerprintName<'_>, distance: u32) {
+    pub(super) fn push_codes<W: Word>(
+        &mut self,
+        codes: [W; 2],
+        name: FingerprintName<'_>,
+        distance: u32,
+    ) {
         let start = self.begin();
-        self.0
+        let width = W::BITS / 8;
+        for code in codes {
             // Most significant byte first: bytes sort as the numbers do.
-            .extend_from_slice(&codes.map(u64::to_be_bytes).concat());
-        self.0[start..start + LENGTH].copy_from_slice(&(2 * 8_u32).to_le_bytes());
+            let bytes = code.to_u128().to_be_bytes();
+            self.0.extend_from_slice(&bytes[16 - width as usize..]);
+        }
+        self.0[start..start + LENGTH].copy_from_slice(&(2 * width).to_le_bytes());
         self.key(start + LENGTH, name);
         self.0.push(distance as u8);
     }
@@ -144,6 +155,8 @@ pub(super) struct JoinMatches {
     file: Option<File>,
     /// Start and end of each sorted run on disk.
     runs: Vec<(u64, u64)>,
+    /// Where the runs are told of, if an interrupted join shall go on.
+    kept: Option<KeptPairs>,
 }
 
 impl JoinMatches {
@@ -155,6 +168,40 @@ impl JoinMatches {
             places: Vec::new(),
             file: None,
             runs: Vec::new(),
+            kept: None,
+        }
+    }
+
+    /// Pairs that are kept for another join to go on with, those of an earlier one among them.
+    pub(super) fn resumed(folder: &Path, budget: u64, kept: (KeptPairs, File)) -> Self {
+        let (kept, file) = kept;
+        Self {
+            file: Some(file),
+            runs: kept.runs(),
+            kept: Some(kept),
+            ..Self::new(folder, budget)
+        }
+    }
+
+    /// What an interrupted join was done with.
+    pub(super) fn state(&self) -> JoinState {
+        let state = self.kept.as_ref().map(|kept| kept.state.clone());
+        state.unwrap_or_default()
+    }
+
+    /// Tells of all pairs so far: they are all of some tables, and of the first of the fingerprints that stream by.
+    pub(super) fn keep(
+        &mut self,
+        tables: JoinedTables,
+        streamed: StreamedPart,
+    ) -> Result<(), BatchError> {
+        if self.kept.is_none() {
+            return Ok(());
+        }
+        self.spill().map_err(BatchError::temporary(&self.folder))?;
+        match (&mut self.kept, &self.file) {
+            (Some(kept), Some(file)) => kept.save(file, tables, streamed),
+            _ => Ok(()),
         }
     }
 
@@ -199,17 +246,21 @@ impl JoinMatches {
             Some(file) => file,
             None => tempfile::tempfile_in(&self.folder)?,
         };
-        let mut out = BufWriter::with_capacity(1 << 18, &file);
         let mut end = start;
-        for &(_, at) in &self.places {
-            let record = first(&self.bytes[at..]);
-            out.write_all(record)?;
-            end += record.len() as u64;
-        }
-        out.flush()?;
-        drop(out);
+        let check = checked_run(&file, |out| {
+            self.places.iter().try_for_each(|&(_, at)| {
+                let record = first(&self.bytes[at..]);
+                end += record.len() as u64;
+                out.write_all(record)
+            })
+        })?;
         self.file = Some(file);
-        self.runs.push((start, end));
+        if end > start {
+            self.runs.push((start, end));
+            if let Some(kept) = &mut self.kept {
+                kept.add_run(start, end, check);
+            }
+        }
         self.bytes.clear();
         self.places.clear();
         Ok(())
@@ -233,17 +284,20 @@ impl JoinMatches {
     }
 
     /// Visits, for each pair of fingerprints that [`FoundPairs::push_codes`] was given, the least name and the distance.
-    pub(super) fn each_least_name(
+    pub(super) fn each_least_name<W: Word>(
         self,
-        mut visit: impl FnMut([u64; 2], FingerprintName<'_>, u32) -> Result<(), BatchError>,
+        mut visit: impl FnMut([W; 2], FingerprintName<'_>, u32) -> Result<(), BatchError>,
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<(), BatchError> {
-        let mut last: Option<[u64; 2]> = None;
+        let mut last: Option<[W; 2]> = None;
         self.each(
             &mut |record| {
                 let (codes, name, tail) = keys(record);
-                let (codes, _) = codes.as_chunks::<8>();
-                let codes = [codes[0], codes[1]].map(u64::from_be_bytes);
+                let (first, second) = codes.split_at(codes.len() / 2);
+                let codes = [first, second].map(|bytes| {
+                    let little: Vec<u8> = bytes.iter().rev().copied().collect();
+                    W::read(&little)
+                });
                 // Keys are sorted by both fingerprints and then by the name, so the first of a pair has the
                 // least.
                 if last == Some(codes) {

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use lookalike_hamming::BatchJoin;
+use lookalike_hamming::{BatchJoin, Word};
 
 use crate::error::BatchError;
 use crate::fingerprints::files::CodeFiles;
@@ -62,7 +62,7 @@ impl MemoryPlan {
     }
 
     /// Refuses a collection that leaves no room for what it is read for.
-    pub(super) fn ensure_fits(
+    pub(super) fn ensure_fits<W: Word>(
         &self,
         bytes: u64,
         count: u64,
@@ -80,7 +80,7 @@ impl MemoryPlan {
         let scaled = |part: u64| (part as f64 * whole) as u64;
         let (bytes, count) = (scaled(bytes), scaled(count));
         Err(match purpose {
-            MemoryPurpose::Queries { distance } => self.refusal(bytes, count, distance),
+            MemoryPurpose::Queries { distance } => self.refusal::<W>(bytes, count, distance),
             MemoryPurpose::Alone => BatchError::SelfJoinMemory {
                 name: files.names(),
                 limit: self.limit,
@@ -89,8 +89,8 @@ impl MemoryPlan {
         })
     }
 
-    fn refusal(&self, query_bytes: u64, queries: u64, distance: u32) -> BatchError {
-        let tables = BatchJoin::<u64>::least_bytes(queries, distance);
+    fn refusal<W: Word>(&self, query_bytes: u64, queries: u64, distance: u32) -> BatchError {
+        let tables = BatchJoin::<W>::least_bytes(queries, distance);
         // What `after` gives away, turned round. It must not ask for less, or the job that follows the advice
         // is refused again.
         let rest = tables + 3 * SMALLEST_CHUNK * self.threads + MIB;
@@ -129,7 +129,7 @@ impl MemoryPlan {
     }
 
     /// Memory left beside queries of so many bytes, shared out.
-    pub(super) fn after(
+    pub(super) fn after<W: Word>(
         self,
         query_bytes: u64,
         queries: u64,
@@ -141,9 +141,9 @@ impl MemoryPlan {
         let matches = (left / 8).clamp(MIB, MOST_MATCHES);
         let taken = 3 * chunk * self.threads + matches;
         let tables = left.saturating_sub(taken);
-        let needed = BatchJoin::<u64>::least_bytes(queries, distance);
+        let needed = BatchJoin::<W>::least_bytes(queries, distance);
         if tables < needed {
-            return Err(self.refusal(query_bytes, queries, distance));
+            return Err(self.refusal::<W>(query_bytes, queries, distance));
         }
         Ok(Self {
             left,
@@ -177,7 +177,7 @@ mod tests {
             distance in 0..9_u32,
         ) {
             let query_bytes = queries * (8 + id_bytes);
-            match shares(memory, threads).after(query_bytes, queries, distance) {
+            match shares(memory, threads).after::<u64>(query_bytes, queries, distance) {
                 Ok(shares) => {
                     let chunks = 3 * shares.chunk * threads as u64;
                     prop_assert!(shares.fixed + query_bytes + chunks + shares.matches + shares.tables <= memory);
@@ -185,7 +185,7 @@ mod tests {
                 Err(BatchError::JoinMemory { least, .. }) => {
                     let enough = shares(least * MIB, threads);
                     prop_assert!(query_bytes * 2 <= enough.left, "{least} MiB are refused while queries are read");
-                    prop_assert!(enough.after(query_bytes, queries, distance).is_ok(), "{least} MiB are refused");
+                    prop_assert!(enough.after::<u64>(query_bytes, queries, distance).is_ok(), "{least} MiB are refused");
                 }
                 Err(other) => prop_assert!(false, "{other}"),
             }

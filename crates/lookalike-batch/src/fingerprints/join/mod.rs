@@ -4,8 +4,10 @@
 //! the threads, through [`BatchJoin`]; `matches` sorts what is found, on disk when there is much. F is never in
 //! memory: a thread reads its next chunk while the others compare theirs. `self_join` joins one collection with itself,
 //! `indexed` searches an F of indexes for each of Q. Either side may be several files. Of a `shard` each of them finds a
-//! part of the pairs, and `pair_merge` puts these together. Sketches of several places have a join of their own: `sketches`.
+//! part of the pairs, and `pair_merge` puts these together. Sketches of several places have a join of their own: `sketches`. What was found
+//! is kept in a `checkpoint`, with which a join that was killed goes on.
 
+mod checkpoint;
 mod indexed;
 mod matches;
 mod memory_plan;
@@ -15,39 +17,50 @@ mod queries;
 mod self_join;
 mod shard;
 mod sketches;
+mod stream_position;
 #[cfg(test)]
 mod tests;
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
-use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch};
+use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch, JoinedTables, Word};
 
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFiles, CodesSummary, FingerprintFile, FingerprintSource, check_losses,
-    ensure_equal_schemes, sum,
+    ensure_equal_schemes, ensure_equal_widths, sum,
 };
 use crate::fingerprints::index;
 use crate::fingerprints::sketches::{EqualPlaces, LeastEqual};
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage};
+use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 use crate::spill::partitions::lock;
-use matches::{FoundPairs, JoinMatches, PairSides};
+pub use checkpoint::JoinCheckpoint;
+use checkpoint::KeptPairs;
+use matches::{JoinMatches, PairSides};
 use memory_plan::{MemoryPlan, MemoryPurpose};
 pub use pair_merge::{MergeSummary, MergedList, PairMerge};
 pub use pair_merge_error::PairMergeError;
 use queries::QuerySet;
+use self_join::MatchHandover;
 pub use shard::{FingerprintShard, ParseShardError};
+use stream_position::{StreamPosition, StreamedPart};
 
 /// Largest distance of a join, in bits.
 pub const LARGEST_DISTANCE: u32 = 16;
 
 /// About how many fingerprints come from standard input, as far as it matters for what is prepared.
 const UNKNOWN: u64 = 1 << 26;
+/// Bytes of fingerprints that are compared between two checkpoints.
+const KEPT_EVERY: u64 = if cfg!(test) { 1 } else { 64 << 20 };
+/// Distance from which comparing is so slow that each chunk is a checkpoint, and most bytes of such a chunk.
+const SLOW_DISTANCE: u32 = 6;
+const SLOW_CHUNK: u64 = 16 << 20;
 
 /// The job: which collections, and how near is near.
 pub struct FingerprintJoin<'a> {
@@ -65,6 +78,8 @@ pub struct FingerprintJoin<'a> {
     pub losses: LossPolicy,
     /// Threads and memory.
     pub limits: &'a JobLimits,
+    /// Where pairs are kept, so that the join goes on after a kill.
+    pub checkpoint: Option<&'a JoinCheckpoint>,
     /// Directory for temporary files.
     pub folder: &'a Path,
     /// Receiver of progress.
@@ -125,9 +140,28 @@ impl FingerprintJoin<'_> {
             (_, 1..) if indexes < self.f.len() => self.refuse(
                 "some of F are indexes and others are not: join them in two runs, and put the lists together with `lookalike merge`",
             ),
-            (false, 0) => self.write_two(out),
-            (false, _) => self.write_indexed(out),
-            (true, 0) => self.write_alone(out),
+            (false, 0) => {
+                let (q, f) = (self.open(self.q)?, self.open(self.f)?);
+                ensure_equal_widths(f.bits(), q.bits())?;
+                match bits(&f).or(bits(&q)) {
+                    Some(32) => self.write_two::<u32>(q, f, out),
+                    Some(128) => self.write_two::<u128>(q, f, out),
+                    _ => self.write_two::<u64>(q, f, out),
+                }
+            }
+            (false, _) => match index::width(self.f[0].path())? {
+                32 => self.write_indexed::<u32>(out),
+                128 => self.write_indexed::<u128>(out),
+                _ => self.write_indexed::<u64>(out),
+            },
+            (true, 0) => {
+                let f = self.open(self.f)?;
+                match bits(&f) {
+                    Some(32) => self.write_alone::<u32>(f, out),
+                    Some(128) => self.write_alone::<u128>(f, out),
+                    _ => self.write_alone::<u64>(f, out),
+                }
+            }
             (true, _) => Err(BatchError::Settings(format!(
                 "{}: an index is not joined with itself: name the fingerprints that it was built from",
                 self.f[0].name()
@@ -143,9 +177,37 @@ impl FingerprintJoin<'_> {
         Ok(CodeFiles::open(sources, self.losses.is_strict())?)
     }
 
-    fn write_two(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
-        let mut q = self.open(self.q)?;
-        let mut f = self.open(self.f)?;
+    /// The pairs so far: those that an interrupted join left, if this one goes on with it. `held` tells what is in memory.
+    fn matches(&self, budget: u64, held: u64) -> Result<JoinMatches, BatchError> {
+        let Some(checkpoint) = self.checkpoint else {
+            return Ok(JoinMatches::new(self.folder, budget));
+        };
+        let names = |sources: &[FingerprintSource]| -> Vec<String> {
+            sources
+                .iter()
+                .map(|source| source.name().to_owned())
+                .collect()
+        };
+        let settings = format!(
+            "{} {:?} {:?} {} {:?} {} {:?}",
+            env!("CARGO_PKG_VERSION"),
+            names(self.f),
+            names(self.q),
+            self.distance,
+            self.equal,
+            self.shard,
+            self.losses,
+        );
+        let kept = KeptPairs::open(checkpoint, settings, held)?;
+        Ok(JoinMatches::resumed(self.folder, budget, kept))
+    }
+
+    fn write_two<W: Word>(
+        &self,
+        mut q: CodeFiles,
+        mut f: CodeFiles,
+        out: &mut dyn Write,
+    ) -> Result<JoinSummary, BatchError> {
         ensure_equal_schemes(f.scheme(), q.scheme())?;
         self.observer
             .stage(JobStage::Queries, q.total_bytes().unwrap_or(0));
@@ -154,37 +216,37 @@ impl FingerprintJoin<'_> {
             distance: self.distance,
         };
         let whole = FingerprintShard::ALL;
-        let queries = QuerySet::read(&mut q, whole, &shares, purpose, self.observer)?;
-        let shares = shares.after(queries.bytes(), queries.codes().len() as u64, self.distance)?;
+        let queries = QuerySet::<W>::read(&mut q, whole, &shares, purpose, self.observer)?;
+        let count = queries.codes().len() as u64;
+        let shares = shares.after::<W>(queries.bytes(), count, self.distance)?;
         let join = self.tables(&queries, &shares, &f)?;
         self.observer
             .stage(JobStage::Join, f.total_bytes().unwrap_or(0));
-        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches));
-        self.stream(&mut f, &shares, &|chunk, scratch| {
-            let mut found = FoundPairs::default();
-            let mut failed = Ok(());
-            chunk.retain_shard(self.shard);
-            join.join(&chunk.codes, scratch, &mut |at, query, distance| {
-                let name = chunk.ids.name(at, chunk.codes[at]);
-                queries.names(query, &mut |other| found.push(name, other, distance));
-                if found.is_large() && failed.is_ok() {
-                    failed = lock(&matches).append(&mut found);
-                }
-            });
-            failed
-                .and_then(|()| lock(&matches).append(&mut found))
-                .map_err(BatchError::temporary(self.folder))
-        })?;
+        let matches = Mutex::new(self.matches(shares.matches, queries.seen().digest)?);
+        self.stream(
+            &mut f,
+            &shares,
+            &matches,
+            &|_| (),
+            &|chunk, scratch, found| {
+                chunk.retain_shard(self.shard);
+                join.join(&chunk.codes, scratch, &mut |at, query, distance| {
+                    let name = chunk.ids.name(at, chunk.codes[at]);
+                    queries.names(query, &mut |other| found.push(name, other, distance));
+                });
+                Ok(())
+            },
+        )?;
         self.finish(JoinedSides::new(f, Some(q)), matches, PairSides::FQ, out)
     }
 
     /// Tables over Q for this F.
-    fn tables(
+    fn tables<W: Word>(
         &self,
-        queries: &QuerySet,
+        queries: &QuerySet<W>,
         shares: &MemoryPlan,
         f: &CodeFiles,
-    ) -> Result<BatchJoin<u64>, BatchError> {
+    ) -> Result<BatchJoin<W>, BatchError> {
         let limits = BatchLimits::default()
             .memory_bytes(shares.tables)
             .stream_codes(f.expected().unwrap_or(UNKNOWN))
@@ -219,26 +281,86 @@ impl FingerprintJoin<'_> {
         })
     }
 
-    /// All of F in chunks, each through `join` by one of the threads.
-    fn stream(
+    /// All of F in chunks, each shown to `look`, and through `join` by one of the threads but for what an interrupted join was done with.
+    fn stream<W: Word>(
         &self,
         f: &mut CodeFiles,
         shares: &MemoryPlan,
-        join: &(impl Fn(&mut FingerprintFile, &mut JoinScratch) -> Result<(), BatchError> + Sync),
+        matches: &Mutex<JoinMatches>,
+        look: &(dyn Fn(&FingerprintFile<W>) + Sync),
+        join: &ChunkJoin<'_, W>,
     ) -> Result<(), BatchError> {
-        let counters = [f.bytes_read()];
+        let before = lock(matches).state().streamed();
+        let source = Mutex::new(StreamSource::new(f));
+        let counters = [lock(&source).bytes_read()];
+        let failed = Mutex::new(None);
+        let kept = Mutex::new(StreamKept {
+            before,
+            ..StreamKept::default()
+        });
+        let most = match self.checkpoint.is_some() && self.distance >= SLOW_DISTANCE {
+            true => shares.chunk.min(SLOW_CHUNK),
+            false => shares.chunk,
+        };
         // Whoever has the lock reads, and the others compare: reading is one stream, and no thread does nothing
         // but read.
-        let source = Mutex::new(Some(f));
-        let joined = on_threads(self.limits.threads, || -> Result<(), BatchError> {
+        let work = || {
             let (mut chunk, mut scratch) = (FingerprintFile::default(), JoinScratch::default());
-            while next_chunk(&source, &mut chunk, shares.chunk)? {
-                join(&mut chunk, &mut scratch)?;
+            let mut found = MatchHandover::new(matches, &failed);
+            loop {
+                let Some(place) = lock(&source).next(&mut chunk, most)? else {
+                    return Ok(());
+                };
+                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                let bytes = chunk.bytes();
+                look(&chunk);
+                let done = take_joined(&mut chunk, before.count.saturating_sub(place.first));
+                lock(&kept).take_again(done);
+                let part = match self.checkpoint {
+                    Some(_) => done.and(StreamedPart::of(&chunk)),
+                    None => StreamedPart::default(),
+                };
+                join(&mut chunk, &mut scratch, &mut found)?;
+                found.append();
+                if lock(&failed).is_some() {
+                    return Ok(());
+                }
+                if self.checkpoint.is_some() && part != done {
+                    self.end_chunk(&kept, matches, NumberedPart { place, part, bytes })?;
+                } else {
+                    lock(&kept).position.end_chunk(place.number, part);
+                }
                 self.observer.advance(sum(&counters));
             }
-            Ok(())
-        });
-        joined.map(drop)
+        };
+        on_threads(self.limits.threads, || {
+            work().inspect_err(|_: &BatchError| lock(&source).close())
+        })?;
+        self.ensure_kept(failed)?;
+        lock(&kept).ensure_same()
+    }
+
+    /// Takes note of a chunk whose pairs are all found, and keeps them now and then.
+    fn end_chunk(
+        &self,
+        kept: &Mutex<StreamKept>,
+        matches: &Mutex<JoinMatches>,
+        chunk: NumberedPart,
+    ) -> Result<(), BatchError> {
+        let mut kept = lock(kept);
+        kept.position.end_chunk(chunk.place.number, chunk.part);
+        kept.bytes += chunk.bytes;
+        if kept.bytes < KEPT_EVERY && self.distance < SLOW_DISTANCE {
+            return Ok(());
+        }
+        // Nothing new is told of before what was read again has proved to be the same.
+        if kept.position.first().count < kept.before.count {
+            return Ok(());
+        }
+        kept.ensure_same()?;
+        kept.bytes = 0;
+        // Not let go of meanwhile: an older position must not replace a newer one.
+        lock(matches).keep(JoinedTables::default(), kept.position.first())
     }
 }
 
@@ -257,19 +379,124 @@ impl JoinedSides {
     }
 }
 
-/// Reads the next chunk; false when there was none. After the end or an error nobody reads on.
-fn next_chunk(
-    source: &Mutex<Option<&mut CodeFiles>>,
-    chunk: &mut FingerprintFile,
+/// Finds the pairs of a chunk of the stream.
+type ChunkJoin<'j, W> = dyn Fn(&mut FingerprintFile<W>, &mut JoinScratch, &mut MatchHandover<'_>) -> Result<(), BatchError>
+    + Sync
+    + 'j;
+
+/// What streams by.
+struct StreamSource<'f> {
+    /// None after the end or an error: nobody reads on.
+    files: Option<&'f mut CodeFiles>,
+    bytes: Arc<AtomicU64>,
+    /// Fingerprints and chunks that were read.
+    read: u64,
+    chunks: u64,
+}
+
+/// Place of a chunk in the stream.
+#[derive(Clone, Copy)]
+struct ChunkPlace {
+    number: u64,
+    /// Fingerprints before it.
+    first: u64,
+}
+
+/// A chunk that is done.
+struct NumberedPart {
+    place: ChunkPlace,
+    part: StreamedPart,
     bytes: u64,
-) -> Result<bool, BatchError> {
-    let mut source = lock(source);
-    let Some(files) = source.as_mut() else {
-        return Ok(false);
-    };
-    let read = files.read_chunk(chunk, bytes);
-    if !matches!(read, Ok(true)) {
-        *source = None;
+}
+
+/// How far the stream is joined, and how many bytes of it since pairs were kept.
+#[derive(Default)]
+struct StreamKept {
+    position: StreamPosition,
+    bytes: u64,
+    /// What an interrupted join was done with, and what of it was read again.
+    before: StreamedPart,
+    again: StreamedPart,
+}
+
+impl StreamKept {
+    fn take_again(&mut self, part: StreamedPart) {
+        self.again = self.again.and(part);
     }
-    Ok(read?)
+
+    /// Refuses other fingerprints than those whose pairs an interrupted join left.
+    fn ensure_same(&self) -> Result<(), BatchError> {
+        match self.again == self.before {
+            true => Ok(()),
+            false => Err(BatchError::Settings(checkpoint::OTHER_INPUTS.to_owned())),
+        }
+    }
+}
+
+impl<'f> StreamSource<'f> {
+    fn new(files: &'f mut CodeFiles) -> Self {
+        Self {
+            bytes: files.bytes_read(),
+            files: Some(files),
+            read: 0,
+            chunks: 0,
+        }
+    }
+
+    fn bytes_read(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.bytes)
+    }
+
+    fn close(&mut self) {
+        self.files = None;
+    }
+
+    /// Reads the next chunk; none when there was none.
+    fn next<W: Word>(
+        &mut self,
+        chunk: &mut FingerprintFile<W>,
+        bytes: u64,
+    ) -> Result<Option<ChunkPlace>, BatchError> {
+        let Some(files) = self.files.as_mut() else {
+            return Ok(None);
+        };
+        let read = files.read_chunk(chunk, bytes);
+        if !matches!(read, Ok(true)) {
+            self.close();
+        }
+        if !read? {
+            return Ok(None);
+        }
+        let place = ChunkPlace {
+            number: self.chunks,
+            first: self.read,
+        };
+        self.chunks += 1;
+        self.read += chunk.codes.len() as u64;
+        Ok(Some(place))
+    }
+}
+
+/// Takes the first fingerprints of a chunk out, which are joined already.
+fn take_joined<W: Word>(chunk: &mut FingerprintFile<W>, joined: u64) -> StreamedPart {
+    let joined = joined.min(chunk.codes.len() as u64);
+    if joined == 0 {
+        return StreamedPart::default();
+    }
+    let mut first = chunk.clone();
+    let mut at = 0;
+    first.retain(|_| {
+        at += 1;
+        at <= joined
+    });
+    let mut at = 0;
+    chunk.retain(|_| {
+        at += 1;
+        at > joined
+    });
+    StreamedPart::of(&first)
+}
+
+fn bits(files: &CodeFiles) -> Option<u32> {
+    files.bits().map(|(_, bits)| bits)
 }

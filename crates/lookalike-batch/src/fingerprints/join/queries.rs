@@ -1,22 +1,24 @@
 //! The queries of a join: distinct fingerprints, and what each is called.
 
-use lookalike::Fingerprint;
+use lookalike_hamming::Word;
 
 use super::memory_plan::{MemoryPlan, MemoryPurpose};
 use super::shard::FingerprintShard;
+use super::stream_position::StreamedPart;
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFiles, FingerprintFile, FingerprintIds, FingerprintName, sum,
 };
-use crate::observer::JobObserver;
+use crate::observer::{JobObserver, ensure_wanted};
 
 /// A collection in memory.
-pub(super) struct QuerySet {
+pub(super) struct QuerySet<W> {
     /// In the order of the files when they stand for themselves, else ascending.
-    codes: Vec<u64>,
+    codes: Vec<W>,
     /// Position of the id of each; equal codes by their names.
     rows: Vec<u32>,
     ids: CollectedIds,
+    seen: StreamedPart,
 }
 
 /// The ids of several files, each of its kind, by position among all.
@@ -49,7 +51,7 @@ impl CollectedIds {
         }
     }
 
-    fn name(&self, at: usize, code: u64) -> FingerprintName<'_> {
+    fn name<W: Word>(&self, at: usize, code: W) -> FingerprintName<'_> {
         let part = self.firsts.partition_point(|&first| first <= at) - 1;
         self.parts[part].name(at - self.firsts[part], code)
     }
@@ -67,7 +69,7 @@ impl CollectedIds {
 /// Bytes that are read between two looks at the memory.
 const STEP: u64 = 1 << 20;
 
-impl QuerySet {
+impl<W: Word> QuerySet<W> {
     /// Reads whole collections, or a shard of them, as long as they fit their share of the memory.
     pub(super) fn read(
         files: &mut CodeFiles,
@@ -77,14 +79,17 @@ impl QuerySet {
         observer: &dyn JobObserver,
     ) -> Result<Self, BatchError> {
         let (mut codes, mut ids) = (Vec::new(), CollectedIds::default());
-        let mut chunk = FingerprintFile::default();
+        let mut chunk = FingerprintFile::<W>::default();
+        let mut seen = StreamedPart::default();
         let counters = [files.bytes_read()];
         while files.read_chunk(&mut chunk, STEP)? {
+            ensure_wanted(observer).map_err(|_| BatchError::Cancelled)?;
             chunk.retain_shard(shard);
+            seen = seen.and(StreamedPart::of(&chunk));
             ids.append(codes.len(), &chunk.ids);
             codes.extend_from_slice(&chunk.codes);
             let bytes = size_of_val(codes.as_slice()) as u64 + ids.bytes();
-            shares.ensure_fits(bytes, codes.len() as u64, files, purpose)?;
+            shares.ensure_fits::<W>(bytes, codes.len() as u64, files, purpose)?;
             observer.advance(sum(&counters));
         }
         // Rows are numbered in 32 bits.
@@ -96,6 +101,7 @@ impl QuerySet {
                 codes,
                 rows: Vec::new(),
                 ids,
+                seen,
             });
         }
         let mut rows: Vec<u32> = (0..codes.len() as u32).collect();
@@ -106,10 +112,20 @@ impl QuerySet {
         };
         rows.sort_unstable_by(|&a, &b| key(a).cmp(&key(b)));
         let codes = rows.iter().map(|&row| codes[row as usize]).collect();
-        Ok(Self { codes, rows, ids })
+        Ok(Self {
+            codes,
+            rows,
+            ids,
+            seen,
+        })
     }
 
-    pub(super) fn codes(&self) -> &[u64] {
+    /// Number of all fingerprints, and a digest of them and their names.
+    pub(super) fn seen(&self) -> StreamedPart {
+        self.seen
+    }
+
+    pub(super) fn codes(&self) -> &[W] {
         &self.codes
     }
 
@@ -120,9 +136,9 @@ impl QuerySet {
     }
 
     /// Name of a fingerprint of the collection when it is to have one: the least of its own.
-    pub(super) fn least_name(&self, fingerprint: u64) -> FingerprintName<'_> {
+    pub(super) fn least_name(&self, fingerprint: W) -> FingerprintName<'_> {
         if self.rows.is_empty() {
-            return FingerprintName::Fingerprint(Fingerprint(fingerprint));
+            return FingerprintName::itself(fingerprint);
         }
         // Codes ascend wherever there are rows; codes without ids have no rows and returned above.
         let first = self.codes.partition_point(|&code| code < fingerprint);
@@ -147,13 +163,9 @@ impl QuerySet {
     }
 
     /// Visits everything that a fingerprint of the collection is called.
-    pub(super) fn names<'a>(
-        &'a self,
-        fingerprint: u64,
-        visit: &mut dyn FnMut(FingerprintName<'a>),
-    ) {
+    pub(super) fn names<'a>(&'a self, fingerprint: W, visit: &mut dyn FnMut(FingerprintName<'a>)) {
         if self.rows.is_empty() {
-            return visit(FingerprintName::Fingerprint(Fingerprint(fingerprint)));
+            return visit(FingerprintName::itself(fingerprint));
         }
         let first = self.codes.partition_point(|&code| code < fingerprint);
         let equal = self.codes[first..]

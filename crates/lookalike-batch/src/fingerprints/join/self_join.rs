@@ -9,25 +9,43 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike_corpus::ReadError;
-use lookalike_hamming::{SelfJoinLimits, self_join};
+use lookalike_hamming::{SelfJoinLimits, SelfJoinProgress, Word, self_join_from};
 
 use super::matches::{FoundPairs, JoinMatches, PairSides};
 use super::memory_plan::{MemoryPlan, MemoryPurpose};
 use super::queries::QuerySet;
+use super::stream_position::{StreamedPart, digest_of_codes, folded};
 use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFiles, FingerprintName};
-use crate::observer::JobStage;
+use crate::fingerprints::files::{CodeFiles, FingerprintFile, FingerprintName};
+use crate::observer::{JobStage, ensure_wanted};
 use crate::spill::partitions::lock;
 
 /// Pairs that one thread finds on its way to all, and the first failure on that way.
 pub(super) struct MatchHandover<'a> {
-    pub(super) found: FoundPairs,
-    pub(super) matches: &'a Mutex<JoinMatches>,
-    pub(super) failed: &'a Mutex<Option<io::Error>>,
+    found: FoundPairs,
+    matches: &'a Mutex<JoinMatches>,
+    failed: &'a Mutex<Option<io::Error>>,
 }
 
-impl MatchHandover<'_> {
+impl<'a> MatchHandover<'a> {
+    pub(super) fn new(
+        matches: &'a Mutex<JoinMatches>,
+        failed: &'a Mutex<Option<io::Error>>,
+    ) -> Self {
+        Self {
+            found: FoundPairs::default(),
+            matches,
+            failed,
+        }
+    }
+
+    /// Adds a pair of fingerprints, of which the second has a name.
+    fn push_codes<W: Word>(&mut self, codes: [W; 2], name: FingerprintName<'_>, distance: u32) {
+        self.found.push_codes(codes, name, distance);
+        self.append_if_large();
+    }
+
     /// Adds a pair of F and Q.
     pub(super) fn push(&mut self, f: FingerprintName<'_>, q: FingerprintName<'_>, distance: u32) {
         self.found.push(f, q, distance);
@@ -51,7 +69,8 @@ impl MatchHandover<'_> {
         }
     }
 
-    fn append(&mut self) {
+    /// Hands over what was found so far.
+    pub(super) fn append(&mut self) {
         if let Err(error) = lock(self.matches).append(&mut self.found) {
             lock(self.failed).get_or_insert(error);
         }
@@ -64,39 +83,61 @@ impl Drop for MatchHandover<'_> {
     }
 }
 
+/// A self-join is kept from table to table if it has so many fingerprints.
+const LEAST_KEPT: usize = if cfg!(test) { 1 } else { 1 << 18 };
+
 impl FingerprintJoin<'_> {
-    pub(super) fn write_alone(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
+    pub(super) fn write_alone<W: Word>(
+        &self,
+        mut f: CodeFiles,
+        out: &mut dyn Write,
+    ) -> Result<JoinSummary, BatchError> {
         if !self.shard.is_all() {
-            return self.write_alone_shard(out);
+            return self.write_alone_shard::<W>(f, out);
         }
-        let mut f = self.open(self.f)?;
-        let (all, shares) = self.read_own(&mut f)?;
+        let (all, shares) = self.read_own::<W>(&mut f)?;
         let shares = shares.alone(all.bytes());
         self.observer.stage(JobStage::Compare, 0);
-        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches));
+        let matches = Mutex::new(self.matches(shares.matches, all.seen().digest)?);
         let failed = Mutex::new(None);
-        let handover = || MatchHandover {
-            found: FoundPairs::default(),
-            matches: &matches,
-            failed: &failed,
-        };
-        push_equal(&all, handover());
+        push_equal(&all, MatchHandover::new(&matches, &failed));
         let limits = SelfJoinLimits::default()
             .threads(self.limits.threads)
             .scratch_bytes(usize::try_from(shares.tables).unwrap_or(usize::MAX));
-        self_join(all.codes(), self.distance, limits, || {
-            let (all, mut mine) = (&all, handover());
-            move |a: u64, b: u64, distance| {
-                let (a, b) = (all.least_name(a), all.least_name(b));
-                mine.push_ordered(a, b, distance);
+        let before = lock(&matches).state().tables();
+        let mut kept = Ok(());
+        let completed = &mut |tables| {
+            if kept.is_ok() && all.codes().len() >= LEAST_KEPT {
+                kept = lock(&matches).keep(tables, StreamedPart::default());
             }
-        });
+        };
+        let mut progress = SelfJoinProgress { before, completed };
+        let is_cancelled = || self.observer.is_cancelled();
+        self_join_from(
+            all.codes(),
+            self.distance,
+            limits,
+            &is_cancelled,
+            &mut progress,
+            || {
+                let (all, mut mine) = (&all, MatchHandover::new(&matches, &failed));
+                move |a: W, b: W, distance| {
+                    let (a, b) = (all.least_name(a), all.least_name(b));
+                    mine.push_ordered(a, b, distance);
+                }
+            },
+        );
+        ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+        kept?;
         self.ensure_kept(failed)?;
         self.finish(JoinedSides::new(f, None), matches, PairSides::AB, out)
     }
 
     /// The fingerprints of the shard, in memory.
-    fn read_own(&self, f: &mut CodeFiles) -> Result<(QuerySet, MemoryPlan), BatchError> {
+    fn read_own<W: Word>(
+        &self,
+        f: &mut CodeFiles,
+    ) -> Result<(QuerySet<W>, MemoryPlan), BatchError> {
         self.observer
             .stage(JobStage::Queries, f.total_bytes().unwrap_or(0));
         let shares = MemoryPlan::new(self.limits);
@@ -118,62 +159,63 @@ impl FingerprintJoin<'_> {
         }
     }
 
-    fn write_alone_shard(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
+    fn write_alone_shard<W: Word>(
+        &self,
+        mut f: CodeFiles,
+        out: &mut dyn Write,
+    ) -> Result<JoinSummary, BatchError> {
         if self.f.iter().any(|source| source.is_standard_input()) {
             return self.refuse(
                 "a shard of a self-join reads everything twice, which standard input cannot be: save it to a file",
             );
         }
-        let (own, shares) = self.read_own(&mut self.open(self.f)?)?;
-        let mut shares = shares.after(own.bytes(), own.codes().len() as u64, self.distance)?;
+        let (own, shares) = self.read_own::<W>(&mut f)?;
+        let count = own.codes().len() as u64;
+        let mut shares = shares.after::<W>(own.bytes(), count, self.distance)?;
         // Two lists of pairs, one after the other but not quite.
         shares.matches /= 2;
         let mut all = self.open(self.f)?;
         let join = self.tables(&own, &shares, &all)?;
         self.observer
             .stage(JobStage::Join, all.total_bytes().unwrap_or(0));
-        let found_codes = Mutex::new(JoinMatches::new(self.folder, shares.matches));
-        let (seen, temporary) = (AtomicU64::new(0), BatchError::temporary(self.folder));
-        self.stream(&mut all, &shares, &|chunk, scratch| {
-            let (mut found, mut failed) = (FoundPairs::default(), Ok(()));
-            join.join(&chunk.codes, scratch, &mut |at, mine, distance| {
-                let code = chunk.codes[at];
-                // Equal fingerprints are pairs of ids only, which `push_equal` makes.
-                // A pair of two shards belongs to that of its lesser fingerprint, so exactly one run writes it.
-                if mine < code {
-                    let name = chunk.ids.name(at, code);
-                    found.push_codes([mine, code], name, distance);
-                }
-                if found.is_large() && failed.is_ok() {
-                    failed = lock(&found_codes).append(&mut found);
-                }
-            });
-            let is_own = |code: &&u64| self.shard.has(**code);
-            let digest = digest(chunk.codes.iter().filter(is_own));
-            // A sum, to which threads may add in any order; it is read when all are done.
-            seen.fetch_add(digest, Ordering::Relaxed);
-            failed
-                .and_then(|()| lock(&found_codes).append(&mut found))
-                .map_err(&temporary)
-        })?;
+        let found_codes = Mutex::new(self.matches(shares.matches, own.seen().digest)?);
+        let seen = AtomicU64::new(0);
+        let look = |chunk: &FingerprintFile<W>| {
+            let is_own = |code: &W| self.shard.has(folded(*code));
+            let own = chunk.codes.iter().copied().filter(is_own);
+            seen.fetch_add(digest_of_codes(own), Ordering::Relaxed);
+        };
+        self.stream(
+            &mut all,
+            &shares,
+            &found_codes,
+            &look,
+            &|chunk, scratch, found| {
+                join.join(&chunk.codes, scratch, &mut |at, mine, distance| {
+                    let code = chunk.codes[at];
+                    // Equal fingerprints are pairs of ids only, which `push_equal` makes.
+                    // A pair of two shards belongs to that of its lesser fingerprint, so exactly one run writes it.
+                    if mine < code {
+                        found.push_codes([mine, code], chunk.ids.name(at, code), distance);
+                    }
+                });
+                Ok(())
+            },
+        )?;
         // The second reading has to meet the fingerprints of the shard again, or pairs are missing.
-        if seen.into_inner() != digest(own.codes()) {
+        if seen.into_inner() != digest_of_codes(own.codes().iter().copied()) {
             let name = all.names();
             return Err(ReadError::Changed { name }.into());
         }
+        let temporary = BatchError::temporary(self.folder);
         let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches));
         let failed = Mutex::new(None);
-        let handover = || MatchHandover {
-            found: FoundPairs::default(),
-            matches: &matches,
-            failed: &failed,
-        };
-        push_equal(&own, handover());
-        let mut named = handover();
+        push_equal(&own, MatchHandover::new(&matches, &failed));
+        let mut named = MatchHandover::new(&matches, &failed);
         let found_codes = found_codes.into_inner();
         let found_codes = found_codes.unwrap_or_else(std::sync::PoisonError::into_inner);
         found_codes.each_least_name(
-            |[mine, _], other, distance| {
+            |[mine, _]: [W; 2], other, distance| {
                 named.push_ordered(own.least_name(mine), other, distance);
                 Ok(())
             },
@@ -186,17 +228,8 @@ impl FingerprintJoin<'_> {
 }
 
 /// The documents of each fingerprint, as pairs with the one of the least name.
-fn push_equal(all: &QuerySet, mut handover: MatchHandover<'_>) {
+fn push_equal<W: Word>(all: &QuerySet<W>, mut handover: MatchHandover<'_>) {
     all.equal(&mut |least, name| {
         handover.push_ordered(least, name, 0);
     });
-}
-
-/// A number that is the same for the same fingerprints in any order.
-fn digest<'a>(codes: impl IntoIterator<Item = &'a u64>) -> u64 {
-    let mixed = codes.into_iter().map(|&code| {
-        let spread = (code ^ code >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        spread ^ spread >> 29
-    });
-    mixed.fold(0, u64::wrapping_add)
 }

@@ -5,6 +5,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lookalike_hamming::Word;
+
+use super::stream_position::folded;
 use crate::fingerprints::files::FingerprintFile;
 
 /// One of some shards, into which fingerprints are divided.
@@ -42,7 +45,7 @@ impl FingerprintShard {
         self.count == 1
     }
 
-    /// True if a fingerprint belongs to the shard.
+    /// True if a fingerprint belongs to the shard; of a longer one 64 bits that follow from all of it.
     #[must_use]
     pub fn has(self, fingerprint: u64) -> bool {
         // Fibonacci hashing: shards stay even for fingerprints that agree in their leading bits.
@@ -75,11 +78,11 @@ impl FromStr for FingerprintShard {
     }
 }
 
-impl FingerprintFile {
+impl<W: Word> FingerprintFile<W> {
     /// Keeps the fingerprints of a shard.
     pub(super) fn retain_shard(&mut self, shard: FingerprintShard) {
         if !shard.is_all() {
-            self.retain(|fingerprint| shard.has(fingerprint));
+            self.retain(|fingerprint| shard.has(folded(fingerprint)));
         }
     }
 }

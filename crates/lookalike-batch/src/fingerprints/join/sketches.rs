@@ -3,8 +3,12 @@
 use std::io::Write;
 use std::sync::Mutex;
 
-use super::matches::{FoundPairs, JoinMatches, PairSides};
+use lookalike_hamming::JoinedTables;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::matches::{JoinMatches, PairSides};
 use super::self_join::MatchHandover;
+use super::stream_position::StreamedPart;
 use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintIds, FingerprintName, SketchShape};
@@ -13,7 +17,25 @@ use crate::fingerprints::sketches::{
     EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchMemory, SketchReading,
     stored_bytes,
 };
-use crate::observer::JobStage;
+use crate::observer::{JobStage, ensure_wanted};
+use crate::spill::partitions::lock;
+
+/// A join is kept from band to band if it has so many different sketches.
+const LEAST_KEPT: usize = if cfg!(test) { 1 } else { 1 << 14 };
+
+/// A number that is the same for the same sketches and names of F and Q.
+fn digest(words: &[u64], names: &FingerprintIds, of_f: u32) -> u64 {
+    let mut sum = Xxh3::new();
+    sum.update(&of_f.to_le_bytes());
+    words
+        .iter()
+        .for_each(|word| sum.update(&word.to_le_bytes()));
+    if let FingerprintIds::Texts { bytes, ends } = names {
+        sum.update(bytes.as_bytes());
+        ends.iter().for_each(|end| sum.update(&end.to_le_bytes()));
+    }
+    sum.digest()
+}
 
 /// The documents of both sides: those of F first.
 struct JoinedSketches {
@@ -27,7 +49,7 @@ struct JoinedSketches {
 impl JoinedSketches {
     fn name(&self, document: u32) -> FingerprintName<'_> {
         // Every sketch has a name: nobody looks at the fingerprint.
-        self.names.name(document as usize, 0)
+        self.names.name(document as usize, 0_u64)
     }
 
     /// Documents of a sketch that are in F, and those in Q.
@@ -123,12 +145,13 @@ impl FingerprintJoin<'_> {
         let equal = shape.map(|shape| least.places(shape)).transpose();
         let equal = equal.map_err(|error| BatchError::Settings(error.to_string()))?;
         let budget = memory.pairs(size_of_val(words.as_slice()) as u64, names.bytes(), count);
-        let matches = Mutex::new(JoinMatches::new(self.folder, budget));
+        let held = digest(&words, &names, of_f);
+        let matches = Mutex::new(self.matches(budget, held)?);
         let mut told = None;
         if let (Some(shape), Some(equal)) = (shape, equal) {
             told = Some((shape, equal));
             let grouped = GroupedSketches::new(shape, words, self.limits.threads, |a, b| {
-                let name = |at: u32| names.name(at as usize, 0);
+                let name = |at: u32| names.name(at as usize, 0_u64);
                 name(a).cmp(&name(b)).then(a.cmp(&b))
             });
             let joined = JoinedSketches {
@@ -164,11 +187,7 @@ impl FingerprintJoin<'_> {
         matches: &Mutex<JoinMatches>,
     ) -> Result<(), BatchError> {
         let failed = Mutex::new(None);
-        let handover = || MatchHandover {
-            found: FoundPairs::default(),
-            matches,
-            failed: &failed,
-        };
+        let handover = || MatchHandover::new(matches, &failed);
         let distinct = &joined.grouped.distinct;
         let mut equal = handover();
         for at in 0..distinct.len() as u32 {
@@ -185,11 +204,25 @@ impl FingerprintJoin<'_> {
             shard: self.shard,
             threads: self.limits.threads,
             wanted: &|a, b| joined.is_wanted(a, b),
+            is_cancelled: &|| self.observer.is_cancelled(),
         };
-        near.each(|| {
-            let mut mine = handover();
-            move |a, b, distance| joined.push(a, b, distance, &mut mine)
-        });
+        let all = near.bands();
+        let before = lock(matches).state().tables();
+        let done = if before.all == all { before.done } else { 0 };
+        for band in done..all {
+            near.each_of_band(band, &|| {
+                let mut mine = handover();
+                move |a, b, distance| joined.push(a, b, distance, &mut mine)
+            });
+            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            if distinct.len() >= LEAST_KEPT {
+                let tables = JoinedTables {
+                    done: band + 1,
+                    all,
+                };
+                lock(matches).keep(tables, StreamedPart::default())?;
+            }
+        }
         self.ensure_kept(failed)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::SchemeId;
 use lookalike_hamming::FingerprintWriter;
@@ -10,7 +11,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fingerprints::files::{PlaceKind, SketchShape, SketchWriter};
+use crate::fingerprints::can_resume;
+use crate::fingerprints::files::{
+    ArchiveScratch, CodeWriter, FingerprintName, PlaceKind, SizedFingerprint, SketchShape,
+    SketchWriter,
+};
 use crate::observer::NoProgress;
 
 /// A name in the order of results.
@@ -40,17 +45,21 @@ enum TestIds {
 /// A file of numbers for ids and fingerprints.
 #[derive(Clone, Debug)]
 struct TestFile {
+    bits: u32,
     ids: TestIds,
-    documents: Vec<(u64, u64)>,
+    documents: Vec<(u64, u128)>,
 }
 
 impl TestFile {
-    fn named(&self) -> Vec<(TestName, u64)> {
-        let name = |id: u64, code: u64| match self.ids {
-            TestIds::Numbers => TestName::Number(id),
+    fn named(&self) -> Vec<(TestName, u128)> {
+        let digits = self.bits as usize / 4;
+        let name = |id: u64, code: u128| match self.ids {
+            TestIds::Numbers if self.bits == 64 => TestName::Number(id),
+            // Files of other widths keep numbers as texts.
+            TestIds::Numbers => TestName::Text(id.to_string()),
             // Texts that number 8 bytes as numbers do, some of them as a fingerprint is called.
             TestIds::Texts => TestName::Text(format!("{id:08}")),
-            TestIds::Nothing => TestName::Text(format!("{code:016x}")),
+            TestIds::Nothing => TestName::Text(format!("{code:0digits$x}")),
         };
         let documents = self.documents.iter();
         documents
@@ -58,17 +67,50 @@ impl TestFile {
             .collect()
     }
 
+    /// Writes a file of fingerprints of another width than 64 bits, which are all written in one way.
+    fn write_other(&self, folder: &Path, name: &str) -> FingerprintSource {
+        let end = match self.ids {
+            TestIds::Numbers => "lkfp".to_owned(),
+            TestIds::Texts => "jsonl".to_owned(),
+            TestIds::Nothing => format!("u{}", self.bits),
+        };
+        let path = folder.join(format!("{name}.{end}"));
+        let scratch = ArchiveScratch {
+            folder,
+            memory: 1 << 20,
+        };
+        let mut writer = CodeWriter::create(&path, Some(SchemeId(7)), self.bits, scratch).unwrap();
+        for (id, (name, code)) in self.documents.iter().map(|(id, _)| *id).zip(self.named()) {
+            let name = match (&name, self.ids) {
+                (_, TestIds::Nothing) => None,
+                (_, TestIds::Numbers) => Some(FingerprintName::Number(id)),
+                (TestName::Text(text), _) => Some(FingerprintName::Text(text)),
+                (TestName::Number(number), _) => Some(FingerprintName::Number(*number)),
+            };
+            let code = match self.bits {
+                32 => SizedFingerprint::new(code as u32),
+                _ => SizedFingerprint::new(code),
+            };
+            writer.push(name, Some(code)).unwrap();
+        }
+        writer.commit().unwrap();
+        path.into()
+    }
+
     fn write(&self, folder: &Path, name: &str) -> FingerprintSource {
+        if self.bits != 64 {
+            return self.write_other(folder, name);
+        }
         let (end, bytes) = match self.ids {
             TestIds::Numbers => {
                 let mut writer = FingerprintWriter::with_ids(Vec::new(), 7).unwrap();
                 for &(id, code) in &self.documents {
-                    writer.push(code, id).unwrap();
+                    writer.push(code as u64, id).unwrap();
                 }
                 ("lkfp", writer.finish().unwrap())
             }
             TestIds::Texts => {
-                let line = |(name, code): (TestName, u64)| {
+                let line = |(name, code): (TestName, u128)| {
                     format!(
                         "{}\n",
                         json!({"id": name.json(), "fingerprint": format!("{code:016x}")})
@@ -81,7 +123,7 @@ impl TestFile {
                 let codes = self
                     .documents
                     .iter()
-                    .flat_map(|(_, code)| code.to_le_bytes());
+                    .flat_map(|(_, code)| (*code as u64).to_le_bytes());
                 ("u64", codes.collect())
             }
         };
@@ -92,14 +134,21 @@ impl TestFile {
 }
 
 /// Fingerprints in families, some equal; ids that repeat now and then.
-fn files() -> impl Strategy<Value = Vec<TestFile>> {
-    let code = (0..5_u64, prop::collection::vec(0..12_u32, 0..5)).prop_map(|(family, flips)| {
-        let base = (family + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        flips.iter().fold(base, |code, flip| code ^ 1 << (5 * flip))
+fn files(bits: u32) -> impl Strategy<Value = Vec<TestFile>> {
+    let flips = prop::collection::vec(0..12_u32, 0..5);
+    let code = (0..5_u128, flips).prop_map(move |(family, flips)| {
+        let spread = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835_u128;
+        let base = (family + 1).wrapping_mul(spread) >> (128 - bits);
+        let flip = |code: u128, flip: &u32| code ^ 1 << (bits / 12 * flip);
+        flips.iter().fold(base, flip)
     });
     let ids = prop::sample::select(vec![TestIds::Numbers, TestIds::Texts, TestIds::Nothing]);
     let documents = prop::collection::vec((0..60_u64, code), 0..25);
-    let file = (ids, documents).prop_map(|(ids, documents)| TestFile { ids, documents });
+    let file = (ids, documents).prop_map(move |(ids, documents)| TestFile {
+        bits,
+        ids,
+        documents,
+    });
     prop::collection::vec(file, 1..5)
 }
 
@@ -110,7 +159,7 @@ fn write(files: &[TestFile], folder: &Path, side: &str) -> Vec<FingerprintSource
         .collect()
 }
 
-fn all_of(files: &[TestFile]) -> Vec<(TestName, u64)> {
+fn all_of(files: &[TestFile]) -> Vec<(TestName, u128)> {
     files.iter().flat_map(TestFile::named).collect()
 }
 
@@ -139,7 +188,7 @@ fn slow_two(f: &[TestFile], q: &[TestFile], radius: u32) -> String {
 
 fn slow_alone(files: &[TestFile], radius: u32) -> String {
     let all = all_of(files);
-    let least = |code: u64| {
+    let least = |code: u128| {
         let equal = all.iter().filter(|document| document.1 == code);
         equal.map(|document| &document.0).min().unwrap().clone()
     };
@@ -174,6 +223,45 @@ struct TestJoin<'a> {
 
 impl TestJoin<'_> {
     fn run(&self, shard: FingerprintShard) -> (String, JoinSummary) {
+        let mut out = Vec::new();
+        let summary = self.write(shard, None, &NoProgress, &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), summary)
+    }
+
+    /// The pairs of a join that is interrupted sooner or later, and then goes on on a machine with another number of threads, until it
+    /// is done; and how often it went on.
+    fn resumed(&self, shard: FingerprintShard, step: usize) -> (String, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let (output, mut resumed) = (folder.path().join("out"), 0);
+        for attempt in 0.. {
+            let checkpoint = JoinCheckpoint::enter(&output, attempt > 0).unwrap();
+            resumed += usize::from(can_resume(checkpoint.folder()));
+            let observer = CancelledAfter(AtomicUsize::new((attempt + 1) * step));
+            let join = TestJoin {
+                threads: 1 + (self.threads + attempt) % 3,
+                ..*self
+            };
+            let mut out = Vec::new();
+            match join.write(shard, Some(&checkpoint), &observer, &mut out) {
+                Ok(_) => {
+                    checkpoint.finish().unwrap();
+                    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+                    return (String::from_utf8(out).unwrap(), resumed);
+                }
+                Err(BatchError::Cancelled) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        unreachable!("each attempt has more time than the one before")
+    }
+
+    fn write(
+        &self,
+        shard: FingerprintShard,
+        checkpoint: Option<&JoinCheckpoint>,
+        observer: &dyn JobObserver,
+        out: &mut Vec<u8>,
+    ) -> Result<JoinSummary, BatchError> {
         let folder = tempfile::tempdir().unwrap();
         let join = FingerprintJoin {
             f: self.f,
@@ -186,12 +274,11 @@ impl TestJoin<'_> {
                 threads: self.threads,
                 memory: self.memory,
             },
+            checkpoint,
             folder: folder.path(),
-            observer: &NoProgress,
+            observer,
         };
-        let mut out = Vec::new();
-        let summary = join.write(&mut out).unwrap();
-        (String::from_utf8(out).unwrap(), summary)
+        join.write(out)
     }
 
     /// The lists of all shards, merged from the last to the first.
@@ -216,13 +303,31 @@ impl TestJoin<'_> {
     }
 }
 
+/// Cancels a job when it has been asked so often.
+struct CancelledAfter(AtomicUsize);
+
+impl JobObserver for CancelledAfter {
+    fn stage(&self, _: JobStage, _: u64) {}
+    fn advance(&self, _: u64) {}
+    fn is_cancelled(&self) -> bool {
+        let left = self.0.load(Ordering::Relaxed);
+        // Once true it stays so.
+        self.0.store(left.saturating_sub(1), Ordering::Relaxed);
+        left == 0
+    }
+}
+
+/// Two collections of one width.
+fn two_sides() -> impl Strategy<Value = (Vec<TestFile>, Vec<TestFile>)> {
+    prop::sample::select(vec![32, 64, 128]).prop_flat_map(|bits| (files(bits), files(bits)))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn many_files_of_two_sides_in_shards_give_the_pairs_of_all_with_all(
-        f in files(),
-        q in files(),
+        (f, q) in two_sides(),
         distance in 0..6_u32,
         shards in 1..5_u32,
         threads in 1..4_usize,
@@ -237,11 +342,12 @@ proptest! {
         let (merged, summary) = join.merged(shards);
         prop_assert_eq!(&merged, &expected);
         prop_assert_eq!(summary.pairs as usize, expected.lines().count());
+        prop_assert_eq!(&join.resumed(FingerprintShard::ALL, 1).0, &expected);
     }
 
     #[test]
     fn many_files_alone_in_shards_give_the_pairs_of_all_with_all(
-        files in files(),
+        (files, _) in two_sides(),
         distance in 0..6_u32,
         shards in 1..5_u32,
         threads in 1..4_usize,
@@ -255,6 +361,9 @@ proptest! {
         prop_assert_eq!(&merged, &expected);
         // A pair of fingerprints belongs to one shard; names of two fingerprints may be the same pair twice.
         prop_assert_eq!(summary.pairs as usize, expected.lines().count());
+        prop_assert_eq!(&join.resumed(FingerprintShard::ALL, 2).0, &expected);
+        let part = format!("1/{shards}").parse().unwrap();
+        prop_assert_eq!(join.resumed(part, 1).0, join.run(part).0);
     }
 }
 
@@ -384,7 +493,133 @@ proptest! {
         let join = TestJoin { f: &f, q: &q, distance: 0, equal, threads, memory: 64 << 20 };
         prop_assert_eq!(&join.run(FingerprintShard::ALL).0, &expected);
         prop_assert_eq!(&join.merged(shards).0, &expected);
+        prop_assert_eq!(&join.resumed(FingerprintShard::ALL, 3).0, &expected);
     }
+}
+
+/// Raw files of fingerprints, of which some in each are near some in every other.
+fn raw_files(folder: &Path, side: &str, files: u64, each: u64) -> Vec<FingerprintSource> {
+    let file = |file: u64| {
+        let code = |at: u64| {
+            let base = (at / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            base ^ 1 << (at % 61) ^ 1 << ((at + 7 * file) % 59)
+        };
+        let path = folder.join(format!("{side}{file}.u64"));
+        let bytes: Vec<u8> = (0..each).flat_map(|at| code(at).to_le_bytes()).collect();
+        fs::write(&path, bytes).unwrap();
+        path.into()
+    };
+    (0..files).map(file).collect()
+}
+
+#[test]
+fn joins_that_are_interrupted_again_and_again_go_on_and_find_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = raw_files(folder.path(), "f", 7, 20_000);
+    let q = raw_files(folder.path(), "q", 2, 3_000);
+    let part = "2/3".parse().unwrap();
+    for (q, shard, step, least) in [
+        (q.as_slice(), FingerprintShard::ALL, 2, 2),
+        (&[], FingerprintShard::ALL, 40, 2),
+        (&[], part, 4, 2),
+    ] {
+        let join = TestJoin {
+            f: &f,
+            q,
+            distance: 3,
+            equal: None,
+            threads: 2,
+            memory: 256 << 20,
+        };
+        let whole = join.run(shard).0;
+        assert!(whole.lines().count() > 1000, "{}", whole.lines().count());
+        let (found, resumed) = join.resumed(shard, step);
+        assert!(found == whole);
+        assert!(resumed >= least, "{resumed}");
+    }
+}
+
+#[test]
+fn what_an_interrupted_join_left_is_not_believed_of_other_inputs_or_when_it_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = raw_files(folder.path(), "f", 4, 5_000);
+    let q = raw_files(folder.path(), "q", 1, 3_000);
+    let join = TestJoin {
+        f: &f,
+        q: &q,
+        distance: 3,
+        equal: None,
+        threads: 1,
+        memory: 256 << 20,
+    };
+    let whole = join.run(FingerprintShard::ALL).0;
+    let output = folder.path().join("out");
+    let state = folder.path().join("out.joining");
+    // Q is read in one chunk, and two of F are joined.
+    let interrupt = || {
+        let checkpoint = JoinCheckpoint::enter(&output, false).unwrap();
+        let observer = CancelledAfter(AtomicUsize::new(3));
+        let ended = join.write(
+            FingerprintShard::ALL,
+            Some(&checkpoint),
+            &observer,
+            &mut Vec::new(),
+        );
+        assert!(matches!(ended, Err(BatchError::Cancelled)));
+        drop(checkpoint);
+        assert!(can_resume(&state));
+    };
+    let resume = |join: &TestJoin<'_>| {
+        let checkpoint = JoinCheckpoint::enter(&output, true).unwrap();
+        let mut out = Vec::new();
+        let done = join.write(
+            FingerprintShard::ALL,
+            Some(&checkpoint),
+            &NoProgress,
+            &mut out,
+        );
+        done.map(|_| String::from_utf8(out).unwrap())
+    };
+    interrupt();
+    let refused = resume(&TestJoin {
+        distance: 4,
+        ..join
+    })
+    .unwrap_err()
+    .to_string();
+    assert!(refused.contains("other inputs or settings"), "{refused}");
+    for changed in [f[0].path(), q[0].path()] {
+        let good = fs::read(changed).unwrap();
+        let mut bad = good.clone();
+        bad[8] ^= 1;
+        fs::write(changed, bad).unwrap();
+        let refused = resume(&join).unwrap_err().to_string();
+        assert!(refused.contains("other fingerprints"), "{refused}");
+        fs::write(changed, good).unwrap();
+    }
+    // Files that were not read yet may change: the result is that of the inputs as they are.
+    let last = fs::read(f[3].path()).unwrap();
+    fs::write(f[3].path(), &last[..800]).unwrap();
+    assert!(resume(&join).unwrap() == join.run(FingerprintShard::ALL).0);
+    fs::write(f[3].path(), last).unwrap();
+    for damage in [
+        |pairs: &mut Vec<u8>| pairs.truncate(100),
+        |pairs: &mut Vec<u8>| pairs[50] ^= 1,
+    ] {
+        interrupt();
+        let mut pairs = fs::read(state.join("pairs")).unwrap();
+        assert!(pairs.len() > 100);
+        damage(&mut pairs);
+        fs::write(state.join("pairs"), pairs).unwrap();
+        assert!(resume(&join).unwrap() == whole);
+    }
+    interrupt();
+    fs::write(state.join("job.json"), "nonsense").unwrap();
+    assert!(resume(&join).unwrap() == whole);
+    // Without --resume nothing is left of it.
+    interrupt();
+    drop(JoinCheckpoint::enter(&output, false).unwrap());
+    assert!(!state.exists());
 }
 
 #[test]

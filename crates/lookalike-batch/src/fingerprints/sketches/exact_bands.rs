@@ -28,6 +28,8 @@ pub(crate) struct NearSketches<'a> {
     pub(crate) threads: usize,
     /// True of the pairs of positions that are of interest.
     pub(crate) wanted: &'a (dyn Fn(u32, u32) -> bool + Sync),
+    /// True once nobody wants the pairs any more.
+    pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// One thread's way through the bands.
@@ -108,44 +110,62 @@ impl NearSketches<'_> {
     /// O(bands n log n) time and comparisons of what shares a band, where bands are one more than places may differ; 16 bytes of memory for
     /// each sketch, twice with several threads.
     pub(crate) fn each<S: FnMut(u32, u32, u32)>(&self, sink: impl Fn() -> S + Sync) {
-        let places: Vec<u16> = (0..self.sketches.shape().places as u16).collect();
-        let bands = cut(&places, self.apart() + 1);
-        let count = self.sketches.len() as u32;
-        for (number, band) in bands.iter().enumerate() {
-            let keyed = (0..count).map(|at| (self.key(at, band), at));
-            let mut keyed: Vec<(u64, u32)> = keyed.collect();
-            sort_unequal_by(&mut keyed, self.threads, Ord::cmp);
-            let groups: Vec<&[(u64, u32)]> = keyed
-                .chunk_by(|a, b| a.0 == b.0)
-                // A pair is shown in one band only, so a shard owns groups, not sketches: no two runs show it.
-                .filter(|group| group.len() > 1 && self.shard.has(group[0].0 ^ number as u64))
-                .collect();
-            let rest = without(&places, band);
-            let next = AtomicUsize::new(0);
-            let work = || {
-                let mut walk = BandWalk {
-                    near: self,
-                    shared: vec![*band],
-                    earlier: bands[..number].to_vec(),
-                    sink: sink(),
-                };
-                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
-                    if self.all_agree_in_any(&members, &bands[..number]) {
-                        continue;
-                    }
-                    // Members agree in the band, up to collisions of keys, which `check` finds: the rest owes
-                    // as many places less.
-                    walk.compare(&members, &rest, self.least.saturating_sub(band.len()));
-                }
-            };
-            std::thread::scope(|scope| {
-                for _ in 1..self.threads.min(groups.len()) {
-                    scope.spawn(work);
-                }
-                work();
-            });
+        for number in 0..self.bands() {
+            self.each_of_band(number, &sink);
         }
+    }
+
+    /// Number of bands.
+    pub(crate) fn bands(&self) -> usize {
+        self.apart() + 1
+    }
+
+    /// Shows the pairs whose first common band has this number.
+    pub(crate) fn each_of_band<S: FnMut(u32, u32, u32)>(
+        &self,
+        number: usize,
+        sink: &(impl Fn() -> S + Sync),
+    ) {
+        let places: Vec<u16> = (0..self.sketches.shape().places as u16).collect();
+        let bands = cut(&places, self.bands());
+        let band = bands[number];
+        let count = self.sketches.len() as u32;
+        let keyed = (0..count).map(|at| (self.key(at, band), at));
+        let mut keyed: Vec<(u64, u32)> = keyed.collect();
+        sort_unequal_by(&mut keyed, self.threads, Ord::cmp);
+        let groups: Vec<&[(u64, u32)]> = keyed
+            .chunk_by(|a, b| a.0 == b.0)
+            // A pair is shown in one band only, so a shard owns groups, not sketches: no two runs show it.
+            .filter(|group| group.len() > 1 && self.shard.has(group[0].0 ^ number as u64))
+            .collect();
+        let rest = without(&places, band);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut walk = BandWalk {
+                near: self,
+                shared: vec![band],
+                earlier: bands[..number].to_vec(),
+                sink: sink(),
+            };
+            while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if (self.is_cancelled)() {
+                    return;
+                }
+                let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
+                if self.all_agree_in_any(&members, &bands[..number]) {
+                    continue;
+                }
+                // Members agree in the band, up to collisions of keys, which `check` finds: the rest owes
+                // as many places less.
+                walk.compare(&members, &rest, self.least.saturating_sub(band.len()));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads.min(groups.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
     }
 }
 
@@ -307,6 +327,7 @@ mod tests {
             shard: "1/1".parse().unwrap(),
             threads: 1,
             wanted: &|_, _| true,
+            is_cancelled: &|| false,
         };
         near.each(|| |a, b, _| found.lock().unwrap().push((a, b)));
         let mut found = found.into_inner().unwrap();
@@ -367,6 +388,7 @@ mod tests {
                     shard: format!("{shard}/{shards}").parse().unwrap(),
                     threads,
                     wanted: &|a, b| (a + b) % 5 != 0,
+                    is_cancelled: &|| false,
                 };
                 near.each(|| |a, b, apart| found.lock().unwrap().push((a, b, apart)));
             }

@@ -1,0 +1,212 @@
+//! Pairs that a join found so far, on disk beside its output: a join that is killed goes on from there.
+//!
+//! Pairs are in sorted runs in the file `pairs`. `job.json`, which is replaced as a whole, says which runs there are and what their
+//! pairs are all of: some tables of a self-join, some bands of sketches, or the first fingerprints of those that stream by. What is done
+//! again only finds pairs that are written once all the same. Fingerprints are read again from the first on, and must be those of
+//! before by a digest; they are not compared again.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use lookalike_hamming::JoinedTables;
+use serde::{Deserialize, Serialize};
+
+use super::stream_position::StreamedPart;
+use crate::dedup::checkpoint::HashingStream;
+use crate::error::BatchError;
+use crate::fingerprints::unfinished::{JOB, UnfinishedJob, can_resume, folder_beside, save};
+use crate::folder_lock::FolderLock;
+
+const PAIRS: &str = "pairs";
+/// Where fingerprints that are read again have another digest.
+pub(super) const OTHER_INPUTS: &str = "the inputs hold other fingerprints than when the join was interrupted: run without --resume to start again";
+
+/// The folder in which a join keeps what it found, until its output is whole.
+pub struct JoinCheckpoint {
+    folder: PathBuf,
+    _lock: FolderLock,
+}
+
+/// Content of `job.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct JoinState {
+    /// All that decides what the pairs are, but for the contents of the files.
+    settings: String,
+    /// Digest of the fingerprints that are in memory.
+    held: u64,
+    /// Tables or bands that are done, and all of them.
+    tables: [usize; 2],
+    /// Number of the fingerprints that streamed by, and their digest.
+    streamed: [u64; 2],
+    runs: Vec<SavedRun>,
+}
+
+/// A sorted run of pairs on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct SavedRun {
+    start: u64,
+    end: u64,
+    check: u64,
+}
+
+impl JoinState {
+    pub(super) fn tables(&self) -> JoinedTables {
+        let [done, all] = self.tables;
+        JoinedTables { done, all }
+    }
+
+    pub(super) fn streamed(&self) -> StreamedPart {
+        let [count, digest] = self.streamed;
+        StreamedPart { count, digest }
+    }
+}
+
+impl JoinCheckpoint {
+    /// Takes the folder beside an output. Without `resume`, what an interrupted join left there is removed.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the folder cannot be made, another join is at work in it, or something else is in it.
+    pub fn enter(output: &Path, resume: bool) -> Result<Self, BatchError> {
+        let folder = folder_beside(output, ".joining");
+        let job = UnfinishedJob {
+            name: "join",
+            files: &[JOB, PAIRS],
+        };
+        Ok(Self {
+            _lock: job.enter(&folder, resume)?,
+            folder,
+        })
+    }
+
+    /// Its path.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Removes the folder: the output is whole.
+    ///
+    /// # Errors
+    /// [`BatchError`]: it cannot be removed.
+    pub fn finish(self) -> Result<(), BatchError> {
+        // The list of what there is first: with half of the pairs it would be believed.
+        let removed = match fs::remove_file(self.folder.join(JOB)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => fs::remove_dir_all(&self.folder),
+        };
+        removed.map_err(BatchError::result(&self.folder))
+    }
+}
+
+impl Drop for JoinCheckpoint {
+    fn drop(&mut self) {
+        // An error before anything was kept leaves nothing behind.
+        if !can_resume(&self.folder) {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// What is kept, and the file of the pairs.
+pub(super) struct KeptPairs {
+    folder: PathBuf,
+    pub(super) state: JoinState,
+}
+
+impl KeptPairs {
+    /// Goes on with what an interrupted join of these settings and fingerprints in memory left, or begins anew. The file stands at its end.
+    pub(super) fn open(
+        checkpoint: &JoinCheckpoint,
+        settings: String,
+        held: u64,
+    ) -> Result<(Self, File), BatchError> {
+        let folder = checkpoint.folder.clone();
+        let path = folder.join(PAIRS);
+        let failed = BatchError::result(&path);
+        let left = fs::read(folder.join(JOB)).ok();
+        let left = left.and_then(|text| serde_json::from_slice::<JoinState>(&text).ok());
+        if let Some(state) = &left {
+            if state.settings != settings {
+                return Err(BatchError::Settings(format!(
+                    "{}: an interrupted join of other inputs or settings: run without --resume to start again",
+                    folder.display()
+                )));
+            }
+            if state.held != held {
+                return Err(BatchError::Settings(OTHER_INPUTS.to_owned()));
+            }
+        }
+        let mut file = OpenOptions::new();
+        let file = file.read(true).write(true).create(true).truncate(false);
+        let mut file = file.open(&path).map_err(&failed)?;
+        // What is not whole is not believed.
+        let state = left.filter(|state| are_whole(&file, &state.runs).unwrap_or(false));
+        let state = state.unwrap_or(JoinState {
+            settings,
+            held,
+            ..JoinState::default()
+        });
+        let end = state.runs.last().map_or(0, |run| run.end);
+        file.set_len(end)
+            .and_then(|()| file.seek(SeekFrom::Start(end)))
+            .map_err(&failed)?;
+        Ok((Self { folder, state }, file))
+    }
+
+    /// Start and end of each sorted run.
+    pub(super) fn runs(&self) -> Vec<(u64, u64)> {
+        let runs = self.state.runs.iter();
+        runs.map(|run| (run.start, run.end)).collect()
+    }
+
+    /// Takes note of another run, which lies behind the others.
+    pub(super) fn add_run(&mut self, start: u64, end: u64, check: u64) {
+        self.state.runs.push(SavedRun { start, end, check });
+    }
+
+    /// Tells that the runs so far hold all pairs of some tables, and of the first fingerprints.
+    pub(super) fn save(
+        &mut self,
+        file: &File,
+        tables: JoinedTables,
+        streamed: StreamedPart,
+    ) -> Result<(), BatchError> {
+        // The pairs are durable before anything tells of them.
+        file.sync_data().map_err(BatchError::result(&self.folder))?;
+        self.state.tables = [tables.done, tables.all];
+        self.state.streamed = [streamed.count, streamed.digest];
+        let text = serde_json::to_vec(&self.state).unwrap_or_default();
+        save(&self.folder.join(JOB), &text)
+    }
+}
+
+/// True if all runs are in the file, one behind the other, as they were written.
+fn are_whole(mut file: &File, runs: &[SavedRun]) -> io::Result<bool> {
+    file.rewind()?;
+    let mut at = 0;
+    for run in runs {
+        let Some(length) = run.end.checked_sub(run.start).filter(|_| run.start == at) else {
+            return Ok(false);
+        };
+        let mut sum = HashingStream::new(io::sink());
+        let copied = io::copy(&mut BufReader::new(file.take(length)), &mut sum)?;
+        if copied < length || sum.digest() != run.check {
+            return Ok(false);
+        }
+        // The buffer may have read on.
+        at = run.end;
+        file.seek(SeekFrom::Start(at))?;
+    }
+    Ok(true)
+}
+
+/// Writes a run to the end of a file; its check.
+pub(super) fn checked_run(
+    file: &File,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut out = BufWriter::with_capacity(1 << 18, HashingStream::new(file));
+    write(&mut out)?;
+    out.flush()?;
+    Ok(out.get_ref().digest())
+}

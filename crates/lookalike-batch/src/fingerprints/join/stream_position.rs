@@ -1,0 +1,157 @@
+//! Fingerprints that stream by in chunks, which several threads are done with in any order.
+
+use std::collections::BTreeMap;
+
+use lookalike::hash::xxh3_64;
+use lookalike_hamming::Word;
+
+use crate::fingerprints::files::{FingerprintFile, FingerprintName};
+
+/// Multiplier of Fibonacci hashing.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Number of fingerprints, and a digest of them and their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StreamedPart {
+    pub(super) count: u64,
+    pub(super) digest: u64,
+}
+
+/// How far a stream is joined: a first part of it, and what is done behind.
+#[derive(Debug, Default)]
+pub(super) struct StreamPosition {
+    first: StreamedPart,
+    /// Number of the first chunk that is not done.
+    next: u64,
+    /// Chunks behind it that are.
+    done: BTreeMap<u64, StreamedPart>,
+}
+
+impl StreamedPart {
+    /// All of a chunk. The digest does not depend on the order.
+    pub(super) fn of<W: Word>(chunk: &FingerprintFile<W>) -> Self {
+        let codes = chunk.codes.iter().copied();
+        let digest = match chunk.ids.is_none() {
+            true => digest_of_codes(codes),
+            false => codes.enumerate().fold(0_u64, |sum, (at, code)| {
+                let name = name_hash(chunk.ids.name(at, code));
+                sum.wrapping_add(mixed(folded(code).rotate_left(32) ^ name))
+            }),
+        };
+        Self {
+            count: chunk.codes.len() as u64,
+            digest,
+        }
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            digest: self.digest.wrapping_add(other.digest),
+        }
+    }
+}
+
+impl StreamPosition {
+    /// Takes note of a chunk that is done, by its number from zero.
+    pub(super) fn end_chunk(&mut self, number: u64, part: StreamedPart) {
+        self.done.insert(number, part);
+        while let Some(part) = self.done.remove(&self.next) {
+            self.first = self.first.and(part);
+            self.next += 1;
+        }
+    }
+
+    /// The first part of the stream, of which everything is done.
+    pub(super) fn first(&self) -> StreamedPart {
+        self.first
+    }
+}
+
+/// A number that is the same for the same fingerprints in any order, and hardly ever for others.
+pub(super) fn digest_of_codes<W: Word>(codes: impl IntoIterator<Item = W>) -> u64 {
+    let mixed = codes.into_iter().map(|code| mixed(folded(code)));
+    mixed.fold(0, u64::wrapping_add)
+}
+
+/// A code as 64 bits: itself, where it is no wider.
+pub(super) fn folded<W: Word>(code: W) -> u64 {
+    let value = code.to_u128();
+    value as u64 ^ ((value >> 64) as u64).wrapping_mul(GOLDEN)
+}
+
+fn mixed(code: u64) -> u64 {
+    let spread = (code ^ code >> 32).wrapping_mul(GOLDEN);
+    spread ^ spread >> 29
+}
+
+fn name_hash(name: FingerprintName<'_>) -> u64 {
+    match name {
+        FingerprintName::Fingerprint(_) => 0,
+        FingerprintName::Number(number) => mixed(number ^ GOLDEN),
+        FingerprintName::Text(text) => xxh3_64(text.as_bytes(), 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fingerprints::files::FingerprintIds;
+
+    proptest! {
+        #[test]
+        fn a_position_is_the_sum_of_the_chunks_before_the_first_that_is_not_done(
+            counts in prop::collection::vec(0..9_u64, 1..20), keys in prop::collection::vec(any::<u64>(), 20), ended in 0..20_usize,
+        ) {
+            let mut order: Vec<usize> = (0..counts.len()).collect();
+            order.sort_by_key(|&at| keys[at]);
+            let ended = &order[..ended.min(order.len())];
+            let part = |at: usize| StreamedPart { count: counts[at], digest: keys[at] };
+            let mut position = StreamPosition::default();
+            ended.iter().for_each(|&at| position.end_chunk(at as u64, part(at)));
+            let whole = (0..counts.len()).take_while(|at| ended.contains(at));
+            let expected = whole.fold(StreamedPart::default(), |sum, at| sum.and(part(at)));
+            prop_assert_eq!(position.first(), expected);
+        }
+
+        #[test]
+        fn a_digest_does_not_depend_on_how_fingerprints_are_cut_into_chunks(
+            codes in prop::collection::vec(any::<u128>(), 0..30), cut in 0..30_usize, other in any::<u128>(),
+        ) {
+            let cut = cut.min(codes.len());
+            let chunk = |codes: &[u128]| FingerprintFile { codes: codes.to_vec(), ids: FingerprintIds::None };
+            let whole = StreamedPart::of(&chunk(&codes));
+            let parts = StreamedPart::of(&chunk(&codes[..cut])).and(StreamedPart::of(&chunk(&codes[cut..])));
+            prop_assert_eq!(whole, parts);
+            let mut changed = codes.clone();
+            if let Some(code) = changed.get_mut(cut).filter(|code| **code != other) {
+                *code = other;
+                prop_assert_ne!(StreamedPart::of(&chunk(&changed)), whole);
+            }
+        }
+    }
+
+    #[test]
+    fn another_name_is_another_digest() {
+        let part = |ids: FingerprintIds| {
+            let codes = vec![5_u64, 6];
+            StreamedPart::of(&FingerprintFile { codes, ids }).digest
+        };
+        let texts = |bytes: &str, end: u64| FingerprintIds::Texts {
+            bytes: bytes.to_owned(),
+            ends: vec![end, bytes.len() as u64],
+        };
+        let all = [
+            part(FingerprintIds::None),
+            part(FingerprintIds::Numbers(vec![1, 2])),
+            part(FingerprintIds::Numbers(vec![2, 1])),
+            part(texts("ab", 1)),
+            part(texts("ab", 2)),
+        ];
+        for (at, digest) in all.iter().enumerate() {
+            assert!(!all[..at].contains(digest), "{at}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The folder of what a job made so far, beside its output: after an interruption the job goes on from there.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use lookalike_corpus::{AtomicFile, Compression, remove_leftovers};
+
+use crate::error::BatchError;
+use crate::folder_lock::FolderLock;
+
+/// The file that tells what there is to go on from.
+pub(super) const JOB: &str = "job.json";
+
+/// True if the folder of a job that was interrupted holds what `--resume` goes on from.
+pub fn can_resume(folder: &Path) -> bool {
+    folder.join(JOB).exists()
+}
+
+/// The folder of such a job.
+pub(super) fn folder_beside(output: &Path, ending: &str) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// Kinds of jobs that have such folders.
+pub(super) struct UnfinishedJob<'a> {
+    /// Such as `build`.
+    pub(super) name: &'a str,
+    /// All its files, those that tell of others before these.
+    pub(super) files: &'a [&'a str],
+}
+
+impl UnfinishedJob<'_> {
+    /// Takes the folder for this job, without what an earlier one left unless that is resumed.
+    pub(super) fn enter(&self, folder: &Path, resume: bool) -> Result<FolderLock, BatchError> {
+        let failed = BatchError::result(folder);
+        let refused = |reason: String| BatchError::Folder {
+            path: folder.to_owned(),
+            reason,
+        };
+        let name = self.name;
+        fs::create_dir_all(folder).map_err(&failed)?;
+        // Another job would save its progress into our files, and give the half-made ones their name.
+        let Some(lock) = FolderLock::take(folder).map_err(&failed)? else {
+            return Err(refused(format!(
+                "another {name} of this output is at work: wait until it has ended, or choose another output"
+            )));
+        };
+        remove_leftovers(folder).map_err(&failed)?;
+        for entry in fs::read_dir(folder).map_err(&failed)? {
+            let found = entry.map_err(&failed)?.file_name();
+            if !self.files.iter().any(|ours| found == *ours) {
+                return Err(refused(format!(
+                    "{} is no file of an interrupted {name}, so it may be yours: move it away, or choose another output",
+                    found.display()
+                )));
+            }
+        }
+        if !resume {
+            // The list of what is whole first. The folder stays, or its lock would be one of nothing.
+            for file in self.files {
+                match fs::remove_file(folder.join(file)) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(failed(error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(lock)
+    }
+}
+
+/// Writes a small file that is there whole or not at all.
+pub(super) fn save(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
+    let write = || {
+        let mut file = AtomicFile::create(path, Compression::None)?;
+        file.write_all(bytes)?;
+        file.commit()
+    };
+    write().map_err(BatchError::result(path))
+}
