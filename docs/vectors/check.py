@@ -89,7 +89,8 @@ STOPS = """the of and a in to is was it for with he be on i that by at you are n
 they or an were we their been has have will would her there can all as if who what said""".split()
 
 def features(text, s, collection=()):
-    kind, width = s["shingle"].split(":")
+    shingle, _, short = s["shingle"].partition("/")
+    kind, width = shingle.split(":")
     width, seed = int(width), int(s["seed"])
     if kind == "chars":
         chars = "".join(re.findall(r"\w", "".join(pieces_of(text, s))))
@@ -101,6 +102,9 @@ def features(text, s, collection=()):
     if kind == "stops":
         stops = {xxh3(word.encode(), seed) for word in STOPS}
         tokens = [token for token in tokens if token in stops]
+    if short:
+        below, shorter = map(int, short.split(":"))
+        width = shorter if len(tokens) < below else width
     return windows(tokens, min(width, len(tokens))) if width > 1 and tokens else tokens
 
 def table(s, collection):

@@ -48,7 +48,10 @@ fn features_per_byte(scheme: &Scheme) -> usize {
     let features = match scheme.shingle {
         Shingle::Chars(_) => BYTES_PER_FEATURE,
         Shingle::WordSizes(widths) => widths.iter().count() * BYTES_PER_FEATURE / 2,
-        Shingle::Words(_) | Shingle::Stops(_) | Shingle::Phrases(_) => BYTES_PER_FEATURE / 2,
+        Shingle::Words(_)
+        | Shingle::WordsByLength { .. }
+        | Shingle::Stops(_)
+        | Shingle::Phrases(_) => BYTES_PER_FEATURE / 2,
     };
     features + HTML_PER_BYTE
 }

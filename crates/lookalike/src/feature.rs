@@ -13,6 +13,7 @@
 //! - `words:v+w`: the features of `words:v` and those of `words:w` as one list, for any number of
 //!   sizes. A size that is longer than the text adds nothing; a text shorter than all sizes has
 //!   the one feature of all its words;
+//! - `words:w/n:v`, v < w: those of `words:v` of a text of fewer than n words, of any other those of `words:w`;
 //! - `stops:w`: the features of `words:w` of the text's English function words, all other words
 //!   left out; the list stands in `docs/explanation/algorithms.md`;
 //! - `phrases:c`: of words with hashes t_0, t_1, .. from the front: where the table of terms has
@@ -38,7 +39,7 @@ use crate::hash::lookup3::lookup3_64;
 use crate::hash::siphash::siphash_2_4;
 use crate::hash::xxh3_64;
 use crate::kernel::{shingle, token_hash};
-use crate::scheme::{FieldWeights, Nouns, Scheme, Shingle, TokenHash, Weight, Widths};
+use crate::scheme::{FieldWeights, Nouns, Scheme, Shingle, TokenHash, Weight};
 use crate::terms::{Terms, TermsMismatch};
 use crate::text::{CharBatch, Segmenter};
 pub use fields::{Anchor, DocumentFields};
@@ -186,6 +187,10 @@ impl FeatureExtractor {
                 return Some(self.gather());
             }
             Shingle::Words(width) => add_windows(&mut self.features, tokens, width.get()),
+            Shingle::WordsByLength { width, short } => {
+                let width = short.width_of(tokens.len(), width);
+                add_windows(&mut self.features, tokens, width);
+            }
             Shingle::WordSizes(widths) => widths
                 .iter()
                 .for_each(|width| add_windows(&mut self.features, tokens, width)),
@@ -226,7 +231,10 @@ impl FeatureExtractor {
         self.features.clear();
         match self.shingle {
             Shingle::Words(width) => self.word_features(text, width.get()),
-            Shingle::WordSizes(widths) => self.sizes_features(text, widths),
+            Shingle::WordsByLength { width, short } => {
+                self.sizes_features(text, |words| [short.width_of(words, width)]);
+            }
+            Shingle::WordSizes(widths) => self.sizes_features(text, |_| widths.iter()),
             Shingle::Chars(width) => self.char_features(text, width.get()),
             Shingle::Stops(_) | Shingle::Phrases(_) => {
                 let Self {
@@ -272,7 +280,10 @@ impl FeatureExtractor {
                     features.push(feature);
                 });
             }
-            Shingle::Words(_) | Shingle::WordSizes(_) | Shingle::Chars(_) => {}
+            Shingle::Words(_)
+            | Shingle::WordsByLength { .. }
+            | Shingle::WordSizes(_)
+            | Shingle::Chars(_) => {}
         }
     }
 
@@ -313,8 +324,12 @@ impl FeatureExtractor {
         }
     }
 
-    /// Features of several sizes: those of the least in text order, then those of the next.
-    fn sizes_features(&mut self, text: &str, widths: Widths) {
+    /// Features of the sizes that a text of so many words has: those of the first in text order, then those of the next.
+    fn sizes_features<I: IntoIterator<Item = usize>>(
+        &mut self,
+        text: &str,
+        widths: impl FnOnce(usize) -> I,
+    ) {
         let Self {
             segmenter,
             tokens,
@@ -327,8 +342,8 @@ impl FeatureExtractor {
         segmenter.batches(text, |batch| {
             hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
         });
-        // After all tokens are there: the features of one size stand before those of the next.
-        for width in widths.iter() {
+        // After all tokens are there: their number decides, and the features of one size stand before those of the next.
+        for width in widths(tokens.len()) {
             add_windows(features, tokens, width);
         }
         if features.is_empty() && !tokens.is_empty() {

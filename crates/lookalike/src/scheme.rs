@@ -30,7 +30,7 @@ pub use fields::FieldWeights;
 pub use folding::Folding;
 pub use language::{Nouns, Stemming, StopWords};
 pub use mask::Mask;
-pub use option::{Case, Normalization, Segmentation, Shingle, Width, Widths};
+pub use option::{Case, Normalization, Segmentation, Shingle, ShortTexts, Width, Widths};
 pub use parse_error::ParseOptionError;
 pub use sketch::Sketch;
 pub use terms_id::{ParseTermsIdError, TermsId};

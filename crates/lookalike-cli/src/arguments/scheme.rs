@@ -8,7 +8,7 @@ use lookalike::Terms;
 use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::{
     Boilerplate, Case, FieldWeights, Folding, Mask, Normalization, Nouns, Scheme, Segmentation,
-    Shingle, Sketch, Stemming, StopWords, TokenHash, Weight,
+    Shingle, ShortTexts, Sketch, Stemming, StopWords, TokenHash, Weight,
 };
 use lookalike_corpus::InputOptions;
 
@@ -92,6 +92,15 @@ pub(crate) struct SchemeArguments {
         help_heading = "Features"
     )]
     shingle: Shingle,
+
+    /// Texts that are too short for their shingles: those of fewer than N words have runs of W words, such as 49:2
+    #[arg(
+        long,
+        value_name = "N:W",
+        help_heading = "Features",
+        hide_short_help = true
+    )]
+    short: Option<ShortTexts>,
 
     #[command(flatten)]
     words: WordArguments,
@@ -216,19 +225,19 @@ impl SchemeArguments {
                 ));
             }
         };
+        let shingle = self.shingle()?;
         let by_length_and_noun = matches!(weight, Weight::TfLengthNoun(_));
         // The lengths are those of words, and so are the nouns.
-        if by_length_and_noun && self.shingle != Shingle::words(1).unwrap_or_default() {
+        if by_length_and_noun && shingle != Shingle::words(1).unwrap_or_default() {
             return Err(Failure::Usage(format!(
-                "the weight tf-length-noun is one of single words, not of {}: add --shingle words:1",
-                self.shingle
+                "the weight tf-length-noun is one of single words, not of {shingle}: add --shingle words:1",
             )));
         }
         self.check_words(weight)?;
         Ok(self
             .words
             .scheme()
-            .shingle(self.shingle)
+            .shingle(shingle)
             .weight(weight)
             .hash(hash)
             .seed(self.seed)
@@ -244,6 +253,19 @@ impl SchemeArguments {
                     .map_or(Boilerplate::Kept, |lines| lines.scheme()),
             )
             .terms(None))
+    }
+
+    /// The features, with the rule for short texts.
+    fn shingle(&self) -> Result<Shingle, Failure> {
+        let Some(short) = self.short else {
+            return Ok(self.shingle);
+        };
+        self.shingle.with_short(short).ok_or_else(|| {
+            Failure::Usage(format!(
+                "--short {short} has no meaning beside --shingle {}: short texts get shorter runs than the N of --shingle words:N",
+                self.shingle
+            ))
+        })
     }
 
     /// The scheme of an evaluation, which makes the table of terms that it needs from its own

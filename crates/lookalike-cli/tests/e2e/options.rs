@@ -523,3 +523,83 @@ fn the_counts_of_the_examples_are_those_of_their_readme() {
         assert!(heading.unwrap().ends_with(&told), "{told}");
     }
 }
+
+#[test]
+fn short_texts_have_shorter_runs_and_longer_ones_keep_theirs() {
+    let folder = Folder::new();
+    let words = |count: usize, changed: usize| {
+        let word = |at: usize| match at == changed {
+            true => "another".to_owned(),
+            false => format!("word{at}"),
+        };
+        (0..count).map(word).collect::<Vec<_>>().join(" ")
+    };
+    // Of 30 words a changed one leaves 21 of 31 runs of five, and 27 of 31 of two; of 49 it leaves 40 of 50 of five.
+    let input = folder.records(
+        "in.jsonl",
+        &[
+            ("short", &words(30, 99)),
+            ("changed", &words(30, 15)),
+            ("long", &words(49, 99).replace("word", "other")),
+            ("long-changed", &words(49, 20).replace("word", "other")),
+        ],
+    );
+    // True for each pair of which one is removed: the short texts, the long ones.
+    let removed = |flags: &[&str]| {
+        let results = folder.dedup(&input, flags);
+        let survivors: Vec<&str> = (results.clusters.iter())
+            .map(|cluster| cluster.survivor.as_str())
+            .collect();
+        let scheme = results.run["scheme"].to_string();
+        assert_eq!(
+            scheme.contains("shingle=words:5/"),
+            !flags.is_empty(),
+            "{scheme}"
+        );
+        [["short", "changed"], ["long", "long-changed"]]
+            .map(|pair| pair.iter().any(|id| survivors.contains(id)))
+    };
+    assert_eq!(removed(&[]), [false, true]);
+    assert_eq!(removed(&["--short", "49:2"]), [true, true]);
+    assert_eq!(removed(&["--short", "30:2"]), [false, true]);
+    assert_eq!(removed(&["--shingle", "words:5/49:2"]), [true, true]);
+    let prints = |flags: &[&str]| {
+        let mut command = lookalike("fingerprint");
+        command.arg(&input).args(flags).arg("-q");
+        let lines = command.succeed().lines();
+        lines
+            .iter()
+            .map(|line| line["fingerprint"].clone())
+            .collect::<Vec<_>>()
+    };
+    let (usual, ruled, two) = (
+        prints(&[]),
+        prints(&["--short", "49:2"]),
+        prints(&["--shingle", "words:2"]),
+    );
+    assert_eq!((&ruled[..2], &ruled[2..]), (&two[..2], &usual[2..]));
+    let explained = lookalike("explain")
+        .args(["short", "changed", "--in"])
+        .arg(&input)
+        .args(["--short", "49:2"])
+        .succeed();
+    assert!(
+        explained.text().contains("word3 word4"),
+        "{}",
+        explained.text()
+    );
+    for flags in [
+        &["--short", "49:5"][..],
+        &["--short", "49:2", "--shingle", "chars:9"],
+        &["--short", "1:1"],
+        &["--short", "49"],
+    ] {
+        let mut command = lookalike("dedup");
+        command
+            .arg(&input)
+            .args(flags)
+            .arg("-o")
+            .arg(folder.path("refused"));
+        command.fail(2).says(&["short"]);
+    }
+}

@@ -90,6 +90,9 @@ impl FeatureExtractor {
                 });
                 match self.shingle {
                     Shingle::WordSizes(widths) => widths.iter().collect(),
+                    Shingle::WordsByLength { width, short } => {
+                        vec![short.width_of(tokens.len(), width)]
+                    }
                     Shingle::Words(width) | Shingle::Chars(width) | Shingle::Stops(width) => {
                         vec![width.get()]
                     }

@@ -159,11 +159,70 @@ impl Widths {
     }
 }
 
+/// Rule for texts that are too short for their shingles: those of fewer words than some have shingles of fewer words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShortTexts {
+    below: u16,
+    width: Width,
+}
+
+impl ShortTexts {
+    /// Shingles of `width` words for texts of fewer than `below` words, or `None` if `below` is less than two.
+    #[must_use]
+    pub const fn new(below: u16, width: Width) -> Option<Self> {
+        if below < 2 {
+            return None;
+        }
+        Some(Self { below, width })
+    }
+
+    /// Words of a shingle of a text of so many words, where those of longer texts have `longer`.
+    pub(crate) fn width_of(self, words: usize, longer: Width) -> usize {
+        match words < usize::from(self.below) {
+            true => self.width.get(),
+            false => longer.get(),
+        }
+    }
+}
+
+impl fmt::Display for ShortTexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.below, self.width.get())
+    }
+}
+
+impl FromStr for ShortTexts {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        parse_short(text).ok_or_else(|| {
+            ParseOptionError::new(
+                "rule for short texts",
+                "N:W: texts of fewer than N words (2 to 65535) have runs of W words (1 to 64), such as 49:2",
+                text,
+            )
+        })
+    }
+}
+
+fn parse_short(text: &str) -> Option<ShortTexts> {
+    let (below, width) = text.split_once(':')?;
+    let width = parse_number::<u8>(width).and_then(Width::new)?;
+    ShortTexts::new(parse_number(below)?, width)
+}
+
 /// Unit of a feature: words in a row, or characters in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shingle {
     /// So many words in a row.
     Words(Width),
+    /// So many words in a row, and fewer of them in short texts: [`Shingle::with_short`].
+    WordsByLength {
+        /// Words of a shingle of longer texts.
+        width: Width,
+        /// The rule for short ones, whose shingles have fewer words.
+        short: ShortTexts,
+    },
     /// Words in a row of each of these sizes, all of them features of one set.
     WordSizes(Widths),
     /// So many code points in a row.
@@ -192,6 +251,15 @@ impl Shingle {
         match Width::new(width) {
             Some(width) => Some(Self::Words(width)),
             None => None,
+        }
+    }
+
+    /// The same with a rule for short texts; `None` if these are no runs of words of one size, or the rule's are no shorter.
+    #[must_use]
+    pub fn with_short(self, short: ShortTexts) -> Option<Self> {
+        match self {
+            Self::Words(width) if short.width < width => Some(Self::WordsByLength { width, short }),
+            _ => None,
         }
     }
 
@@ -224,6 +292,7 @@ impl fmt::Display for Shingle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Words(width) => write!(f, "words:{}", width.get()),
+            Self::WordsByLength { width, short } => write!(f, "words:{}/{short}", width.get()),
             Self::WordSizes(widths) => {
                 let sizes: Vec<String> = widths.iter().map(|width| width.to_string()).collect();
                 write!(f, "words:{}", sizes.join("+"))
@@ -243,7 +312,8 @@ impl FromStr for Shingle {
             ParseOptionError::new(
                 "shingle",
                 "words:N or chars:N with N from 1 to 64, such as words:5 or chars:9, sizes \
-                 together, ascending, such as words:3+5, stops:N, or phrases:N with N from 2 on",
+                 together, ascending, such as words:3+5, fewer words in short texts, such as words:5/49:2, stops:N, or phrases:N \
+                 with N from 2 on",
                 text,
             )
         })
@@ -251,6 +321,9 @@ impl FromStr for Shingle {
 }
 
 fn parse_shingle(text: &str) -> Option<Shingle> {
+    if let Some((longer, short)) = text.split_once('/') {
+        return parse_shingle(longer)?.with_short(parse_short(short)?);
+    }
     let (kind, sizes) = text.split_once(':')?;
     let width = |size: &str| parse_number::<u8>(size).and_then(Width::new);
     match kind {

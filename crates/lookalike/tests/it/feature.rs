@@ -51,6 +51,20 @@ fn word_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
         .collect()
 }
 
+/// The rule read from the text of the shingle: `words:w/n:v`.
+fn short_features(scheme: &Scheme, text: &str) -> Vec<u64> {
+    let shingle = scheme.shingle.to_string();
+    let numbers = shingle.split([':', '/']).skip(1);
+    let numbers: Vec<usize> = numbers.map(|number| number.parse().unwrap()).collect();
+    let words = defined_words(scheme, text).len();
+    let width = if words < numbers[1] {
+        numbers[2]
+    } else {
+        numbers[0]
+    };
+    word_features(scheme, text, width)
+}
+
 fn char_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
     let pieces = defined_pieces(scheme, text);
     let chars: Vec<char> = match scheme.segmentation {
@@ -71,6 +85,7 @@ fn char_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
 fn defined(scheme: &Scheme, text: &str) -> Vec<u64> {
     match scheme.shingle {
         Shingle::Words(width) => word_features(scheme, text, width.get()),
+        Shingle::WordsByLength { .. } => short_features(scheme, text),
         Shingle::WordSizes(widths) => {
             sizes_features(scheme, text, &widths.iter().collect::<Vec<_>>())
         }

@@ -1,7 +1,9 @@
 //! The text form of schemes: canonical, complete, refusing what it does not mean.
 
 use lookalike::hash::siphash::SipKey;
-use lookalike::scheme::{BoilerplateScope, Lambda, ParseSchemeError, UNICODE_MAJOR, Widths};
+use lookalike::scheme::{
+    BoilerplateScope, Lambda, ParseSchemeError, ShortTexts, UNICODE_MAJOR, Widths,
+};
 use lookalike::{
     Boilerplate, Case, Extraction, FieldWeights, Folding, HtmlMode, Mask, Normalization, Nouns,
     Scheme, Segmentation, Shingle, Sketch, Stemming, StopWords, TermsId, TokenHash, Weight, Width,
@@ -11,6 +13,11 @@ use proptest::prelude::*;
 pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
     let shingle = prop_oneof![
         (1..=64u8).prop_map(|width| Shingle::words(width).unwrap()),
+        (2..=64u8, 2..=u16::MAX, any::<u8>()).prop_map(|(width, below, short)| {
+            let short = Width::new(1 + short % (width - 1)).unwrap();
+            let short = ShortTexts::new(below, short).unwrap();
+            Shingle::words(width).unwrap().with_short(short).unwrap()
+        }),
         (1..=64u8).prop_map(|width| Shingle::chars(width).unwrap()),
         (1..=64u8).prop_map(|width| Shingle::Stops(Width::new(width).unwrap())),
         (2..=64u8).prop_map(|least| Shingle::Phrases(Width::new(least).unwrap())),

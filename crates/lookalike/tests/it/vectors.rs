@@ -193,6 +193,8 @@ const FEATURE_SCHEMES: &[&str] = &[
     "normalize=nfkc segment=word-chars shingle=words:2 fold=accents,arabic",
     "normalize=none case=keep segment=word-chars shingle=words:1 fold=punctuation,width",
     "shingle=words:1 fold=punctuation,width",
+    "segment=word-chars shingle=words:3/9:2",
+    "segment=word-chars shingle=words:5/3:1 seed=3",
 ];
 
 fn write(name: &str, key: &str, kind: &str, value: fn(&Scheme, &str) -> Value) {
