@@ -449,6 +449,8 @@ pub struct JobSettings {
     /// Super-shingles, checksums or selected shingles that candidates share; `None` for
     /// [`Method::default_agree`].
     pub agree: Option<u32>,
+    /// Most different texts with a selected shingle that still proposes candidates, for [`Method::ModP`] and [`Method::Winnow`].
+    pub stop_features: Option<u32>,
     /// The table of terms that the scheme names.
     pub terms: Option<Arc<Terms>>,
     /// Recall at the threshold that the bands of [`Method::MinHash`] must reach, in (0, 1).
@@ -480,6 +482,7 @@ lookalike::setters! {
         distance: u32,
         distance_for: DistanceFor,
         agree: Option<u32>,
+        stop_features: Option<u32>,
         terms: Option<Arc<Terms>>,
         recall: f64,
         scope: PairScope,
@@ -503,6 +506,7 @@ impl Default for JobSettings {
             distance: 3,
             distance_for: DistanceFor::default(),
             agree: None,
+            stop_features: None,
             terms: None,
             recall: 0.999,
             scope: PairScope::default(),
@@ -574,6 +578,7 @@ impl JobSettings {
         if self.distance_for == DistanceFor::Site {
             self.check_sites()?;
         }
+        self.check_stop_features()?;
         if let Some(share) = self
             .lengths
             .filter(|share| !(*share > 0.0 && *share <= 1.0))
@@ -647,6 +652,23 @@ impl JobSettings {
         }
     }
 
+    /// Refuses a bound on common features where they propose nothing, or something else besides.
+    fn check_stop_features(&self) -> Result<(), BatchError> {
+        let refused = |reason: &str| Err(BatchError::Settings(reason.to_owned()));
+        match (self.stop_features, self.method) {
+            (None, _) => Ok(()),
+            (Some(_), Method::ModP | Method::Winnow) if self.by_category() => refused(
+                "--stop-features leaves out what many texts have, and --within and --across find equal texts of many categories by \
+                 that: leave one of them out",
+            ),
+            (Some(0 | 1), _) => refused("--stop-features takes at least 2: a pair is two texts"),
+            (Some(_), Method::ModP | Method::Winnow) => Ok(()),
+            (Some(_), _) => refused(
+                "--stop-features belongs to --method mod-p and winnow: the others propose candidates by other keys than features",
+            ),
+        }
+    }
+
     /// Refuses a scheme whose table of terms is missing or another one.
     fn check_terms(&self) -> Result<(), BatchError> {
         let Self { scheme, terms, .. } = self;
@@ -673,7 +695,7 @@ impl JobSettings {
     pub fn canonical(&self) -> String {
         let tests: Vec<String> = self.tests.iter().map(PairTest::to_string).collect();
         format!(
-            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={} strict={} distance-for={:?} and=[{}]",
+            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={} strict={} distance-for={:?} stop-features={:?} and=[{}]",
             self.scheme,
             self.method,
             self.threshold,
@@ -688,6 +710,7 @@ impl JobSettings {
             self.repeated_ids,
             self.losses.is_strict(),
             self.distance_for,
+            self.stop_features,
             tests.join(" "),
         )
     }

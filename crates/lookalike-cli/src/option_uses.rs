@@ -30,7 +30,7 @@ const NEAR: &[Method] = &[
 ];
 
 /// Table of the options that go with some methods only; all others go with each.
-const OF_METHODS: [(&str, &[Method]); 9] = [
+const OF_METHODS: [(&str, &[Method]); 10] = [
     ("threshold", NEAR),
     ("lengths", NEAR),
     ("distance", &[Simhash, Henzinger]),
@@ -42,6 +42,7 @@ const OF_METHODS: [(&str, &[Method]); 9] = [
         &[SuperShingle, Henzinger, Buckets, ModP, Winnow, IMatch],
     ),
     ("size", &[ModP, Winnow, IMatch, Buckets]),
+    ("stop_features", &[ModP, Winnow]),
     ("functions", &[MinHash, BBit, Oph]),
 ];
 
@@ -49,8 +50,9 @@ const OF_METHODS: [(&str, &[Method]); 9] = [
 const RECALL: (&str, &[Method]) = ("recall", &[MinHash, BBit, Oph]);
 
 /// Steps from texts to features; `explain` shows these whatever the method.
-const FEATURES: [&str; 13] = [
+const FEATURES: [&str; 14] = [
     "shingle",
+    "short",
     "segment",
     "normalize",
     "case",

@@ -115,6 +115,8 @@ pub(crate) struct CandidateGroups {
     list_starts: ListStarts,
     /// One bit for each of `lists`: whether the rank is weak in that group. Empty where none is.
     weak: Vec<u64>,
+    /// Number of groups that were left out because they had too many members.
+    pub(crate) left_out: u64,
 }
 
 /// Starts of lists that lie one behind another, 4 bytes each.
@@ -191,6 +193,8 @@ pub(crate) struct GroupResources<'a> {
     pub(crate) threads: usize,
     /// Bytes that all groups may take.
     pub(crate) memory: u64,
+    /// Most members of a group; larger ones are left out and counted.
+    pub(crate) most_members: Option<u32>,
     /// Hears how many of [`PARTS`] are done.
     pub(crate) advance: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
 }
@@ -215,6 +219,7 @@ impl From<io::Error> for GroupError {
 struct GroupPartition {
     sizes: Vec<u32>,
     members: Vec<u32>,
+    left_out: u64,
 }
 
 impl CandidateGroups {
@@ -230,7 +235,7 @@ impl CandidateGroups {
 
     /// Groups keys of ranks that are all at hand.
     pub(crate) fn of_keys(keys: Vec<KeyRecord>, ranks: usize) -> Self {
-        Self::of_partitions(vec![group(keys)], ranks, 1)
+        Self::of_partitions(vec![group(keys, None)], ranks, 1)
     }
 
     fn of_partitions(parts: Vec<GroupPartition>, ranks: usize, threads: usize) -> Self {
@@ -238,6 +243,7 @@ impl CandidateGroups {
         let mut groups = Self {
             members: concatenated(&members, threads),
             starts: vec![0],
+            left_out: parts.iter().map(|part| part.left_out).sum(),
             ..Self::default()
         };
         for part in parts {
@@ -478,7 +484,7 @@ fn partitions(
                 // cache.
                 record[2] = rank_of[record[2] as usize];
             }
-            let found = group(records);
+            let found = group(records, resources.most_members);
             let more = bytes_needed(found.members.len(), found.sizes.len(), 0);
             // Once they do not fit they are counted only, to say what would do.
             if needed.fetch_add(more, Ordering::Relaxed) + more <= resources.memory {
@@ -497,8 +503,8 @@ fn partitions(
         .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// Sorts the records of one partition, of ranks, by key and keeps the groups of two and more.
-fn group(mut records: Vec<KeyRecord>) -> GroupPartition {
+/// Sorts the records of one partition, of ranks, by key and keeps the groups of two and more, up to `most`.
+fn group(mut records: Vec<KeyRecord>, most: Option<u32>) -> GroupPartition {
     records.sort_unstable();
     // A class may give one key twice, which would make a group of a class with itself.
     records.dedup();
@@ -507,6 +513,10 @@ fn group(mut records: Vec<KeyRecord>) -> GroupPartition {
         .chunk_by(|a, b| a[..2] == b[..2])
         .filter(|group| group.len() > 1)
     {
+        if most.is_some_and(|most| group.len() > most as usize) {
+            part.left_out += 1;
+            continue;
+        }
         part.sizes.push(group.len() as u32);
         part.members.extend(group.iter().map(|record| record[2]));
     }
@@ -567,7 +577,38 @@ mod tests {
         GroupResources {
             threads,
             memory: u64::MAX,
+            most_members: None,
             advance: &|_| Ok(()),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keys_of_more_ranks_than_may_share_one_make_no_group_and_are_counted(
+            keys in prop::collection::vec((0..12_u64, 0..30_u32), 0..200), most in 2..9_u32, threads in 1..3_usize,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let sink = KeySink::new(folder.path(), 1 << 20).unwrap();
+            let mut writer = sink.writer();
+            keys.iter().for_each(|&(key, class)| writer.push(key, class).unwrap());
+            writer.finish().unwrap();
+            let ranks: Vec<u32> = (0..30).collect();
+            let resources = GroupResources { most_members: Some(most), ..resources(threads) };
+            let groups = CandidateGroups::new(&sink, &ranks, &resources).ok().unwrap();
+            let mut found: Vec<Vec<u32>> = (0..groups.len() as u32).map(|group| groups.members(group).to_vec()).collect();
+            found.sort();
+            let mut of_key: BTreeMap<u64, std::collections::BTreeSet<u32>> = BTreeMap::new();
+            for (key, class) in keys {
+                of_key.entry(key).or_default().insert(class);
+            }
+            let larger = of_key.values().filter(|members| members.len() > most as usize).count();
+            let mut expected: Vec<Vec<u32>> = of_key.into_values()
+                .filter(|members| (2..=most as usize).contains(&members.len()))
+                .map(|members| members.into_iter().collect())
+                .collect();
+            expected.sort();
+            prop_assert_eq!(found, expected);
+            prop_assert_eq!(groups.left_out, larger as u64);
         }
     }
 

@@ -29,6 +29,8 @@ pub struct InputCounts {
     pub too_long: u64,
     /// Different texts without a feature: compared as exact copies only.
     pub without_features: u64,
+    /// Features that propose no candidates, because more different texts have them than was set.
+    pub stop_features: u64,
     /// Records in which broken characters were replaced.
     pub characters_replaced: u64,
     /// Records with text that was decoded wrongly before it came here.

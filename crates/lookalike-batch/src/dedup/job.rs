@@ -276,6 +276,11 @@ impl DedupJob<'_> {
         // Then keys are made while old and new documents meet, under the order of features that the collection
         // keeps.
         let meets_collection = self.collection.is_some() || self.addition.is_some();
+        if meets_collection && self.settings.stop_features.is_some() {
+            return Err(BatchError::Settings(
+                "--stop-features counts the documents of one job, and a collection holds others besides: leave it out".to_owned(),
+            ));
+        }
         let kept_facts = match meets_collection {
             true => self.meet_collection(&mut scanned, &sink, &budget)?,
             false => None,
@@ -309,6 +314,7 @@ impl DedupJob<'_> {
         let resources = GroupResources {
             threads: self.limits.threads,
             memory: budget.for_groups(),
+            most_members: self.settings.stop_features,
             advance: &advance,
         };
         let groups =
@@ -396,6 +402,7 @@ impl DedupJob<'_> {
             groups: GroupResources {
                 threads: self.limits.threads,
                 memory: budget.for_groups().saturating_sub(columns) / 2,
+                most_members: None,
                 advance: &|_| ensure_wanted(self.observer),
             },
         };
@@ -624,13 +631,16 @@ impl DedupJob<'_> {
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let fingerprints = self.settings.method.has_fingerprints();
-        let counts = input_counts(
-            &prepared.scanned,
-            self.inputs,
-            self.against_sources,
-            &self.options,
-            prepared.repeated_ids,
-        );
+        let counts = InputCounts {
+            stop_features: prepared.groups.left_out,
+            ..input_counts(
+                &prepared.scanned,
+                self.inputs,
+                self.against_sources,
+                &self.options,
+                prepared.repeated_ids,
+            )
+        };
         // The groups lie beside all tables now: what only other steps look at is let go of, and made anew behind them.
         prepared.rank_of = Vec::new();
         prepared.ranking.id_ranks = Vec::new();
@@ -809,13 +819,16 @@ impl DedupJob<'_> {
         written
             .and_then(|()| out.flush())
             .map_err(BatchError::result(Path::new(OUTPUT)))?;
-        let counts = input_counts(
-            scanned,
-            self.inputs,
-            self.against_sources,
-            &self.options,
-            prepared.repeated_ids,
-        );
+        let counts = InputCounts {
+            stop_features: prepared.groups.left_out,
+            ..input_counts(
+                scanned,
+                self.inputs,
+                self.against_sources,
+                &self.options,
+                prepared.repeated_ids,
+            )
+        };
         let skipped = skipped(self.inputs, scanned, &[]);
         Ok(PairsSummary {
             pairs,

@@ -463,6 +463,7 @@ mod tests {
                 groups: GroupResources {
                     threads: 1,
                     memory: u64::MAX,
+                    most_members: None,
                     advance: &|_| Ok(()),
                 },
             };

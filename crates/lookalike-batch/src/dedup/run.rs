@@ -423,7 +423,8 @@ impl DedupJob<'_> {
             scheme_id: settings.scheme.id().to_string(),
             keep: settings.keep.to_string(),
             max_document: self.options.max_document_bytes,
-            verified: true,
+            // A threshold of 0 takes what the method proposes.
+            verified: settings.threshold > 0.0,
             recall: self.settings.stated_recall()?,
             counts: head.counts,
             decisions: head.decisions,

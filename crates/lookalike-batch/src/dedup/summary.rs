@@ -160,6 +160,7 @@ pub(crate) fn input_counts(
         missing_text: tally.missing,
         too_long: tally.too_long,
         without_features: tally.featureless,
+        stop_features: 0,
         without_category: tally.uncategorised,
         characters_replaced: tally.replaced,
         mojibake: tally.mojibake,

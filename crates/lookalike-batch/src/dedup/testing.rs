@@ -67,6 +67,7 @@ impl TestCollection {
         let resources = GroupResources {
             threads: 1,
             memory: u64::MAX,
+            most_members: None,
             advance: &|_| Ok(()),
         };
         Self {

@@ -35,6 +35,11 @@ impl DedupKernel {
     /// [`KernelError::Settings`] for settings that mean nothing, [`KernelError::WholeRecords`] for options that need more than texts.
     pub fn new(settings: JobSettings, options: &InputOptions) -> Result<Self, KernelError> {
         settings.check()?;
+        if settings.stop_features.is_some() {
+            return Err(KernelError::WholeRecords {
+                what: "stop features, which are counted over all documents",
+            });
+        }
         if options.boilerplate.is_some() {
             return Err(KernelError::WholeRecords {
                 what: "boilerplate",

@@ -68,6 +68,9 @@ pub(super) fn verification(data: &ReportData) -> &'static str {
         (_, true) => {
             "Verified: for every near copy the true resemblance to a kept record was computed and is at or above the threshold."
         }
+        (_, false) if data.threshold == 0.0 => {
+            "Not verified: the method's own rule decided. True resemblances were computed and are reported, but removed records may be no copies."
+        }
         (_, false) => {
             "Not verified: similarities are estimates, and some removed records may be no copies."
         }

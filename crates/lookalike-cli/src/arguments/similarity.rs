@@ -241,6 +241,16 @@ pub(crate) struct SimilarityArguments {
     #[command(flatten)]
     pub(crate) method: MethodArguments,
 
+    /// mod-p, winnow: features that more than N different texts have propose no candidates [default: all do]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(2..),
+        help_heading = "Method",
+        hide_short_help = true
+    )]
+    stop_features: Option<u32>,
+
     #[command(flatten)]
     tests: TestArguments,
 
@@ -280,6 +290,7 @@ impl SimilarityArguments {
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
         Ok(method
             .settings(scheme, terms, &self.tests)
+            .stop_features(self.stop_features)
             .scope(self.scope.scope())
             .lengths(self.scope.lengths))
     }

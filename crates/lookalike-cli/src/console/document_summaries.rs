@@ -50,12 +50,18 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
         "{} removed, each for a kept one of equal text",
         grouped(decisions.removed_exact)
     );
-    line!(
-        "near",
-        "{} removed, each verified at {} or more",
-        grouped(decisions.removed_near),
-        summary.threshold
-    );
+    let near = grouped(decisions.removed_near);
+    match summary.verified {
+        true => line!(
+            "near",
+            "{near} removed, each verified at {} or more",
+            summary.threshold
+        ),
+        false => line!(
+            "near",
+            "{near} removed by the rule of the method, not verified"
+        ),
+    }
     if decisions.removed_same_main_text > 0 {
         line!(
             "",

@@ -68,6 +68,15 @@ pub(super) fn texts(counts: &InputCounts, shared: Option<u64>) {
         grouped(counts.distinct_texts),
         repeating(counts.repeated_texts)
     );
+    if counts.stop_features > 0 {
+        line(
+            "",
+            &format!(
+                "{} proposed no candidates: more texts have it than --stop-features lets",
+                counted(counts.stop_features, "common feature")
+            ),
+        );
+    }
 }
 
 /// The records that repeat others, with their verb.

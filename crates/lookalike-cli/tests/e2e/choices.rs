@@ -267,3 +267,22 @@ fn run_json_tells_what_was_done() {
     assert_eq!(json_lines(run["scheme"].to_string().as_bytes()).len(), 1);
     assert_eq!(run["scheme_id"].as_str().unwrap().len(), 16);
 }
+
+#[test]
+fn a_job_without_a_threshold_said_that_its_removals_were_verified() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY), ("c", "no story")]);
+    let flags = ["--method", "simhash", "--threshold", "0"];
+    let mut command = lookalike("dedup");
+    command
+        .arg(&input)
+        .args(flags)
+        .arg("-o")
+        .arg(folder.path("out"));
+    let told = command.succeed();
+    assert!(told.err.contains("not verified"), "{}", told.err);
+    let results = crate::results::Results::read(&folder.path("out"));
+    assert_eq!(results.run["verified"], false);
+    let page = std::fs::read_to_string(folder.path("out/report.html")).unwrap();
+    assert!(page.contains("Not verified:"), "the report says otherwise");
+}

@@ -1,7 +1,7 @@
 //! Every method through the binary: verified pairs only, and the options that a scheme needs.
 
 use crate::support::{
-    Finish, Folder, TRUTH, contents, corpus, json_lines, listed, lookalike, pairs_of,
+    Finish, Folder, Numbers, TRUTH, contents, corpus, json_lines, listed, lookalike, pairs_of,
 };
 
 /// Recall of each method at resemblance 0.9 on the licence texts' little sister, the German laws; all of what is
@@ -187,4 +187,78 @@ fn phrases_come_from_the_collection() {
     ]);
     let rows = pairs.arg(&table).succeed().lines();
     assert_eq!(rows.len(), 4 * 3 / 2 + 36 * 35 / 2);
+}
+
+#[test]
+fn features_that_many_texts_have_propose_nothing_if_that_is_asked_for() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(11);
+    // Forty pages of one template, each with a copy that differs in a word: what all have tells nothing.
+    let template = numbers.words(400, 5_000);
+    let mut records = Vec::new();
+    for number in 0..40 {
+        let own = numbers.words(2_000, 100_000);
+        records.push((format!("{number}-a"), format!("{template} {own}")));
+        records.push((
+            format!("{number}-b"),
+            format!("{template} {own} end{number}"),
+        ));
+    }
+    let input = folder.records("in.jsonl", &records);
+    let run = |flags: &[&str]| {
+        let all = [&["--method", "mod-p"], flags].concat();
+        let results = folder.dedup(&input, &all);
+        let compared = results.run["comparisons"]["compared"].as_u64().unwrap();
+        (
+            results.removed.len(),
+            compared,
+            results.count("counts", "stop_features"),
+        )
+    };
+    let (removed, compared, stopped) = run(&[]);
+    assert_eq!((removed, stopped), (40, 0));
+    assert!(compared > 700, "{compared}");
+    let (removed, compared, stopped) = run(&["--stop-features", "10"]);
+    assert_eq!(removed, 40);
+    assert!(compared < 80, "{compared}");
+    assert!(stopped > 10, "{stopped}");
+    // What it loses: a family that is larger than the bound has nothing but common features.
+    let copies: Vec<(String, String)> = (0..20)
+        .map(|number| (format!("{number}"), format!("{template} end{number}")))
+        .collect();
+    let family = folder.records("family.jsonl", &copies);
+    let kept = |flags: &[&str]| {
+        let all = [&["--method", "mod-p"], flags].concat();
+        folder.dedup(&family, &all).kept.len()
+    };
+    assert_eq!((kept(&[]), kept(&["--stop-features", "19"])), (1, 20));
+    for (flags, words) in [
+        (
+            &["--method", "minhash", "--stop-features", "9"][..],
+            "mod-p",
+        ),
+        (
+            &["--method", "mod-p", "--stop-features", "1"],
+            "stop-features",
+        ),
+        (
+            &[
+                "--method",
+                "mod-p",
+                "--stop-features",
+                "9",
+                "--within",
+                "site",
+            ],
+            "--within",
+        ),
+    ] {
+        let mut command = lookalike("dedup");
+        command
+            .arg(&input)
+            .args(flags)
+            .arg("-o")
+            .arg(folder.path("no"));
+        command.fail(2).says(&[words]);
+    }
 }
