@@ -69,12 +69,10 @@ pub(super) fn texts(counts: &InputCounts, shared: Option<u64>) {
         repeating(counts.repeated_texts)
     );
     if counts.stop_features > 0 {
-        line(
+        line!(
             "",
-            &format!(
-                "{} proposed no candidates: more texts have it than --stop-features lets",
-                counted(counts.stop_features, "common feature")
-            ),
+            "{} proposed no candidates: more texts have it than --stop-features lets",
+            counted(counts.stop_features, "common feature")
         );
     }
 }
