@@ -32,11 +32,11 @@ With --sketch simhash:32 or simhash:128, fingerprints have 8 or 32 digits, raw n
 to names such as .u32 or .u128, and there are no archives. The shorter is a part of the
 longer; only those of one width are compared.
 
---sketch super-shingle:GxR or minhash:N makes longer sketches for `lookalike join --equal` and `cluster --equal`:
-super-shingle:6x14, of which near-duplicates share two (48 bytes a page), or minhash:N,
-the minima of N functions, of which they share their resemblance. They stand under
-super_shingles or signature in .jsonl and .parquet, as 16 or 8 hexadecimal digits each,
-and in .lkfp; raw numbers without ids go to names such as .u64x6 or .u32x128.
+Longer sketches are for `join --equal` and `cluster --equal`: --sketch super-shingle:6x14,
+of which near-duplicates share two (48 bytes a page), or minhash:N, the minima of N
+functions, of which they share their resemblance. They stand under super_shingles or
+signature in .jsonl and .parquet, as 16 or 8 hexadecimal digits each, and in .lkfp; raw
+numbers without ids go to names such as .u64x6 or .u32x128.
 
 Example:
   lookalike fingerprint crawl.jsonl -o crawl.lkfp

@@ -100,6 +100,20 @@ pub(crate) fn unfinished_file(
     Ok(file)
 }
 
+/// Begins what `--resume` goes on with, in a folder: an interruption then says whether it does, and removes the folder if not.
+pub(crate) fn resumable<T, E>(
+    begin: impl FnOnce() -> Result<T, E>,
+    folder: impl FnOnce(&T) -> &Path,
+) -> Result<T, E> {
+    // As above: listed or not made.
+    let mut all = listening();
+    let begun = begin()?;
+    if let Some(all) = &mut all {
+        all.push(TemporaryPath::Begun(folder(&begun).to_owned()));
+    }
+    Ok(begun)
+}
+
 /// Has unfinished results in `folder` removed when the command is interrupted.
 pub(crate) fn remove_unfinished(folder: &Path) {
     watch(TemporaryPath::Unfinished(folder.to_owned()));
@@ -111,7 +125,7 @@ pub(crate) fn remove_results(folder: &Path, is_new: bool) {
     watch(TemporaryPath::Results { folder, is_new });
 }
 
-/// Has the command say, when it is interrupted, whether `--resume` goes on with the build of an index or the join in `folder`.
+/// Has the command say, when it is interrupted, whether `--resume` goes on with the build of an index in `folder`.
 pub(crate) fn tell_of(folder: &Path) {
     watch(TemporaryPath::Begun(folder.to_owned()));
 }

@@ -108,9 +108,8 @@ impl JoinArguments {
         let Some(output) = &self.output else {
             return Ok(None);
         };
-        let checkpoint = JoinCheckpoint::enter(output, self.resume)?;
-        // From here on an interruption says whether there is something to go on from.
-        interrupt::tell_of(checkpoint.folder());
+        let enter = || JoinCheckpoint::enter(output, self.resume);
+        let checkpoint = interrupt::resumable(enter, JoinCheckpoint::folder)?;
         if self.resume && !self.run.quiet {
             interrupt::warn_of_nothing_to_resume(can_resume(checkpoint.folder()));
         }
