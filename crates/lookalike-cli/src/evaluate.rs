@@ -220,7 +220,7 @@ impl<'a> EvaluationInput<'a> {
         DocumentSet::of(documents).map_err(|error| unusable_documents(&error))
     }
 
-    /// What is made of each record, as far as --memory holds all of it.
+    /// Values made of each record, as far as --memory holds all of them.
     fn held<T>(
         &self,
         options: &InputOptions,

@@ -103,7 +103,7 @@ impl JoinArguments {
         }
     }
 
-    /// Where pairs are kept until the output is whole.
+    /// Place where pairs are kept until the output is whole.
     fn checkpoint(&self) -> Result<Option<JoinCheckpoint>, Failure> {
         let Some(output) = &self.output else {
             return Ok(None);

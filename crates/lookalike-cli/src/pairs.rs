@@ -213,7 +213,7 @@ impl PairsArguments {
     }
 }
 
-/// What was found, of documents or of paragraphs.
+/// Counts of a run, of documents or of paragraphs.
 struct PairsFound {
     summary: PairsSummary,
     divided: Option<ParagraphCounts>,

@@ -36,7 +36,7 @@ pub(crate) struct ScanBatch {
 /// A batch in bytes.
 pub(super) struct EncodedBatch {
     pub(super) bytes: Vec<u8>,
-    /// Where its sets begin in these bytes.
+    /// Offsets at which its sets begin in these bytes.
     pub(super) sets: SetColumns,
 }
 

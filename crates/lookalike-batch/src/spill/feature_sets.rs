@@ -29,9 +29,9 @@ pub(crate) struct SetStore {
     budget: u64,
     resident: u64,
     /// True once segments are in files only.
-    is_spilled: bool,
+    is_on_disk: bool,
     /// Bytes of segments that are in files only; of them, those in `file`.
-    spilled: u64,
+    on_disk: u64,
     end: u64,
 }
 
@@ -79,8 +79,8 @@ impl SetStore {
             log: None,
             budget,
             resident: 0,
-            is_spilled: false,
-            spilled: 0,
+            is_on_disk: false,
+            on_disk: 0,
             end: 0,
         }
     }
@@ -127,7 +127,7 @@ impl SetStore {
             is_logged: logged.is_some() && self.log.is_some(),
             offset: logged.unwrap_or(0),
         });
-        if self.is_spilled || self.resident > self.budget {
+        if self.is_on_disk || self.resident > self.budget {
             self.spill(folder)?;
         }
         Ok(number)
@@ -144,7 +144,7 @@ impl SetStore {
 
     fn spill(&mut self, folder: &Path) -> io::Result<()> {
         // All at once: from here on no new segment stays in memory.
-        self.is_spilled = true;
+        self.is_on_disk = true;
         for segment in self.segments.iter_mut().filter(|s| !s.words.is_empty()) {
             let bytes: &[u8] = bytemuck::cast_slice(&segment.words);
             if !segment.is_logged {
@@ -157,7 +157,7 @@ impl SetStore {
                 segment.offset = self.end;
                 self.end += bytes.len() as u64;
             }
-            self.spilled += bytes.len() as u64;
+            self.on_disk += bytes.len() as u64;
             segment.words = Vec::new();
         }
         self.resident = 0;
@@ -176,7 +176,7 @@ impl SetStore {
 
     /// Bytes of sets that are in files only.
     pub(crate) fn bytes_on_disk(&self) -> u64 {
-        self.spilled
+        self.on_disk
     }
 
     /// The words of a segment, as they were pushed.

@@ -356,7 +356,7 @@ fn is_reference(mut value: &[u8]) -> bool {
     is_number(word()) && is_number(word()) && word() == b"R"
 }
 
-/// What stands behind each of some names.
+/// Bytes behind each of some names.
 fn values_of<'f>(bytes: &'f [u8], names: &'f [&[u8]]) -> impl Iterator<Item = &'f [u8]> {
     memchr::memchr_iter(b'/', bytes).filter_map(|slash| {
         let after = &bytes[slash + 1..];

@@ -390,7 +390,7 @@ pub(crate) struct ChangedCollection {
     ttl_seconds: Option<Option<u64>>,
 }
 
-/// What a collection gets when its documents are sketched anew; all that is left out stays.
+/// Settings that a collection gets when its documents are sketched anew; all that is left out stays.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResketchedCollection {

@@ -42,7 +42,7 @@ pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     }
 }
 
-/// Why a document was removed.
+/// Reason for which a document was removed.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum RemovalReason {

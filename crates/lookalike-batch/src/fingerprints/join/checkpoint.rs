@@ -19,7 +19,7 @@ use crate::fingerprints::unfinished::{JOB, UnfinishedJob, can_resume, folder_bes
 use crate::folder_lock::FolderLock;
 
 const PAIRS: &str = "pairs";
-/// Where fingerprints that are read again have another digest.
+/// Error where fingerprints that are read again have another digest.
 pub(super) const OTHER_INPUTS: &str = "the inputs hold other fingerprints than when the join was interrupted: run without --resume to start again";
 
 /// The folder in which a join keeps what it found, until its output is whole.
@@ -107,7 +107,7 @@ impl Drop for JoinCheckpoint {
     }
 }
 
-/// What is kept, and the file of the pairs.
+/// State that is kept, and the file of the pairs.
 pub(super) struct KeptPairs {
     folder: PathBuf,
     pub(super) state: JoinState,

@@ -155,7 +155,7 @@ pub(super) struct JoinMatches {
     file: Option<File>,
     /// Start and end of each sorted run on disk.
     runs: Vec<(u64, u64)>,
-    /// Where the runs are told of, if an interrupted join shall go on.
+    /// The list of runs on disk, if an interrupted join shall go on.
     kept: Option<KeptPairs>,
 }
 
@@ -183,7 +183,7 @@ impl JoinMatches {
         }
     }
 
-    /// What an interrupted join was done with.
+    /// Work that an interrupted join was done with.
     pub(super) fn state(&self) -> JoinState {
         let state = self.kept.as_ref().map(|kept| kept.state.clone());
         state.unwrap_or_default()

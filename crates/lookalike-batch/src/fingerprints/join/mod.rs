@@ -78,7 +78,7 @@ pub struct FingerprintJoin<'a> {
     pub losses: LossPolicy,
     /// Threads and memory.
     pub limits: &'a JobLimits,
-    /// Where pairs are kept, so that the join goes on after a kill.
+    /// Place where pairs are kept, so that the join goes on after a kill.
     pub checkpoint: Option<&'a JoinCheckpoint>,
     /// Directory for temporary files.
     pub folder: &'a Path,
@@ -384,7 +384,7 @@ type ChunkJoin<'j, W> = dyn Fn(&mut FingerprintFile<W>, &mut JoinScratch, &mut M
     + Sync
     + 'j;
 
-/// What streams by.
+/// The fingerprints that stream by.
 struct StreamSource<'f> {
     /// None after the end or an error: nobody reads on.
     files: Option<&'f mut CodeFiles>,
@@ -409,12 +409,12 @@ struct NumberedPart {
     bytes: u64,
 }
 
-/// How far the stream is joined, and how many bytes of it since pairs were kept.
+/// Position up to which the stream is joined, and bytes of it since pairs were kept.
 #[derive(Default)]
 struct StreamKept {
     position: StreamPosition,
     bytes: u64,
-    /// What an interrupted join was done with, and what of it was read again.
+    /// Work that an interrupted join was done with, and the part of it that was read again.
     before: StreamedPart,
     again: StreamedPart,
 }

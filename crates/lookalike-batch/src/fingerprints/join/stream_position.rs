@@ -17,7 +17,7 @@ pub(super) struct StreamedPart {
     pub(super) digest: u64,
 }
 
-/// How far a stream is joined: a first part of it, and what is done behind.
+/// Position up to which a stream is joined: a first part of it, and chunks behind it that are done.
 #[derive(Debug, Default)]
 pub(super) struct StreamPosition {
     first: StreamedPart,
