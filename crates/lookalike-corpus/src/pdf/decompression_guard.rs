@@ -1,9 +1,9 @@
 //! Guard against decompression bombs: measures the unpacked size of a PDF's streams before anything unpacks them into memory.
 //!
 //! Every stream stands in the file between the words `stream` and `endstream`, for a stream is never inside another one.
-//! What its dictionary says of filters is read loosely: a filter too many costs time, one too few would cost memory. Filters
-//! that another object names are refused, for that object may be packed itself. What is encrypted with an empty password
-//! unpacks as well, but only its reader has the key: it is taken to grow as much as hardly any honest stream does.
+//! Its dictionary is read loosely: a filter too many costs time, one too few would cost memory. Filters that another object
+//! names are refused, for that object may be packed itself. Streams that are encrypted with an empty password unpack as well,
+//! but only the reader has the key: they are taken to grow 32 times, which hardly any honest stream does.
 
 use std::borrow::Cow;
 use std::io::{Read, copy, sink};
