@@ -5,7 +5,7 @@
 >>> result.kept
 ['A rose is a rose!', 'something else']
 
-The guide is the chapter *Python* of the documentation.
+For a guide see the chapter *Python* of the documentation.
 """
 
 from __future__ import annotations

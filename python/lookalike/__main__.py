@@ -1,4 +1,4 @@
-"""``python -m lookalike`` is the command ``lookalike``."""
+"""``python -m lookalike`` runs the command ``lookalike``."""
 
 import sys
 

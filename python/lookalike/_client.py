@@ -1,4 +1,4 @@
-"""A client of the service, by the standard library alone."""
+"""A client of the service that needs only the standard library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAUSE = 0.1
 
 
 class ServiceError(LookalikeError):
-    """A request that the service refused. ``status`` is that of HTTP, ``code`` the service's word for the reason."""
+    """A request that the service refused. ``status`` is the HTTP status, ``code`` the service's code for the reason."""
 
     __module__ = "lookalike"
 
@@ -36,12 +36,13 @@ class ServiceError(LookalikeError):
 
 
 class Client:
-    """A service that ``lookalike serve`` runs.
+    """Connection to a service that ``lookalike serve`` runs.
 
-    Documents are texts, or dicts with ``text`` (or ``fingerprint``) and ``id``; answers come in their order, as dicts. Batches are
-    cut as the service likes them. A busy service is asked again after the time that it names, for at most ``retry_for`` seconds.
+    Documents are texts, or dicts with ``text`` (or ``fingerprint``) and ``id``; answers are dicts in the order of the documents. Documents
+    are sent in batches of a suitable size. If the service is busy, requests are retried after the time that it names, for at most
+    ``retry_for`` seconds.
 
-    A client may be shared by threads; each has a connection of its own.
+    Threads may share a client; each has its own connection.
     """
 
     def __init__(
@@ -84,9 +85,9 @@ class Client:
     # Collections
 
     def create(self, collection: str, **options: Any) -> dict[str, Any]:
-        """Create a collection; ``radius``, ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``boilerplate`` (learned lines in base64), ``keep`` (of texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
+        """Create a collection with the options ``radius``, ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``boilerplate`` (learned lines in base64), ``keep`` (text hashes, texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
 
-        ``paragraphs`` tells what ends one: ``auto``, ``blank`` (lines) or ``lines``. The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
+        ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``. The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
         """
         body = {name: value for name, value in options.items() if value is not None}
         if "scheme" in body:
@@ -100,15 +101,15 @@ class Client:
         return self._json("GET", "/v1/collections")
 
     def show(self, collection: str) -> dict[str, Any]:
-        """What is known of a collection."""
+        """Settings and counts of a collection."""
         return self._json("GET", self._path(collection))  # type: ignore[no-any-return]
 
     def drop(self, collection: str) -> Any:
-        """Delete a collection with all that is in it."""
+        """Delete a collection with everything in it."""
         return self._json("DELETE", self._path(collection))
 
     def change(self, collection: str, ttl_seconds: int | None) -> dict[str, Any]:
-        """Change the lifetime of documents that are inserted from now on; ``None`` means forever."""
+        """Change the lifetime of documents inserted from now on; ``None`` means forever."""
         return self._json("PATCH", self._path(collection), {"ttl_seconds": ttl_seconds})  # type: ignore[no-any-return]
 
     def compact(self, collection: str) -> dict[str, Any]:
@@ -116,9 +117,9 @@ class Client:
         return self._json("POST", self._path(collection, "compact"))  # type: ignore[no-any-return]
 
     def resketch(self, collection: str, **options: Any) -> dict[str, Any]:
-        """Sketch all documents anew from the texts that the collection keeps, in the background; ``scheme``, ``terms`` (a table in base64) and ``radius``.
+        """Make new sketches of all documents from the texts that the collection keeps, in the background; options are ``scheme``, ``terms`` (a table in base64) and ``radius``.
 
-        ``show`` tells by ``resketching`` while the job runs, or why it failed; the collection changes in one step at its end.
+        ``resketching`` in the answer of ``show`` says that the job is running, or why it failed. The collection changes in one step at the end.
         """
         body = {name: value for name, value in options.items() if value is not None}
         if "scheme" in body:
@@ -126,7 +127,7 @@ class Client:
         return self._json("POST", self._path(collection, "resketch"), body)  # type: ignore[no-any-return]
 
     def ready(self) -> bool:
-        """Tell whether all collections are open and writable."""
+        """Check whether all collections are open and writable."""
         try:
             return self._json("GET", "/readyz")["status"] == "ready"  # type: ignore[no-any-return]
         except ServiceError as refused:
@@ -138,7 +139,7 @@ class Client:
     # Documents
 
     def check(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Tell which documents were seen before: verdicts only.
+        """Check which documents were seen before: verdicts only.
 
         ``exact``: a document has the same text. ``same-fingerprint``: one has the same fingerprint, but no known text is the same.
         ``near``: one is within the radius. ``new``: none is.
@@ -146,39 +147,39 @@ class Client:
         return self._documents(collection, "check", documents, options)
 
     def query(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Tell which documents were seen before, with their neighbours; ``radius``, ``limit``, ``verify``, ``diff``.
+        """Check which documents were seen before, with their neighbours; options are ``radius``, ``limit``, ``verify``, ``diff``.
 
-        Neighbours beyond the limit: ask for the same document with ``after``, the ``next`` of the answer.
+        For neighbours beyond the limit, query the same document again with ``after`` set to ``next`` of the answer.
         """
         return self._documents(collection, "query", documents, options)
 
     def insert(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Insert documents; each replaces any with its id."""
+        """Insert documents; each replaces a stored one with the same id."""
         return self._documents(collection, "insert", documents, options)
 
     def check_and_insert(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Give the verdict and insert, in one step.
+        """Check documents and insert them, in one step.
 
         ``insert`` is ``new`` (the default), ``not-same-fingerprint``, ``not-exact`` (no document has the same text) or ``always``.
         """
         return self._documents(collection, "check-and-insert", documents, options)
 
     def paragraphs(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Tell which paragraphs were seen before, the same or similar, and the known shares of each page; ``radius``, ``limit``."""
+        """Check which paragraphs were seen before, the same or similar, and the share of each page that is known; options are ``radius``, ``limit``."""
         return self._documents(collection, "paragraphs", documents, options)
 
     def rerank(self, collection: str, documents: Any, *, chunk: str = "lines:2") -> Any:
-        """Order a list of documents by what is new in each: ids of stored ones, or objects with ``id``, ``text`` or ``html``.
+        """Order a list of documents by how much is new in each. They are ids of stored documents, or objects with ``id``, ``text`` or ``html``.
 
-        ``chunk`` is that of :func:`lookalike.overlap`.
+        ``chunk`` is as in :func:`lookalike.overlap`.
         """
         items = [{"id": item} if isinstance(item, str) else item for item in documents]
         return self._json("POST", self._asking(collection, "rerank", {"chunk": chunk}), items)
 
     def copies_of(self, collection: str, document: Any, **options: Any) -> Any:
-        """Find the documents that share chunks with one, the most containing first: an id, or an object as for :meth:`rerank`.
+        """Find the documents that share chunks with one, by containment, highest first. ``document`` is an id, or an object as for :meth:`rerank`.
 
-        ``chunk``, ``min_shared``, ``min_containment`` and ``limit`` are those of the service.
+        For ``chunk``, ``min_shared``, ``min_containment`` and ``limit`` see the service.
         """
         item = {"id": document} if isinstance(document, str) else document
         return self._json("POST", self._asking(collection, "copies-of", options), item)
@@ -188,22 +189,22 @@ class Client:
         return self._documents(collection, "get", _ids(ids), {})
 
     def delete(self, collection: str, ids: Any) -> Any:
-        """Delete documents by id, and tell which there were."""
+        """Delete documents by id, and report which existed."""
         return self._documents(collection, "delete", _ids(ids), {})
 
     def expire(self, collection: str, ids: Any, ttl_seconds: int | None) -> Any:
-        """Give documents another end, by id, and tell which there were; ``None`` means never."""
+        """Change the expiry of documents by id, and report which existed; ``None`` means never."""
         end = {"expires_ms": None} if ttl_seconds is None else {"ttl_seconds": ttl_seconds}
         items = _ids(ids)
         items = {**items, **end} if isinstance(items, dict) else [{**item, **end} for item in items]
         return self._documents(collection, "expire", items, {})
 
     def load(self, collection: str, documents: Any, **options: Any) -> Any:
-        """Insert documents that :meth:`export` gave, unchanged; each answer tells which parts were ``dropped``."""
+        """Insert documents returned by :meth:`export`, unchanged; each answer says which parts were ``dropped``."""
         return self._documents(collection, "load", documents, options)
 
     def export(self, collection: str) -> Iterator[dict[str, Any]]:
-        """All documents whole, one after another."""
+        """All documents with all their parts, one after another."""
         response = self._send("GET", self._path(collection, "export"), None)
         # Its own from here on: other requests of this thread may come in between, and what is not read cannot be skipped.
         connection, self._local.connection = self._local.connection, None
@@ -310,7 +311,7 @@ class Client:
 
 
 class AsyncClient:
-    """The same operations for ``asyncio``: each runs on a thread of the loop's pool, so that the loop is never held up."""
+    """The same operations for ``asyncio``: each runs on a thread of the loop's pool, so the loop is never blocked."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self._client = Client(*arguments, **named)
@@ -432,7 +433,7 @@ def _ids(ids: Any) -> Any:
 
 
 def _batches(documents: Iterable[Any]) -> Iterator[bytes]:
-    """Arrays of documents as they are sent."""
+    """Batches of documents, as JSON arrays ready to send."""
     batch: list[bytes] = []
     size = 0
     for document in documents:
@@ -462,7 +463,7 @@ def _read(response: Any) -> Any:
 
 
 def _is_closed(connection: Any) -> bool:
-    """True if the other side has ended a connection on which nothing is under way: it says so, or says what nobody asked for."""
+    """True if the other side has ended an idle connection: it has closed it, or sent data that nobody requested."""
     import select
 
     if connection is None or connection.sock is None:

@@ -1,4 +1,4 @@
-"""The command ``lookalike`` of the wheel."""
+"""The command ``lookalike`` installed by the wheel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command with the words of ``sys.argv`` and return its exit status."""
+    """Run the command with the arguments in ``sys.argv`` and return its exit status."""
     from lookalike import _lookalike
 
     # Signals are the command's own, as in the program: Python would only look at them when the command is done.

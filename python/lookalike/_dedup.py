@@ -51,26 +51,27 @@ def dedup(
 ) -> DedupResult:
     """Find exact and near-duplicate documents, and decide which are kept.
 
-    ``data`` is a frame of pandas, polars, pyarrow or DuckDB, a ``datasets.Dataset``, anything else with Arrow data, an iterable of
-    ``str`` or ``dict``; or a path or glob (one ``str`` or ``pathlib.Path``, or a list of ``pathlib.Path``) of files as the command reads them.
+    ``data`` is a frame of pandas, polars, pyarrow or DuckDB, a ``datasets.Dataset``, any other Arrow data, or an iterable of
+    ``str`` or ``dict``; or a path or glob (one ``str`` or ``pathlib.Path``, or a list of ``pathlib.Path``) of files in any format that the
+    command reads.
 
-    ``text`` names the column of the texts, or several, which are joined by line breaks, or is a function of a row; by default
-    ``text``, else ``html``, else the only column. ``id`` names the column of ids; by default documents are called by their rows.
-    ``against`` is data of the same kind that is compared with and never removed, or the folder of an earlier result; its rows are
-    called ``against-0`` and so on where there are no ids. It may be the directory of a collection, too, which is not read again, and
-    ``into`` the one that the kept documents are added to.
+    ``text`` names the column of texts, or several columns, which are joined by line breaks, or is a function of a row; the default is
+    ``text``, else ``html``, else the only column. ``id`` names the column of ids; by default the row number is the id.
+    ``against`` is data of the same kind to compare with, which is never removed; or the output directory of an earlier job. Its rows are
+    called ``against-0`` and so on if there are no ids. It may also be the directory of a collection, which is not read again; ``into`` is
+    the collection that the kept documents are added to.
 
-    ``threshold`` is the least resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
+    ``threshold`` is the minimum resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
     method ``copies`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
     ``method="simhash", distance=6``, ``stem="en"``. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,
     or a function of stage, done and total.
 
-    ``memory`` limits the process (bytes, or with ``K``, ``M``, ``G`` for powers of 1,024), ``threads`` is by default the number of processors; the
-    result depends on neither. Ctrl-C ends a job.
+    ``memory`` limits the process (bytes, or with ``K``, ``M``, ``G`` for powers of 1,024); ``threads`` is by default the number of processors. The
+    result depends on neither. Ctrl-C interrupts a job.
 
-    Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns and settings that are not there or do not go
-    together, :class:`BadInput` with ``row`` or ``source`` for data that cannot be read, :class:`MemoryLimit` with ``needed`` for too low a
-    limit, :class:`LookalikeError` for all else. Records of files that cannot be read are counted instead: ``counts["unreadable"]``.
+    Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns that do not exist and for settings that are
+    invalid or conflict, :class:`BadInput` with ``row`` or ``source`` for data that cannot be read, :class:`MemoryLimit` with ``needed`` if
+    the limit is too low, and :class:`LookalikeError` otherwise. Unreadable records of files are counted instead: ``counts["unreadable"]``.
 
     >>> result = dedup(["a rose is a rose", "A rose is a rose!", "something else"])
     >>> result
@@ -100,10 +101,10 @@ def dedup(
 def pairs(data: Any, *, unit: str = "documents", **options: Any) -> Table:
     """Find all pairs of documents that resemble each other: ``a``, ``b``, ``similarity``, in the order of ids, the smaller id first.
 
-    ``data`` and the options are those of :func:`dedup`. The pairs of a family of n documents are n (n - 1) / 2. With
-    ``unit="paragraphs"`` they are of paragraphs of different documents, with ``a_position`` and ``b_position`` (int64): how many paragraphs
-    of the document come before. ``paragraphs`` tells what ends one: ``auto``, ``blank`` (lines) or ``lines``; options then are those of
-    ``lookalike pairs``. Records of files that cannot be read are told in a warning.
+    ``data`` and the options are as in :func:`dedup`. A family of n documents has n (n - 1) / 2 pairs. With
+    ``unit="paragraphs"`` the pairs are paragraphs of different documents, with ``a_position`` and ``b_position`` (int64): the number of
+    paragraphs before them in their documents. ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``; the
+    options are then those of ``lookalike pairs``. A warning reports unreadable records of files.
 
     >>> pairs(["a rose is a rose", "A rose is a rose!", "something else"]).to_pylist()
     [{'a': '0', 'b': '1', 'similarity': 1.0}]
@@ -261,7 +262,7 @@ class _RowJob:
         )
 
     def _alike(self, earlier: Rows) -> Rows:
-        """Rows to compare with, in the form of the data: those of a result may be in another."""
+        """Rows to compare with, in the form of the data; those of a result may have another form."""
         names = earlier.columns()
         if self.function is not None or names is None or not set(self.text) - set(names) and self.text:
             return earlier
@@ -295,7 +296,7 @@ class _RowJob:
         return other.run(False)
 
     def _save(self, folder: str, overwrite: bool) -> None:
-        """The job of the command over the same documents as JSON lines."""
+        """Run the command's job over the same documents as JSON lines."""
         import tempfile
         from pathlib import Path
 
@@ -316,7 +317,7 @@ class _RowJob:
 
 
 def _order_field(keep: str) -> str | None:
-    """The column that a rule for survivors reads."""
+    """The column that the rule for survivors reads."""
     for rule in keep.split(","):
         kind, colon, field = rule.partition(":")
         # Others, such as `longest`, need no column. What a rule may be is checked by the engine.
@@ -326,7 +327,7 @@ def _order_field(keep: str) -> str | None:
 
 
 def _earlier(against: Any) -> Rows | None:
-    """Data to compare with: rows, or those that an earlier job kept in a folder. None for the directory of a collection."""
+    """Data to compare with: rows, or the documents that an earlier job kept in its output directory. None for a collection."""
     if isinstance(against, FrameResult):
         return rows_of(against.kept)
     if isinstance(against, (str, os.PathLike)):

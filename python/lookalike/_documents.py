@@ -1,4 +1,4 @@
-"""Documents in rows of data: which columns have their texts and ids, and how they are handed to a job over files."""
+"""Documents in rows of data: the columns of their texts and ids, and how they are passed to a job over files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DocumentColumns:
                 yield _text(row, number)
 
     def fields(self, *several: Rows | None) -> RecordFields:
-        """Where ids and texts stand in records of all these rows."""
+        """The fields of ids and texts in the records of all these rows."""
         taken = {name for rows in several if rows is not None for name in rows.every_column()}
         id = _field_path(self.id)
         text = _field_path(self.text[0]) if self.function is None and len(self.text) == 1 else None
@@ -61,7 +61,7 @@ class DocumentColumns:
         return RecordFields(own_id, own_text, [f"--id={id or own_id}", f"--text={text or own_text}"])
 
     def write(self, rows: Rows, path: str | os.PathLike[str], fields: RecordFields, prefix: str = "") -> None:
-        """Write the rows as JSON lines. Their own columns stay as they are; ids and texts that are no column stand beside them."""
+        """Write the rows as JSON lines. Their columns are unchanged; ids and texts that are not columns are added."""
         with open(path, "wb") as lines:
             for number, (row, text) in enumerate(zip(rows.dicts(), self.texts(rows))):
                 # A copy: the rows of a list are the caller's own.
@@ -86,19 +86,19 @@ class RecordFields:
 
 
 def _free(name: str, taken: Container[str | None]) -> str:
-    """A name of a field that no column has."""
+    """A field name that no column has."""
     while name in taken:
         name += "_"
     return name
 
 
 def _field_path(column: str | None) -> str | None:
-    """A column as the command names it; None if it has no name for it."""
+    """The command's name for a column; None if it has none."""
     return column.replace("\\", "\\\\").replace(".", "\\.") if column else None
 
 
 def _text(value: Any, row: int, column: str | None = None) -> str | None:
-    """A text, if it is one. Any other value would be written in words of its own, which nobody asked to compare."""
+    """The value if it is a text. Any other value would be compared by its string form, which nobody requested."""
     if value is None or isinstance(value, str):
         return value
     told = "" if column is None else f' (column "{column}")'
@@ -119,7 +119,7 @@ def _line(record: Any) -> bytes:
 
 
 def _finite(value: Any) -> Any:
-    """The value with None for numbers that JSON does not have: NaN and the infinities."""
+    """The value, with None for numbers that JSON lacks: NaN and the infinities."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -131,7 +131,7 @@ def _finite(value: Any) -> Any:
 
 @contextmanager
 def every_row_read(file: str | os.PathLike[str]) -> Iterator[None]:
-    """A job over a file that rows were written to, with `--strict`: a line that cannot be read is named by its row."""
+    """Context for a job with `--strict` over a file of written rows: its errors name an unreadable line by its row."""
     try:
         yield
     except BadInput as error:
@@ -146,7 +146,7 @@ def every_row_read(file: str | os.PathLike[str]) -> Iterator[None]:
 def input_words(
     data: Any, text: Any, id: str | None, options: Mapping[str, Any]
 ) -> Iterator[tuple[list[str], str | None]]:
-    """The words that name the input of a job over files with these options, and the file where data in memory was written to."""
+    """The arguments that name the input of a job over files with these options, and the file that data in memory was written to."""
     named = paths(data)
     if named is not None:
         if text is not None and not isinstance(text, str):

@@ -6,19 +6,19 @@ __all__ = ["BadInput", "LookalikeError", "MemoryLimit", "SchemeMismatch"]
 
 
 class LookalikeError(Exception):
-    """A call that could not be carried out; the other exceptions of the package are of this kind."""
+    """A call that failed; the base class of the other exceptions of the package."""
 
     __module__ = "lookalike"
 
 
 class SchemeMismatch(LookalikeError, ValueError):
-    """Values of two schemes, which are never compared."""
+    """Values of different schemes, which are never compared."""
 
     __module__ = "lookalike"
 
 
 class MemoryLimit(LookalikeError, MemoryError):
-    """A memory limit that is too low. ``needed`` is the least that would do, in bytes."""
+    """A memory limit that is too low. ``needed`` is the lowest sufficient limit, in bytes."""
 
     __module__ = "lookalike"
 
@@ -31,7 +31,7 @@ class MemoryLimit(LookalikeError, MemoryError):
 
 
 class BadInput(LookalikeError, ValueError):
-    """Data that cannot be read. ``row`` and ``source`` say where, as far as that is known."""
+    """Data that cannot be read. ``row`` and ``source`` say where, if known."""
 
     __module__ = "lookalike"
 

@@ -15,9 +15,9 @@ __all__ = ["Explanation", "explain"]
 
 
 class Explanation:
-    """Why two documents match or do not: how alike they are, what a method finds, and where the texts differ.
+    """Explanation why two documents match or do not: how similar they are, what a method finds, and where the texts differ.
 
-    ``str()`` gives it as text, :meth:`to_dict` as data; in a notebook it shows as a page.
+    ``str()`` returns it as text, :meth:`to_dict` as data; a notebook shows it as a page.
     """
 
     def __init__(self, text: str, data: str, page: str) -> None:
@@ -27,7 +27,7 @@ class Explanation:
 
     @property
     def resemblance(self) -> float:
-        """Shared features over all features of both."""
+        """Shared features divided by all features of both."""
         return float(self._data["resemblance"])
 
     @property
@@ -36,7 +36,7 @@ class Explanation:
         return bool(self._data["found"]["found"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that is known, as ``lookalike explain --json`` prints it."""
+        """All facts about the pair, as ``lookalike explain --json`` prints them."""
         # A copy in depth, of what came as JSON.
         return json.loads(json.dumps(self._data))  # type: ignore[no-any-return]
 
@@ -59,7 +59,7 @@ def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any
 
     ``a`` and ``b`` are texts, or paths (``pathlib.Path``) of files with one document each; with ``in_=`` they are the ids of two
     records in that input. ``options`` are those of ``lookalike explain``: ``method="simhash", distance=6``. Raises
-    ``ValueError`` for settings that mean nothing, :class:`LookalikeError` for files and ids that are not there.
+    ``ValueError`` for invalid settings, :class:`LookalikeError` for files and ids that do not exist.
 
     >>> print(explain("a rose is a rose is a rose", "a rose is a rose").resemblance)
     0.3333333333333333

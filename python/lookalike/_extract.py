@@ -23,14 +23,14 @@ def extract(
     threads: int | None = None,
     **options: Any,
 ) -> Any:
-    """Extract the text of HTML and of files: of one page as ``str``, of many as an :class:`Array` or :class:`Table`.
+    """Extract the text of HTML and of files: the text of one page as ``str``, those of many as an :class:`Array` or :class:`Table`.
 
     ``html`` is a page (``str``, or ``bytes`` in any character set), Arrow data, or an iterable of pages; or a path (``pathlib.Path``), or a
-    list of them, of files in any format that the command reads. A file that is one document gives its text; all else, such as folders,
-    archives and tables, a table with ``id``, ``source``, ``record``, ``offset``, ``charset`` and ``text``.
-    ``mode`` is ``visible`` (all that a reader sees), ``fast`` (blocks of text, no menus) or ``main`` (the main content). For paths, other
-    options are those of ``lookalike extract``: ``text="body"``, ``language=True``. Columns of texts are as long as ``html``, null where a page
-    is missing.
+    list of them, of files in any format that the command reads. For a file that is one document the result is its text; for anything
+    else, such as folders, archives and tables, it is a table with ``id``, ``source``, ``record``, ``offset``, ``charset`` and ``text``.
+    ``mode`` is ``visible`` (all visible text), ``fast`` (blocks of text, no menus) or ``main`` (the main content). For paths, other
+    options are those of ``lookalike extract``: ``text="body"``, ``language=True``. Columns of texts are as long as ``html``, with null for
+    missing pages.
 
     Raises ``TypeError`` for pages of a wrong type, ``ValueError`` for another ``mode``, :class:`BadInput` for files that cannot be read.
 

@@ -1,6 +1,6 @@
-"""Data of any kind as rows: which columns it has, how rows are chosen, and what stays of its type.
+"""Data of any kind as rows: its columns, how rows are chosen, and how its type is preserved.
 
-No library of frames is imported here: a value of one says by its type which it is.
+No frame library is imported here: the type of a value says which library it belongs to.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Rows", "refuse_taken", "rows_of"]
 
 
 class Rows:
-    """Data with rows. Subclasses know one library each."""
+    """Data with rows. Each subclass handles one library."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
@@ -27,7 +27,7 @@ class Rows:
         raise NotImplementedError
 
     def every_column(self) -> Iterable[str]:
-        """The same where rows may differ: all names there are."""
+        """The same if rows may differ: all names that occur."""
         return self.columns() or []
 
     def arrow(self, names: list[str]) -> Any:
@@ -39,11 +39,11 @@ class Rows:
         raise NotImplementedError
 
     def with_columns(self, table: Table) -> Any:
-        """The rows with the columns of ``table`` behind them."""
+        """The rows with the columns of ``table`` appended."""
         return self.table().with_columns(table)
 
     def table(self) -> Table:
-        """All of it as a table."""
+        """All rows as a table."""
         return Table(self.data)
 
     def dicts(self) -> Iterable[Any]:
@@ -165,7 +165,7 @@ class _PyArrow(Rows):
 
 
 class _Dataset(Rows):
-    """``datasets.Dataset``: rows are chosen by their numbers, so that nothing is copied."""
+    """``datasets.Dataset``: rows are chosen by their numbers, so nothing is copied."""
 
     def columns(self) -> list[str] | None:
         return list(self.data.column_names)
@@ -189,7 +189,7 @@ class _Dataset(Rows):
 
 
 class _Arrow(Rows):
-    """Anything else that hands out Arrow data, as a table of ours."""
+    """Any other object with Arrow data, as our own table."""
 
     def __init__(self, data: Any) -> None:
         super().__init__(data if isinstance(data, Table) else Table(data))
@@ -237,7 +237,7 @@ class _List(Rows):
 
 
 def refuse_taken(names: Iterable[str], beside: Table) -> None:
-    """Refuse data that has columns of names that are put beside it: one of the two would be lost."""
+    """Refuse data that already has a column named like an added one: one of the two would be lost."""
     taken = sorted(set(names) & set(beside.column_names))
     if taken:
         raise ValueError(f"the data has columns of the names that annotations have: {', '.join(taken)}; rename them first")

@@ -1,4 +1,4 @@
-"""Deduplication as methods of a frame, for the namespaces of polars and pandas."""
+"""Deduplication as methods of frames, for the namespaces of polars and pandas."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class FrameMethods:
         return dedup(self._frame, text=text, **options).kept
 
     def annotated(self, text: str | Sequence[str] | Callable[[Any], str | None] | None = None, **options: Any) -> Any:
-        """All rows, with columns that say what became of each: see :meth:`lookalike.DedupResult.annotated`."""
+        """All rows, with columns for the decision on each: see :meth:`lookalike.DedupResult.annotated`."""
         return dedup(self._frame, text=text, **options).annotated()

@@ -15,7 +15,7 @@ _OWN = {
 
 
 def words(options: Mapping[str, Any]) -> list[str]:
-    """The words of a command line for these options; None leaves one out."""
+    """The command-line arguments for these options; an option with None is left out."""
     said: list[str] = []
     for name, value in options.items():
         if name in _OWN:
@@ -52,5 +52,5 @@ def paths(data: Any) -> list[str] | None:
 
 
 def positional(names: Iterable[str]) -> list[str]:
-    """Words that are names, whatever they begin with."""
+    """Arguments that are names, even if they begin with a dash."""
     return [f"./{name}" if name.startswith("-") else name for name in names]

@@ -22,7 +22,7 @@ __all__ = ["Overlap", "overlap"]
 
 
 class Overlap:
-    """Which documents and servers share chunks, and how many, as :func:`lookalike.overlap` counted them."""
+    """Documents and servers that share chunks, and how many, as :func:`lookalike.overlap` counted them."""
 
     def __init__(self, folder: Any, summary: dict[str, Any]) -> None:
         # A `TemporaryDirectory`, which vanishes with the result.
@@ -46,12 +46,12 @@ class Overlap:
 
     @property
     def copies(self) -> Table:
-        """Sets of documents of equal text: ``id``, ``copies``, ``urls``, ``bytes``."""
+        """Sets of documents with equal text: ``id``, ``copies``, ``urls``, ``bytes``."""
         return self._table("copies")
 
     @property
     def mirrors(self) -> Table:
-        """Sets of pages that nearly the same servers hold: ``set``, ``pages``, ``bytes``, ``servers``, ``held``, ``core``, ``approximate``,
+        """Sets of pages held by nearly the same servers: ``set``, ``pages``, ``bytes``, ``servers``, ``held``, ``core``, ``approximate``,
         ``examples``."""
         return self._table("mirrors")
 
@@ -62,26 +62,26 @@ class Overlap:
 
     @property
     def aliases(self) -> Table:
-        """Servers and URLs that are others by another name: ``kind``, ``servers``, ``pages``, ``shared``, ``address``, ``server``, ``urls``."""
+        """Servers and URLs that are other names of the same pages: ``kind``, ``servers``, ``pages``, ``shared``, ``address``, ``server``, ``urls``."""
         return self._table("aliases")
 
     @property
     def skip(self) -> Table:
-        """Pages that need no visit: ``url``, ``copy_of``, ``why``, ``chunking``, ``shared``, ``containment``."""
+        """Pages that a crawler need not visit: ``url``, ``copy_of``, ``why``, ``chunking``, ``shared``, ``containment``."""
         return self._table("skip")
 
     @property
     def counts(self) -> dict[str, Any]:
-        """Numbers of documents, of chunks and of what was found: those of ``run.json``."""
+        """Numbers of documents, chunks and findings: those of ``run.json``."""
         return dict(self._summary)
 
     def report(self) -> Page:
-        """The page ``atlas.html`` of the command, which a notebook shows."""
+        """The command's page ``atlas.html``; a notebook shows it."""
         with open(os.path.join(self._folder, "atlas.html"), encoding="utf-8") as page:
             return Page(page.read())
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the folder of results that ``lookalike overlap --output-format parquet`` writes, and return its path."""
+        """Write the output directory of ``lookalike overlap --output-format parquet``, and return its path."""
         return copy_results(self._folder, folder, overwrite, _lookalike.ATLAS_RESULTS)
 
     def __repr__(self) -> str:
@@ -105,10 +105,10 @@ def overlap(
 ) -> Overlap:
     """Count the chunks that every two documents, or servers, share.
 
-    ``data``, ``text`` and ``id`` are those of :func:`dedup`. ``chunk`` is ``doc``, ``lines:N``, ``lines:N:sliding``, ``sentences``,
-    ``paragraphs``, or ``words:N``, ``chars:N`` and ``fields:N`` in the forms of ``lines``; or several with commas. All other options are
-    those of ``lookalike overlap``: ``segment="languages"`` and ``case="keep"`` for words and characters, ``min_containment=0.5``,
-    ``server="field:site"``, ``copies="listed"``, ``set_page_share=0.7``. Errors are those of :func:`dedup`. Chunks and their counts are
+    ``data``, ``text`` and ``id`` are as in :func:`dedup`. ``chunk`` is ``doc``, ``lines:N``, ``lines:N:sliding``, ``sentences``,
+    ``paragraphs``, or ``words:N``, ``chars:N`` or ``fields:N``, which may be ``sliding`` too; or several, separated by commas. All other
+    options are those of ``lookalike overlap``: ``segment="languages"`` and ``case="keep"`` for words and characters, ``min_containment=0.5``,
+    ``server="field:site"``, ``copies="listed"``, ``set_page_share=0.7``. Errors are as in :func:`dedup`. Chunks and their counts are
     those of Shivakumar and Garcia-Molina (WebDB 1998).
 
     >>> rows = [{"id": "a", "text": "One. Two. Three."}, {"id": "b", "text": "Two. Three. Four."}, {"id": "c", "text": "Five."}]

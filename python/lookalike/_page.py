@@ -1,4 +1,4 @@
-"""Pages that stand by themselves."""
+"""Self-contained pages."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ __all__ = ["Page"]
 
 
 class Page(str):
-    """The text of an HTML page, which a notebook shows in a frame and :meth:`open` in the browser."""
+    """The text of an HTML page. A notebook shows it in a frame, :meth:`open` in the browser."""
 
     __slots__ = ()
     __module__ = "lookalike"
 
     def open(self) -> None:
-        """Show the page in the browser. The file that it is written to stays among the temporary files."""
+        """Show the page in the browser. It is written to a temporary file that is not removed."""
         import tempfile
         import webbrowser
         from pathlib import Path
@@ -30,7 +30,7 @@ class Page(str):
 
 
 def framed(page: str, allowed: str = "") -> str:
-    """A page in a frame of its own: neither its style nor what is in the texts reaches the notebook."""
+    """A page in a separate frame: neither its style nor the content of texts can affect the notebook."""
     import html
 
     return (

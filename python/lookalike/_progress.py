@@ -1,4 +1,4 @@
-"""Progress of jobs: a line on a terminal or in a notebook, or a call of the user's own."""
+"""Progress of jobs: a line on a terminal or in a notebook, or calls of a user's function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Observer = Callable[[str, int, int, bool], None]
 
 
 def observer(progress: Any) -> tuple[Observer | None, Callable[[], None]]:
-    """What a job calls, and what is called when it is over."""
+    """The function that a job calls, and the one to call at its end."""
     if progress == "auto":
         progress = _is_watched()
     if callable(progress):
@@ -26,7 +26,7 @@ def observer(progress: Any) -> tuple[Observer | None, Callable[[], None]]:
 
 
 def _is_watched() -> bool:
-    """True where somebody sees standard error: on a terminal, or in a notebook."""
+    """True if somebody sees standard error: on a terminal, or in a notebook."""
     return _in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 
 
@@ -38,7 +38,7 @@ def _in_notebook() -> bool:
 
 
 class _Line:
-    """One line that is drawn over."""
+    """A line that is overwritten."""
 
     def __init__(self) -> None:
         self._width = 0

@@ -1,4 +1,4 @@
-"""The summary of a result in a notebook: no script, no style but its own, every text escaped."""
+"""The summary of a result in a notebook: without scripts, with only its own style, every text escaped."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _cluster(cluster: list[tuple[str, str | None]]) -> str:
 
 
 def _difference(kept: str | None, removed: str | None) -> str:
-    """The words of the removed text; those that only one of the two has are marked."""
+    """The words of the removed text, with those that only one of the two texts has marked."""
     import difflib
     import html
 

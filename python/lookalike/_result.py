@@ -24,9 +24,9 @@ __all__ = ["DedupResult", "Records"]
 
 
 class DedupResult:
-    """What was kept, what was removed and for whom, as :func:`lookalike.dedup` decided.
+    """Decisions of :func:`lookalike.dedup`: the documents kept, the documents removed, and their survivors.
 
-    In a notebook it shows counts, the distribution of similarities and the largest clusters.
+    A notebook shows counts, the distribution of similarities and the largest clusters.
     """
 
     #: Repeats the job with another threshold.
@@ -36,20 +36,20 @@ class DedupResult:
 
     @property
     def kept(self) -> Any:
-        """The documents that are kept: of the type of the data, its rows untouched and in their order; for files :class:`Records`."""
+        """The kept documents, in the type of the data, with unchanged rows in their order; for files, :class:`Records`."""
         raise NotImplementedError
 
     @property
     def removed(self) -> Any:
-        """The documents that are removed, in the same way."""
+        """The removed documents, in the same form."""
         raise NotImplementedError
 
     @property
     def mask(self) -> Array:
-        """True for every document that is kept: bool, a value for each of ``counts["documents"]``, in the order of the data.
+        """True for every kept document: a column of bool with ``counts["documents"]`` values, in the order of the data.
 
-        The order of files is that of the inputs, of folders that of their paths, and of records that in their file. A record that could
-        not be read is no document, and has no value.
+        Files are in the order of the inputs, files of a folder in the order of their paths, and records in the order of their file. A
+        record that could not be read is not a document and has no value.
         """
         raise NotImplementedError
 
@@ -58,8 +58,8 @@ class DedupResult:
         """A row for each removed document: ``survivor`` and ``id`` (large_string), ``similarity`` (double, the exact resemblance, in
         [0, 1]), ``reason`` (string).
 
-        Reasons are ``exact``, ``near``, and ``same-main-text`` for HTML pages that differ outside of their main text. Rows are in the order
-        of the survivors' ids, then of their own.
+        Reasons are ``exact``, ``near``, and ``same-main-text`` for HTML pages that differ outside their main text. Rows are in the order
+        of the survivors' ids, then of their own ids.
         """
         raise NotImplementedError
 
@@ -67,21 +67,21 @@ class DedupResult:
     def pairs(self) -> Table:
         """Pairs of similar documents: ``a``, ``b`` (ids, the smaller first), ``similarity`` (double, in [0, 1]), in the order of ids.
 
-        They are each removed document with its survivor, or, of a job with ``pairs="all"``, all that reach the threshold.
+        They are each removed document with its survivor; for a job with ``pairs="all"``, all pairs that reach the threshold.
         """
         raise NotImplementedError
 
     def annotated(self) -> Any:
-        """The data, in its order, with columns that say what became of each document.
+        """The data, in its order, with columns for the decision on each document.
 
-        ``cluster_id`` (uint64, from 0; null if it is like no other), ``cluster_size`` (uint64), ``survivor_id`` (its own if it is kept),
-        ``similarity`` to the survivor (double, in [0, 1]; null if it is kept), ``reason`` (null if it is kept), and the names that others
-        use: ``representative_id`` (as ``survivor_id``) and ``is_duplicate`` (bool).
+        ``cluster_id`` (uint64, from 0; null without a cluster), ``cluster_size`` (uint64), ``survivor_id`` (its own id if it is kept),
+        ``similarity`` to the survivor (double, in [0, 1]; null if it is kept), ``reason`` (null if it is kept), and names that other
+        libraries use: ``representative_id`` (as ``survivor_id``) and ``is_duplicate`` (bool).
 
-        For files it is a :class:`Table` of all records, in the order of ``mask``, with the types that results as Parquet have. It is in
-        memory, which ``kept`` and ``removed`` are not.
+        For files it is a :class:`Table` of all records, in the order of ``mask``, with the types of Parquet results. Unlike ``kept`` and
+        ``removed``, it is in memory.
 
-        Raises ``ValueError`` if the data has columns of these names, :class:`LookalikeError` if it is several tables with other columns each.
+        Raises ``ValueError`` if the data has columns of these names, :class:`LookalikeError` if it consists of tables with different columns.
         """
         raise NotImplementedError
 
@@ -92,40 +92,40 @@ class DedupResult:
 
     @property
     def scheme(self) -> Scheme:
-        """The scheme by which texts became features."""
+        """The scheme by which features were made from texts."""
         raise NotImplementedError
 
     @property
     def threshold(self) -> float:
-        """Least resemblance of near-duplicates, in (0, 1]."""
+        """Minimum resemblance of near-duplicates, in (0, 1]."""
         raise NotImplementedError
 
     def at(self, threshold: float) -> DedupResult:
         """The result with another threshold, higher or lower.
 
-        The job is done again, from the data or the files as they are now, and takes as long as the first time: at another threshold
-        removed documents are compared with each other, and those pairs are not known. To compare many thresholds, use
+        The job runs again, from the data or the files as they are now, and takes as long as the first time: another threshold
+        needs comparisons between removed documents that were not made before. To compare many thresholds, use
         :func:`lookalike.evaluate.sweep`.
 
-        Raises :class:`LookalikeError` if the job had ``into``: the collection has the documents by now.
+        Raises :class:`LookalikeError` if the job had ``into``: the collection already has the documents.
         """
         return self._again(threshold)
 
     def explain(self, a: Any, b: Any) -> Explanation:
-        """Why the documents with these ids match or do not. Raises ``KeyError`` if there is no such document."""
+        """Explain why the documents with these ids match or do not. Raises ``KeyError`` if there is no such document."""
         raise NotImplementedError
 
     def report(self) -> Page:
-        """The page ``report.html`` of the command, which a notebook shows; of data in memory, the job is done again for it."""
+        """The command's page ``report.html``; a notebook shows it. For data in memory, the job runs again to make it."""
         raise NotImplementedError
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the folder of results that ``lookalike dedup`` writes, the same bytes, and return its path.
+        """Write the output directory of ``lookalike dedup``, with the same bytes, and return its path.
 
-        Data in memory is written as JSON lines for it, and the job done again. Columns stay as they are, but for numbers that JSON does
-        not have, such as NaN, which become null; row numbers and joined texts stand beside them as ``id`` and ``text``, or as ``id_`` and
-        ``text_`` where columns are called so. Raises ``FileExistsError`` or :class:`LookalikeError` if something is in the folder,
-        :class:`BadInput` for a row that is no JSON.
+        Data in memory is written as JSON lines first, and the job runs again. Columns are unchanged, except that numbers that JSON
+        lacks, such as NaN, become null. Row numbers and joined texts are added as ``id`` and ``text``, or as ``id_`` and
+        ``text_`` if such columns exist. Raises ``FileExistsError`` or :class:`LookalikeError` if the folder is not empty,
+        :class:`BadInput` for a row that JSON cannot represent.
         """
         raise NotImplementedError
 
@@ -257,9 +257,9 @@ class FrameResult(DedupResult):
 
 
 class Records:
-    """Records of files of results: an iterable of dicts, read anew each time, and a table for whatever takes Arrow data.
+    """Records of result files: an iterable of dicts that is read again each time, and a table for anything that takes Arrow data.
 
-    Where the documents are files of their own, each is its ``id`` and the ``file`` in the folder of results that is its copy.
+    If each document is a file, its record has the ``id`` and the ``file``: its copy in the output directory.
     """
 
     def __init__(self, paths: list[Path], folder: Any, count: int | None = None) -> None:
@@ -290,7 +290,7 @@ class Records:
 
 
 def _table(paths: list[Path]) -> Table:
-    """All records of files, one file behind the other."""
+    """All records of files, one file after another."""
     tables = [_lookalike.read_parquet(os.fspath(path)) for path in paths if path.suffix == ".parquet"]
     lines = [path for path in paths if path.suffix != ".parquet"]
     if lines:
@@ -307,7 +307,7 @@ def _table(paths: list[Path]) -> Table:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file of results, whatever compressed it."""
+    """The lines of a result file, however it is compressed."""
     if path.suffix == ".zst":
         yield from _lookalike.ZstdLines(path)
         return
@@ -322,7 +322,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 class PathResult(DedupResult):
-    """Results in a folder that the job wrote."""
+    """Results in the output directory of a job."""
 
     def __init__(
         self,

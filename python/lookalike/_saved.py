@@ -1,4 +1,4 @@
-"""Folders of results."""
+"""Output directories of jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_BYTES = 64 << 20
 
 
 def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str], overwrite: bool, results: Sequence[str]) -> Path:
-    """Copy a folder of results, and return the path of the copy. ``results`` are the names of all that such a folder may have."""
+    """Copy an output directory, and return the path of the copy. ``results`` are all names that such a directory may contain."""
     import shutil
     from pathlib import Path
 
@@ -44,10 +44,10 @@ def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str],
 
 
 def kept_files(folder: Path) -> list[Path] | None:
-    """The files of the documents that an earlier job kept; None for a folder that has no results of ``dedup``.
+    """The files of the documents that an earlier job kept; None for a folder without results of ``dedup``.
 
     Raises:
-        LookalikeError: what the summary names is not there, or was not written as records.
+        LookalikeError: a file that the summary names is missing, or was not written as records.
     """
     summary = _summary(folder / _SUMMARY)
     if summary is None:
@@ -69,7 +69,7 @@ def kept_files(folder: Path) -> list[Path] | None:
 
 
 def _summary(path: Path) -> dict[str, Any] | None:
-    """The summary of a job of ``dedup``, if the file is one."""
+    """The summary of a ``dedup`` job, if the file is one."""
     try:
         # A pipe of that name would be waited for.
         if not stat.S_ISREG(os.stat(path).st_mode):

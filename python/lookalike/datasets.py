@@ -1,4 +1,4 @@
-"""Deduplication of datasets of Hugging Face: ``lookalike.datasets.dedup`` is ``lookalike.dedup`` that returns the rows it keeps.
+"""Deduplication of Hugging Face datasets: ``lookalike.datasets.dedup`` is ``lookalike.dedup``, but returns the kept rows.
 
 >>> import datasets
 >>> import lookalike.datasets
@@ -26,8 +26,8 @@ def dedup(
 ) -> datasets.Dataset:
     """Keep one document of each family of near-duplicates in a ``datasets.Dataset``.
 
-    Rows are chosen by their numbers (``Dataset.select``): nothing is copied, features, format and order stay. Options are those of
-    ``lookalike.dedup``, and so are the errors. Of a ``DatasetDict`` name one split; to take what is in the training data out of a
+    Rows are chosen by their numbers (``Dataset.select``): nothing is copied, and features, format and order are preserved. Options and
+    errors are those of ``lookalike.dedup``. For a ``DatasetDict``, pass one split; to remove training data from a
     test split, use ``dedup(splits["test"], against=splits["train"])``.
     """
     if not isinstance(dataset, datasets.Dataset):

@@ -1,6 +1,6 @@
-"""Measurements of how well a method or a scheme does, on data of one's own.
+"""Measurements of how well a method or a scheme works on your own data.
 
-:func:`audit` needs no labels, :func:`labels` holds one scheme against labels, :func:`sweep` tries many settings.
+:func:`audit` needs no labels, :func:`labels` compares one scheme with labels, :func:`sweep` tries many settings.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Text = str | Sequence[str] | Callable[[Any], str | None] | None
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimated value and its limits of 95 % confidence."""
+    """An estimated value with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -47,7 +47,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What is found at a cut, and how much of it is true."""
+    """Pairs found at a cutoff, and how many of them are true."""
 
     cut: float
     #: The cut in the words of the sketch, such as ``k <= 3``.
@@ -61,7 +61,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Audit:
-    """What a method finds of the true pairs of a sample."""
+    """Share of the true pairs of a sample that a method finds."""
 
     method: str
     scheme: str
@@ -86,7 +86,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class PairAccuracy:
-    """A scheme against labelled pairs."""
+    """Accuracy of a scheme on labelled pairs."""
 
     labelled: int
     unknown: int
@@ -100,13 +100,13 @@ class PairAccuracy:
 
     @property
     def curve(self) -> Table:
-        """The points, a row each."""
+        """The points, one per row."""
         return _curve(self.points)
 
 
 @dataclass(frozen=True)
 class ClusterAccuracy:
-    """Clusters against known ones."""
+    """Accuracy of clusters against known clusters."""
 
     cut: str
     adjusted_rand_index: float
@@ -116,7 +116,7 @@ class ClusterAccuracy:
 
 @dataclass(frozen=True)
 class CoreAccuracy:
-    """A scheme against labels of the CORE benchmark, by the rules of text-dedup."""
+    """Accuracy of a scheme on the labels of the CORE benchmark, by the rules of text-dedup."""
 
     cut: str
     precision_duplicates: float
@@ -129,7 +129,7 @@ class CoreAccuracy:
 
 @dataclass(frozen=True)
 class Advice:
-    """A setting and a cut, chosen on the data that its figures are of."""
+    """A recommended setting and cutoff, with figures from the same data that chose them."""
 
     setting: str
     #: Bytes of a document's sketch: the cost.
@@ -143,7 +143,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Many settings, and advice which to use."""
+    """Results of many settings, and advice which to use."""
 
     #: What is true, in a sentence.
     truth: str
@@ -178,7 +178,7 @@ def audit(
 ) -> Audit:
     """Estimate without labels what a method would miss: a sample of documents is compared with all, exactly and by the method.
 
-    ``data``, ``text`` and ``id`` are those of :func:`lookalike.dedup`; other options are those of ``lookalike evaluate audit``.
+    ``data``, ``text`` and ``id`` are as in :func:`lookalike.dedup`; other options are those of ``lookalike evaluate audit``.
 
     >>> rows = ["a rose is a rose is a rose", "a rose is a rose is a red rose", "a rose is a rose is a rose!"]
     >>> audit(rows, method="simhash", distance=3, threshold=0.9, sample=3).recall.value
@@ -206,8 +206,8 @@ def labels(
 ) -> PairAccuracy | ClusterAccuracy | CoreAccuracy:
     """Measure precision and recall of a scheme against labels.
 
-    ``labels`` is a file, or rows of one kind: ``a``, ``b``, ``label`` (a number, true, false or None), or ``id``, ``cluster``, or those of
-    CORE. ``data``, ``text`` and ``id`` are those of :func:`lookalike.dedup`; other options are those of ``lookalike evaluate labels``.
+    ``labels`` is a file, or rows of one kind: ``a``, ``b``, ``label`` (a number, true, false or None); or ``id``, ``cluster``; or rows of
+    CORE. ``data``, ``text`` and ``id`` are as in :func:`lookalike.dedup`; other options are those of ``lookalike evaluate labels``.
 
     >>> rows = ["a rose is a rose", "A rose is a rose!", "something else"]
     >>> found = labels(rows, [{"a": "0", "b": "1", "label": True}, {"a": "0", "b": "2", "label": False}])
@@ -244,9 +244,9 @@ def sweep(
     progress: Any = "auto",
     **options: Any,
 ) -> Sweep:
-    """Try many settings at once, and advise which is the cheapest that reaches ``precision`` and ``recall``.
+    """Try many settings at once, and recommend the cheapest that reaches ``precision`` and ``recall``.
 
-    Without ``labels`` the truth is the exact resemblance at ``threshold``, by default 0.8. ``data``, ``text`` and ``id`` are those of
+    Without ``labels`` the truth is the exact resemblance at ``threshold``, by default 0.8. ``data``, ``text`` and ``id`` are as in
     :func:`lookalike.dedup`; other options are those of ``lookalike evaluate sweep``: ``shingles="words:3,words:5"``,
     ``sketches="simhash:64"``, ``page="sweep.html"``.
 
@@ -274,7 +274,7 @@ def sweep(
 def _answer(
     what: str, data: Any, text: Any, id: str | None, options: Mapping[str, Any], progress: Any
 ) -> tuple[dict[str, Any], str | None]:
-    """The answer of the command, and the file that data in memory was written to."""
+    """The command's answer, and the file that data in memory was written to."""
     with input_words(data, text, id, options) as (inputs, spooled):
         call, clear = observer(progress)
         try:
@@ -290,7 +290,7 @@ def _answer(
 
 @contextmanager
 def _labels_file(labels: Any, tmp: Any) -> Iterator[str | None]:
-    """The file of labels: a path, or one that rows are written to for a while."""
+    """The file of labels: a path, or a temporary file that rows are written to."""
     named = paths(labels) if labels is not None else None
     if labels is None or named is not None:
         yield named[0] if named else None

@@ -1,1 +1,1 @@
-"""Modules that stand in for other packages, so that their users switch by one import."""
+"""Drop-in replacements for other packages, so users can switch by changing one import."""

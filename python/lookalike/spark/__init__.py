@@ -1,12 +1,12 @@
-"""Deduplication, joins and fingerprints of DataFrames of Apache Spark, with the answers of one machine.
+"""Deduplication, joins and fingerprints of Apache Spark DataFrames, with the same answers as on one machine.
 
     import lookalike.spark as lks
 
     result = lks.dedup(pages, id="url", text="text", work_dir="s3a://bucket/job")
     result.survivors.write.parquet("s3a://bucket/kept")
 
-Spark 3.5 or 4, classic or Connect; executors need pyarrow and nothing else of Python. The guide is the chapter *When one machine is
-enough, and when not* of the documentation.
+Needs Spark 3.5 or 4, classic or Connect; executors need pyarrow and no other Python package. For a guide see the chapter *When one
+machine is enough, and when not* of the documentation.
 """
 
 from lookalike.spark._archives import read_archives

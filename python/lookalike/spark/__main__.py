@@ -1,4 +1,4 @@
-"""``python -m lookalike.spark`` is the command for ``spark-submit``."""
+"""``python -m lookalike.spark`` runs the command for ``spark-submit``."""
 
 import sys
 

@@ -17,12 +17,12 @@ _SCHEMA = "id string, source string, record long, offset long, charset string, t
 
 
 def read_archives(session: SparkSession, paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], **options: Any) -> DataFrame:
-    """The texts of web archives (WARC, ARC, WET), and of all other files that the command ``lookalike extract`` reads, a row each:
+    """The texts of web archives (WARC, ARC, WET), and of all other files that the command ``lookalike extract`` reads, one per row:
     ``id`` (the URL), ``source``, ``record``, ``offset``, ``charset``, ``text``.
 
     One task reads one file. ``paths`` are files or addresses such as ``s3://bucket/name.warc.gz`` that all machines can open, with
     the credentials of their environment; with a local master also globs. ``options`` are those of ``lookalike extract``:
-    ``html="main"``, ``format="warc"``. A file that cannot be opened ends the job; records that are damaged are left out.
+    ``html="main"``, ``format="warc"``. A file that cannot be opened ends the job; damaged records are left out.
     """
     cluster = Cluster(session)
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)

@@ -1,4 +1,4 @@
-"""A Spark session with what its tasks need: a Python with pyarrow, and this package."""
+"""A Spark session with the requirements of its tasks: a Python with pyarrow, and this package."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _ROOT = Path(lookalike.__file__).resolve().parent.parent
 class Cluster:
     """A session whose tasks can call the kernels.
 
-    The first one for a session tries a task, so that a cluster that cannot run any is told at once. Where executors are other
-    processes than the driver's, the package travels as an archive (half a megabyte): nothing need be installed on them but pyarrow.
+    The first cluster of a session runs a trial task, so a cluster that cannot run any is reported at once. If executors run in other
+    processes than the driver, the package is sent as an archive (half a megabyte): only pyarrow must be installed on them.
     """
 
     _ready: dict[str, list[str]] = {}
@@ -68,7 +68,7 @@ class Cluster:
         return roots
 
     def _ship(self) -> str:
-        """Give the package to the executors; the name of its folder there."""
+        """Send the package to the executors, and return the name of its folder there."""
         archive = _archive()
         if not self.is_connect and self.session.version.startswith("3."):
             self.session.sparkContext.addArchive(os.fspath(archive))
@@ -102,19 +102,19 @@ class Cluster:
             raise LookalikeError("the executors gave no answer to a first task")
 
     def shuffle_partitions(self) -> int:
-        """Partitions of a shuffle, as Spark is told to have."""
+        """Number of partitions of a shuffle in Spark's settings."""
         told = self.session.conf.get("spark.sql.shuffle.partitions", None) or ""
         # Databricks allows `auto`, too; 200 is the default of Spark.
         return int(told) if told.isdecimal() else 200
 
     def run(self, frame: DataFrame, call: str, *arguments: Any, schema: str) -> DataFrame:
-        """``frame`` as a function of ``lookalike.spark._kernels`` makes it of the Arrow batches of each partition."""
+        """The result of a function of ``lookalike.spark._kernels`` on the Arrow batches of each partition of ``frame``."""
         task = _task.in_task(self.roots, lookalike.__version__, call, (*arguments,))
         return frame.mapInArrow(task, schema)
 
 
 def _archive() -> Path:
-    """The package as a zip file, whose name tells its contents."""
+    """The package as a zip file, with a name that depends on its contents."""
     files = sorted(
         path for path in (_ROOT / "lookalike").rglob("*") if path.is_file() and "__pycache__" not in path.parts
     )
@@ -138,7 +138,7 @@ def _last_line(told: str) -> str:
 
 
 def told_by_task(error: Exception) -> BadInput | None:
-    """The error of the kernel that a failed task carries, if it is about the data."""
+    """The kernel's error inside the error of a failed task, if it is about the data."""
     for line in str(error).splitlines():
         for name in ("lookalike.BadInput: ", "lookalike._errors.BadInput: "):
             _, found, told = line.partition(name)

@@ -66,9 +66,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _parted(parser: argparse.ArgumentParser, words: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """The words for the parser, and options of `lookalike dedup`, ``--name value`` or ``--name=value``, wherever they stand.
+    """The arguments for the parser, and the options of `lookalike dedup`, ``--name value`` or ``--name=value``, at any position.
 
-    Those that have a meaning here have a value each. The parser does not know them, and would take their values for inputs.
+    Options that are valid here have one value each. The parser does not know them, and would take their values for inputs.
     """
     own: list[str] = []
     found: dict[str, Any] = {}
@@ -162,7 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _without_stack(told: str) -> str:
-    """The text of an error, without the frames of Java behind it."""
+    """The text of an error, without its Java stack trace."""
     return told.split("JVM stacktrace:")[0].split("\n\tat ")[0].rstrip()
 
 

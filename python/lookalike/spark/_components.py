@@ -1,8 +1,8 @@
 """Connected components of a graph whose edges are rows, by large-star and small-star.
 
-Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, *Connected Components in MapReduce and Beyond* (2014), section 3: in turns
-each node tells its larger neighbours, and then its smaller ones, of the least node that it knows, until nothing changes. A graph of
-few edges is left to one task, which needs one pass.
+Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, *Connected Components in MapReduce and Beyond* (2014), section 3: in turns,
+each node sends the smallest node that it knows to its larger neighbours, and then to its smaller ones, until nothing changes. A
+graph with few edges is left to one task, which needs one pass.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _MOST_ROUNDS = 100
 def components(
     edges: DataFrame, *, work_dir: str | os.PathLike[str] | None = None, edges_of_a_task: int = EDGES_OF_A_TASK
 ) -> DataFrame:
-    """Find the connected components of a graph: a row for each node of an edge, ``node`` and ``component``, the least node of its own.
+    """Find the connected components of a graph: a row for each node, with ``node`` and ``component``, the smallest node of its component.
 
-    ``edges`` has two columns, of strings or of whole numbers. ``work_dir`` is as in :func:`dedup`, of the same edges each time. Graphs
-    of more than ``edges_of_a_task`` edges take O(log n) rounds of shuffles until they are smaller, or done.
+    ``edges`` has two columns, of strings or of integers. ``work_dir`` is as in :func:`dedup`; the edges must be the same each time.
+    Graphs of more than ``edges_of_a_task`` edges take O(log n) rounds of shuffles until they are smaller or done.
     """
     names = edges.columns
     if len(names) != 2:
@@ -57,9 +57,9 @@ def components(
 def component_stage(
     work: WorkDir, cluster: Cluster, edges: Stage, *, node: str = "long", most: int = EDGES_OF_A_TASK
 ) -> Stage:
-    """The stage ``components`` with a row for each node of an edge: ``node``, ``component``, the least node that it is connected with.
+    """The stage ``components`` with a row for each node: ``node``, ``component``, the smallest node that it is connected with.
 
-    ``edges`` has the columns ``x`` and ``y``, and was measured as `measured_edges` says; ``node`` is their type.
+    ``edges`` has the columns ``x`` and ``y``, and was measured by `measured_edges`; ``node`` is their type.
     """
     schema = f"node {node}, component {node}"
 
@@ -104,9 +104,9 @@ def component_stage(
 
 
 def measured_edges(rows: DataFrame) -> dict[str, Any]:
-    """A measure that tells two sets of edges apart. No sum of whole hashes: it would overflow, which is an error under ANSI rules.
+    """A measure that distinguishes sets of edges. Whole hashes are not summed: the sum would overflow, an error under ANSI rules.
 
-    ``sum`` tells apart what may have an edge twice, too, whose hashes cancel each other out in ``checksum``.
+    ``sum`` also distinguishes sets that may have an edge twice; in ``checksum`` the hashes of the two cancel out.
     """
     from pyspark.sql import functions as F
 
@@ -115,7 +115,7 @@ def measured_edges(rows: DataFrame) -> dict[str, Any]:
 
 
 def _large_star(edges: DataFrame) -> DataFrame:
-    """Each node connects its larger neighbours with the least of its neighbours and itself."""
+    """Each node connects its larger neighbours with the smallest of its neighbours and itself."""
     from pyspark.sql import functions as F
 
     there = edges.select("x", "y")
@@ -128,7 +128,7 @@ def _large_star(edges: DataFrame) -> DataFrame:
 
 
 def _small_star(edges: DataFrame) -> DataFrame:
-    """Each node connects itself and its smaller neighbours with the least of these."""
+    """Each node connects itself and its smaller neighbours with the smallest of these."""
     from pyspark.sql import functions as F
 
     # After a large star x is the larger node of every edge.
@@ -140,7 +140,7 @@ def _small_star(edges: DataFrame) -> DataFrame:
 
 
 def connected(edges: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """The least node of each node's component, in memory: O(e log n)."""
+    """The smallest node of each node's component, in memory: O(e log n)."""
     above: dict[Any, Any] = {}
 
     def root(node: Any) -> Any:

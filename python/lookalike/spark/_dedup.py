@@ -1,7 +1,7 @@
-"""Deduplication of a DataFrame on all machines of a cluster, with the decisions of one machine.
+"""Deduplication of a DataFrame on all machines of a cluster, with the same decisions as on one machine.
 
-The survivors of the plain sequence depend on earlier similar documents only. So the cluster looks for sets of documents beyond which no
-two can be similar, the components of a graph of promising pairs, and the plain sequence runs inside each of them.
+The plain sequence decides on a document only by earlier similar documents. So the cluster divides documents into sets such that no
+document can be similar to one of another set: the components of a graph of promising pairs. The plain sequence runs inside each set.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ def dedup(
 ) -> SparkDedupResult:
     """Find exact and near-duplicate documents in a DataFrame, with the decisions of ``lookalike.dedup``.
 
-    ``id`` names the column of ids, strings or whole numbers, none twice. ``text`` names the column of texts, or several; by default
-    ``text``. ``position`` names a column with the order of the rows, for ``keep="first"``. ``against`` is a DataFrame with the same
-    columns, or an earlier result, whose survivors are meant: it is compared with and never removed.
+    ``id`` names the column of ids, which are distinct strings or integers. ``text`` names the column of texts, or several; by default
+    ``text``. ``position`` names a column with the order of the rows, for ``keep="first"``. ``against`` is data to compare with, which is
+    never removed: a DataFrame with the same columns, or an earlier result, of which the survivors are used.
 
-    ``work_dir`` is a folder that all machines see: each stage is written there, and a job that was broken off goes on from the last
-    whole one when it is called again; two jobs at once need a folder each. With a local master it may be left out. The DataFrame
-    is read up to four times and must have the same rows each time.
+    ``work_dir`` is a folder that all machines can access. Each stage is written there, and an interrupted job resumes after the last
+    complete stage when it is called again; simultaneous jobs need different folders. With a local master it may be left out. The
+    DataFrame is read up to four times and must have the same rows each time.
 
-    ``partitions`` is the number of partitions of each shuffle, by default one for each four million keys but no fewer than Spark is
-    told to have where there is work for them. ``memory`` is what a task may hold of the texts that it decides about, outside of the
-    heap of Spark; what is larger goes through its local disk. All other options are those of ``lookalike dedup``.
+    ``partitions`` is the number of partitions of each shuffle, by default one per four million keys, but at least as many as Spark is
+    configured for if there is enough work. ``memory`` limits the texts that a task holds outside the heap of Spark while it decides
+    about them; larger sets go through its local disk. All other options are those of ``lookalike dedup``.
     """
     told = {"threshold": threshold, "shingle": shingle, "method": method, "keep": keep, "within": within, "across": across, **options}
     job = DedupJob(data, text=text, id=id, against=against, position=position, told=told, partitions=partitions, memory=memory)
@@ -90,7 +90,7 @@ def dedup(
 
 
 def _in_bytes(memory: str | int) -> int:
-    """A number of bytes, or of K, M, G or T."""
+    """A number of bytes, or a number with K, M, G or T, in bytes."""
     if isinstance(memory, int):
         return memory
     number, unit = memory.strip().rstrip("bB").removesuffix("i"), 1
@@ -104,7 +104,7 @@ def _in_bytes(memory: str | int) -> int:
 
 
 class DedupJob:
-    """A deduplication whose arguments were checked, before any task runs."""
+    """A deduplication with checked arguments, before any task runs."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class DedupJob:
             self.documents = self.documents.unionByName(self.against)
 
     def run(self, work_dir: str | os.PathLike[str] | None, progress: Any = False) -> SparkDedupResult:
-        """Make the stages that are not there yet."""
+        """Make the missing stages."""
         cluster = Cluster(self.data.sparkSession)
         call, clear = observer(progress)
         try:
@@ -168,7 +168,7 @@ class DedupJob:
             clear()
 
     def _told(self) -> dict[str, Any]:
-        """What makes this job another one than others, in the words of its user."""
+        """The settings that distinguish this job from others, in the words of its user."""
         return {
             "kind": "dedup",
             "version": _lookalike.__version__,
@@ -195,7 +195,7 @@ class _Stages:
             self._call(name, self._started, 6, False)
 
     def _partitions(self, rows: int, rows_of_a_task: int) -> int:
-        """Partitions of a shuffle: as many as Spark is told to have, fewer for few rows, more for many."""
+        """Number of partitions of a shuffle: Spark's setting, fewer for few rows, more for many."""
         if self.job.partitions is not None:
             return self.job.partitions
         # Upwards rounded. Tasks get at most `rows_of_a_task`, and where Spark is told to have more tasks, at
@@ -235,7 +235,7 @@ class _Stages:
         )
 
     def _sample(self) -> Stage:
-        """Counts of features of some documents, and how many documents there are."""
+        """Counts of features in a sample of documents, and the number of documents."""
         from pyspark.sql import functions as F
 
         documents = 0
@@ -276,7 +276,7 @@ class _Stages:
         return kernel.levels(kernel.merge_frequencies([bytes(row["frequencies"]) for row in rows]))
 
     def _keys(self, sample: Stage) -> int:
-        """Number of keys, about."""
+        """Approximate number of keys."""
         if not self.job.kernel.finds_near:
             return 0
         of_a_document = float(_KEYS_OF_A_DOCUMENT)
@@ -320,7 +320,7 @@ class _Stages:
         return self.work.stage("groups", schema, make, measure, is_packed=True)
 
     def _ensure_ids(self, groups: dict[str, Any]) -> None:
-        """Refuses ids that do not tell documents apart."""
+        """Refuse ids that are not distinct."""
         from pyspark.sql import functions as F
 
         name = self.job.columns.id
@@ -349,7 +349,7 @@ class _Stages:
         return self.work.stage("edges", "x long, y long", make, measured_edges)
 
     def _members(self, groups: Stage, components: Stage | None) -> Stage:
-        """Classes in components, and classes with copies; a row for each, and for some copies each."""
+        """Classes in components, and classes with copies: one row per class, and rows of some copies each."""
         from pyspark.sql import functions as F
 
         schema = "component long, order binary, id string, against boolean, copies array<string>, are_against boolean"
@@ -377,7 +377,7 @@ class _Stages:
         return self._texts().join(named, ["id", "against"])
 
     def _clusters(self, members: Stage) -> Stage:
-        """A row for each removed document; ``is_new`` is false where the survivor was only compared with."""
+        """A row for each removed document; ``is_new`` is false if the survivor was only compared with."""
         from pyspark.sql import functions as F
 
         job = self.job

@@ -1,4 +1,4 @@
-"""The rows of a DataFrame as documents: which columns are looked at, and in which form."""
+"""The rows of a DataFrame as documents: the columns that are used, and their form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _ensure_there(frame: DataFrame, name: str, asked: str) -> None:
 
 
 def _own(name: str) -> Column:
-    """A column by its name, whatever is in it."""
+    """A column by its exact name, whatever characters it contains."""
     from pyspark.sql import functions as F
 
     return F.col("`" + name.replace("`", "``") + "`")
@@ -35,8 +35,8 @@ def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
     """The column of texts; several are joined by line breaks.
 
     Raises:
-        ValueError: there is no such column, or none is named and no name is the obvious one.
-        TypeError: it is not one of strings.
+        ValueError: there is no such column, or none is named and there is no obvious one.
+        TypeError: it is not a column of strings.
     """
     from pyspark.sql import functions as F
 
@@ -74,7 +74,7 @@ def id_column(frame: DataFrame, id: str | None) -> Column:
 
     Raises:
         ValueError: none is named, or there is no such column.
-        TypeError: its values are neither strings nor whole numbers.
+        TypeError: its values are neither strings nor integers.
     """
     if id is None:
         raise ValueError("rows of a DataFrame have no numbers to be called by: name the column of ids with id=")
@@ -86,14 +86,14 @@ def id_column(frame: DataFrame, id: str | None) -> Column:
 
 
 def checksum_of_rows(documents: DataFrame) -> Column:
-    """A number of each row of documents, whose sum tells other rows from these. It has 30 bits, so that sums of some billions fit."""
+    """A number for each row of documents, whose sum detects changed rows. It has 30 bits, so sums over some billions of rows fit."""
     from pyspark.sql import functions as F
 
     return F.xxhash64(*map(_own, documents.columns)).bitwiseAND(F.lit((1 << 30) - 1))
 
 
 class DocumentColumns:
-    """Which columns of a DataFrame are looked at, and for what."""
+    """The columns of a DataFrame that are used, and their purposes."""
 
     def __init__(
         self,
@@ -111,10 +111,10 @@ class DocumentColumns:
         self.position = position
 
     def documents(self, frame: DataFrame, *, is_against: bool) -> DataFrame:
-        """The documents: ``id``, ``against``, ``text`` and, where they are wanted, ``value``, ``category``, ``position``.
+        """The documents: ``id``, ``against``, ``text`` and, if needed, ``value``, ``category``, ``position``.
 
         Raises:
-            ValueError, TypeError: a column is missing, or is of a type that has no meaning here.
+            ValueError, TypeError: a column is missing, or has an unsuitable type.
         """
         from pyspark.sql import functions as F
 
@@ -142,7 +142,7 @@ class DocumentColumns:
         return frame.select(*columns)
 
     def told(self, frame: DataFrame) -> dict[str, Any]:
-        """What a resumed job must agree on: names and types of the columns that are looked at."""
+        """The facts that a resumed job must share: names and types of the columns used."""
         texts = [self.text] if isinstance(self.text, str) or self.text is None else list(self.text)
         names = [self.id, self.value, self.category, self.position, *texts]
         return {name: _kind(frame, name) for name in dict.fromkeys(names) if name is not None}

@@ -28,7 +28,7 @@ def fingerprint(
 ) -> DataFrame:
     """The simhash fingerprint of each text: ``id`` (a string) and ``fingerprint``.
 
-    The 64 bits stand in a ``bigint``, so half of them are negative numbers; a text without features has null. The values are those
+    The 64 bits are stored in a ``bigint``, so half of the values are negative; a text without features has null. The values are those
     of :func:`lookalike.simhash`. Nothing is computed before the frame is used.
     """
     from pyspark.sql import functions as F
@@ -50,11 +50,11 @@ def join(
 ) -> DataFrame:
     """All pairs of a fingerprint of ``F`` and one of ``Q`` within a Hamming distance: ``a``, ``b``, ``distance``.
 
-    Both have the columns ``id`` and ``fingerprint``, as :func:`fingerprint` gives them; rows without a fingerprint are in no pair. Up to
-    ``shipped`` different fingerprints of ``Q`` go to every task of ``F``, the batch query of Manku, Jain and Das Sarma (2007, section 3.3). Where there
-    are more, both sides are cut into ``distance + 1`` blocks: two fingerprints within the distance agree in one of them.
+    Both have the columns ``id`` and ``fingerprint``, as :func:`fingerprint` returns them; rows without a fingerprint are in no pair. Up to
+    ``shipped`` different fingerprints of ``Q`` are sent to every task of ``F``, the batch query of Manku, Jain and Das Sarma (2007, section 3.3).
+    If there are more, fingerprints of both sides are cut into ``distance + 1`` blocks: two within the distance agree in at least one of them.
 
-    ``work_dir`` is as in :func:`dedup`, of the same fingerprints each time: both sides are read once more to make sure of it.
+    ``work_dir`` is as in :func:`dedup`. The fingerprints must be the same each time; both sides are read once more to check that.
     """
     from pyspark.sql import functions as fn
 

@@ -1,4 +1,4 @@
-"""Functions of SQL."""
+"""SQL functions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _FUNCTIONS = {
 
 
 def register(session: SparkSession, *, scheme: Scheme | None = None) -> list[str]:
-    """Give a session the functions of SQL, and return their names.
+    """Register the SQL functions in a session, and return their names.
 
-    ``lookalike_simhash(text)`` is a fingerprint as :func:`fingerprint` gives it: ``bit_count(a ^ b)`` is the distance of two.
-    ``lookalike_minhash(text)`` is a signature of 128 numbers, ``lookalike_resemblance(a, b)`` that of two texts, and
-    ``lookalike_extract(html)`` the main text of a page. All are null where an argument is null.
+    ``lookalike_simhash(text)`` is a fingerprint as returned by :func:`fingerprint`: ``bit_count(a ^ b)`` is the distance of two.
+    ``lookalike_minhash(text)`` is a signature of 128 numbers, ``lookalike_resemblance(a, b)`` the resemblance of two texts, and
+    ``lookalike_extract(html)`` the main text of a page. All are null if an argument is null.
     """
     from pyspark.sql import functions as F
 

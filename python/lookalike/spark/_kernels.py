@@ -1,7 +1,7 @@
 """Functions that run in tasks: Arrow batches of a partition in, Arrow batches out.
 
-Each is a function of the rows alone: not of their order, of how they are cut into batches, or of which attempt this is. pyspark brings
-pyarrow along; nothing else is needed here.
+The result of each depends on the rows alone: not on their order, their division into batches, or the number of the attempt. pyspark
+comes with pyarrow; nothing else is needed here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def probe(batches: Batches) -> Batches:
-    """The version of the package, whatever comes in."""
+    """The version of the package, for any input."""
     for _ in batches:
         yield pa.record_batch({"version": [lookalike.__version__]})
 
@@ -63,7 +63,7 @@ def _out(table: Any, schema: pa.Schema) -> Batches:
 
 
 def _out_packed(table: Any, schema: pa.Schema) -> Batches:
-    """Packed rows in columns of the schema, few at a time: each may be long. What has no column is null."""
+    """Packed rows in columns of the schema, few at a time, because each may be long. Missing columns are null."""
     for batch in pa.table(table).to_batches(max_chunksize=8):
         columns = [
             batch.column(field.name).cast(field.type) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
@@ -76,7 +76,7 @@ _SAMPLED = pa.schema([("frequencies", pa.binary()), ("documents", pa.int64()), (
 
 
 def sample(batches: Batches, words: list[str]) -> Batches:
-    """Counts of the features of the documents of a partition. What is too much is read and not counted."""
+    """Counts of the features of the documents of a partition. Documents beyond the sample are read but not counted."""
     kernel = _lookalike.DedupKernel(words)
     documents = features = size = 0
     for batch in batches:
@@ -104,7 +104,7 @@ _PACKED = pa.schema(
 
 
 def pack(batches: Batches, words: list[str], documents: int, buckets: int, levels: bytes | None) -> Batches:
-    """Classes, ids and keys of the documents, packed by bucket; and how many are new, rows without an id, and the sum of the numbers of
+    """Classes, ids and keys of the documents, packed by bucket; and the number of new ones, of rows without an id, and the checksum of
     all rows."""
     kernel = _lookalike.DedupKernel(words)
     kernel.prepare(documents, buckets, levels)
@@ -138,7 +138,7 @@ _GROUPED = pa.schema(
 
 
 def group(batches: Batches, words: list[str], buckets: int, group_limit: int | None) -> Batches:
-    """Edges of whole buckets, packed by bucket, and the classes as they came."""
+    """Edges of whole buckets, packed by bucket, and the classes unchanged."""
     whole = list(batches)
     if not whole:
         return
@@ -154,7 +154,7 @@ def group(batches: Batches, words: list[str], buckets: int, group_limit: int | N
 
 
 def numbered(batches: Batches, keys: list[str], columns: list[str]) -> Batches:
-    """The rows in the order of some columns, each with its number in the partition."""
+    """The rows sorted by some columns, each with its number in the partition."""
     whole = list(batches)
     if not whole:
         return
@@ -167,7 +167,7 @@ _PAIRS = pa.schema([("x", pa.int64()), ("y", pa.int64())])
 
 
 def promising(batches: Batches, words: list[str]) -> Batches:
-    """The pairs that share enough to be compared, of whole buckets."""
+    """The pairs of whole buckets that share enough to be compared."""
     whole = list(batches)
     if whole:
         yield from _out(_lookalike.DedupKernel(words).promising(whole), _PAIRS)
@@ -177,7 +177,7 @@ _COMPONENTS = pa.schema([("node", pa.int64()), ("component", pa.int64())])
 
 
 def components(batches: Batches) -> Batches:
-    """Each node of the edges with the least node that it is connected with."""
+    """Each node of the edges with the smallest node that it is connected with."""
     whole = list(batches)
     if not whole:
         return
@@ -234,8 +234,8 @@ _SETTLED = pa.schema(
 def settle(batches: Batches, words: list[str], memory: int) -> Batches:
     """The documents of whole components that are removed.
 
-    What is larger than ``memory`` goes to the job of one machine, which spills to disk: components are units of work, and what is
-    compared within them is what is compared in all of them together.
+    Components larger than ``memory`` go to the job of one machine, which uses temporary files: components are independent units of
+    work, so comparing within each of them makes all comparisons.
     """
     kernel = _lookalike.DedupKernel(words)
     copies: list[pa.RecordBatch] = []
@@ -259,7 +259,7 @@ def settle(batches: Batches, words: list[str], memory: int) -> Batches:
 
 
 def _classes(batches: Batches, copies: list[pa.RecordBatch]) -> Batches:
-    """The classes among the rows; those of copies are put aside."""
+    """The classes among the rows; rows of copies are set aside."""
     for batch in batches:
         of_copies = pc.is_valid(batch.column("copies"))
         # The engine gets no column of lists: where all are null, Spark 3.5 has no offsets for what would be in them.
@@ -282,7 +282,7 @@ def with_ranks(held: list[pa.RecordBatch]) -> tuple[pa.Table, pa.Table]:
 
 
 def _joined(members: pa.Table, joined: pa.Table) -> pa.Table:
-    """The most wanted document of each class that joins a survivor."""
+    """The preferred document of each class that joins a survivor."""
     survivors = members.take(joined["survivor"])
     return pa.table(
         {
@@ -296,7 +296,7 @@ def _joined(members: pa.Table, joined: pa.Table) -> pa.Table:
 
 
 def _joined_copies(members: pa.Table, joined: pa.Table, copies: list[pa.RecordBatch], are_pairs: bool) -> pa.Table:
-    """The other documents of classes: removed with their class, or for its most wanted document."""
+    """The other documents of classes: removed with their class, or for its preferred document."""
     if not copies:
         return _SETTLED.empty_table()
     table = pa.Table.from_batches(copies)
@@ -335,7 +335,7 @@ _SIMILAR = pa.schema(
 
 
 def verified_pairs(batches: Batches, words: list[str]) -> Batches:
-    """All pairs of classes of whole components that count, by their most wanted documents."""
+    """All pairs of classes of whole components that count, by their preferred documents."""
     whole = list(batches)
     if not whole:
         return
@@ -351,7 +351,7 @@ _CHUNKED = pa.schema([("id", pa.string()), ("unit", pa.binary()), ("chunking", p
 
 
 def chunks(batches: Batches, words: list[str]) -> Batches:
-    """A row for each document with its text's hash, and rows with the chunks of each text, under each chunking."""
+    """A row for each document with the hash of its text, and rows with the chunks of each text, for each chunking."""
     texts = _lookalike.TextChunks(words)
     for batch in batches:
         missing = batch.column("id").null_count
@@ -378,13 +378,13 @@ _NEAR = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("distance", pa.int32()
 
 
 def _near(codes: pa.Array, queries: pa.Array, distance: int) -> pa.Table:
-    """Pairs of positions, ``a`` of the codes and ``b`` of the queries."""
+    """Pairs of positions, ``a`` among the codes and ``b`` among the queries."""
     found = lookalike.join(codes.view(pa.uint64()), queries.view(pa.uint64()), distance, threads=1)
     return pa.table(found)
 
 
 def near_queries(batches: Batches, queries: list[int], distance: int) -> Batches:
-    """Pairs of a code and one of all queries within the distance."""
+    """Pairs of a code and any query within the distance."""
     asked = pa.array(queries, pa.int64())
     whole = list(batches)
     if not whole or not queries:
@@ -417,7 +417,7 @@ def near_in_blocks(batches: Batches, distance: int) -> Batches:
 
 
 def _first_agreement(x: pa.Array, y: pa.Array, number: int, distance: int) -> pa.Array:
-    """True where a block is the first in which two codes agree."""
+    """True if a block is the first in which two codes agree."""
     differing = pc.bit_wise_xor(x.view(pa.uint64()), y.view(pa.uint64()))
     chosen = pa.array([True] * len(x), pa.bool_())
     for at in range(number + 1):
@@ -453,7 +453,7 @@ def sql_extract(pages: pa.Array) -> pa.Array:
 
 
 def of_one(*given: Any) -> Any:
-    """A function of columns, of one row: values, and last its name and arguments."""
+    """A function of columns, for a single row: values, and last its name and arguments."""
     *values, name, arguments = given
     # `pa.string()` named, since a column of one null would be of the type null.
     columns = [pa.array([value], pa.string()) for value in values]
@@ -468,7 +468,7 @@ def read_archives(batches: Batches, words: list[str]) -> Batches:
 
 
 def _records(path: str, words: list[str]) -> Batches:
-    """The records of a file, by the command in a process of its own: one that fails does not take this one with it."""
+    """The records of a file, read by the command in a separate process: if that crashes, this one survives."""
     import os
     import subprocess
     import sys

@@ -1,10 +1,10 @@
 """Chunks that documents share, counted by shuffles.
 
-Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the web* (WebDB 1998), section 2. Of equal texts one is taken. Then
-pairs come from the lists of documents of each chunk, and are sorted by both documents and counted: the *sort-based approach*. Where a
-row needs T chunks, each document leaves its T - 1 most common ones out of these lists, as *probabilistic counting* leaves out what most
-documents have. Two documents that share T chunks still meet in one: of those that they share the least common, which has T - 1 before it
-in both. Chunks that were left out are added up for pairs that met, so that counts are exact.
+Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the web* (WebDB 1998), section 2. One of several equal texts is used.
+Pairs are formed from the list of documents of each chunk, sorted by both documents and counted: the *sort-based approach*. If a row
+needs T chunks, each document leaves its T - 1 most common chunks out of these lists, as *probabilistic counting* leaves out very common
+chunks. Two documents that share T chunks still meet in one list: that of the least common chunk that they share, because T - 1 shared
+chunks are more common. Chunks left out are added for pairs that met, so counts are exact.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def overlap(
     """Count the chunks that every two documents share, exactly: the rows of ``lookalike overlap``, in any order.
 
     A row has ``a``, ``b`` (a < b), ``chunking``, ``shared``, ``chunks_a``, ``chunks_b``, ``containment_a``, ``containment_b``,
-    ``resemblance``. ``id``, ``text`` and ``work_dir`` are those of :func:`dedup`, ``chunk``, ``min_shared`` and all other options those of
-    ``lookalike overlap``: ``min_containment=0.5``, ``copies="apart"``, ``bits=32``. Documents of equal text have a row for each two of
-    them; with ``copies="apart"`` the smallest id stands for all.
+    ``resemblance``. ``id``, ``text`` and ``work_dir`` are as in :func:`dedup`; ``chunk``, ``min_shared`` and all other options are those of
+    ``lookalike overlap``: ``min_containment=0.5``, ``copies="apart"``, ``bits=32``. There is a row for every two documents with equal
+    text; with ``copies="apart"`` the smallest id stands for all.
     """
     for name, reason in {**NOT_HERE, **_NOT_OF_PAIRS}.items():
         if options.get(name) is not None:
@@ -113,7 +113,7 @@ class _Overlap:
         return self.work.stage("pairs", schema, lambda: self._pairs(named, sets, units)).rows
 
     def _of_chunking(self, values: Sequence[Any]) -> Column:
-        """The value of each row's chunking."""
+        """The value for the chunking of each row."""
         from pyspark.sql import functions as F
 
         return F.element_at(F.array(*map(F.lit, values)), F.col("chunking") + 1)
@@ -122,7 +122,7 @@ class _Overlap:
         return self._of_chunking([least for _, least in self.chunks.chunkings])
 
     def _units(self, sets: Stage) -> DataFrame:
-        """Texts that share enough chunks, and how many."""
+        """Pairs of texts that share enough chunks, and how many."""
         from pyspark.sql import functions as F
 
         each = sets.rows.select("unit", "chunking", F.explode("chunks").alias("chunk"))
@@ -151,7 +151,7 @@ class _Overlap:
         return met.select("x", "y", "chunking", shared_chunks).where(F.col("shared") >= self._least())
 
     def _pairs(self, named: DataFrame, sets: Stage, units: Stage) -> DataFrame:
-        """Documents for texts."""
+        """Pairs of documents for pairs of texts."""
         from pyspark.sql import functions as F
 
         if not self.chunks.lists_copies:

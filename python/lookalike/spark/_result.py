@@ -15,9 +15,9 @@ __all__ = ["SparkDedupResult"]
 
 
 class SparkDedupResult:
-    """What was kept, what was removed and for whom, as :func:`lookalike.spark.dedup` decided.
+    """Decisions of :func:`lookalike.spark.dedup`: the documents kept, the documents removed, and their survivors.
 
-    All decisions are in the job's folder; each property is a DataFrame that reads them there.
+    All decisions are in the job's folder; each property is a DataFrame that reads them from there.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class SparkDedupResult:
 
     @property
     def decided(self) -> DataFrame:
-        """The same with ``is_new``: false where the survivor was only compared with, for ids may stand on both sides."""
+        """The same with ``is_new``: false if the survivor was only compared with, because an id may occur on both sides."""
         return self._clusters.rows
 
     @property
@@ -69,12 +69,12 @@ class SparkDedupResult:
 
     @property
     def survivors(self) -> DataFrame:
-        """The rows that are kept."""
+        """The kept rows."""
         return self._chosen("left_anti")
 
     @property
     def removed(self) -> DataFrame:
-        """The rows that are removed."""
+        """The removed rows."""
         return self._chosen("left_semi")
 
     def _chosen(self, how: str) -> DataFrame:
@@ -84,10 +84,10 @@ class SparkDedupResult:
         return self._data.join(gone, id_column(self._data, self._columns.id) == F.col(_ID), how)
 
     def annotated(self) -> DataFrame:
-        """The data with columns that say what became of each row.
+        """The data with columns for the decision on each row.
 
-        ``cluster_id`` (null if it is like no other; clusters are numbered by the ids of their survivors), ``cluster_size``,
-        ``survivor_id`` and ``representative_id`` (its own if it is kept), ``similarity``, ``reason``, ``is_duplicate``.
+        ``cluster_id`` (null without a cluster; clusters are numbered in the order of their survivors' ids), ``cluster_size``,
+        ``survivor_id`` and ``representative_id`` (its own id if it is kept), ``similarity``, ``reason``, ``is_duplicate``.
         """
         from pyspark.sql import functions as F
 
@@ -124,9 +124,9 @@ class SparkDedupResult:
 
     @property
     def numbers(self) -> DataFrame:
-        """A row for each cluster: ``survivor``, ``is_new`` (false if that was only compared with), ``cluster_id``, ``cluster_size``.
+        """A row for each cluster: ``survivor``, ``is_new`` (false if it was only compared with), ``cluster_id``, ``cluster_size``.
 
-        Clusters are numbered from 0 in the order of their survivors' ids, those only compared with first, as on one machine.
+        Clusters are numbered from 0 in the order of their survivors' ids, survivors only compared with first, as on one machine.
         """
         from pyspark.sql import functions as F
 
@@ -147,7 +147,7 @@ class SparkDedupResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, and ``texts``, different ones."""
+        """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, and different ``texts``."""
         removed, exact = self._clusters["rows"], self._clusters["exact"]
         return {
             "documents": self._read,
@@ -161,17 +161,17 @@ class SparkDedupResult:
 
     @property
     def costs(self) -> list[dict[str, Any]]:
-        """The stages in their order: ``stage``, ``seconds``, ``is_new`` (false if an earlier run had made it), and their measures."""
+        """The stages in order: ``stage``, ``seconds``, ``is_new`` (false if an earlier run made it), and their measures."""
         return [{"stage": stage.name, **stage.told, "is_new": stage.is_new} for stage in self._work.stages]
 
     @property
     def scheme(self) -> Scheme:
-        """The scheme by which texts became features."""
+        """The scheme by which features were made from texts."""
         return Scheme(self._scheme)
 
     @property
     def threshold(self) -> float:
-        """Least resemblance of near-duplicates."""
+        """Minimum resemblance of near-duplicates."""
         return self._threshold
 
     @property

@@ -1,4 +1,4 @@
-"""Components that do not fit the memory of a task: the job of one machine decides about them, with its temporary files."""
+"""Components that do not fit into the memory of a task: the job of one machine decides about them, using temporary files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def settle(
 ) -> tuple[pa.Table, pa.Table]:
     """The members in the order of survivors, and the classes that join others: ``rank``, ``survivor``, ``similarity``, ``reason``.
 
-    The rows are put on disk once, those of ``against`` apart, for they come first. Only what is not text stays in memory, and when all
-    is there gives the ranks: they are the order of survivors, so ``keep`` is the least one.
+    The rows are written to disk once; those of ``against`` separately, because they come first. Everything except the texts stays in
+    memory and gives the ranks once it is complete. Ranks are the order of survivors, so ``keep`` is the least rank.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
         files = _on_disk(itertools.chain(held, rest), folder)
@@ -68,7 +68,7 @@ def settle(
 
 
 class _Files:
-    """Documents on disk, those to compare with and the others, with the ranks that they got when all were there."""
+    """Documents on disk, those to compare with and the others, with their ranks, given once all were there."""
 
     def __init__(self, names: list[str], ranks: list[pa.ChunkedArray], members: pa.Table) -> None:
         self._names = names

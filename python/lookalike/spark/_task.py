@@ -1,4 +1,4 @@
-"""The function that Spark hands to its tasks. It is pickled with its code, so that executors need not have the package: it finds it first."""
+"""The function that Spark sends to its tasks. It is pickled with its code and finds the package itself, so executors need not have it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def in_task(roots: list[str], version: str | None, call: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-    """A function that calls ``call`` of :mod:`lookalike.spark._kernels` with what it is given, and ``arguments`` behind that.
+    """A function that calls ``call`` of :mod:`lookalike.spark._kernels` with its own arguments followed by ``arguments``.
 
-    ``roots`` are folders that may have the package in them; relative ones are archives that Spark unpacked. None of this module may be
-    used inside but what is passed: it is not there where the function runs.
+    ``roots`` are folders that may contain the package; relative ones are archives that Spark unpacked. The function may use only what
+    is passed to it: this module does not exist where it runs.
     """
 
     # Without annotations: Spark would take them for a statement on what kind of function this is.

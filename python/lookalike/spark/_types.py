@@ -1,4 +1,4 @@
-"""Types of pyspark for annotations. The library itself is imported where it is used: the package can be looked at without it."""
+"""Types of pyspark for annotations. The library itself is imported where it is used, so this package can be imported without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a job: its stages as Parquet, and which of them are whole."""
+"""The folder of a job: its stages as Parquet, and a record of the complete ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARKERS = "name string, told string"
 
 
 class Stage:
-    """A stage that is whole: its rows, and what was measured when it was made."""
+    """A complete stage: its rows, and the measurements taken when it was made."""
 
     def __init__(self, name: str, rows: DataFrame | None, told: dict[str, Any], is_new: bool) -> None:
         self.name = name
@@ -42,9 +42,9 @@ class Stage:
 class WorkDir:
     """Stages of one job.
 
-    A stage is a folder of Parquet files. When it is whole, a row is added to the table of markers; what has no marker is made
-    again. The first marker is the job itself: stages of another one are never taken over. All is read and written by Spark, for
-    the driver may be where no file of the cluster is seen.
+    A stage is a folder of Parquet files. When it is complete, a row is added to the table of markers; a stage without a marker is made
+    again. The first marker is the job itself: stages of another job are never reused. Spark reads and writes everything, because
+    the driver may have no access to the files of the cluster.
     """
 
     def __init__(self, cluster: Cluster, path: str | os.PathLike[str] | None, job: Mapping[str, Any]) -> None:
@@ -98,7 +98,7 @@ class WorkDir:
         self._known[name] = told
 
     def ensure_same_rows(self, stage: Stage, rows: DataFrame, measure: str = "checksum") -> None:
-        """Refuses to go on after a stage of an earlier run that was made of other rows. Its ``measure``, their checksums' sum, tells."""
+        """Refuse to continue after a stage that an earlier run made from other rows: the sum of checksums in its ``measure`` differs."""
         if stage.is_new:
             return
         if checksum(rows) != (stage[measure] or 0):
@@ -108,16 +108,16 @@ class WorkDir:
             )
 
     def folder(self, name: str) -> str:
-        """Where a stage lies."""
+        """The folder of a stage."""
         return f"{self.path}/{name}"
 
     def read(self, name: str, schema: str) -> DataFrame:
-        """The rows of a stage that is whole."""
+        """The rows of a complete stage."""
         # With its schema the files need not be looked at first.
         return self._cluster.session.read.schema(schema).parquet(self.folder(name))
 
     def measured(self, name: str, measure: Callable[[], dict[str, Any]]) -> Stage:
-        """A stage without rows: numbers that ``measure`` finds."""
+        """A stage without rows: the numbers computed by ``measure``."""
         return self._stage(name, None, measure)
 
     def stage(
@@ -129,7 +129,7 @@ class WorkDir:
         *,
         is_packed: bool = False,
     ) -> Stage:
-        """A stage with the rows that ``make`` gives. What ``measure`` finds in them is kept with the marker. Packed rows are written as they are."""
+        """A stage with the rows that ``make`` returns. The result of ``measure`` on them is stored with the marker. Packed rows are written unchanged."""
 
         def write() -> dict[str, Any]:
             # What lies there without a marker is of a run that was broken off.
@@ -183,7 +183,7 @@ def aggregates(**columns: Column) -> Callable[[DataFrame], dict[str, Any]]:
 
 
 def parts(rows: DataFrame) -> dict[str, Any]:
-    """A measure of a stage whose rows have numbers (`row`) within numbered partitions (`part`): how many each of these has."""
+    """A measure of a stage whose rows have numbers (`row`) within numbered partitions (`part`): the number of rows in each partition."""
     from pyspark.sql import functions as F
 
     counts = rows.groupBy("part").agg(F.count(F.lit(1)).alias("n")).collect()
@@ -192,7 +192,7 @@ def parts(rows: DataFrame) -> dict[str, Any]:
 
 
 def numbered_through(stage: Stage) -> Column:
-    """The place of a row among all of a stage that was measured by `parts`."""
+    """The position of a row among all rows of a stage measured by `parts`."""
     from pyspark.sql import functions as F
 
     starts, total = [], 0

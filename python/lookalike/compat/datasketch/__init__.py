@@ -1,4 +1,4 @@
-"""The classes ``MinHash``, ``LeanMinHash`` and ``MinHashLSH`` of datasketch, with its hash values, bytes and parameters of bands.
+"""The classes ``MinHash``, ``LeanMinHash`` and ``MinHashLSH`` of datasketch, with the same hash values, bytes and band parameters.
 
 >>> from lookalike.compat.datasketch import MinHash, MinHashLSH
 >>> sets = {"a": [b"a", b"rose", b"is", b"red"], "b": [b"a", b"rose", b"is", b"white"]}
@@ -8,12 +8,12 @@
 >>> sorted(lsh.query(minhash))
 ['a', 'b']
 
-Hash values are those of datasketch 2: of the scheme ``affine32``, or the one that ``scheme=`` names. Pipelines of datasketch 1 get
-theirs by ``MinHash.default_scheme = "legacy"``, said once before the first min-hash. Sets of ``bytes`` are hashed by the engine;
+Hash values are those of datasketch 2, with the scheme ``affine32`` or the one that ``scheme=`` names. For the hash values of
+datasketch 1, set ``MinHash.default_scheme = "legacy"`` once before the first min-hash. The engine hashes sets of ``bytes``;
 :meth:`MinHash.bulk` uses all cores.
 
-Like datasketch it needs NumPy. Indexes are in memory: Redis, Cassandra and the asynchronous classes are datasketch's own, and so are
-its other sketches.
+NumPy is required, as for datasketch. Indexes are in memory; Redis, Cassandra, the asynchronous classes and other sketches are
+only in datasketch.
 """
 
 from __future__ import annotations

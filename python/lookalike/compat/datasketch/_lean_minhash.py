@@ -1,4 +1,4 @@
-"""Min-hash signatures that change no more, and their bytes."""
+"""Immutable min-hash signatures, and their bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LETTERS = {"legacy": "I", "affine32": "I", "affine64": "Q"}
 
 
 class LeanMinHash(MinHash):
-    """A :class:`MinHash` that cannot be updated, without permutations: datasketch's ``LeanMinHash``, with its bytes.
+    """A :class:`MinHash` without permutations that cannot be updated: datasketch's ``LeanMinHash``, with the same bytes.
 
     >>> lean = LeanMinHash(MinHash(num_perm=4))
     >>> buffer = bytearray(lean.bytesize())
@@ -66,11 +66,11 @@ class LeanMinHash(MinHash):
         return made
 
     def update(self, b: Any) -> None:
-        """Refuse: a lean min-hash does not change."""
+        """Raise an exception: a lean min-hash cannot change."""
         raise TypeError("Cannot update a LeanMinHash")
 
     def update_batch(self, b: Any) -> None:
-        """Refuse: a lean min-hash does not change."""
+        """Raise an exception: a lean min-hash cannot change."""
         raise TypeError("Cannot update a LeanMinHash")
 
     def copy(self) -> LeanMinHash:
@@ -78,7 +78,7 @@ class LeanMinHash(MinHash):
         return self._made(self.seed, self.hashvalues, self.scheme)
 
     def _layout(self, byteorder: str) -> tuple[str, list[int]]:
-        """Layout of the bytes, and what stands before the hash values."""
+        """Layout of the bytes, and the values before the hash values."""
         count, letter = len(self), _LETTERS[self.scheme]
         if self.scheme == "legacy":
             return f"{byteorder}qi{count}{letter}", [self.seed, count]
@@ -86,11 +86,11 @@ class LeanMinHash(MinHash):
         return f"{byteorder}qiB{count}{letter}", [self.seed, -count, _CODES[self.scheme]]
 
     def bytesize(self, byteorder: str = "@") -> int:
-        """Bytes that :meth:`serialize` writes."""
+        """Number of bytes that :meth:`serialize` writes."""
         return struct.calcsize(self._layout(byteorder)[0])
 
     def serialize(self, buf: Any, byteorder: str = "@") -> None:
-        """Write seed, scheme and hash values into a buffer, as datasketch does; ``byteorder`` is that of :mod:`struct`."""
+        """Write seed, scheme and hash values into a buffer, as datasketch does; ``byteorder`` is as in :mod:`struct`."""
         if len(buf) < self.bytesize(byteorder):
             raise ValueError(f"the buffer has {len(buf)} bytes, and this MinHash needs {self.bytesize(byteorder)}")
         layout, head = self._layout(byteorder)
@@ -98,7 +98,7 @@ class LeanMinHash(MinHash):
 
     @classmethod
     def deserialize(cls, buf: Any, byteorder: str = "@") -> LeanMinHash:
-        """Read what :meth:`serialize` wrote, here or in datasketch."""
+        """Read bytes written by :meth:`serialize`, here or in datasketch."""
         return cls._made(*_deserialized(memoryview(buf), byteorder))
 
     def __getstate__(self) -> Any:
@@ -114,7 +114,7 @@ class LeanMinHash(MinHash):
 
     @classmethod
     def union(cls, *lmhs: MinHash) -> LeanMinHash:
-        """Make the lean min-hash of the union of two sets or more."""
+        """Make the lean min-hash of the union of two or more sets."""
         if len(lmhs) < 2:
             raise ValueError(f"a union is of 2 MinHash or more, not of {len(lmhs)}")
         first = lmhs[0]

@@ -15,7 +15,7 @@ __all__ = ["MinHashLSH", "MinHashLSHDeletionSession", "MinHashLSHInsertionSessio
 
 
 def _integration_rule() -> tuple[Any, Any]:
-    """Points and weights on [0, 1]. Chances of bands are polynomials, of a degree up to the number of permutations."""
+    """Points and weights on [0, 1]. Probabilities of bands are polynomials of a degree up to the number of permutations."""
     # 64 nodes are exact for polynomials up to degree 127; in 8 panels the rest is far below the difference of
     # two settings.
     nodes, weights = np.polynomial.legendre.leggauss(64)
@@ -28,7 +28,7 @@ _NODES = _integration_rule()
 
 
 def _optimal_bands(threshold: float, num_perm: int, for_false_positive: float, for_false_negative: float) -> tuple[int, int]:
-    """Number of bands and rows of each that make the weighted errors least: Mining of Massive Datasets, section 3.4."""
+    """Numbers of bands and of rows per band that minimise the weighted errors: Mining of Massive Datasets, section 3.4."""
     nodes, weights = _NODES
     below, above = nodes * threshold, threshold + nodes * (1 - threshold)
     least, best = float("inf"), (0, 0)
@@ -47,8 +47,8 @@ def _optimal_bands(threshold: float, num_perm: int, for_false_positive: float, f
 class MinHashLSH:
     """An index that finds keys whose sets resemble that of a query: datasketch's ``MinHashLSH``, in memory.
 
-    Bands are chosen for ``threshold`` with ``weights`` of false positives and false negatives, unless ``params`` names bands and rows.
-    What it finds are candidates: compare them with :meth:`MinHash.jaccard`.
+    Bands are chosen for ``threshold`` with ``weights`` of false positives and false negatives, unless ``params`` gives bands and rows.
+    The keys found are candidates: compare them with :meth:`MinHash.jaccard`.
 
     >>> lsh = MinHashLSH(threshold=0.9, num_perm=128)
     >>> lsh.b, lsh.r
@@ -90,7 +90,7 @@ class MinHashLSH:
 
     @property
     def buffer_size(self) -> int:
-        """Of no effect in memory."""
+        """Buffer size; it has no effect in memory."""
         return self._buffer_size
 
     @buffer_size.setter
@@ -98,7 +98,7 @@ class MinHashLSH:
         self._buffer_size = value
 
     def _bands(self, minhash: Any) -> list[bytes]:
-        """The bytes of each band, big-endian as datasketch keeps them, or what ``hashfunc`` makes of them."""
+        """The bytes of each band, big-endian as in datasketch, or the result of ``hashfunc`` for them."""
         if len(minhash) != self.h:
             raise ValueError(f"the MinHash must have {self.h} hash values, not {len(minhash)}")
         # Swapped, for a machine has little-endian numbers: `hashfunc` of a user must see the bytes that
@@ -158,14 +158,14 @@ class MinHashLSH:
         return set(self._loaded(self._candidates(minhash, b)))
 
     def add_to_query_buffer(self, minhash: Any) -> None:
-        """Ask later, with others: see :meth:`collect_query_buffer`."""
+        """Add a query to the query buffer: see :meth:`collect_query_buffer`."""
         bands = self._bands(minhash)
         check_schemes(self._minhash_scheme, minhash)
         for band, table in zip(bands, self.hashtables):
             table.add_to_select_buffer([band])
 
     def collect_query_buffer(self) -> list[Any]:
-        """Keys that all min-hashes of the query buffer find, which is empty then."""
+        """Keys that every min-hash in the query buffer finds; the buffer is emptied."""
         of_tables = [table.collect_select_buffer() for table in self.hashtables]
         of_queries = [set().union(*found) for found in zip(*of_tables)]
         return self._loaded(set.intersection(*of_queries)) if of_queries else []
@@ -174,7 +174,7 @@ class MinHashLSH:
         return self._stored(key) in self.keys
 
     def remove(self, key: Hashable) -> None:
-        """Take a key out of the index."""
+        """Remove a key from the index."""
         key = self._stored(key)
         if key not in self.keys:
             raise ValueError(f"the key {key!r} is not in the index")
@@ -194,7 +194,7 @@ class MinHashLSH:
         return [table.itemcounts() for table in self.hashtables]
 
     def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
-        """The same for these keys alone."""
+        """The same as :meth:`get_counts`, for these keys only."""
         tables = [KeyBuckets() for _ in range(self.b)]
         for key in {self._stored(key) for key in keys}:
             for band, table in zip(self.keys.get(key), tables):
@@ -202,11 +202,11 @@ class MinHashLSH:
         return [table.itemcounts() for table in tables]
 
     def insertion_session(self, buffer_size: int = 50000) -> MinHashLSHInsertionSession:
-        """A context in which many keys are inserted; in memory it is the same as :meth:`insert`."""
+        """A context for inserting many keys; in memory it is the same as :meth:`insert`."""
         return MinHashLSHInsertionSession(self, buffer_size)
 
     def deletion_session(self, buffer_size: int = 50000) -> MinHashLSHDeletionSession:
-        """A context in which many keys are removed; in memory it is the same as :meth:`remove`."""
+        """A context for removing many keys; in memory it is the same as :meth:`remove`."""
         return MinHashLSHDeletionSession(self, buffer_size)
 
 
@@ -233,7 +233,7 @@ class _Session:
         self.close()
 
     def close(self) -> None:
-        """Nothing: all is done already."""
+        """Do nothing: all changes are already made."""
 
 
 class MinHashLSHInsertionSession(_Session):

@@ -22,7 +22,7 @@ _BULK = 4096
 
 
 class _Width:
-    """Numbers of a scheme: how hash values are kept, and the largest, which stands for nothing so far."""
+    """Numbers of a scheme: the type of hash values, and the largest one, which stands for an empty set."""
 
     def __init__(self, dtype: Any, bits: int) -> None:
         self.dtype = dtype
@@ -39,23 +39,23 @@ _WIDTHS = {
 
 
 def sha1_hash32(data: Any) -> int:
-    """Make an integer of 32 bits of the SHA-1 of ``data``."""
+    """Compute a 32-bit integer from the SHA-1 of ``data``."""
     return int.from_bytes(hashlib.sha1(data).digest()[:4], "little")
 
 
 def sha1_hash64(data: Any) -> int:
-    """Make an integer of 64 bits of the SHA-1 of ``data``."""
+    """Compute a 64-bit integer from the SHA-1 of ``data``."""
     return int.from_bytes(hashlib.sha1(data).digest()[:8], "little")
 
 
 def check_scheme(scheme: str) -> None:
-    """Refuse what is no permutation scheme."""
+    """Refuse a value that is not a permutation scheme."""
     if scheme not in _WIDTHS:
         raise ValueError(f"scheme must be one of {', '.join(_WIDTHS)}, not {scheme!r}")
 
 
 def check_schemes(known: str | None, minhash: Any) -> str | None:
-    """The scheme of an index that has seen ``known`` and now ``minhash``; of sketches without one nothing is known."""
+    """The scheme of an index that has seen ``known`` and now ``minhash``; sketches without a scheme do not decide it."""
     scheme = getattr(minhash, "scheme", None)
     if scheme is None or known is None:
         return known if scheme is None else scheme
@@ -82,7 +82,7 @@ def values_of(scheme: str, values: Any, what: str = "hash values") -> Any:
 
 
 def _drawn_permutations(scheme: str, seed: Any, count: int) -> Any:
-    """Factors and summands, as datasketch draws them; of a seed that is a number they are drawn once."""
+    """Factors and summands, as datasketch draws them; for a numeric seed they are drawn only once."""
     key = scheme, seed, count
     # RandomState takes arrays, too, which are no keys.
     if not isinstance(seed, int):
@@ -124,10 +124,10 @@ def _drawn_below_prime(draw: Any, count: int) -> Any:
 
 
 class MinHash:
-    """The minima of a set under random permutations, by which its resemblance to others is estimated: datasketch's ``MinHash``.
+    """The minima of a set under random permutations, which estimate its resemblance to other sets: datasketch's ``MinHash``.
 
-    ``hashfunc`` makes integers of items, by default of ``bytes`` by SHA-1. ``scheme`` is ``"affine32"``, ``"affine64"`` or
-    ``"legacy"``, whose hash values are those of datasketch 1; it must be named where ``hashvalues`` or ``permutations`` are given.
+    ``hashfunc`` turns items into integers, by default ``bytes`` by SHA-1. ``scheme`` is ``"affine32"``, ``"affine64"`` or
+    ``"legacy"``, whose hash values are those of datasketch 1; it is required with ``hashvalues`` or ``permutations``.
 
     >>> minhash = MinHash(num_perm=4)
     >>> minhash.update_batch([b"a", b"rose"])
@@ -189,7 +189,7 @@ class MinHash:
         return np.full(count, width.largest, dtype=width.dtype)
 
     def _permutations(self) -> Permutations:
-        """The permutations as the engine has them."""
+        """The permutations in the engine's form."""
         if self._engine is None or self._engine[0] is not self.permutations:
             dtype = _WIDTHS[self.scheme].dtype
             a, b = (np.asarray(numbers, dtype=dtype).tobytes() for numbers in self.permutations)
@@ -200,7 +200,7 @@ class MinHash:
         return np.frombuffer(raw, dtype=_WIDTHS[self.scheme].dtype)
 
     def _is_hashed_here(self) -> bool:
-        """True if items go to the engine as they are."""
+        """True if items are passed to the engine unhashed."""
         return self.hashfunc is (sha1_hash64 if self.scheme == "affine64" else sha1_hash32)
 
     def update(self, b: Any) -> None:
@@ -250,7 +250,7 @@ class MinHash:
         return float(len(self)) / np.sum(shares) - 1.0  # type: ignore[no-any-return]
 
     def merge(self, other: MinHash) -> None:
-        """Make this the min-hash of the union of both sets."""
+        """Turn this into the min-hash of the union of both sets."""
         self._check_comparable(other, "merge")
         self.hashvalues = np.minimum(other.hashvalues, self.hashvalues)
 
@@ -259,7 +259,7 @@ class MinHash:
         return self.hashvalues.copy()
 
     def is_empty(self) -> bool:
-        """True if nothing is in the set."""
+        """True if the set is empty."""
         return not np.any(self.hashvalues != _WIDTHS[self.scheme].largest)
 
     def clear(self) -> None:
@@ -293,7 +293,7 @@ class MinHash:
 
     @classmethod
     def union(cls, *mhs: MinHash) -> MinHash:
-        """Make the min-hash of the union of two sets or more."""
+        """Make the min-hash of the union of two or more sets."""
         if len(mhs) < 2:
             raise ValueError(f"a union is of 2 MinHash or more, not of {len(mhs)}")
         first = mhs[0]
@@ -334,7 +334,7 @@ class MinHash:
 
     @classmethod
     def generator(cls, b: Iterable[Any], **minhash_kwargs: Any) -> Generator[MinHash, None, None]:
-        """Make the min-hashes of many sets, one after another as they are asked for."""
+        """Make the min-hashes of many sets lazily, one after another."""
         start = cls(**minhash_kwargs)
         for items in b:
             minhash = start.copy()

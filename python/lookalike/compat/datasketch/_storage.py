@@ -24,7 +24,7 @@ class _Storage:
         return self._values.keys()
 
     def get(self, key: Hashable) -> Any:
-        """The values of a key; nothing if it is not there."""
+        """The values of a key; none if the key does not exist."""
         found = self._values.get(key)
         return self._collection() if found is None else found
 
@@ -33,12 +33,12 @@ class _Storage:
         return [self.get(key) for key in keys]
 
     def remove(self, *keys: Hashable, **_: Any) -> None:
-        """Forget keys."""
+        """Remove keys."""
         for key in keys:
             del self._values[key]
 
     def remove_val(self, key: Hashable, val: Any, **_: Any) -> None:
-        """Forget a value of a key."""
+        """Remove a value of a key."""
         self._values[key].remove(val)
 
     def size(self) -> int:
@@ -50,22 +50,22 @@ class _Storage:
         return {key: len(values) for key, values in self._values.items()}
 
     def has_key(self, key: Hashable) -> bool:
-        """True if the key is there."""
+        """True if the key exists."""
         return key in self._values
 
     def status(self) -> dict[str, int]:
-        """Number of keys, as datasketch tells it."""
+        """Number of keys, as datasketch reports it."""
         return {"keyspace_size": len(self)}
 
     def empty_buffer(self) -> None:
-        """Nothing: what is in memory is not buffered."""
+        """Do nothing: storage in memory has no buffer."""
 
     def add_to_select_buffer(self, keys: list[Hashable]) -> None:
-        """Put the values of keys aside."""
+        """Add the values of keys to the select buffer."""
         self._selected.extend(self.getmany(*keys))
 
     def collect_select_buffer(self) -> list[Any]:
-        """Everything that was put aside, once."""
+        """The content of the select buffer, which is emptied."""
         collected, self._selected = self._selected, []
         return collected
 
