@@ -26,9 +26,9 @@ use crate::error::{CallError, type_name};
 use crate::texts::named;
 use crate::value::{list, value};
 
-/// Column of values: Arrow data, which pyarrow, polars, pandas, DuckDB and NumPy (numbers without nulls) take without a copy.
+/// Column of values: Arrow data that pyarrow, polars, pandas, DuckDB and NumPy (numbers without nulls) use without a copy.
 ///
-/// It is a sequence: `len()`, `[at]`, iteration give Python objects.
+/// It is a sequence: `len()`, `[at]` and iteration work; values are Python objects.
 #[pyclass(frozen, sequence, name = "Array", module = "lookalike")]
 pub(crate) struct ArrowArray(pub(crate) ArrayRef);
 
@@ -108,18 +108,18 @@ impl ArrowArray {
         }
     }
 
-    /// The values as Python objects, None where there is none.
+    /// The values as Python objects, None for missing values.
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         list(py, &self.0)
     }
 
-    /// Number of values that are missing.
+    /// Number of missing values.
     #[getter]
     fn null_count(&self) -> usize {
         self.0.logical_null_count()
     }
 
-    /// Name of the type of the values, as Arrow has it.
+    /// Arrow's name for the type of the values.
     #[getter]
     #[pyo3(name = "type")]
     fn data_type(&self) -> String {
@@ -182,10 +182,10 @@ fn large_texts(chunks: &[&dyn Array]) -> ArrayRef {
 /// Rows that are taken at a time.
 const TAKEN: usize = 1 << 16;
 
-/// Table of named columns: Arrow data, which pyarrow, polars, pandas and DuckDB take without a copy.
+/// Table of named columns: Arrow data that pyarrow, polars, pandas and DuckDB use without a copy.
 ///
-/// `data` is anything with such data; all of it is read. `len()` is the number of rows, `["name"]` a column as `Array`. Raises `TypeError` for
-/// other data, `BadInput` where a producer hands out broken arrays.
+/// `data` is any object with Arrow data; all of it is read. `len()` is the number of rows, `["name"]` a column as `Array`. Raises `TypeError` for
+/// other data, `BadInput` if a producer delivers broken arrays.
 #[pyclass(frozen, name = "Table", module = "lookalike")]
 pub(crate) struct ArrowTable {
     schema: SchemaRef,
@@ -277,7 +277,7 @@ impl ArrowTable {
         Ok(Self::collect(data)?)
     }
 
-    /// The rows where `mask`, a column of bool as long as the table, is true, or false.
+    /// The rows where `mask`, a column of bool as long as the table, is true; with `is_true=False`, where it is false.
     #[pyo3(signature = (mask, is_true=true))]
     fn filter(&self, mask: &ArrowArray, is_true: bool) -> PyResult<Self> {
         let wrong = || {
@@ -305,7 +305,7 @@ impl ArrowTable {
         })
     }
 
-    /// The rows with these numbers, of the type uint64, in their order.
+    /// The rows with these numbers, a column of uint64, in the order of the numbers.
     fn take(&self, rows: &ArrowArray) -> PyResult<Self> {
         let rows = rows.0.as_primitive_opt::<UInt64Type>();
         let rows = rows.filter(|rows| rows.null_count() == 0).ok_or_else(|| {
@@ -338,7 +338,7 @@ impl ArrowTable {
         })
     }
 
-    /// The same rows with the columns of another table behind them.
+    /// The same rows with the columns of another table appended.
     fn with_columns(&self, other: &Self) -> PyResult<Self> {
         let fields = self.schema.fields().iter().chain(other.schema.fields());
         let schema = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));

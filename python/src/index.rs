@@ -23,8 +23,8 @@ use crate::scheme::PyScheme;
 use crate::texts::TextSource;
 use crate::work::{Cancellation, for_all, run};
 
-/// Index of fingerprints that finds every one within a distance: that of sections 3 and 4 of Manku, Jain, Das Sarma (WWW 2007), in memory or a file
-/// that is mapped.
+/// Index of fingerprints that finds every one within a distance, after sections 3 and 4 of Manku, Jain, Das Sarma (WWW 2007); in memory or a mapped
+/// file.
 ///
 /// >>> index = Index.build([0b1111, 0b0000], distance=1, ids=["x", "y"])
 /// >>> index.search([0b1110]).to_pylist()
@@ -39,9 +39,10 @@ pub(crate) struct PyIndex {
 impl PyIndex {
     /// Builds an index of `codes`, a column of uint64 as `join` takes it, for searches up to `distance` bits (0 to 16); nulls are left out.
     ///
-    /// `ids` are names of the rows (strings, as many as codes; by default row numbers). With `path` it is a file, written whole or not at all, the
-    /// command's own; else it is in memory. `layout` is `packed`, `buckets` or `dense` (slowest, smallest), `tables` their number, by default the
-    /// cheapest. `scheme` is noted, so that fingerprints of another are refused. Raises `ValueError` for other distances and layouts.
+    /// `ids` are names of the rows (strings, as many as codes; by default row numbers). With `path` the index is a file in the command's format,
+    /// written completely or not at all; otherwise it is in memory. `layout` is `packed`, `buckets` or `dense` (slowest, smallest); `tables` is the
+    /// number of tables, by default the cheapest. `scheme` is recorded, so fingerprints of another scheme are refused. Raises `ValueError` for other
+    /// distances and layouts.
     #[classmethod]
     #[pyo3(signature = (codes, distance=3, *, ids=None, path=None, layout="packed", tables=None, scheme=None, threads=None))]
     #[expect(
@@ -89,8 +90,8 @@ impl PyIndex {
         Ok(Self { file, path })
     }
 
-    /// Opens an index file, mapped or, with `in_memory`, read into memory. With `check` all of it is read once and compared with its checksums. Raises
-    /// `LookalikeError` if it cannot be read, or is damaged.
+    /// Opens an index file, mapped or, with `in_memory`, read into memory. With `check` the whole file is read once and compared with its checksums.
+    /// Raises `LookalikeError` if it cannot be read or is damaged.
     #[classmethod]
     #[pyo3(signature = (path, *, in_memory=false, check=true))]
     fn open(
@@ -116,8 +117,8 @@ impl PyIndex {
     /// Finds the neighbours of every query: a table of `query` (uint64, its row), `id` (string), `code` (uint64) and `distance` (uint32, bits), by
     /// query, then distance.
     ///
-    /// `codes` is a column as `build` takes it; `distance` at most that of the index, by default the same. Raises `ValueError` for a larger one,
-    /// `SchemeMismatch` if `scheme` is another than that of the index.
+    /// `codes` is a column as in `build`; `distance` is at most that of the index, which is the default. Raises `ValueError` for a larger one,
+    /// `SchemeMismatch` if `scheme` is not that of the index.
     #[pyo3(signature = (codes, distance=None, *, scheme=None, threads=None))]
     fn search(
         &self,
@@ -157,7 +158,7 @@ impl PyIndex {
         self.file.index().radius()
     }
 
-    /// Id of the scheme of the fingerprints, where it is known.
+    /// Id of the scheme of the fingerprints, if it is known.
     #[getter]
     fn scheme_id(&self) -> Option<String> {
         self.file.scheme().map(|id| SchemeId(id).to_string())
@@ -169,7 +170,7 @@ impl PyIndex {
         self.path.clone()
     }
 
-    /// Bytes of the index, in memory or as a file.
+    /// Size of the index in bytes, in memory or as a file.
     #[getter]
     fn nbytes(&self) -> u64 {
         self.file.bytes()

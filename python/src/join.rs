@@ -15,9 +15,10 @@ use crate::work::{Cancellation, for_all, run};
 /// Finds all pairs of a row of `a` and a row of `b`, or of two rows of `a`, whose fingerprints differ in at most `distance` bits: a table of `a` and
 /// `b` (uint64, rows from 0; without `b=` the smaller row first) and `distance` (uint32, bits), in the order of rows.
 ///
-/// Exact: none is missing (section 3 of Manku, Jain, Das Sarma, WWW 2007). `a` and `b` are columns of uint64: Arrow data, NumPy arrays, or
-/// iterables of `int` and None; nulls pair with nothing. `distance` is from 0 to 16. Raises `TypeError` for values that are no fingerprints,
-/// `ValueError` for other distances, `MemoryLimit` if the pairs of equal fingerprints alone exceed the memory: n equal ones are n (n - 1) / 2 pairs.
+/// The result is exact: no pair is missing (section 3 of Manku, Jain, Das Sarma, WWW 2007). `a` and `b` are columns of uint64: Arrow data, NumPy
+/// arrays, or iterables of `int` and None; nulls are in no pair. `distance` is from 0 to 16. Raises `TypeError` for values that are not
+/// fingerprints, `ValueError` for other distances, `MemoryLimit` if the pairs of equal fingerprints alone exceed the memory: n equal ones have
+/// n (n - 1) / 2 pairs.
 ///
 /// >>> join([0b1111, 0b1110, 0b0000], distance=1).to_pylist()
 /// [{'a': 0, 'b': 1, 'distance': 1}]

@@ -11,9 +11,9 @@ use crate::error::CallError;
 
 /// Everything that can change a feature or a sketch, as a value: equal schemes have equal `id`, `str()` is its text, and it can be pickled.
 ///
-/// `text` is what `str()` gives; `options` change parts of it: `html`, `boilerplate`, `mask`, `normalize`, `fold`, `case`, `segment`, `stop`, `stem`,
-/// `shingle`, `hash`, `seed`, `weight`, `nouns`, `fields`, `sketch`, with the words of the command. Raises `TypeError` for other names, `ValueError`
-/// for words that mean nothing.
+/// `text` is the result of `str()` on a scheme; `options` change parts of it: `html`, `boilerplate`, `mask`, `normalize`, `fold`, `case`, `segment`,
+/// `stop`, `stem`, `shingle`, `hash`, `seed`, `weight`, `nouns`, `fields`, `sketch`, with the values of the command. Raises `TypeError` for other
+/// names, `ValueError` for invalid values.
 ///
 /// >>> Scheme(shingle="words:3")
 /// Scheme(shingle="words:3")
@@ -39,7 +39,7 @@ impl PyScheme {
         Ok(Self(scheme))
     }
 
-    /// Short name of the scheme: 16 hexadecimal digits, which stand with everything that is made by it.
+    /// Short name of the scheme: 16 hexadecimal digits, stored with everything made with the scheme.
     #[getter]
     fn id(&self) -> String {
         self.0.id().to_string()

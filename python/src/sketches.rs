@@ -59,11 +59,11 @@ fn sketched<'py>(
 /// Makes the simhash fingerprint of each text: a column of uint64, as long as `texts`; null for texts that are missing or have no features.
 ///
 /// Texts whose resemblance is high have fingerprints that differ in few bits (Charikar, STOC 2002; section 2 of Manku, Jain, Das Sarma,
-/// WWW 2007): `join` and `Index` find those. `texts` is a column of strings with Arrow data of any kind, or an iterable of `str` and None;
-/// a fingerprint depends on its text and on `scheme` alone. `threads` is by default the number of processors.
+/// WWW 2007): `join` and `Index` find these. `texts` is a column of strings with Arrow data of any kind, or an iterable of `str` and None;
+/// a fingerprint depends only on its text and on `scheme`. `threads` is by default the number of processors.
 ///
-/// Raises `TypeError` if a text is no string, `BadInput` with its `row` if it is no Unicode, `ValueError` for a scheme that needs a table
-/// of terms.
+/// Raises `TypeError` if a text is not a string, `BadInput` with its `row` if it is not valid Unicode, `ValueError` for a scheme that needs
+/// a table of terms.
 ///
 /// >>> simhash(["a rose is a rose", None]).to_pylist()
 /// [14352741646873829633, None]
@@ -93,9 +93,9 @@ pub(crate) fn simhash(
 /// Makes the min-hash signature of each text: a column of `functions` uint32 each (a fixed-size list; for NumPy of the shape (texts, functions)),
 /// as long as `texts`; null for texts that are missing or have no features.
 ///
-/// The share of equal values at the same places estimates the resemblance of two texts, with a standard error of
-/// sqrt(r (1 - r) / functions) (Broder, SEQUENCES 1997). The functions are the engine's own, of `scheme.seed`; those of datasketch are in
-/// `lookalike.compat.datasketch`. `texts`, `scheme`, `threads` and errors are those of `simhash`; `functions` is from 1 to 65,535.
+/// The share of equal values at the same places estimates the resemblance r of two texts, with a standard error of
+/// sqrt(r (1 - r) / functions) (Broder, SEQUENCES 1997). The functions are the engine's own, seeded by the scheme's `seed`; those of datasketch
+/// are in `lookalike.compat.datasketch`. `texts`, `scheme`, `threads` and errors are as in `simhash`; `functions` is from 1 to 65,535.
 ///
 /// >>> signatures = minhash(["a rose is a rose", "A rose is a rose!"], 16)
 /// >>> signatures.type, signatures[0] == signatures[1]
@@ -149,8 +149,8 @@ pub(crate) fn minhash(
 /// Makes the feature set of each text: a column of lists of distinct uint64, ascending, as long as `texts`; null for missing texts, empty for those
 /// without features.
 ///
-/// Features are XXH3-64 hashes of runs of words, by default of five: shingles (Broder, SEQUENCES 1997). The definition is that of
-/// `docs/explanation/algorithms.md`, the same on every machine. `texts`, `scheme`, `threads` and errors are those of `simhash`.
+/// Features are XXH3-64 hashes of runs of words, by default of five: shingles (Broder, SEQUENCES 1997). They are defined in
+/// `docs/explanation/algorithms.md` and the same on every machine. `texts`, `scheme`, `threads` and errors are as in `simhash`.
 ///
 /// >>> [len(each) for each in features(["a rose is a rose is a rose", "too short", ""]).to_pylist()]
 /// [3, 1, 0]
@@ -182,11 +182,11 @@ pub(crate) fn features(
     )
 }
 
-/// Computes the exact resemblance of two texts, or of the texts in two columns row by row: shared features over all features of both, in [0, 1]
-/// (Broder, SEQUENCES 1997).
+/// Computes the exact resemblance of two texts, or of the texts in two columns row by row: shared features divided by all features of both,
+/// in [0, 1] (Broder, SEQUENCES 1997).
 ///
-/// Of two `str` it is a float; of columns, as `simhash` takes them, a column of double, null where one of the texts is missing. Texts without
-/// features resemble nothing: 0. Raises `ValueError` if the columns differ in length; other errors are those of `simhash`.
+/// For two `str` it is a float; for columns, as in `simhash`, a column of double, null if one of the texts is missing. Texts without
+/// features resemble nothing: 0. Raises `ValueError` if the columns differ in length; other errors are as in `simhash`.
 ///
 /// >>> resemblance("a rose is a rose is a rose", "a rose is a rose is red")
 /// 0.5
