@@ -20,9 +20,9 @@ use crate::{machine, size};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-An archive holds files of text, HTML, PDF and so on, and JSON Lines. Documents that `dedup`
-would remove lie beside the one that it would keep, where compression finds them. Everything
-comes back byte for byte; of compressed files what was in them.
+An archive holds text, HTML, PDF and other files, and JSON Lines. Documents that `dedup`
+would remove are stored next to the one it would keep, where compression finds them.
+Everything comes back byte for byte; compressed files come back decompressed.
 
 Examples:
   lookalike archive build manuals/ -o manuals.lka
@@ -36,9 +36,9 @@ pub(crate) struct ArchiveArguments {
 
 #[derive(Subcommand)]
 enum ArchiveCommand {
-    /// Write documents into an archive
+    /// Write documents to an archive
     Build(Box<ArchiveBuildArguments>),
-    /// Give back one document, or all files
+    /// Extract one document, or all files
     Extract(ArchiveExtractArguments),
     /// Show what an archive holds
     Info(ArchiveInfoArguments),
@@ -49,16 +49,16 @@ struct ArchiveBuildArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// File of the archive; it must not be there yet
+    /// File of the archive; it must not exist yet
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// Level of compression, from 1 (fast) to 19 (small)
+    /// Compression level, from 1 (fast) to 19 (small)
     #[arg(long, value_name = "N", default_value_t, help_heading = "Output")]
     level: ArchiveLevel,
 
-    /// Size of blocks, 64K to 32M: large ones make a smaller archive, of small ones `extract --id`
-    /// reads a document faster and in less memory
+    /// Size of blocks, 64K to 32M: larger blocks make the archive smaller; with smaller blocks, `extract --id` is faster and takes
+    /// less memory
     #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_block, help_heading = "Output")]
     block: ArchiveBlockSize,
 
@@ -71,19 +71,18 @@ struct ArchiveBuildArguments {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-With --id the documents go to standard output, or with -o into one file, one behind the
-other in the order given. Without it all files are written below DIR, under the paths that
-they had.")]
+With --id the documents go to standard output, or with -o to one file, one after another in
+the order given. Without it all files are written under PATH, at the paths that they had.")]
 struct ArchiveExtractArguments {
     /// File of the archive
     #[arg(value_name = "FILE")]
     archive: PathBuf,
 
-    /// Id of a document, as `dedup` tells it; may be given several times
+    /// Id of a document, as `dedup` reports it; may be repeated
     #[arg(long, value_name = "ID")]
     id: Vec<String>,
 
-    /// New directory for all files; with --id a new file
+    /// New directory for all files; with --id, a new file
     #[arg(long, short, value_name = "PATH", required_unless_present = "id")]
     output: Option<PathBuf>,
 
@@ -120,7 +119,7 @@ struct ArchiveReadingArguments {
     #[arg(long, value_name = "N", value_parser = arguments::threads)]
     threads: Option<usize>,
 
-    /// Memory of the whole command [default: half of the machine's]
+    /// Memory limit of the whole command [default: half of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     memory: Option<u64>,
 }

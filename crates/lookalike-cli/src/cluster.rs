@@ -24,71 +24,71 @@ use crate::{interrupt, radius_warning};
     mut_arg("inputs", |inputs| inputs
         .required(false)
         .required_unless_present("pairs")
-        .help("Files of fingerprints, which are joined with themselves")
+        .help("Files of fingerprints to join with themselves")
         .long_help(None)),
     after_help = "\
-Writes into DIR: kept.jsonl and removed.jsonl (a line {\"id\":..} for each document),
-clusters.jsonl (who was removed for whom, and why) and run.json, which is written last.
+Writes to DIR: kept.jsonl and removed.jsonl (a line {\"id\":..} for each document),
+clusters.jsonl (which document was removed for which, and why) and, last, run.json.
 
 INPUT are files of fingerprints in any format of `lookalike fingerprint`; they are joined
-with themselves. With --pairs the pairs come from `lookalike join` instead, and INPUT says
-which documents there are; without INPUT these are the ids of the pairs. Fingerprints
-without ids are called by themselves, and equal ones are one document.
+with themselves. With --pairs the pairs come from `lookalike join` instead, and INPUT lists
+the documents; without INPUT, the documents are the ids in the pairs. Fingerprints without
+ids are their own ids, and equal ones are one document.
 
-With --equal INPUT are files of `lookalike fingerprint --sketch super-shingle:GxR` or
-minhash:N: documents are joined that have so many super-shingles or minima in common, and a
-distance is the number of those that differ.
+With --equal, INPUT are files of `lookalike fingerprint --sketch super-shingle:GxR` or
+minhash:N. A pair shares at least that many super-shingles or min-hash values; its distance
+is the number of those that differ.
 
-A removed document is within the distance of the one that it is removed for; with
---components it may be any number of small changes away. Fingerprints decide, no text is
-read: nothing is verified unless --verify names the texts. Then only those are removed that
-resemble the one that they are removed for by --threshold or more, and the options on input
-and features say how texts are read and compared.
+A removed document is within the distance of its survivor; with --components it may be any
+number of small changes away. Fingerprints decide and no text is read, so nothing is
+verified unless --verify names the texts. Then a document is removed only if it resembles
+its survivor by --threshold or more; the options for input and features say how texts are
+read and compared.
 
 Example:
   lookalike fingerprint crawl.jsonl -o crawl.lkfp
   lookalike cluster crawl.lkfp -o out
   lookalike join crawl.lkfp -o pairs.jsonl
   lookalike cluster crawl.lkfp --pairs pairs.jsonl -o out        the same from pairs
-  lookalike cluster crawl.lkfp --verify crawl.jsonl -o out       removals held against texts"
+  lookalike cluster crawl.lkfp --verify crawl.jsonl -o out       verified against texts"
 )]
 pub(crate) struct ClusterArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Pairs as `lookalike join` prints them (also .gz and .zst), or - for standard input; may be repeated
+    /// Pairs printed by `lookalike join` (also .gz and .zst), or - for standard input; may be repeated
     #[arg(long, value_name = "FILE")]
     pairs: Vec<OsString>,
 
-    /// Directory for the results; it is created
+    /// Directory for the results; created if missing
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
 
-    /// Most bits in which the fingerprints of a pair differ, 0 to 16 [default: 3; with --pairs as they are]
+    /// Maximum Hamming distance of a pair, 0 to 16 bits [default: 3; with --pairs, any]
     #[arg(long, value_name = "BITS")]
     distance: Option<u32>,
 
-    /// Fewest super-shingles or minima that the sketches of a pair have in common: a number, or a share such as 0.8
+    /// Minimum number of super-shingles or min-hash values that a pair must share: a number, or a share such as 0.8
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["distance", "pairs"])]
     equal: Option<LeastEqual>,
 
-    /// Document of a cluster that survives: first or last of INPUT, or id, the smallest [default: first; without INPUT id]
+    /// Rule for the survivor of a cluster: first or last in INPUT, or id, the smallest [default: first; without INPUT, id]
     #[arg(long, value_name = "RULE")]
     keep: Option<FingerprintKeep>,
 
-    /// Keep one document of each connected component, whatever its distance to the others
+    /// Keep one document per connected component, whatever its distance to the others
     #[arg(long)]
     components: bool,
 
-    /// Replace results that are already there
+    /// Replace existing results
     #[arg(long)]
     overwrite: bool,
 
-    /// Documents that the fingerprints were made of: remove only what resembles its survivor; may be repeated
+    /// Documents that the fingerprints were made from: remove only those that resemble their survivor; may be repeated
     #[arg(long, value_name = "PATH")]
     verify: Vec<OsString>,
 
-    /// Least resemblance of a removed document to its survivor, above 0 and at most 1
+    /// Minimum resemblance of a removed document to its survivor, above 0 and at most 1
     #[arg(long, value_name = "SHARE", default_value = "0.8", value_parser = share)]
     threshold: f64,
 

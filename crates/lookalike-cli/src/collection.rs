@@ -17,13 +17,13 @@ use crate::kept_documents::kept_documents;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-A collection keeps what later jobs need of documents: hashes of texts, features, candidate
-keys and ids. `dedup --against DIR` then reads new documents only, and decides as if it read
-the old ones again; `dedup --into DIR` adds what it kept.
+A collection stores what later jobs need of each document: a hash of its text, its features,
+candidate keys and its id. `dedup --against DIR` then reads only the new documents, and
+decides as if it had read the old ones again; `dedup --into DIR` adds what it keeps.
 
 Examples:
-  lookalike collection build seen archive/               all that was collected so far
-  lookalike collection build seen earlier-results/       of what an earlier `dedup` kept
+  lookalike collection build seen archive/               everything collected so far
+  lookalike collection build seen earlier-results/       what an earlier `dedup` kept
   lookalike dedup today.jsonl --against seen --into seen -o today
   lookalike collection info seen")]
 pub(crate) struct CollectionArguments {
@@ -33,9 +33,9 @@ pub(crate) struct CollectionArguments {
 
 #[derive(Subcommand)]
 enum CollectionCommand {
-    /// Make a collection of documents
+    /// Build a collection from documents
     Build(CollectArguments),
-    /// Add documents to a collection, as they are: nothing is compared or removed
+    /// Add documents to a collection unchanged: nothing is compared or removed
     Add(CollectArguments),
     /// Show what a collection holds, and the settings that jobs must share
     Info(CollectionInfoArguments),
@@ -43,8 +43,8 @@ enum CollectionCommand {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Of the results of an earlier `dedup` the kept documents are taken. The first addition fixes
-the options for features and methods: later ones, and all jobs, must have the same.")]
+Given the results of an earlier `dedup`, it reads the kept documents. The first addition
+fixes the options for features and methods: later ones, and all jobs, must use the same.")]
 struct CollectArguments {
     /// Directory of the collection
     #[arg(value_name = "DIR")]
@@ -56,7 +56,7 @@ struct CollectArguments {
     #[command(flatten)]
     similarity: SimilarityArguments,
 
-    /// Rule by which later jobs choose survivors, as in `dedup`: the field that it reads is kept
+    /// Rule by which later jobs choose survivors, as in `dedup`; the field that it reads is stored
     #[arg(
         long,
         value_name = "RULE,...",
@@ -75,7 +75,7 @@ struct CollectionInfoArguments {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
-    /// Read every file, to see whether it is what was written
+    /// Read every file and check it for damage
     #[arg(long)]
     verify: bool,
 

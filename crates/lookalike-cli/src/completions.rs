@@ -17,7 +17,7 @@ pub(crate) struct CompletionsArguments {
 
 #[derive(clap::Args)]
 pub(crate) struct ManArguments {
-    /// Directory for the pages; it is created
+    /// Directory for the pages; created if missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

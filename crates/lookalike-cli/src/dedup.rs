@@ -26,35 +26,35 @@ use crate::size;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Writes into DIR: kept.jsonl and removed.jsonl (the records as they came in; inputs that are
-files are copied to kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl (files
-of which nothing was read are copied to skipped/), report.html and run.json, which is
-written last.
+Writes to DIR: kept.jsonl and removed.jsonl (the records unchanged; inputs that are files
+are copied to kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl (files that
+could not be read at all are copied to skipped/), report.html and, last, run.json.
 
-With --output-format parquet each .jsonl is a .parquet with the fields of the records as
-columns. Rows of Parquet and Arrow keep their types, in kept.parquet and removed.parquet,
-or, of several files, in one of the same path each below kept/ and removed/.
+With --output-format parquet, each .jsonl file is a .parquet file with the fields of the
+records as columns. Rows of Parquet and Arrow keep their types, in kept.parquet and
+removed.parquet; with several input files, each has a file of the same path under kept/
+and removed/.
 
-Each removed document resembles one that is kept by at least the threshold, or equals it.")]
+Each removed document equals a kept one, or resembles it by at least the threshold.")]
 pub(crate) struct DedupArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Directory for the results; it is created
+    /// Directory for the results; created if missing
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
 
-    /// Earlier documents to compare with, which are never removed
+    /// Earlier documents to compare with; they are never removed
     ///
-    /// Files, directories, or results of dedup. May be given several times. Or the directory of a collection, which is not read again: see
+    /// Files, directories or results of dedup; may be repeated. Or the directory of a collection, which is not read again: see
     /// `lookalike collection`.
     #[arg(long, value_name = "PATH", help_heading = "Input")]
     against: Vec<OsString>,
 
-    /// Directory of a collection that the kept documents are added to
+    /// Directory of a collection to add the kept documents to
     ///
-    /// All of them or none, when the results are written. The collection is created if it is missing; one that is there must be that of
-    /// --against.
+    /// All of them are added, or none, when the results are written. A missing collection is created; an existing one must be the
+    /// one given with --against.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     into: Option<PathBuf>,
 
@@ -64,10 +64,10 @@ pub(crate) struct DedupArguments {
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
 
-    /// Document of a cluster that survives: longest, shortest, first, max:FIELD, min:FIELD, newest:FIELD or latest:FIELD
+    /// Rule for the survivor of a cluster: longest, shortest, first, max:FIELD, min:FIELD, newest:FIELD or latest:FIELD
     ///
-    /// max and min compare numbers, newest dates (with the year first, RFC 2822, or seconds since 1970), latest texts. Of several
-    /// rules with commas, the next decides where those before make no difference; at last the smaller id survives.
+    /// max and min compare numbers, newest compares dates (year first, RFC 2822, or seconds since 1970), latest compares texts. Of
+    /// several rules, separated by commas, each breaks the ties of those before it; in the end, the smaller id survives.
     #[arg(
         long,
         value_name = "RULE,...",
@@ -76,8 +76,8 @@ pub(crate) struct DedupArguments {
     )]
     keep: KeepRules,
 
-    /// Order of records in kept.jsonl and removed.jsonl: id, or input [default: id; rows of Parquet and Arrow that leave as
-    /// Parquet keep the order of their file]
+    /// Order of records in kept.jsonl and removed.jsonl: id or input [default: id; rows of Parquet and Arrow written as Parquet
+    /// keep the order of their file]
     #[arg(long, value_name = "ORDER", help_heading = "Output")]
     order: Option<RecordOrder>,
 
@@ -90,7 +90,7 @@ pub(crate) struct DedupArguments {
     )]
     pairs: PairList,
 
-    /// Records that repeat an id: number (ID#2, ID#3, ...) or refuse
+    /// Handling of repeated ids: number (ID#2, ID#3, ...) or refuse
     #[arg(
         long,
         value_name = "WHAT",
@@ -109,25 +109,26 @@ pub(crate) struct DedupArguments {
     #[arg(long, value_name = "KIND", value_parser = compression, help_heading = "Output")]
     compress: Option<Compression>,
 
-    /// Link inputs that are files into kept/, removed/ and skipped/ instead of copying them: hard links, or symbolic ones
-    /// across file systems. Whoever changes such a file in place changes both
+    /// Link files into kept/, removed/ and skipped/ instead of copying them: by hard links, or symbolic links across file systems.
+    /// Changing such a file in place changes both
     #[arg(long, help_heading = "Output")]
     link: bool,
 
-    /// Go on with a job that was interrupted
+    /// Resume an interrupted job
     ///
-    /// Its last checkpoint of reading or comparing, or its decisions, are taken over. The inputs must be the same, byte for byte.
+    /// It continues from its last checkpoint of reading or comparing, or from its decisions. The inputs must be the same, byte for
+    /// byte.
     #[arg(long, conflicts_with = "overwrite", help_heading = "Output")]
     resume: bool,
 
-    /// Input between two checkpoints while reading, for each thread; feature sets between two while comparing
+    /// Amount of input between two checkpoints while reading, per thread, and of feature sets while comparing
     ///
-    /// As it is once decompressed. Inputs shorter than that leave none. Checkpoints take about as much disk as short records, and are
-    /// removed when everything is decided.
+    /// Input counts as decompressed. Inputs shorter than this leave no checkpoint. Checkpoints take about as much disk as short
+    /// records, and are removed once everything is decided.
     #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, hide_short_help = true, help_heading = "Output")]
     checkpoint: u64,
 
-    /// Replace results that are already there
+    /// Replace existing results
     #[arg(long, help_heading = "Output")]
     overwrite: bool,
 

@@ -18,10 +18,10 @@ use crate::size::{self, show};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Lists the designs for so many fingerprints: those of Manku, Jain and Das Sarma (2007,
+Lists the designs for this many fingerprints: those of Manku, Jain and Das Sarma (2007,
 section 3; kind blocks), tables probed at neighbouring keys (budgets), and covering designs
-(cover). The best within the limits is marked with *, those outside with -. Names are for
---design here and in `lookalike index build`.
+(cover). * marks the best design within the limits, - designs beyond them. Pass the name of
+a design to --design, here or in `lookalike index build`.
 
   key       bits of a table's key, the p of the paper
   a probe   fingerprints that match a whole key, at most (2^(log2 N - p))
@@ -39,43 +39,43 @@ pub(crate) struct DesignArguments {
     #[arg(long, value_name = "N", value_parser = size::parse_count)]
     fingerprints: u64,
 
-    /// Most bits in which a query and what it finds differ, 0 to 16
+    /// Maximum Hamming distance between a query and a match, 0 to 16 bits
     #[arg(long, value_name = "BITS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=16))]
     distance: u32,
 
-    /// Width of a fingerprint: 32, 64 or 128
+    /// Width of a fingerprint: 32, 64 or 128 bits
     #[arg(long, value_name = "BITS", default_value_t = 64, value_parser = width)]
     bits: u32,
 
-    /// One design only, by name: 3-of-6x1, 2-of-3x2 (two groups of bits), nested-4-4, biplane, affine, projective or scan
+    /// Show only this design: 3-of-6x1, 2-of-3x2 (two groups of bits), nested-4-4, biplane, affine, projective or scan
     #[arg(long, value_name = "NAME")]
     design: Option<String>,
 
-    /// The best design has the least time of a query, the fewest tables, or the least memory
+    /// Criterion for the best design: query time, number of tables, or memory
     #[arg(long, value_name = "time|tables|memory", default_value = "time", value_parser = goal)]
     prefer: PlanGoal,
 
-    /// Most memory of the tables [default: that of this machine]
+    /// Maximum memory of the tables [default: that of this machine]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Limits")]
     memory: Option<u64>,
 
-    /// Most tables
+    /// Maximum number of tables
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Limits")]
     tables: Option<u32>,
 
-    /// Least bits of every key
+    /// Minimum number of bits in every key
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(0..=128), help_heading = "Limits")]
     min_prefix: Option<u32>,
 
-    /// Designs of this kind only: blocks, budgets, cover or scan
+    /// Show only designs of this kind: blocks, budgets, cover or scan
     #[arg(long, value_name = "KIND", value_parser = kind, help_heading = "Limits")]
     kind: Option<FamilyKind>,
 
-    /// Measure the constants of this machine first (some seconds); otherwise those of a 2.5 GHz Xeon are used
+    /// Measure the constants of this machine first (takes some seconds); by default, those of a 2.5 GHz Xeon are used
     #[arg(long, help_heading = "Times")]
     calibrate: bool,
 
-    /// File of constants: written by --calibrate, otherwise read
+    /// File of constants: written with --calibrate, otherwise read
     #[arg(long, value_name = "FILE", help_heading = "Times")]
     constants: Option<PathBuf>,
 

@@ -39,15 +39,15 @@ pub(crate) struct EvaluateArguments {
 
 #[derive(Subcommand)]
 enum EvaluateCommand {
-    /// Estimate without labels what a method would miss: a sample of documents against all, exactly and by the method
+    /// Estimate without labels what a method misses, by comparing a sample of documents exactly with all
     Audit(audit::AuditArguments),
-    /// Precision, recall and F1 of one scheme against labelled pairs or known clusters
+    /// Measure precision, recall and F1 of one scheme against labelled pairs or known clusters
     Labels(labels::LabelFileArguments),
-    /// Pairs for a person to judge, equally many from each band of distance or similarity
+    /// Draw pairs for a person to judge, equally many from each band of distance or similarity
     Sample(sample::SampleArguments),
-    /// Shows the pairs of a sample one by one and writes down what you say: true, false or unknown
+    /// Show the pairs of a sample one by one and record your answers: true, false or unknown
     Label(label::LabelArguments),
-    /// Many settings at once: curves, and advice which is the cheapest that reaches what you want
+    /// Measure many settings at once; plot curves and recommend the cheapest that reaches your target
     Sweep(sweep::SweepArguments),
 }
 

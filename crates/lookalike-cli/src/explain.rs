@@ -23,10 +23,10 @@ use crate::output_file::write_bytes;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Says how alike two documents are, whether the method finds the pair and with what chance,
+Shows how similar two documents are, whether the method finds the pair and with what chance,
 which features, bits, bands and super-shingles agree, and where the texts differ.
 
---json prints one object, --quiet leaves the differences out.
+--json prints one object; --quiet leaves out the differences.
 
 Examples:
   lookalike explain a.html b.html --method simhash --distance 6
@@ -35,22 +35,22 @@ pub(crate) struct ExplainArguments {
     /// A file, or with --in the id of a record
     a: OsString,
 
-    /// The other
+    /// The other file or id
     b: OsString,
 
-    /// Take the two records with these ids from this input (may be given several times)
+    /// Take the two records with these ids from this input; may be repeated
     #[arg(long = "in", value_name = "INPUT")]
     inputs: Vec<OsString>,
 
-    /// Write one self-contained page
+    /// Write a self-contained HTML page
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Features to list of each kind
+    /// Number of features of each kind to list
     #[arg(long, value_name = "N", default_value_t = LISTED)]
     list: usize,
 
-    /// auto, always or never
+    /// Coloured output: auto, always or never
     #[arg(
         long,
         value_name = "WHEN",

@@ -15,17 +15,17 @@ use crate::output_file::{is_table, write_rows};
 Example: lookalike extract crawl.warc.gz -o texts.jsonl.zst
 
 Prints {\"id\":..,\"source\":..,\"record\":..,\"offset\":..,\"charset\":..,\"language\":..,\"text\":..}
-for each document, in input order; where there is no text, null and the reason in \"without\".
-With --output-format text only texts, each ended by a line with a form feed.")]
+for each document, in input order; without a text, null and the reason in \"without\". With
+--output-format text, prints only the texts, each followed by a line with a form feed.")]
 pub(crate) struct ExtractArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Write to this file instead of standard output: compressed if it is called .gz or .zst, as a table if .parquet
+    /// Write to this file instead of standard output; .gz and .zst are compressed, .parquet is a table
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
-    /// jsonl (texts and where they come from) or text
+    /// Format of the output: jsonl (texts and their origin) or text
     #[arg(
         long,
         value_name = "FORMAT",
@@ -34,7 +34,7 @@ pub(crate) struct ExtractArguments {
     )]
     output_format: TextFormat,
 
-    /// Tell which language each text is in, where that is clear: a code of two letters in the field `language`
+    /// Detect the language of each text; if it is clear, the field `language` has its two-letter code
     #[arg(long, help_heading = "Output")]
     language: bool,
 

@@ -17,26 +17,25 @@ use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints {\"id\":..,\"fingerprint\":\"16 hex digits\"} for each document, in input order; null
-for a text without features. Only fingerprints of one scheme, which the summary names,
-can be compared.
+Prints {\"id\":..,\"fingerprint\":\"16 hex digits\"} for each document, in input order; null for a
+text without features. Only fingerprints of one scheme can be compared; the summary names
+the scheme.
 
-The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, which
-keeps the scheme and checks itself; .u64, little-endian numbers of 64 bits without ids
-(each also .gz or .zst); .parquet, with the columns id and fingerprint; .lkar, an
-archive: ascending, without ids, at 5 to 6 bytes a fingerprint, with the scheme. Only
-.jsonl and .parquet keep texts without features. With --import, any of them is read and
-written in any other.
+The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, with the
+scheme and checksums; .u64, little-endian 64-bit numbers without ids (each also .gz or
+.zst); .parquet, with the columns id and fingerprint; .lkar, an archive: sorted, without
+ids, at 5 to 6 bytes per fingerprint, with the scheme. Only .jsonl and .parquet keep texts
+without features. With --import, any of them is read and written as any other.
 
-With --sketch simhash:32 or simhash:128, fingerprints have 8 or 32 digits, raw numbers go
-to names such as .u32 or .u128, and there are no archives. The shorter is a part of the
-longer; only those of one width are compared.
+With --sketch simhash:32 or simhash:128, fingerprints have 8 or 32 digits, files of raw
+numbers have names such as .u32 or .u128, and there are no archives. The shorter fingerprint
+is a part of the longer one; only fingerprints of the same width are compared.
 
 Longer sketches are for `join --equal` and `cluster --equal`: --sketch super-shingle:6x14,
-of which near-duplicates share two (48 bytes a page), or minhash:N, the minima of N
-functions, of which they share their resemblance. They stand under super_shingles or
-signature in .jsonl and .parquet, as 16 or 8 hexadecimal digits each, and in .lkfp; raw
-numbers without ids go to names such as .u64x6 or .u32x128.
+of which near-duplicates share two (48 bytes per page), or minhash:N, the minima of N
+functions, of which near-duplicates share a fraction equal to their resemblance. They are
+stored as super_shingles or signature in .jsonl and .parquet, as 16 or 8 hexadecimal digits
+each, and in .lkfp; raw numbers without ids go to names such as .u64x6 or .u32x128.
 
 Example:
   lookalike fingerprint crawl.jsonl -o crawl.lkfp
@@ -51,7 +50,7 @@ pub(crate) struct FingerprintJobArguments {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// INPUT are fingerprints already, in any of the formats of -o: write them as they are
+    /// Read fingerprints, in any of the formats of -o, and write them unchanged
     #[arg(long)]
     import: bool,
 
@@ -65,8 +64,8 @@ pub(crate) struct FingerprintJobArguments {
     )]
     sketch: Sketch,
 
-    /// Weights of features: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
-    /// tf-length-noun:N, with λ = N in the place of one by the length of the text
+    /// Weights of features: set (each counts once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or tf-length-noun:N, with
+    /// λ = N instead of a λ that depends on the length of the text
     #[arg(
         long,
         value_name = "WEIGHT",

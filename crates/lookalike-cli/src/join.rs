@@ -18,30 +18,30 @@ use crate::radius_warning::{self, DEFAULT_DISTANCE};
 #[command(
     override_usage = "lookalike join [OPTIONS] <F> [Q]\n       lookalike join [OPTIONS] <F>... --queries <Q>",
     after_help = "\
-Prints one JSON object a line, {\"f\":..,\"q\":..,\"distance\":..}, sorted by f, then q, each
-line once; fingerprints are called by their ids where their file has ids. F streams from
-disk, Q is kept in memory: let Q be the smaller one. With F alone: all pairs in it,
-{\"a\":..,\"b\":..,\"distance\":..}, a < b; equal fingerprints are one, called by the least of
-their ids, and each other id is a pair with that one only. F is in memory then.
+Prints one JSON object per line, {\"f\":..,\"q\":..,\"distance\":..}, sorted by f, then q, without
+repeats; fingerprints are named by their ids if their file has ids. F streams from disk and
+Q is kept in memory: let Q be the smaller one. With F alone: all pairs in it,
+{\"a\":..,\"b\":..,\"distance\":..}, a < b; equal fingerprints count as one, named by the smallest
+of their ids, and each other id is paired with that one only. F is then in memory.
 
-F may be indexes of `lookalike index build`: Q streams by then, and may be large; they are
-searched where they lie.
+F may be indexes of `lookalike index build`: then Q streams and may be large, and the
+indexes are searched on disk.
 
 F and Q are files, quoted globs, s3://, gs://, az:// or https:// addresses, or - for
-standard input: fingerprint files, archives, JSON Lines as of `lookalike fingerprint`
-(each also .gz or .zst), Parquet tables with a column fingerprint, or raw little-endian
-numbers in a file named .u64, .u32 or .u128. Before the name of other raw numbers stands
-u64:, as in u64:- . All fingerprints have one width: 64 bits, 32 or 128.
+standard input: fingerprint files, archives, JSON Lines from `lookalike fingerprint` (each
+also .gz or .zst), Parquet tables with a column fingerprint, or raw little-endian numbers in
+a file named .u64, .u32 or .u128. Put u64: before the name of other raw numbers, as in
+u64:- . All fingerprints have the same width: 64, 32 or 128 bits.
 
-With --equal the files are those of `lookalike fingerprint --sketch super-shingle:GxR` or
-minhash:N, and a pair has so many super-shingles or minima in common; its distance is the
-number of those that differ. Every such pair is found. F and Q are both in memory then.
+With --equal, the files come from `lookalike fingerprint --sketch super-shingle:GxR` or
+minhash:N. A pair shares at least that many super-shingles or min-hash values; its distance
+is the number of those that differ. Every such pair is found. F and Q are both in memory.
 
-With -o, a join that is killed leaves FILE.joining, with which --resume goes on.
+With -o, a join that is killed leaves FILE.joining, from which --resume continues.
 
---shard finds a part of the pairs, on any machine; a shard of a self-join keeps its part
-of F in memory, with --equal all of it. `lookalike merge` makes the list of the whole
-join of the lists of all shards.
+--shard finds one part of the pairs, on any machine; a shard of a self-join keeps only its
+part of F in memory, with --equal all of it. `lookalike merge` merges the lists of all
+shards into the list of the whole join.
 
 Example:
   lookalike fingerprint new.jsonl -o new.fp.jsonl
@@ -52,19 +52,19 @@ Example:
   lookalike join shingles.lkfp --equal 2        at least two super-shingles in common"
 )]
 pub(crate) struct JoinArguments {
-    /// The large collection, which streams by; of two arguments, the second is Q unless there is --queries
+    /// Large collection, streamed from disk; of two arguments, the second is Q unless --queries is given
     #[arg(value_name = "F", required = true)]
     collections: Vec<OsString>,
 
-    /// The small collection, which is kept in memory; may be repeated
+    /// Small collection, kept in memory; may be repeated
     #[arg(long, value_name = "Q")]
     queries: Vec<OsString>,
 
-    /// Most bits in which the fingerprints of a pair differ, 0 to 16
+    /// Maximum Hamming distance of a pair, 0 to 16 bits
     #[arg(long, value_name = "BITS", default_value_t = DEFAULT_DISTANCE)]
     distance: u32,
 
-    /// Fewest super-shingles or minima that the sketches of a pair have in common: a number, or a share such as 0.8
+    /// Minimum number of super-shingles or min-hash values that a pair must share: a number, or a share such as 0.8
     #[arg(long, value_name = "NUMBER", conflicts_with = "distance")]
     equal: Option<LeastEqual>,
 
@@ -72,11 +72,11 @@ pub(crate) struct JoinArguments {
     #[arg(long, value_name = "I/N", default_value_t = FingerprintShard::ALL, hide_default_value = true)]
     shard: FingerprintShard,
 
-    /// Write to this file (.gz and .zst are packed) instead of standard output
+    /// Write to this file instead of standard output; .gz and .zst are compressed
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Go on with a join that was interrupted, which has the same options: its pairs are not looked for again
+    /// Resume an interrupted join with the same options; pairs already found are not searched for again
     #[arg(long, requires = "output")]
     resume: bool,
 

@@ -65,7 +65,7 @@ use missing::evaluate;
 #[cfg(not(feature = "service"))]
 use missing::{client, serve, store};
 
-/// Finds exact and near-duplicate documents: what to keep, what to drop, and why.
+/// Finds exact and near-duplicate documents, decides which to keep, and explains why.
 #[derive(Parser)]
 #[command(name = "lookalike", version, max_term_width = 92, after_help = EXAMPLES)]
 struct Cli {
@@ -76,62 +76,62 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   lookalike dedup pages/ -o out                 folders of text, source code or HTML
-  lookalike dedup crawl.jsonl.gz -o out         one record a line; fields id and text
+  lookalike dedup crawl.jsonl.gz -o out         one record per line, with fields id and text
   lookalike pairs news.jsonl --threshold 0.5    all pairs that resemble each other
   lookalike join crawl.u64 new.jsonl            pairs of fingerprints within 3 bits
   lookalike serve --data store                  the online service, on this machine
   lookalike explain a.html b.html               why two documents match, or do not
 
-Every near-duplicate document that is reported was verified by exact resemblance; what join,
-cluster and index say of fingerprints is not.
+Every near-duplicate that is reported was verified by exact resemblance, except by join,
+cluster and index, which compare only fingerprints.
 
-Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but records or files that were to be
-read could not be (see --max-skipped); 130 or 143 ended by a signal.";
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but some records or files could not be
+read (see --max-skipped); 130 or 143 ended by a signal.";
 
 #[derive(Subcommand)]
 enum CliCommand {
-    /// Remove duplicates: writes what is kept, what is removed and why, and a report
+    /// Remove duplicates; write what is kept, what is removed and why, and a report
     Dedup(dedup::DedupArguments),
     /// List all pairs of documents that resemble each other
     Pairs(pairs::PairsArguments),
-    /// Keep documents that new ones are compared with, so that they need not be read again
+    /// Store documents to compare new ones with, without reading the old ones again
     Collection(collection::CollectionArguments),
-    /// Keep a collection in one file, near-copies beside each other, every document back byte for byte
+    /// Pack a collection into one file, storing near-copies together; every document comes back byte for byte
     Archive(archive::ArchiveArguments),
-    /// Print the texts that the other commands see
+    /// Print the texts that the other commands compare
     Extract(extract::ExtractArguments),
-    /// Invert links: texts and addresses of links become fields of the pages that they lead to
+    /// Invert links: add the texts and addresses of links to the pages they point to
     Links(links::LinksArguments),
     /// Print the 64-bit simhash fingerprint, or another sketch, of every document
     #[command(visible_alias = "sketch")]
     Fingerprint(fingerprint::FingerprintJobArguments),
-    /// List all pairs of fingerprints within a distance, of two collections or of one
+    /// List all pairs of fingerprints within a distance, from two collections or within one
     Join(join::JoinArguments),
-    /// Put lists of pairs together, as one join would have written them
+    /// Merge sorted lists of pairs into the output of a single join
     Merge(merge::MergeArguments),
-    /// Decide by fingerprints, or pairs of them, what is kept and what is removed
+    /// Decide from fingerprints, or pairs of them, what to keep and what to remove
     Cluster(cluster::ClusterArguments),
-    /// List the table designs of a Hamming index and what each costs
+    /// List the table designs of a Hamming index and the cost of each
     Design(design::DesignArguments),
-    /// Count in how many documents each feature occurs, for weights by rarity
+    /// Count the documents that contain each feature, for weights by rarity
     Terms(Box<terms::TermsArguments>),
-    /// Build, search and examine a Hamming index on disk
+    /// Build, search and inspect a Hamming index on disk
     Index(index::IndexArguments),
-    /// Measure precision and recall: against labels, against the exact answer, over many settings
+    /// Measure precision and recall, against labels or the exact answer, over many settings
     Evaluate(evaluate::EvaluateArguments),
-    /// Count the chunks that every two documents, or servers, share
+    /// Count the chunks shared by each pair of documents or servers
     Overlap(overlap::OverlapArguments),
     /// Serve verdicts on documents over HTTP: seen before, or new?
     Serve(serve::ServeArguments),
-    /// Ask a service: check, insert, load, export
+    /// Send requests to a service: check, insert, load, export
     Client(client::ClientArguments),
-    /// Check, copy, restore, save or fill the data of a service that is stopped
+    /// Check, copy, restore, salvage or load the data of a stopped service
     Store(store::StoreArguments),
     /// Show why two documents match or do not
     Explain(explain::ExplainArguments),
-    /// Print the completion script of a shell
+    /// Print the completion script for a shell
     Completions(completions::CompletionsArguments),
-    /// Write the manual pages into a directory
+    /// Write the manual pages to a directory
     Man(completions::ManArguments),
 }
 

@@ -15,14 +15,14 @@ use crate::size;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Writes each record as a JSON object with three fields more, in input order:
+Writes each record as a JSON object with three more fields, in input order:
   anchors    [{\"text\":..,\"before\":..,\"after\":..}], the texts of links to the page
   in_links   addresses of pages that link to it
   out_links  addresses of pages that it links to
 
-A page goes by its url, else by its id, which for a file is its path. Records with a field
-html have the links of that, others those of their fields out_links and link_texts, as WAT
-has. Links of a page to itself do not count; pages that are not among INPUT get no record.
+A page is identified by its url, else by its id, which for a file is its path. Links come
+from the field html of a record, else from its fields out_links and link_texts, as WAT files
+have them. Links from a page to itself do not count; pages not in INPUT get no record.
 
 Example:
   lookalike links crawl.warc.gz -o linked.jsonl.zst
@@ -41,22 +41,22 @@ pub(crate) struct LinksArguments {
     #[arg(long, value_name = "PATH", help_heading = "Input")]
     from: Vec<OsString>,
 
-    /// Format of all files of --from [default: by name and content]
+    /// Format of all --from files [default: by name and content]
     #[arg(long, value_name = "FORMAT", requires = "from", help_heading = "Input")]
     from_format: Option<Format>,
 
-    /// Field or column that holds the id [default: id, else url, else made from file and line]
+    /// Field or column that holds the id [default: id, else url, else built from file and line]
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     id: Option<FieldPath>,
 
-    /// Longer records are counted and left out
+    /// Size limit of a record; longer ones are counted and left out
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
     max_document: u64,
 
     #[command(flatten)]
     losses: LossArguments,
 
-    /// Words of the same block before and behind a link that go with its text, 0 to 64
+    /// Number of words before and after a link, within its block, to keep with its text, 0 to 64
     #[arg(
         long,
         value_name = "WORDS",
@@ -66,7 +66,7 @@ pub(crate) struct LinksArguments {
     )]
     window: u8,
 
-    /// Pages that a page keeps the links of, and anchors that it keeps; of more, the same ones for any order of INPUT
+    /// Maximum number of linking pages, and of anchors, to keep for a page; the choice does not depend on the order of INPUT
     #[arg(
         long,
         value_name = "N",
@@ -76,7 +76,7 @@ pub(crate) struct LinksArguments {
     )]
     most: u32,
 
-    /// Write to this file instead of standard output: compressed if it is called .gz or .zst
+    /// Write to this file instead of standard output; .gz and .zst are compressed
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 

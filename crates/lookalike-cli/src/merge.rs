@@ -13,9 +13,9 @@ use crate::spool::Spool;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Lists are what `lookalike join` wrote with --shard, or for parts of Q: sorted lines,
-also .gz or .zst, or - for standard input. The result has the bytes that one join of
-everything would have written; pairs that stand in several lists are written once.
+Lists are outputs of `lookalike join` with --shard, or for parts of Q: sorted lines, also
+.gz or .zst, or - for standard input. The result is byte for byte what a single join of
+everything would have written; a pair in several lists is written once.
 
 Example:
   lookalike join 'crawl/*.lkfp' --shard 1/2 -o part1.jsonl      on one machine
@@ -26,7 +26,7 @@ pub(crate) struct MergeArguments {
     #[arg(value_name = "LIST", required = true)]
     lists: Vec<OsString>,
 
-    /// Write to this file (.gz and .zst are packed) instead of standard output
+    /// Write to this file instead of standard output; .gz and .zst are compressed
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 

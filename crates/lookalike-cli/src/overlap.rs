@@ -20,10 +20,10 @@ use crate::interrupt;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints one JSON object a line, sorted by a and b, a < b:
+Prints one JSON object per line, with a < b, sorted by a and b:
 {\"a\":..,\"b\":..,\"chunking\":..,\"shared\":..,\"chunks_a\":..,
-\"chunks_b\":..,\"containment_a\":..,\"containment_b\":..,\"resemblance\":..}; distinct chunks are
-counted.
+\"chunks_b\":..,\"containment_a\":..,\"containment_b\":..,\"resemblance\":..}. It counts distinct
+chunks.
 
 Examples:
   lookalike overlap pages/ --chunk lines:2 --min-shared 25
@@ -34,15 +34,15 @@ Examples:
 
 With -o DIR: pairs.jsonl (the rows), copies.jsonl, servers.jsonl, mirrors.jsonl,
 mirror_pages.jsonl, aliases.jsonl, skip.jsonl, skipped.jsonl (--output-format parquet:
-pairs.parquet, ...), atlas.html and run.json, which is written last.")]
+pairs.parquet, ...), atlas.html and, last, run.json.")]
 pub(crate) struct OverlapArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
+    /// Kind of chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
     ///
-    /// Fields are what white space separates. With words:N:sliding and the like a chunk begins at every word, not only where the
-    /// last one ended. Words and characters are those of --segment, --normalize, --case, --mask and --fold.
+    /// Fields are separated by white space. With words:N:sliding and the like a chunk begins at every word, not only where the last
+    /// one ended. --segment, --normalize, --case, --mask and --fold define words and characters.
     #[arg(
         long,
         value_name = "CHUNKING,...",
@@ -52,7 +52,7 @@ pub(crate) struct OverlapArguments {
     )]
     chunk: Vec<Chunking>,
 
-    /// List pairs that share so many chunks or more; CHUNKING=T for one chunking, as in 25,doc=1
+    /// List pairs that share at least T chunks; CHUNKING=T for one chunking, as in 25,doc=1
     #[arg(
         long,
         value_name = "T",
@@ -62,7 +62,7 @@ pub(crate) struct OverlapArguments {
     )]
     min_shared: Vec<MinShared>,
 
-    /// List pairs of which one holds at least this share of the chunks of the other
+    /// List pairs in which one side holds at least this share of the other's chunks
     #[arg(
         long,
         value_name = "SHARE",
@@ -72,7 +72,7 @@ pub(crate) struct OverlapArguments {
     )]
     min_containment: f64,
 
-    /// Method of counting pairs: auto, count (common chunks cost little), or sort. The result is the same
+    /// Engine that counts pairs: auto, count (common chunks cost little) or sort; the result is the same
     #[arg(
         long,
         value_name = "ENGINE",
@@ -81,7 +81,7 @@ pub(crate) struct OverlapArguments {
     )]
     engine: OverlapEngine,
 
-    /// Compare documents, or servers: each the union of its documents
+    /// Compare documents, or servers (each the union of its documents)
     #[arg(
         long,
         value_name = "UNIT",
@@ -90,7 +90,7 @@ pub(crate) struct OverlapArguments {
     )]
     by: OverlapUnit,
 
-    /// Place of the name of a document's server: url (the host), field:NAME, or path:N (N leading components of the id)
+    /// Source of the name of a document's server: url (the host), field:NAME, or path:N (the first N components of the id)
     #[arg(
         long,
         value_name = "WHERE",
@@ -99,37 +99,37 @@ pub(crate) struct OverlapArguments {
     )]
     server: ServerName,
 
-    /// Documents of equal text: every one has rows (listed), or the smallest id stands for all (apart)
+    /// Documents with equal text: each has rows (listed), or the smallest id stands for all (apart)
     ///
     /// By default they are listed on standard output, and apart with -o, where copies.jsonl has the sets.
     #[arg(long, value_name = "WHAT", help_heading = "Overlap")]
     copies: Option<ExactCopies>,
 
-    /// Write the atlas into this directory: rows of all chunkings, replicas, savings, mirrors, servers, a page
+    /// Write the atlas to this directory: rows of all chunkings, replicas, savings, mirrors, servers, a page
     #[arg(long, short, value_name = "DIR", help_heading = "Output")]
     output: Option<PathBuf>,
 
-    /// Least share of a document's chunks in a kept one for which skip.jsonl lists it, above 0 and at most 1
+    /// Minimum share of its chunks that a kept document must hold for skip.jsonl to list a document, above 0 and at most 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = share, help_heading = "Output")]
     copy_containment: f64,
 
-    /// Least share of the servers of a mirrored page set that hold a page of it, from 0.5 to 1
+    /// Minimum share of the servers of a mirrored page set that must hold each of its pages, from 0.5 to 1
     ///
-    /// Lower: pages that more mirrors lack stay in the set. 1: all servers of a set hold all of its pages.
+    /// A lower share keeps pages in the set that more mirrors lack. With 1, all servers of a set hold all of its pages.
     #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = set_share, help_heading = "Mirrors", hide_short_help = true)]
     set_page_share: f64,
 
-    /// Least share of the pages of a mirrored page set that a server of it holds, from 0.5 to 1
+    /// Minimum share of the pages of a mirrored page set that each of its servers must hold, from 0.5 to 1
     ///
-    /// Lower: servers with fewer of the pages count as mirrors.
+    /// With a lower share, servers with fewer of the pages count as mirrors.
     #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = set_share, help_heading = "Mirrors", hide_short_help = true)]
     set_server_share: f64,
 
-    /// Least number of pages that servers have at the same paths to be aliases of one another
+    /// Minimum number of pages at the same paths for servers to be aliases of one another
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Mirrors", hide_short_help = true)]
     alias_pages: u32,
 
-    /// Field with the address of the server that a document came from: servers whose addresses differ are no aliases
+    /// Field with the address of the server that a document came from; servers with different addresses are not aliases
     #[arg(
         long,
         value_name = "FIELD",
@@ -139,13 +139,12 @@ pub(crate) struct OverlapArguments {
     )]
     address: FieldPath,
 
-    /// Format of the results: jsonl, or parquet
+    /// Format of the results: jsonl or parquet
     #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = output_format, requires = "output",
         help_heading = "Output")]
     output_format: OutputFormat,
 
-    /// Go on with a job that was interrupted: what it had read and counted is taken over. One that was still reading starts
-    /// from the beginning
+    /// Resume an interrupted job: what it had read and counted is kept. A job that was still reading starts from the beginning
     #[arg(
         long,
         conflicts_with = "overwrite",
@@ -154,15 +153,15 @@ pub(crate) struct OverlapArguments {
     )]
     resume: bool,
 
-    /// Replace results that are already there
+    /// Replace existing results
     #[arg(long, requires = "output", help_heading = "Output")]
     overwrite: bool,
 
-    /// Print the documents of this list (ids, one a line) in the order of what is new in each
+    /// Print the documents of this list (ids, one per line), ordered by how much is new in each
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "copies_of"], help_heading = "Output")]
     rerank: Option<PathBuf>,
 
-    /// Print the documents that overlap with the one of this URL or id, the most containing first
+    /// Print the documents that overlap with the one with this URL or id, highest containment first
     #[arg(
         long,
         value_name = "URL",
@@ -171,11 +170,11 @@ pub(crate) struct OverlapArguments {
     )]
     copies_of: Option<String>,
 
-    /// Bits of a chunk's fingerprint: 64, or 32 as in the paper (Shivakumar and Garcia-Molina 1998)
+    /// Width of a chunk's fingerprint: 64 bits, or 32 as in the paper (Shivakumar and Garcia-Molina 1998)
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = bits, help_heading = "Overlap")]
     bits: ChunkBits,
 
-    /// Records that repeat an id: number (ID#2, ID#3, ...) or refuse
+    /// Handling of repeated ids: number (ID#2, ID#3, ...) or refuse
     #[arg(
         long,
         value_name = "WHAT",

@@ -18,14 +18,14 @@ use crate::output_file::write_rows;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints one JSON object a line, {\"a\":..,\"b\":..,\"similarity\":..}, a < b, sorted by a and b;
-with --method simhash also the distance of the fingerprints. Equal texts are pairs of
+Prints one JSON object per line, {\"a\":..,\"b\":..,\"similarity\":..}, with a < b, sorted by a
+and b; with --method simhash also the distance of the fingerprints. Equal texts are pairs of
 similarity 1.
 
-With --unit paragraphs, paragraphs of different documents are compared, and a_position and
-b_position tell how many paragraphs of the document come before. Of a paragraph that a
-document repeats the first counts. All texts are copied to the directory for temporary
-files.")]
+With --unit paragraphs, paragraphs of different documents are compared; a_position and
+b_position are the numbers of paragraphs before them in their documents. If a document
+repeats a paragraph, only the first one counts. All texts are copied to the directory for
+temporary files.")]
 pub(crate) struct PairsArguments {
     #[command(flatten)]
     input: InputArguments,
@@ -44,14 +44,14 @@ pub(crate) struct PairsArguments {
     )]
     unit: PairUnit,
 
-    /// End paragraphs at blank lines (blank) or at every line (lines) [default: auto, lines where no line is blank]
+    /// End paragraphs at blank lines (blank) or at every line (lines) [default: auto, lines if no line is blank]
     #[arg(long, value_name = "RULE", help_heading = "Method")]
     paragraphs: Option<ParagraphRule>,
 
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
 
-    /// Records that repeat an id: number (ID#2, ID#3, ...) or refuse
+    /// Handling of repeated ids: number (ID#2, ID#3, ...) or refuse
     #[arg(
         long,
         value_name = "WHAT",
@@ -60,7 +60,7 @@ pub(crate) struct PairsArguments {
     )]
     repeated_ids: RepeatedIds,
 
-    /// Write to this file instead of standard output: compressed if it is called .gz or .zst, as a table if .parquet
+    /// Write to this file instead of standard output; .gz and .zst are compressed, .parquet is a table
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 

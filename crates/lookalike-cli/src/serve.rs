@@ -59,7 +59,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_CONFIG")]
     config: Option<PathBuf>,
 
-    /// Directory of the data; created if it does not exist
+    /// Data directory; created if missing
     #[arg(long, value_name = "DIR", env = "LOOKALIKE_DATA")]
     data: Option<PathBuf>,
 
@@ -93,13 +93,13 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "ADDRESS:PORT", env = "LOOKALIKE_HEALTH_LISTEN")]
     health_listen: Option<SocketAddr>,
 
-    /// File with the hashes of API keys, one a line; without it, everybody who reaches the address may do everything
+    /// File with the hashes of API keys, one per line; without it, anyone who can reach the address may do everything
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_KEYS")]
     keys: Option<PathBuf>,
 
     /// Make a key with the role read, write or admin: print it once, and append its hash to --keys
     ///
-    /// It is for all collections, or for those that are named.
+    /// The key is valid for all collections, or only for those named.
     #[arg(long, value_name = "ROLE:NAME[:COLLECTION,...]", requires = "keys")]
     make_key: Option<String>,
 
@@ -119,23 +119,24 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N", env = "LOOKALIKE_THREADS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Largest body of a request
+    /// Maximum size of a request body
     #[arg(long, value_name = "SIZE", env = "LOOKALIKE_MAX_BODY", default_value = "8M", value_parser = size::parse, help_heading = "Limits")]
     max_body: u64,
 
-    /// Largest number of items of a batch
+    /// Maximum number of items in a batch
     #[arg(long, value_name = "N", env = "LOOKALIKE_MAX_BATCH", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Limits")]
     max_batch: u32,
 
-    /// Largest number of connections; allow some hundred open files more (ulimit -n)
+    /// Maximum number of connections; allow a few hundred more open files (ulimit -n)
     #[arg(long, value_name = "N", env = "LOOKALIKE_MAX_CONNECTIONS", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     max_connections: u32,
 
-    /// Largest number of connections of one address, or of one /64 of IPv6; behind a proxy set it to --max-connections [default: half of that]
+    /// Maximum number of connections from one address, or from one /64 of IPv6; behind a proxy, set it to --max-connections
+    /// [default: half of that]
     #[arg(long, hide_short_help = true, value_name = "N", env = "LOOKALIKE_MAX_ADDRESS_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     max_address_connections: Option<u32>,
 
-    /// Largest number of collections
+    /// Maximum number of collections
     #[arg(long, hide_short_help = true, value_name = "N", env = "LOOKALIKE_MAX_COLLECTIONS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     max_collections: u32,
 
@@ -143,27 +144,27 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SIZE", env = "LOOKALIKE_REQUEST_MEMORY", default_value = "256M", value_parser = size::parse, help_heading = "Limits")]
     request_memory: u64,
 
-    /// Time limit on the head of a request, and on an idle connection
+    /// Time limit for the headers of a request, and for an idle connection
     #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_HEADER_TIMEOUT", default_value = "10", value_parser = seconds, help_heading = "Limits")]
     header_timeout: Duration,
 
-    /// Time limit on the body of a request
+    /// Time limit for the body of a request
     #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_BODY_TIMEOUT", default_value = "30", value_parser = seconds, help_heading = "Limits")]
     body_timeout: Duration,
 
-    /// Least rate of the body of a request in bytes a second, over each 5 seconds
+    /// Minimum rate of the body of a request in bytes per second, measured over 5 seconds
     #[arg(long, hide_short_help = true, value_name = "SIZE", env = "LOOKALIKE_MIN_BODY_RATE", default_value = "1K", value_parser = size::parse, help_heading = "Limits")]
     min_body_rate: u64,
 
-    /// Longest wait of a request for memory and for a thread; after it the request gets 503 with `Retry-After`
+    /// Maximum time that a request waits for memory and for a thread; then it gets 503 with `Retry-After`
     #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_QUEUE_TIMEOUT", default_value = "1", value_parser = seconds, help_heading = "Limits")]
     queue_timeout: Duration,
 
-    /// Time limit on requests in progress after SIGTERM or SIGINT; a second signal ends the service at once
+    /// Time limit for requests in progress after SIGTERM or SIGINT; a second signal ends the service at once
     #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_DRAIN", default_value = "10", value_parser = seconds, help_heading = "Limits")]
     drain: Duration,
 
-    /// Level of the log on standard error, one JSON object a line: error, warn, info, or debug (every request)
+    /// Level of the log on standard error, one JSON object per line: error, warn, info, or debug (every request)
     #[arg(
         long,
         value_name = "LEVEL",

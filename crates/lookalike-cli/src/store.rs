@@ -29,9 +29,9 @@ Examples:
   lookalike store verify store                     check every byte of all files
   lookalike store info store                       show the identity and the collections
   lookalike store snapshot store monday            copy, by hard links where possible
-  lookalike store restore monday new-store         check the snapshot, make a store of it
+  lookalike store restore monday new-store         check the snapshot, make a store from it
   lookalike store salvage broken-store new-store   copy everything that can still be read
-  lookalike store load store pages crawl.lkfp      insert fingerprints of files")]
+  lookalike store load store pages crawl.lkfp      insert fingerprints from files")]
 pub(crate) struct StoreArguments {
     #[command(subcommand)]
     command: StoreCommand,
@@ -41,22 +41,22 @@ pub(crate) struct StoreArguments {
 enum StoreCommand {
     /// Check every byte and the consistency of all files
     Verify {
-        /// Directory of the data
+        /// Data directory
         data: PathBuf,
     },
     /// Show the identity of the store, for `serve --store-id`, and its collections
     Info {
-        /// Directory of the data
+        /// Data directory
         data: PathBuf,
     },
     /// Copy all collections into a new directory, with a list of checksums
     Snapshot {
-        /// Directory of the data
+        /// Data directory
         data: PathBuf,
         /// A new directory
         target: PathBuf,
     },
-    /// Check every byte of a snapshot, then make a data directory of it
+    /// Check every byte of a snapshot, then make a data directory from it
     Restore {
         /// The snapshot
         snapshot: PathBuf,
@@ -65,30 +65,30 @@ enum StoreCommand {
     },
     /// Copy everything readable from a damaged directory into a new one
     Salvage {
-        /// Directory of the damaged data; it is not changed
+        /// Damaged data directory; it is not changed
         data: PathBuf,
         /// A new directory
         target: PathBuf,
     },
-    /// Insert fingerprints from files under their ids; create the collection if it does not exist
+    /// Insert fingerprints from files, under their ids; create the collection if it does not exist
     Load(Box<LoadArguments>),
 }
 
 #[derive(clap::Args)]
 struct LoadArguments {
-    /// Directory of the data; created if it does not exist
+    /// Data directory; created if missing
     data: PathBuf,
 
     /// Name of the collection
     collection: String,
 
-    /// Files that `lookalike fingerprint -o` wrote: .lkfp, .jsonl, .u64, .parquet or .lkar
+    /// Files written by `lookalike fingerprint -o`: .lkfp, .jsonl, .u64, .parquet or .lkar
     ///
     /// If a file has no ids, the digits of each fingerprint are its id.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Largest distance of queries, if the collection is created [default: 3]
+    /// Maximum distance of queries, in bits, if the collection is created [default: 3]
     #[arg(long, value_name = "BITS")]
     radius: Option<u32>,
 
@@ -103,7 +103,7 @@ struct LoadArguments {
     #[command(flatten)]
     losses: LossArguments,
 
-    /// Do not merge all documents into one run at the end, because more files follow
+    /// Do not merge all documents into one run at the end, because more files will follow
     #[arg(long)]
     no_compact: bool,
 }

@@ -24,8 +24,8 @@ use crate::{machine, size};
     subcommand_negates_reqs = true,
     after_help = "\
 The table is for --terms: weights by rarity (--weight idf, tf-idf, log-tf-idf), --method
-i-match and --shingle phrases:N. It counts the features of one scheme, for phrases the words
-and pairs of words, and its id becomes part of every scheme that uses it.
+i-match and --shingle phrases:N. It counts the features of one scheme (for phrases, words
+and pairs of words), and its id becomes part of every scheme that uses it.
 
 Example:
   lookalike terms crawl/ --shingle words:1 -o words.terms
@@ -33,8 +33,8 @@ Example:
   lookalike terms add words.terms tuesday/ --shingle words:1 -o words.terms
 
 A table that has grown a little keeps its weights and its id, so old and new fingerprints
-can be compared. Once the weights would move a fingerprint by --tolerance bits, the table
-takes the new ones, and its id changes. A folder called add is ./add."
+can be compared. Once new weights would move a fingerprint by --tolerance bits, the table
+adopts them, and its id changes. To count a directory called add, write ./add."
 )]
 pub(crate) struct TermsArguments {
     #[command(subcommand)]
@@ -46,11 +46,11 @@ pub(crate) struct TermsArguments {
 
 #[derive(Subcommand)]
 enum TermsCommand {
-    /// Count more documents into a table
+    /// Add the counts of more documents to a table
     Add(Box<TermsAddArguments>),
-    /// Put tables of different documents together
+    /// Merge tables of different documents
     Merge(TermsMergeArguments),
-    /// Let the documents so far count less than those that are added later
+    /// Make the documents so far count less than those added later
     Decay(TermsDecayArguments),
 }
 
@@ -59,13 +59,13 @@ struct TermsCountArguments {
     #[command(flatten)]
     reading: ReadingArguments,
 
-    /// The table's file
+    /// File for the table
     #[arg(long, short, value_name = "FILE", required = true)]
     output: Option<PathBuf>,
 
-    /// Keep features of one document too, so that tables are merged and grow without loss
+    /// Also keep features of only one document, so that tables merge and grow without loss
     ///
-    /// Else a feature that one document of each of two tables has is counted once when they are merged.
+    /// Without it, a feature that occurs in one document of each of two tables counts once when they are merged.
     #[arg(long)]
     singles: bool,
 }
@@ -88,7 +88,7 @@ struct ReadingArguments {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The options for reading and for features must be those that the table was made with.
+The options for input and for features must be those that the table was made with.
 
 Example:
   lookalike terms add words.terms tuesday/ --shingle words:1 -o words.terms")]
@@ -100,28 +100,28 @@ struct TermsAddArguments {
     #[command(flatten)]
     reading: ReadingArguments,
 
-    /// The new table's file, which may be the old one
+    /// File for the new table, which may be the old one
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// Bits of a 64-bit fingerprint that the weights may be off before the table takes new ones
+    /// Drift of the weights, in bits of a 64-bit fingerprint, beyond which the table adopts new ones
     #[arg(long, value_name = "BITS", default_value = "1", value_parser = tolerance)]
     tolerance: f64,
 }
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The result has the weights of all counts, in whatever order the tables are given. With
---tolerance it keeps those of the first table while they are near enough.
+The result has the weights of the combined counts, whatever the order of the tables. With
+--tolerance it keeps those of the first table as long as they are close enough.
 
 Example:
   lookalike terms merge monday.terms tuesday.terms -o week.terms")]
 struct TermsMergeArguments {
-    /// Tables of the same features, of documents that are in one of them each
+    /// Tables of the same features; each document may be in only one of them
     #[arg(value_name = "TABLE", num_args = 2.., required = true)]
     tables: Vec<PathBuf>,
 
-    /// Bits of a 64-bit fingerprint that the weights may be off before the first table's give way; 0: they always do
+    /// Drift of the weights, in bits of a 64-bit fingerprint, beyond which the first table's are replaced; 0: always
     #[arg(long, value_name = "BITS", default_value = "0", value_parser = tolerance)]
     tolerance: f64,
 
@@ -131,7 +131,7 @@ struct TermsMergeArguments {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Before each day's documents are added, --factor 0.9 makes those of a week ago count half.
+Run before adding each day's documents, --factor 0.9 makes those of a week ago count half.
 
 Example:
   lookalike terms decay words.terms --factor 0.9 -o words.terms")]
@@ -140,11 +140,11 @@ struct TermsDecayArguments {
     #[arg(value_name = "TABLE")]
     table: PathBuf,
 
-    /// Multiplies all counts, above 0 and below 1
+    /// Factor for all counts, above 0 and below 1
     #[arg(long, value_name = "F", value_parser = factor)]
     factor: f64,
 
-    /// Bits of a 64-bit fingerprint that the weights may be off before the table takes new ones
+    /// Drift of the weights, in bits of a 64-bit fingerprint, beyond which the table adopts new ones
     #[arg(long, value_name = "BITS", default_value = "1", value_parser = tolerance)]
     tolerance: f64,
 
@@ -155,15 +155,15 @@ struct TermsDecayArguments {
 /// Output of a table made of tables.
 #[derive(clap::Args)]
 struct TermsOutputArguments {
-    /// The new table's file, which may be an old one
+    /// File for the new table, which may be an old one
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// The key of tables made with --hash siphash
+    /// File with the key of tables made with --hash siphash
     #[arg(long, value_name = "FILE")]
     hash_key: Option<PathBuf>,
 
-    /// Memory of the whole job [default: half of the machine's]
+    /// Memory limit of the whole job [default: half of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     memory: Option<u64>,
 

@@ -39,18 +39,17 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "FORMAT", help_heading = "Input")]
     format: Option<Format>,
 
-    /// Separator of the values of CSV and TSV: a character, or tab [default: a tab for TSV, else what the first rows
-    /// suggest of , ; | and tab]
+    /// Separator of CSV and TSV: a character, or tab [default: tab for TSV; else , ; | or tab, guessed from the first rows]
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter, help_heading = "Input")]
     delimiter: Option<u8>,
 
-    /// CSV and TSV have no line of names: columns are called by their numbers, from 1
+    /// CSV and TSV files have no header row: columns are numbered from 1
     #[arg(long, requires = "text", help_heading = "Input")]
     no_header: bool,
 
-    /// Field or column that holds the id [default: id, else url, else made from file and line]
+    /// Field or column that holds the id [default: id, else url, else built from file and line]
     ///
-    /// Nested fields are a.b. Columns also go by their numbers.
+    /// Nested fields are written a.b. Columns can also be given by number.
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     id: Option<FieldPath>,
 
@@ -58,7 +57,7 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     text: Option<FieldPath>,
 
-    /// Longer documents are counted; dedup and pairs compare them for equal bytes only
+    /// Size limit of a document; longer ones are counted, and dedup and pairs compare only their bytes for equality
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
     max_document: u64,
 
@@ -79,10 +78,10 @@ pub(crate) struct LossArguments {
     #[arg(long, help_heading = "Input")]
     strict: bool,
 
-    /// Fail if more records and files than this, or more than P% of the records, are unreadable
+    /// Fail if more than N records and files, or more than P% of the records, are unreadable
     ///
-    /// Up to that many, the exit status is 0. With more, the command fails and writes no results. By default any number is
-    /// tolerated, listed, and told by exit status 3.
+    /// Up to the limit, the exit status is 0. Beyond it, the command fails and writes no results. By default, any number is
+    /// tolerated and listed, and exit status 3 reports it.
     #[arg(
         long,
         value_name = "N|P%",
@@ -225,10 +224,10 @@ fn delimiter(text: &str) -> Result<u8, String> {
 /// Commands that turn other formats into text.
 #[derive(Args)]
 pub(crate) struct ConvertArguments {
-    /// Convert files whose names end so with a command: '.ps=ps2ascii'
+    /// Convert files with this ending by running a command: '.ps=ps2ascii'
     ///
-    /// The command gets the file on standard input, or as a path in place of {}; what it writes is the text. It runs without a
-    /// shell, unless it is one: ".doc=sh -c '...'". May be repeated.
+    /// The command reads the file from standard input, or from the path that replaces {}, and writes its text to standard output.
+    /// It runs without a shell, unless it names one: ".doc=sh -c '...'". May be repeated.
     #[arg(
         long = "convert",
         value_name = "ENDING=COMMAND",
@@ -237,7 +236,7 @@ pub(crate) struct ConvertArguments {
     )]
     pub(crate) converters: Vec<Converter>,
 
-    /// Seconds that such a command may take for a file; then it is ended, and the file counted as not converted
+    /// Seconds that a --convert command may take per file; then it is killed, and the file counts as not converted
     #[arg(
         long,
         value_name = "SECONDS",
@@ -247,8 +246,8 @@ pub(crate) struct ConvertArguments {
     )]
     pub(crate) convert_limit: u64,
 
-    /// Seconds that the text of a PDF may take; then it is counted as not converted
-    /// [default: 5, and 5 more for each MiB, at most 60]
+    /// Seconds that extracting the text of a PDF may take; then the file counts as not converted [default: 5, plus 5 for each MiB,
+    /// at most 60]
     #[arg(
         long,
         value_name = "SECONDS",
@@ -257,7 +256,7 @@ pub(crate) struct ConvertArguments {
     )]
     pub(crate) pdf_limit: Option<u64>,
 
-    /// Read what symbolic links in a folder lead to, even out of the folder
+    /// Follow symbolic links in a folder, even out of the folder
     #[arg(long, help_heading = "Input")]
     pub(crate) follow_links: bool,
 }
@@ -326,9 +325,9 @@ fn converter(text: &str) -> Result<Converter, String> {
 /// Lines that recur on many pages.
 #[derive(Args)]
 pub(crate) struct BoilerplateArguments {
-    /// Ignore lines that recur on many pages of a site or of the collection, or none (off)
+    /// Ignore lines that recur on many pages of a site or of the whole collection
     ///
-    /// The lines are taken out before documents are compared; results keep them. A page's site is the host of its URL.
+    /// The lines are removed before documents are compared; results keep them. A page's site is the host of its URL.
     #[arg(
         long,
         value_name = "WHERE",
@@ -337,7 +336,7 @@ pub(crate) struct BoilerplateArguments {
     )]
     boilerplate: BoilerplateScopeOption,
 
-    /// A line is boilerplate on this share of the pages or more, and on five at least
+    /// A line is boilerplate if it is on at least this share of the pages, and on at least five
     #[arg(
         long,
         value_name = "SHARE",
@@ -347,7 +346,7 @@ pub(crate) struct BoilerplateArguments {
     )]
     boilerplate_share: f64,
 
-    /// Write the lines that were learned to FILE, for `client create --boilerplate`
+    /// Write the learned lines to FILE, for `client create --boilerplate`
     #[arg(
         long,
         value_name = "FILE",
@@ -417,20 +416,20 @@ impl BoilerplateArguments {
 pub(crate) struct HtmlArguments {
     /// Text of HTML: visible, fast, main or quality [default: main]
     ///
-    /// visible is all text, fast leaves menus out, main is the main content (reference pages are read as with fast). quality is better
-    /// and much slower, and only in builds with `--features quality`.
+    /// visible is all text; fast leaves menus out; main is the main content (reference pages are read as with fast). quality is
+    /// better but much slower, and only in builds with `--features quality`.
     #[arg(long, value_name = "MODE", help_heading = "Features")]
     html: Option<HtmlMode>,
 
-    /// The title of a page counts as text
+    /// Count the title of a page as text
     #[arg(long, help_heading = "Features")]
     html_title: bool,
 
-    /// The alternative texts of images count as text
+    /// Count the alternative texts of images as text
     #[arg(long, help_heading = "Features")]
     html_alt: bool,
 
-    /// The targets of links count as text
+    /// Count the targets of links as text
     #[arg(long, help_heading = "Features")]
     html_links: bool,
 }

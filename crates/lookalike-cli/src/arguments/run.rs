@@ -17,9 +17,9 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Running")]
     threads: Option<usize>,
 
-    /// Memory of the whole job [default: half of the machine's]
+    /// Memory limit of the whole job [default: half of the machine's]
     ///
-    /// The resident size of the process stays within it; what does not fit goes into temporary files.
+    /// The resident size of the process stays within it; data that does not fit goes to temporary files.
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Running")]
     memory: Option<u64>,
 
@@ -29,7 +29,7 @@ pub(crate) struct RunArguments {
 
     /// Print the summary as JSON
     ///
-    /// One object, on standard output, or on standard error where standard output has the results.
+    /// One object on standard output, or on standard error if the results go to standard output.
     #[arg(long, help_heading = "Running")]
     pub(crate) json: bool,
 

@@ -17,8 +17,8 @@ use crate::failure::Failure;
 /// Definition of words and characters.
 #[derive(Args)]
 pub(crate) struct WordArguments {
-    /// Definition of a word: unicode (by the rules of Unicode), word-chars (runs of letters, digits and _, as \w+), or
-    /// languages (as unicode, but Chinese, Japanese, Thai, Lao, Khmer and Burmese by dictionaries)
+    /// Definition of a word: unicode (the rules of Unicode), word-chars (runs of letters, digits and _, as \w+), or languages
+    /// (unicode, but with dictionaries for Chinese, Japanese, Thai, Lao, Khmer and Burmese)
     #[arg(
         long,
         value_name = "RULE",
@@ -27,8 +27,8 @@ pub(crate) struct WordArguments {
     )]
     segment: Segmentation,
 
-    /// Unicode normalisation: nfc or nfkc, both without invisible characters (soft hyphens, zero-width spaces, ...), or
-    /// none: the text as it is
+    /// Unicode normalisation: nfc or nfkc, both dropping invisible characters (soft hyphens, zero-width spaces, ...), or none (the
+    /// text as it is)
     #[arg(
         long,
         value_name = "FORM",
@@ -37,7 +37,7 @@ pub(crate) struct WordArguments {
     )]
     normalize: Normalization,
 
-    /// Case of letters: lower (no difference) or keep
+    /// Case of letters: lower (ignore case) or keep
     #[arg(
         long,
         value_name = "CASE",
@@ -46,7 +46,7 @@ pub(crate) struct WordArguments {
     )]
     case: Case,
 
-    /// Make alike before comparing: numbers, dates, numbers,dates, or none
+    /// Treat all numbers, or all dates, as equal: numbers, dates, numbers,dates, or none
     #[arg(
         long,
         value_name = "WHAT",
@@ -55,8 +55,8 @@ pub(crate) struct WordArguments {
     )]
     mask: Mask,
 
-    /// Count variants of a character as one: accents (cafe and café), punctuation (quotation marks and dashes), arabic
-    /// (with and without tatweel and vowel signs), width (full and half width), with commas between them, or none
+    /// Treat variants of a character as equal: accents (cafe and café), punctuation (quotation marks and dashes), arabic (with and
+    /// without tatweel and vowel signs), width (full and half width), separated by commas, or none
     #[arg(
         long = "fold",
         value_name = "LIST",
@@ -83,8 +83,8 @@ impl WordArguments {
 pub(crate) struct SchemeArguments {
     /// Features to compare: words:N, chars:N, stops:N or phrases:N
     ///
-    /// Runs of N words (words:5), of several sizes together (words:3+5), of characters (chars:9), of English function words alone
-    /// (stops:4), or words and phrases that are in at least N documents (phrases:5, needs --terms).
+    /// Runs of N words (words:5), of several lengths together (words:3+5), of characters (chars:9), of English function words only
+    /// (stops:4), or words and phrases that occur in at least N documents (phrases:5, needs --terms).
     #[arg(
         long,
         value_name = "KIND:N",
@@ -93,7 +93,7 @@ pub(crate) struct SchemeArguments {
     )]
     shingle: Shingle,
 
-    /// Texts that are too short for their shingles: those of fewer than N words have runs of W words, such as 49:2
+    /// Use runs of W words for texts of fewer than N words, such as 49:2
     #[arg(
         long,
         value_name = "N:W",
@@ -105,7 +105,7 @@ pub(crate) struct SchemeArguments {
     #[command(flatten)]
     words: WordArguments,
 
-    /// Leave stop words out: of languages (en or de,en), of the one each text is in (auto), or none
+    /// Leave out stop words: of the given languages (en or de,en), of the language of each text (auto), or none
     #[arg(
         long,
         value_name = "LANGUAGES",
@@ -114,7 +114,7 @@ pub(crate) struct SchemeArguments {
     )]
     stop: StopWords,
 
-    /// Reduce words to their stems: of a language (en), of the one each text is in (auto), or none
+    /// Reduce words to their stems: in one language (en), in the language of each text (auto), or none
     #[arg(
         long,
         value_name = "LANGUAGE",
@@ -123,8 +123,7 @@ pub(crate) struct SchemeArguments {
     )]
     stem: Stemming,
 
-    /// Weight tf-length-noun: nouns weigh more, by English tags of words in Latin letters and Chinese tags of Han (tagged),
-    /// or not (none)
+    /// Weight nouns more in tf-length-noun: by English tags for words in Latin letters and Chinese tags for Han (tagged), or none
     #[arg(
         long,
         value_name = "HOW",
@@ -133,7 +132,7 @@ pub(crate) struct SchemeArguments {
     )]
     nouns: Nouns,
 
-    /// Seed of all hashes: sketches of different seeds cannot be compared
+    /// Seed of all hashes; sketches with different seeds cannot be compared
     #[arg(
         long,
         value_name = "NUMBER",
@@ -142,7 +141,7 @@ pub(crate) struct SchemeArguments {
     )]
     seed: u64,
 
-    /// Hash of words: xxh3, lookup3 (Jenkins), or siphash under a secret key, for texts that somebody crafts
+    /// Hash of words: xxh3, lookup3 (Jenkins), or siphash with a secret key, for adversarial texts
     #[arg(
         long,
         value_name = "HASH",
@@ -151,12 +150,12 @@ pub(crate) struct SchemeArguments {
     )]
     hash: HashName,
 
-    /// siphash: file that holds the key, 32 hexadecimal digits; sketches of different keys cannot be compared
+    /// siphash: file with the key, 32 hexadecimal digits; sketches with different keys cannot be compared
     #[arg(long, value_name = "FILE", help_heading = "Features")]
     hash_key: Option<PathBuf>,
 
-    /// Additional sources of features, with their weights relative to a word of the text: anchors:3~5 (texts of links to
-    /// the document, 5 words around them fading), in-links:1, out-links:1, with commas between them. Read from the fields
+    /// Additional sources of features, with their weights relative to a word of the text: anchors:3~5 (texts of links to the
+    /// document, with fading weights for 5 words around them), in-links:1, out-links:1, separated by commas. Read from the fields
     /// anchors, in_links and out_links
     #[arg(
         long,
@@ -166,7 +165,7 @@ pub(crate) struct SchemeArguments {
     )]
     pub(crate) fields: FieldWeights,
 
-    /// Table that `lookalike terms` made of the collection, for weights by rarity, phrases and i-match
+    /// Table made by `lookalike terms` from the collection, for weights by rarity, phrases and i-match
     #[arg(long, value_name = "FILE", help_heading = "Features")]
     terms: Option<PathBuf>,
 }

@@ -18,8 +18,8 @@ use crate::failure::Failure;
 pub(crate) struct MethodArguments {
     /// Method that finds candidates: allpairs, minhash, simhash, copies, ...
     ///
-    /// allpairs finds every pair. copies finds exact copies only. oph, b-bit, minhash, supershingle, simhash, henzinger, mod-p, winnow,
-    /// i-match and buckets may miss pairs; whatever they propose is verified.
+    /// allpairs finds every pair; copies finds exact copies only. oph, b-bit, minhash, supershingle, simhash, henzinger, mod-p,
+    /// winnow, i-match and buckets may miss pairs; every pair that they propose is verified.
     #[arg(
         long,
         value_name = "METHOD",
@@ -28,9 +28,9 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) method: Method,
 
-    /// Least resemblance of near-duplicates, above 0 and at most 1
+    /// Minimum resemblance of near-duplicates, above 0 and at most 1
     ///
-    /// With the methods of --distance and --agree it may be 0: then every candidate counts, whatever its resemblance.
+    /// Methods with --distance or --agree also accept 0: then every candidate counts, whatever its resemblance.
     #[arg(
         long,
         value_name = "SHARE",
@@ -40,7 +40,7 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) threshold: f64,
 
-    /// simhash, henzinger: most bits in which fingerprints of candidates differ
+    /// simhash, henzinger: maximum Hamming distance of candidates
     ///
     /// From 0 to a quarter of the bits of a fingerprint.
     #[arg(
@@ -51,8 +51,8 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) distance: u32,
 
-    /// henzinger: for which candidates --distance counts: all, or pairs of one site, the host of the URL, where pages share
-    /// a template (site); super-shingles alone then decide about pairs of two sites
+    /// henzinger: apply --distance to all candidates (all), or only to pairs within a site, the host of the URL, whose pages share
+    /// a template (site); for pairs across sites, super-shingles alone then decide
     #[arg(
         long,
         value_name = "WHICH",
@@ -61,22 +61,21 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) distance_for: DistanceFor,
 
-    /// simhash: bits of a fingerprint, 32, 64 or 128
+    /// simhash: width of a fingerprint in bits
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["32", "64", "128"], help_heading = "Method")]
     bits: String,
 
-    /// supershingle, henzinger, buckets, mod-p, winnow, i-match: how many hashes candidates share [default: 2 of the
-    /// first three, else 1]
+    /// supershingle, henzinger, buckets, mod-p, winnow, i-match: minimum number of shared hashes [default: 2 for the first three,
+    /// else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255), help_heading = "Method")]
     pub(crate) agree: Option<u32>,
 
-    /// mod-p: keep one shingle in so many; winnow: shingles in a window; i-match: lexicons; buckets: buckets
-    /// [default: 16, 16, 6, 8]
+    /// mod-p: keep one shingle in N; winnow: shingles in a window; i-match: lexicons; buckets: buckets [default: 16, 16, 6, 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Method")]
     pub(crate) size: Option<u8>,
 
-    /// simhash: how features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
-    /// tf-length-noun:N, with λ = N in the place of one by the length of the text
+    /// simhash: weights of features: set (each counts once), tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or
+    /// tf-length-noun:N, with λ = N instead of a λ that depends on the length of the text
     #[arg(
         long,
         value_name = "WEIGHT",
@@ -103,9 +102,8 @@ pub(crate) struct MethodArguments {
 /// Tests that a pair must pass beside the least resemblance.
 #[derive(Args)]
 pub(crate) struct TestArguments {
-    /// A further test that a pair must pass, on features of its own: resemblance, containment (shared features over the
-    /// smaller set) or coverage (over the larger), of which features, and how much at least; such as
-    /// coverage:stops:5:0.4. May be given several times
+    /// Additional test that a pair must pass, on its own features: resemblance, containment (shared features over the smaller set)
+    /// or coverage (over the larger), the features, and the minimum, such as coverage:stops:5:0.4. May be repeated
     #[arg(
         long = "and",
         value_name = "MEASURE:FEATURES:LEAST",
@@ -184,7 +182,8 @@ impl MethodArguments {
 pub(crate) struct ScopeArguments {
     /// Compare only documents with the same value in a field, or of the same site
     ///
-    /// The site is the host of the URL. Equal texts of two categories are no pair. Records without a value form a category of their own.
+    /// The site is the host of the URL. Equal texts in different categories are not a pair. Records without a value form a category
+    /// of their own.
     #[arg(
         long,
         value_name = "FIELD|site",
@@ -199,7 +198,7 @@ pub(crate) struct ScopeArguments {
     #[arg(long, value_name = "FIELD|site", help_heading = "Method")]
     across: Option<Category>,
 
-    /// Second test: least share of the longer text's bytes that the shorter one has, above 0 and at most 1
+    /// Second test: minimum length of the shorter text relative to the longer one, in bytes, above 0 and at most 1
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Method")]
     pub(crate) lengths: Option<f64>,
 }
@@ -241,7 +240,7 @@ pub(crate) struct SimilarityArguments {
     #[command(flatten)]
     pub(crate) method: MethodArguments,
 
-    /// mod-p, winnow: features that more than N different texts have propose no candidates [default: all do]
+    /// mod-p, winnow: propose no candidates for features found in more than N different texts [default: no limit]
     #[arg(
         long,
         value_name = "N",

@@ -23,13 +23,13 @@ pub(super) struct LoadOptions {
     /// Name of the collection
     collection: String,
 
-    /// Files that `lookalike fingerprint -o` wrote (.lkfp, .jsonl, .u64, .parquet or .lkar), or exports
+    /// Files written by `lookalike fingerprint -o` (.lkfp, .jsonl, .u64, .parquet or .lkar), or exports
     ///
     /// If a file has no ids, the digits of each fingerprint are its id. Exports are inserted unchanged.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Number of fingerprints in one request
+    /// Number of fingerprints per request
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
 
@@ -37,16 +37,16 @@ pub(super) struct LoadOptions {
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
 
-    /// Id of the scheme of the fingerprints, for files that do not tell it
+    /// Id of the scheme of the fingerprints, for files that do not store it
     ///
-    /// A collection of another scheme is refused.
+    /// A collection with another scheme is refused.
     #[arg(long, value_name = "ID")]
     scheme: Option<String>,
 
     #[command(flatten)]
     losses: LossArguments,
 
-    /// Do not merge all documents into one run at the end, because more files follow
+    /// Do not merge all documents into one run at the end, because more files will follow
     #[arg(long)]
     no_compact: bool,
 }

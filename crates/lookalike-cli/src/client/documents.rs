@@ -30,7 +30,7 @@ struct SentDocuments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Number of documents in one request
+    /// Number of documents per request
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
 }
@@ -40,7 +40,7 @@ pub(super) struct CheckArguments {
     #[command(flatten)]
     documents: SentDocuments,
 
-    /// Largest distance, up to the radius of the collection
+    /// Maximum distance, up to the radius of the collection
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 
@@ -51,12 +51,11 @@ pub(super) struct CheckArguments {
 /// Documents that are compared.
 #[derive(clap::Args)]
 struct ComparedArguments {
-    /// Documents to compare by their categories: all, within (of the same) or across (of others) [default: as the
-    /// collection does]
+    /// Documents to compare, by category: all, within (the same) or across (others) [default: that of the collection]
     #[arg(long, value_name = "PAIRS", help_heading = "Question")]
     pairs: Option<String>,
 
-    /// Least share of the longer text's bytes that the shorter one has; 0 for none [default: that of the collection]
+    /// Minimum length of the shorter text relative to the longer one, in bytes; 0 for none [default: that of the collection]
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Question")]
     lengths: Option<f64>,
 }
@@ -72,11 +71,11 @@ impl ComparedArguments {
 /// Neighbours that are looked for and shown.
 #[derive(clap::Args)]
 struct NeighbourArguments {
-    /// Largest distance, up to the radius of the collection
+    /// Maximum distance, up to the radius of the collection
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 
-    /// Largest number of neighbours to show; `query` asks page by page for more than 100
+    /// Maximum number of neighbours to show; `query` fetches more than 100 page by page
     #[arg(long = "limit", value_name = "N", help_heading = "Question")]
     neighbours: Option<u32>,
 
@@ -91,7 +90,7 @@ struct NeighbourArguments {
     )]
     verify: Option<bool>,
 
-    /// Show the differences to the text of each neighbour
+    /// Show the differences from the text of each neighbour
     #[arg(long, help_heading = "Question")]
     diff: bool,
 
@@ -140,11 +139,11 @@ pub(super) struct ParagraphArguments {
     #[command(flatten)]
     documents: SentDocuments,
 
-    /// Largest distance of similar paragraphs, up to the radius of the collection
+    /// Maximum distance of similar paragraphs, up to the radius of the collection
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 
-    /// Largest number of documents of a paragraph to show
+    /// Maximum number of documents to show for a paragraph
     #[arg(long, value_name = "N", help_heading = "Question")]
     limit: Option<u32>,
 }

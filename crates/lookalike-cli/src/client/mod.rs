@@ -29,17 +29,17 @@ use output::print;
 #[command(after_help = "\
 Examples:
   lookalike client create pages --radius 3 --keep texts,paragraphs
-  lookalike client check-and-insert pages crawl.jsonl       a line of JSON for each document
+  lookalike client check-and-insert pages crawl.jsonl       one line of JSON per document
   lookalike client query pages page.html --verify --diff
   lookalike client copies-of pages http://gone.example/1 --chunk words:8:sliding
-  lookalike client load pages crawl.lkfp                    fingerprints of files
+  lookalike client load pages crawl.lkfp                    fingerprints from files
   lookalike client export pages > pages.jsonl               whole documents
   lookalike client load copy pages.jsonl                    the same elsewhere, unchanged
   lookalike client expire pages --ttl 3600 http://a.example/1
-  lookalike client resketch pages --radius 6 --wait         beside the traffic
+  lookalike client resketch pages --radius 6 --wait         while the service is in use
   lookalike client --url https://dedup.example:7280 --key-file key check pages page.html
 
-When the service is busy, requests are repeated after the delay that it names, for at most
+When the service is busy, requests are retried after the delay it asks for, for up to
 --retry-for.")]
 pub(crate) struct ClientArguments {
     /// URL of the service
@@ -52,7 +52,7 @@ pub(crate) struct ClientArguments {
     )]
     url: String,
 
-    /// File with the API key [default: LOOKALIKE_KEY of the environment]
+    /// File with the API key [default: the environment variable LOOKALIKE_KEY]
     #[arg(long, value_name = "FILE", global = true)]
     key_file: Option<PathBuf>,
 
@@ -60,7 +60,7 @@ pub(crate) struct ClientArguments {
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_CA", global = true)]
     ca: Option<PathBuf>,
 
-    /// Repeat requests that a busy service refuses, for this long
+    /// Retry requests that a busy service refuses, for up to this long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::serve::seconds, global = true)]
     retry_for: std::time::Duration,
 
@@ -70,19 +70,19 @@ pub(crate) struct ClientArguments {
 
 #[derive(Subcommand)]
 enum ClientCommand {
-    /// Tell which documents were seen before: verdicts only
+    /// Check which documents were seen before; print only verdicts
     Check(CheckArguments),
-    /// Tell which documents were seen before, with their neighbours
+    /// Check which documents were seen before; print verdicts and neighbours
     Query(QueryArguments),
-    /// Insert documents; each replaces any with its id
+    /// Insert documents; each replaces any with the same id
     Insert(InsertArguments),
-    /// Give the verdict and insert what is new, in one step
+    /// Print verdicts and insert new documents, in one step
     CheckAndInsert(CheckAndInsertArguments),
-    /// Tell which paragraphs were seen before, the same or similar, and the known shares of each page
+    /// Check which paragraphs were seen before, equal or similar, and what share of each page is known
     Paragraphs(ParagraphArguments),
-    /// Print the documents of a list in the order of what is new in each
+    /// Print the documents of a list, ordered by how much is new in each
     Rerank(overlap::RerankArguments),
-    /// Print the documents that share chunks with one, the most containing first
+    /// Print the documents that share chunks with one, highest containment first
     CopiesOf(overlap::CopiesArguments),
     /// Delete documents by id
     Delete {
@@ -92,22 +92,22 @@ enum ClientCommand {
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Print documents by id, one line of JSON each; `null` for those that are missing
+    /// Print documents by id, one line of JSON each; `null` for missing ones
     Get {
         /// Name of the collection
         collection: String,
         /// Ids
         #[arg(required = true)]
         ids: Vec<String>,
-        /// Print their texts, too, if the collection keeps them
+        /// Also print their texts, if the collection keeps them
         #[arg(long)]
         texts: bool,
     },
-    /// Give documents another end
+    /// Change the lifetime of documents
     Expire(ExpireArguments),
-    /// Insert fingerprints from files under their ids, or documents of an export, unchanged
+    /// Insert fingerprints from files, under their ids, or documents from an export, unchanged
     Load(codes::LoadOptions),
-    /// Print all documents whole, one line of JSON each, as `load` takes them
+    /// Print all documents in full, one line of JSON each, as `load` reads them
     Export {
         /// Name of the collection
         collection: String,
@@ -119,7 +119,7 @@ enum ClientCommand {
         /// Name of a collection
         collection: Option<String>,
     },
-    /// Change the lifetime of documents that are inserted from now on
+    /// Change the default lifetime of documents inserted from now on
     Change {
         /// Name of the collection
         collection: String,
@@ -131,7 +131,7 @@ enum ClientCommand {
             conflicts_with = "never"
         )]
         ttl: Option<u64>,
-        /// Let them live forever
+        /// Keep them forever
         #[arg(long)]
         never: bool,
     },
@@ -140,18 +140,19 @@ enum ClientCommand {
         /// Name of the collection
         collection: String,
     },
-    /// Tell whether the service is ready; exit with status 1 if it is not
+    /// Check whether the service is ready; exit with status 1 if it is not
     Ready,
-    /// Merge all documents into one run in the background: speeds up checks and reclaims space
+    /// Merge all documents into one run in the background, to speed up checks and reclaim space
     Compact {
         /// Name of the collection
         collection: String,
     },
-    /// Sketch all documents anew under another scheme, table of terms or radius, from the texts that the collection keeps
+    /// Recompute all sketches under another scheme, table of terms or radius, from the texts that the collection keeps
     ///
-    /// A job of the service beside its traffic; the collection changes in one step at its end. A killed service leaves it as it was.
+    /// The job runs in the service while it is in use; the collection changes in one step at the end. If the service is killed, the
+    /// collection stays as it was.
     Resketch(resketch::ResketchArguments),
-    /// Make a snapshot of all collections in the --snapshots directory of the service
+    /// Make a snapshot of all collections in the service's --snapshots directory
     Snapshot {
         /// A new name: a-z, 0-9, - and _
         name: String,
@@ -176,7 +177,7 @@ struct ExpireArguments {
     )]
     ttl: Option<u64>,
 
-    /// Let them live forever
+    /// Keep them forever
     #[arg(long)]
     never: bool,
 }
@@ -186,11 +187,11 @@ struct CreateArguments {
     /// Name of the collection
     collection: String,
 
-    /// Largest distance of queries [default: 3]
+    /// Maximum distance of queries, in bits [default: 3]
     #[arg(long, value_name = "BITS")]
     radius: Option<u32>,
 
-    /// Warn of nothing
+    /// Print no warnings
     #[arg(long, short)]
     quiet: bool,
 
@@ -202,26 +203,26 @@ struct CreateArguments {
     #[arg(long, value_name = "TEXT")]
     scheme: Option<String>,
 
-    /// Table that `lookalike terms` made, which the scheme rests on; without --scheme its features, weighted by idf
+    /// Table made by `lookalike terms` that the scheme uses; without --scheme, its features are used, weighted by idf
     #[arg(long, value_name = "FILE")]
     terms: Option<PathBuf>,
 
-    /// Lines to leave out of texts: the file that --boilerplate-lines of `lookalike fingerprint` made
+    /// Lines to leave out of texts: a file made by `lookalike fingerprint --boilerplate-lines`
     #[arg(long, value_name = "FILE")]
     boilerplate: Option<PathBuf>,
 
-    /// Parts of documents to keep beside fingerprints and hashes of texts: texts, signatures, paragraphs
+    /// Parts of documents to store besides fingerprints and hashes of texts: texts, signatures, paragraphs
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     keep: Vec<String>,
 
-    /// End kept paragraphs at blank lines (blank) or at every line (lines) [default: auto, lines where no line
-    /// is blank]
+    /// End stored paragraphs at blank lines (blank) or at every line (lines) [default: auto, lines if no line is blank]
     #[arg(long, value_name = "RULE")]
     paragraphs: Option<String>,
 
     /// Compare only documents with the same value in a field, or of the same site
     ///
-    /// The site is the host of the URL. Records without a value form a category of their own. `--pairs` of a search asks otherwise.
+    /// The site is the host of the URL. Records without a value form a category of their own. A search can override it with
+    /// `--pairs`.
     #[arg(long, value_name = "FIELD|site", conflicts_with = "across")]
     within: Option<String>,
 
@@ -229,11 +230,11 @@ struct CreateArguments {
     #[arg(long, value_name = "FIELD|site")]
     across: Option<String>,
 
-    /// Second test: least share of the longer text's bytes that the shorter one has, above 0 and at most 1
+    /// Second test: minimum length of the shorter text relative to the longer one, in bytes, above 0 and at most 1
     #[arg(long, value_name = "SHARE", value_parser = crate::arguments::share)]
     lengths: Option<f64>,
 
-    /// Keep no hashes of texts, 16 bytes a document: no verdict is exact then, but same-fingerprint
+    /// Store no hashes of texts (16 bytes per document): verdicts are then same-fingerprint instead of exact
     #[arg(long)]
     no_text_hashes: bool,
 }

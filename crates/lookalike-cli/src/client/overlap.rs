@@ -16,11 +16,11 @@ pub(super) struct RerankArguments {
     /// Name of the collection
     collection: String,
 
-    /// File with the ids of stored documents, best first, one a line
+    /// File with the ids of stored documents, best first, one per line
     #[arg(value_name = "LIST")]
     list: PathBuf,
 
-    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
+    /// Kind of chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
     #[arg(long, value_name = "CHUNKING", default_value = "lines:2")]
     chunk: Chunking,
 }
@@ -33,19 +33,19 @@ pub(super) struct CopiesArguments {
     /// Id of a stored document
     id: String,
 
-    /// Unit of a chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
+    /// Kind of chunk: doc, sentences, paragraphs, lines:N, words:N, chars:N or fields:N
     #[arg(long, value_name = "CHUNKING", default_value = "lines:2")]
     chunk: Chunking,
 
-    /// Least number of shared chunks
+    /// Minimum number of shared chunks
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_shared: u32,
 
-    /// Least share of the chunks of one of the two that the other holds
+    /// Minimum share of one document's chunks that the other must hold
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = crate::arguments::share)]
     min_containment: f64,
 
-    /// Largest number of documents to show, up to 1000
+    /// Maximum number of documents to show, up to 1000
     #[arg(long = "limit", value_name = "N", default_value_t = 1000)]
     copies: u32,
 }

@@ -22,15 +22,15 @@ pub(super) struct ResketchArguments {
     #[arg(long, value_name = "TEXT")]
     scheme: Option<String>,
 
-    /// Table that `lookalike terms` made, which the scheme rests on; without --scheme its features, weighted by idf
+    /// Table made by `lookalike terms` that the scheme uses; without --scheme, its features are used, weighted by idf
     #[arg(long, value_name = "FILE")]
     terms: Option<PathBuf>,
 
-    /// Largest distance of queries [default: that of the collection]
+    /// Maximum distance of queries, in bits [default: that of the collection]
     #[arg(long, value_name = "BITS")]
     radius: Option<u32>,
 
-    /// Wait for the end of the job; status 1 if it fails
+    /// Wait for the end of the job; exit with status 1 if it fails
     #[arg(long)]
     wait: bool,
 }

@@ -21,9 +21,9 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Needs no labels: the exact resemblance of each sampled document with every document of the
-input is the truth. Documents with the text of another are set aside first. The input is
-read twice; the sample is held, and a hash of each text.
+No labels are needed: the exact resemblance of each sampled document to every document of
+the input is the truth. Documents with the same text as another are set aside first. The
+input is read twice; memory holds the sample and a hash of each text.
 
 Example:
   lookalike evaluate audit crawl/ --method simhash --distance 3 --sample 2000")]
@@ -31,14 +31,14 @@ pub(crate) struct AuditArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Documents in the sample
+    /// Number of documents in the sample
     #[arg(long, value_name = "N", default_value_t = 2000)]
     sample: u64,
 
     #[command(flatten)]
     method: MethodArguments,
 
-    /// Second test: least share of the longer text's bytes that the shorter one has, above 0 and at most 1
+    /// Second test: minimum length of the shorter text relative to the longer one, in bytes, above 0 and at most 1
     #[arg(long, value_name = "SHARE", value_parser = super::share, help_heading = "Method")]
     lengths: Option<f64>,
 

@@ -15,7 +15,7 @@ use crate::interrupt;
 
 #[derive(clap::Args)]
 pub(super) struct CheckpointArguments {
-    /// Keep what is measured in FILE until the command is done, so that --resume goes on after an interruption
+    /// Save measurements in FILE until the command is done, so that --resume can continue after an interruption
     #[arg(
         long,
         value_name = "FILE",
@@ -24,7 +24,7 @@ pub(super) struct CheckpointArguments {
     )]
     checkpoint: Option<PathBuf>,
 
-    /// Go on with a measurement that was interrupted: what its --checkpoint tells is not measured again
+    /// Resume an interrupted measurement: what is in its --checkpoint is not measured again
     #[arg(
         long,
         requires = "checkpoint",

@@ -26,13 +26,12 @@ use tags::{LabelCounts, TagFile};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Keys: t true (near-duplicates), f false, u unknown (nobody could tell), b back to the pair
-before, d the whole difference, q stop. Every tag is on the disk before the next pair is
-shown; the same command goes on where you stopped. Without a terminal the answers are read
-from standard input, one a line.
+Keys: t true (near-duplicates), f false, u unknown (nobody could tell), b back to the
+previous pair, d full difference, q quit. Each tag is on disk before the next pair is shown;
+the same command continues where you stopped. Without a terminal the answers are read from
+standard input, one per line.
 
-Pairs come in random order and without their score, so that the method's opinion does not
-become yours.
+Pairs come in random order and without their scores, so that the method does not bias you.
 
 Example:
   lookalike evaluate sample news.jsonl -o pairs.jsonl
@@ -42,19 +41,19 @@ pub(crate) struct LabelArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// The pairs that `evaluate sample` drew
+    /// Pairs drawn by `evaluate sample`
     #[arg(long, value_name = "FILE")]
     pairs: PathBuf,
 
-    /// File of tags; it is created, or gone on with
+    /// File of tags; created, or continued if it exists
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// Lines of a difference to show at first; d shows the rest
+    /// Number of lines of a difference to show; d shows the rest
     #[arg(long, value_name = "N", default_value_t = 40)]
     lines: usize,
 
-    /// auto, always or never
+    /// Coloured output: auto, always or never
     #[arg(
         long,
         value_name = "WHEN",

@@ -27,8 +27,8 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Labels are JSON lines of one kind: {\"a\":..,\"b\":..,\"label\":NUMBER|true|false|null},
 {\"id\":..,\"cluster\":..}, or the CORE benchmark's {\"core_id\":..,\"labelled_duplicates\":[..]}.
-null means nobody could tell: counted, not used. Clusters are compared by the adjusted Rand
-index, the rule of NEWS-COPY; CORE by text-dedup's rules.
+null means that nobody could tell: it is counted but not used. Clusters are compared by the
+adjusted Rand index, as in NEWS-COPY, CORE labels by the rules of text-dedup.
 
 Examples:
   lookalike evaluate labels docs.jsonl --labels pairs.jsonl --sketch simhash:64
@@ -41,15 +41,15 @@ pub(crate) struct LabelFileArguments {
     #[arg(long, value_name = "FILE")]
     labels: PathBuf,
 
-    /// INPUT holds fingerprints of 64 bits, as `fingerprint -o` and `index build` write them
+    /// INPUT holds 64-bit fingerprints, written by `fingerprint -o` or `index build`
     #[arg(long)]
     fingerprints: bool,
 
-    /// Labelled pairs: grades from here on are near-duplicates [default: 1]
+    /// Labelled pairs: lowest grade of near-duplicates [default: 1]
     #[arg(long, value_name = "GRADE")]
     positive: Option<f64>,
 
-    /// none (the exact resemblance), simhash:64, minhash:128, super-shingle:6x14, oph:128, winnow:16, ...
+    /// Sketch to measure: none (the exact resemblance), simhash:64, minhash:128, super-shingle:6x14, oph:128, winnow:16, ...
     #[arg(long, value_name = "SKETCH", default_value = "none")]
     sketch: Sketch,
 
@@ -61,7 +61,7 @@ pub(crate) struct LabelFileArguments {
     #[arg(long, value_name = "MEASURE", default_value = "resemblance")]
     measure: SetMeasure,
 
-    /// Clusters and CORE: least score of a pair, a resemblance, bits that agree, or hashes that agree [default: 0.8]
+    /// Clusters and CORE: minimum score of a pair: its resemblance, equal bits, or equal hashes [default: 0.8]
     #[arg(long, value_name = "SCORE")]
     cut: Option<f64>,
 

@@ -19,14 +19,14 @@ use crate::output_file::write_bytes;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Most pairs of a collection have nothing in common, so a plain sample would hold no
-near-duplicates. This one holds equally many pairs of each band, and writes beside each pair
-how many the collection has in its band. Tag them with `lookalike evaluate label`;
-`lookalike evaluate labels` then weighs the bands again. Documents with the text of another
-are set aside. Only ids and sketches are held.
+Most pairs in a collection have nothing in common, so a plain sample would contain no
+near-duplicates. This sample has equally many pairs from each band, and stores with each
+pair how many pairs the collection has in that band. Tag the pairs with
+`lookalike evaluate label`; `lookalike evaluate labels` then weights the bands accordingly.
+Documents with the same text as another are set aside. Memory holds only ids and sketches.
 
-A band with fewer pairs than --each gives all of them, and a warning says so. The sample
-follows from the documents and --draw alone, not from the order of the input.
+A band with fewer pairs than --each contributes all of them, with a warning. The sample
+depends only on the documents and --draw, not on the order of the input.
 
 Examples:
   lookalike evaluate sample news.jsonl --each 30 -o pairs.jsonl
@@ -36,30 +36,30 @@ pub(crate) struct SampleArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// The file of pairs
+    /// File for the pairs
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// INPUT holds fingerprints of 64 bits, as `fingerprint -o` and `index build` write them
+    /// INPUT holds 64-bit fingerprints, written by `fingerprint -o` or `index build`
     #[arg(long)]
     fingerprints: bool,
 
-    /// Pairs of each band
+    /// Number of pairs from each band
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     each: u32,
 
-    /// Bands to draw from: the largest distance, least similarity or least number of equal hashes of each
+    /// Bands to draw from: the maximum distance, minimum similarity or minimum number of equal hashes of each
     ///
-    /// Distances with simhash [default: 0 to 10], similarities with methods that estimate them [default: 0.3 to 0.9 by tenths],
-    /// numbers of equal hashes with all others [default: 1 to their number].
+    /// Distances for simhash [default: 0 to 10], similarities for sketches that estimate them [default: 0.3 to 0.9 in tenths],
+    /// numbers of equal hashes for all others [default: 1 to their number].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     bands: Vec<f64>,
 
-    /// Another number draws another sample
+    /// Seed of the sample: another number draws another sample
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     draw: u64,
 
-    /// Measure of the distance: simhash:64, none (the exact resemblance), minhash:128, super-shingle:6x14, ...
+    /// Sketch that measures the distance: simhash:64, none (the exact resemblance), minhash:128, super-shingle:6x14, ...
     #[arg(long, value_name = "SKETCH", default_value = "simhash:64")]
     sketch: Sketch,
 

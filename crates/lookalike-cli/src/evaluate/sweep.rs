@@ -35,17 +35,17 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --labels the truth is the exact resemblance of the features that --shingle and the
-other Features options name, at --threshold, of documents whose texts differ: others are
-set aside. Texts are read again for as many settings as --memory holds the sketches of, and
-never held; with --labels they are. Every combination of --shingles, --weights and
---sketches is measured; weights only matter to simhash. Tables of terms are made of the
-input itself. Masks and modes of HTML are tried on top, where they change anything; the
-truth is always that of --mask and --html.
+Without --labels, the truth is the exact resemblance, at --threshold, of the features that
+--shingle and the other Features options name; documents with the same text as another are
+set aside. Texts are never held in memory, but read again for each group of settings whose
+sketches fit --memory; with --labels they are held. Every combination of --shingles,
+--weights and --sketches is measured; weights only matter to simhash. Tables of terms are
+made from the input itself. Masks and HTML modes are tried as well, where they change
+anything; the truth always uses --mask and --html.
 
-Every cut is chosen on the data that its figures are of. With --labels the choice is made
-again on parts of the labels and tried on the others: that is what to expect elsewhere. Each
-piece of advice ends with the job that follows it.
+Each cut is chosen on the data that its figures describe. With --labels, the choice is
+repeated on parts of the labels and tested on the rest: that is what to expect elsewhere.
+Each recommendation ends with the command that applies it.
 
 Examples:
   lookalike evaluate sweep news.jsonl --threshold 0.8 --page sweep.html
@@ -58,15 +58,15 @@ pub(crate) struct SweepArguments {
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
 
-    /// Grades from here on are near-duplicates
+    /// With --labels: lowest grade of near-duplicates
     #[arg(long, value_name = "GRADE", default_value_t = 1.0)]
     positive: f64,
 
-    /// Without labels: least resemblance of near-duplicates
+    /// Without --labels: minimum resemblance of near-duplicates
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     threshold: f64,
 
-    /// Features to try, with commas between them
+    /// Features to try, separated by commas
     #[arg(
         long,
         value_name = "LIST",
@@ -75,7 +75,7 @@ pub(crate) struct SweepArguments {
     )]
     shingles: Vec<Shingle>,
 
-    /// Weights to try in simhash, with commas between them
+    /// Weights to try in simhash, separated by commas
     #[arg(
         long,
         value_name = "LIST",
@@ -84,7 +84,7 @@ pub(crate) struct SweepArguments {
     )]
     weights: Vec<Weight>,
 
-    /// Sketches to try, with commas between them; none is the exact resemblance of the features
+    /// Sketches to try, separated by commas; none is the exact resemblance of the features
     #[arg(
         long,
         value_name = "LIST",
@@ -93,7 +93,7 @@ pub(crate) struct SweepArguments {
     )]
     sketches: Vec<Sketch>,
 
-    /// Masks to try, with commas between them: none, numbers, dates, numbers+dates
+    /// Masks to try, separated by commas: none, numbers, dates, numbers+dates
     #[arg(
         long,
         value_name = "LIST",
@@ -103,7 +103,7 @@ pub(crate) struct SweepArguments {
     )]
     masks: Vec<Mask>,
 
-    /// Ways to read HTML to try, as for --html, with commas between them; those that change no text are left out
+    /// HTML modes to try, as for --html, separated by commas; those that change no text are left out
     #[arg(
         long,
         value_name = "LIST",
@@ -112,9 +112,9 @@ pub(crate) struct SweepArguments {
     )]
     html_modes: Vec<HtmlMode>,
 
-    /// With --labels: measures of the features to try: resemblance, containment and coverage
+    /// With --labels: measures to try, separated by commas: resemblance, containment and coverage
     ///
-    /// With commas between them. Containment is the shared features over the smaller set, coverage over the larger.
+    /// Containment is the shared features over the smaller set, coverage over the larger.
     #[arg(
         long,
         value_name = "LIST",
@@ -123,24 +123,24 @@ pub(crate) struct SweepArguments {
     )]
     measures: Vec<SetMeasure>,
 
-    /// With --labels: also find the two settings that agree best with the labels when both must pass
+    /// With --labels: also find the combinations of two tests that agree best with the labels
     #[arg(long, requires = "labels", hide_short_help = true)]
     two_tests: bool,
 
-    /// Second test for every setting: least share of the longer text's bytes that the shorter one has, above 0 and at
-    /// most 1
+    /// Second test for every setting: minimum length of the shorter text relative to the longer one, in bytes, above 0 and at most
+    /// 1
     #[arg(long, value_name = "SHARE", value_parser = super::share)]
     lengths: Option<f64>,
 
-    /// Precision that you want at least
+    /// Minimum precision to reach
     #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
     precision: f64,
 
-    /// Recall that you want at least
+    /// Minimum recall to reach
     #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
     recall: f64,
 
-    /// Write one self-contained page with plots
+    /// Write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 

@@ -18,13 +18,13 @@ use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Inputs are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each
-also .gz or .zst), Parquet tables with a column fingerprint, raw little-endian numbers in a
-file named .u64, .u32 or .u128, or other indexes; quoted globs and addresses of object
-stores stand for many, - for standard input. All have one width, which the index has too.
-Equal fingerprints are stored once, with the ids of all of them beside.
+Inputs are fingerprint files, archives, JSON Lines from `lookalike fingerprint` (each also
+.gz or .zst), Parquet tables with a column fingerprint, raw little-endian numbers in a file
+named .u64, .u32 or .u128, or other indexes; quoted globs and addresses of object stores
+stand for many, - for standard input. All have the same width, which is also that of the
+index. Equal fingerprints are stored once, with the ids of all of them.
 
-A build that is interrupted leaves INDEX.building, with which --resume goes on.
+An interrupted build leaves INDEX.building, from which --resume continues.
 
 Example:
   lookalike index build january.fp.jsonl february.fp.jsonl -o pages.lkix --memory 4G")]
@@ -33,36 +33,36 @@ pub(crate) struct IndexBuildArguments {
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<OsString>,
 
-    /// The index; written beside its place and renamed when it is whole
+    /// The index; written under a temporary name and renamed when complete
     #[arg(long, short, value_name = "INDEX")]
     output: PathBuf,
 
-    /// Most bits in which a query and what it finds differ, 0 to 16
+    /// Maximum Hamming distance between a query and a match, 0 to 16 bits
     #[arg(long, value_name = "BITS", default_value_t = DEFAULT_DISTANCE, value_parser = clap::value_parser!(u32).range(0..=16))]
     distance: u32,
 
-    /// Most tables; see `lookalike design` [default: half of the distance and one more, the least memory]
+    /// Maximum number of tables; see `lookalike design` [default: half the distance plus one, the least memory]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     tables: Option<u32>,
 
-    /// A design by name, such as 4-of-7x1; see `lookalike design`
+    /// Design by name, such as 4-of-7x1; see `lookalike design`
     #[arg(long, value_name = "NAME", conflicts_with = "tables")]
     design: Option<String>,
 
-    /// packed, dense (a tenth less memory, slower to search) or buckets (a cache line for each bucket: up to twice as fast)
+    /// Table layout: packed, dense (a tenth less memory, slower to search) or buckets (a cache line per bucket, up to twice as
+    /// fast)
     #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
     layout: Layout,
 
-    /// Leave the ids of the inputs out
+    /// Leave out the ids of the inputs
     #[arg(long)]
     no_ids: bool,
 
-    /// Go on with a build that was interrupted: tables that are ready are taken over. One that was still reading starts from
-    /// the beginning
+    /// Resume an interrupted build: finished tables are kept. A build that was still reading starts from the beginning
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
 
-    /// Replace an index that is already there
+    /// Replace an existing index
     #[arg(long)]
     overwrite: bool,
 

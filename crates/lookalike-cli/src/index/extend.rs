@@ -13,13 +13,14 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Inputs are those of `lookalike index build`. INDEX keeps its distance, design and layout,
-and takes ids if it has some. It then finds what one build of everything would find; with
-ids it has the same bytes. Searches may go on: it is replaced when the new one is whole.
+Inputs are as for `lookalike index build`. INDEX keeps its distance, design and layout, and
+stores ids if it has ids. It then finds what a single build of everything would find; with
+ids it has the same bytes. Searches may continue: INDEX is replaced when the new one is
+complete.
 
-It is written anew: extending costs about what building costs, but needs nothing of what
-INDEX was made of. A few new fingerprints are cheaper in an index of their own, which
-`lookalike index search` and `join` take beside INDEX.
+The whole index is rewritten: extending costs about as much as building, but does not need
+the original inputs. For a few new fingerprints, a second index is cheaper; search both, or
+give both to `lookalike join`.
 
 Example:
   lookalike index extend pages.lkix march.fp.jsonl")]
@@ -31,7 +32,7 @@ pub(crate) struct IndexExtendArguments {
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<OsString>,
 
-    /// Go on with an extension that was interrupted
+    /// Resume an interrupted extension
     #[arg(long)]
     resume: bool,
 
@@ -45,7 +46,8 @@ pub(crate) struct IndexExtendArguments {
 #[derive(clap::Args)]
 #[command(after_help = "\
 The result has the distance, design and layout of the first index, and ids if all of them
-have some. It finds what one build of everything would find; with ids it has the same bytes.
+have ids. It finds what a single build of everything would find; with ids it has the same
+bytes.
 
 Example:
   lookalike index merge january.lkix february.lkix -o pages.lkix")]
@@ -54,15 +56,15 @@ pub(crate) struct IndexMergeArguments {
     #[arg(required = true, num_args = 2.., value_name = "INDEX")]
     indexes: Vec<OsString>,
 
-    /// The merged index; written beside its place and renamed when it is whole
+    /// The merged index; written under a temporary name and renamed when complete
     #[arg(long, short, value_name = "INDEX")]
     output: PathBuf,
 
-    /// Go on with a merge that was interrupted
+    /// Resume an interrupted merge
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
 
-    /// Replace an index that is already there
+    /// Replace an existing index
     #[arg(long)]
     overwrite: bool,
 

@@ -17,10 +17,10 @@ use crate::size::show;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Sizes and design at once; with --analyse, --json or --html every fingerprint is read: in
-which bit neighbours in sorted order first differ, how many lie in each of 128 equal ranges,
-spikes with their commonest fingerprint and ids of it, and how many candidates a probe meets
-beside what evenly spread fingerprints would give.
+Shows sizes and design at once. With --analyse, --json or --html it reads every fingerprint
+and also shows: the bit in which neighbours in sorted order first differ, the count in each
+of 128 equal ranges, spikes with their most common fingerprint and its ids, and how many
+candidates a probe meets, beside the number for evenly spread fingerprints.
 
 Example:
   lookalike index info crawl.lkix --verify --html crawl.html")]
@@ -32,7 +32,7 @@ pub(crate) struct IndexInfoArguments {
     #[arg(long)]
     verify: bool,
 
-    /// Look at all fingerprints
+    /// Analyse all fingerprints
     #[arg(long)]
     analyse: bool,
 
@@ -40,7 +40,7 @@ pub(crate) struct IndexInfoArguments {
     #[arg(long)]
     json: bool,
 
-    /// Write a page with plots
+    /// Write an HTML page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

@@ -29,11 +29,11 @@ enum IndexCommand {
     Build(build::IndexBuildArguments),
     /// Add fingerprints to an index
     Extend(extend::IndexExtendArguments),
-    /// Make one index of several
+    /// Merge several indexes into one
     Merge(extend::IndexMergeArguments),
     /// Find all stored fingerprints within a distance
     Search(search::IndexSearchArguments),
-    /// Tell what an index holds, and check it
+    /// Show what an index holds, and check it
     Info(info::IndexInfoArguments),
 }
 

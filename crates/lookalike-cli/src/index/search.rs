@@ -20,10 +20,10 @@ use crate::{bus_error, console};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints one JSON object a line for each stored document,
+Prints one JSON object per line for each stored document found,
 {\"query\":..,\"fingerprint\":..,\"id\":..,\"distance\":..}: queries in the order given; for each,
-by distance, fingerprint and id. Queries are called by their ids where their file has ids,
-else by their hex digits, of which a fingerprint of 64 bits has 16.
+by distance, fingerprint and id. Queries are named by their ids if their file has ids, else
+by their hex digits (16 for a fingerprint of 64 bits).
 
 Examples:
   lookalike index search crawl.lkix 5f3a9c0012d4e877
@@ -32,11 +32,11 @@ pub(crate) struct IndexSearchArguments {
     /// An index made by `lookalike index build`
     index: PathBuf,
 
-    /// Fingerprints of as many hex digits as the index has (16 for 64 bits), files of fingerprints, or - for standard input
+    /// Fingerprints as hex digits (16 for an index of 64 bits), files of fingerprints, or - for standard input
     #[arg(required = true, value_name = "QUERY")]
     queries: Vec<String>,
 
-    /// Most bits that differ [default: the distance the index was built for]
+    /// Maximum Hamming distance in bits [default: the distance the index was built for]
     #[arg(long, value_name = "BITS")]
     distance: Option<u32>,
 
@@ -44,14 +44,14 @@ pub(crate) struct IndexSearchArguments {
     #[arg(long)]
     in_memory: bool,
 
-    /// Begin at once, without a check of every byte of the index: one that was altered may give wrong answers
+    /// Start at once, without checking every byte of the index: a damaged one may give wrong answers
     #[arg(long)]
     skip_check: bool,
 
     #[command(flatten)]
     losses: LossArguments,
 
-    /// Print no list of queries that could not be read
+    /// Do not list queries that could not be read
     #[arg(long, short)]
     quiet: bool,
 
