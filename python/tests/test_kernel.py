@@ -249,7 +249,7 @@ def test_nodes_get_the_least_of_those_that_they_are_connected_with(edges):
     [
         (["--threshold=2x"], "not a share"),
         (["--threshold=2"], "threshold 2 is not above 0"),
-        (["--boilerplate=site"], "learns from all records"),
+        (["--boilerplate=site"], "reads all records"),
         (["--fields=anchors:1"], "whole records"),
         (["--method=minhsh"], "unknown method"),
     ],

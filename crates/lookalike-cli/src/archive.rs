@@ -272,7 +272,7 @@ fn print(info: &CollectionArchiveInfo) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "{}, {}, {} beside the one that they are copies of",
+        "{}, {}, {} stored next to the one that they copy",
         console::counted(info.sources, "file"),
         console::counted(info.documents, "document"),
         console::grouped(info.copies)
@@ -286,7 +286,7 @@ fn print(info: &CollectionArchiveInfo) -> Result<(), Failure> {
     )?;
     writeln!(
         out,
-        "{}, {} of copies alone; directory {}",
+        "{}, {} with copies only; directory {}",
         console::counted(info.blocks, "block"),
         console::grouped(info.dependent_blocks),
         size::show(info.directory_bytes)
@@ -341,7 +341,7 @@ fn refuse_existing(output: &Path) -> Result<(), Failure> {
         // file is made.
         Err(_) => Ok(()),
         Ok(_) => Err(Failure::Usage(format!(
-            "{}: is there already, and nothing is overwritten: choose another place with -o, or remove it",
+            "{}: already exists, and nothing is overwritten: choose another place with -o, or remove it",
             output.display()
         ))),
     }

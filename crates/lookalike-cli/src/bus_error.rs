@@ -12,8 +12,7 @@ static MESSAGE: OnceLock<String> = OnceLock::new();
 pub(crate) fn name_file(path: &Path) {
     let shown = path.display();
     let message = format!(
-        "lookalike: error: {shown}: the file was cut short, or could not be read, while it was searched: build it again, or give \
-         --in-memory\n"
+        "lookalike: error: {shown}: the file was truncated or became unreadable during the search: rebuild it, or give --in-memory\n"
     );
     // The first file stays: the handler reads without a lock, so the message may not change any more.
     if MESSAGE.set(message).is_err() {

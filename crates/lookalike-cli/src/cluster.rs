@@ -136,7 +136,7 @@ impl ClusterArguments {
     fn cluster(&self, console: &Console<'_>, is_new: bool) -> Result<ClusterSummary, Failure> {
         if !(self.threshold > 0.0 && self.threshold <= 1.0) {
             return Err(Failure::Usage(format!(
-                "--threshold {} is no resemblance: name one above 0 and at most 1",
+                "--threshold {} is not a resemblance: give one above 0 and at most 1",
                 self.threshold
             )));
         }
@@ -144,7 +144,7 @@ impl ClusterArguments {
         let shown = self.output.display();
         std::fs::create_dir_all(&self.output).map_err(|error| {
             Failure::Failed(format!(
-                "{shown}: {error}: name a directory that can be made and written to with -o"
+                "{shown}: {error}: name a writable directory with -o"
             ))
         })?;
         // Beside the results by default: temporary files are about as large.

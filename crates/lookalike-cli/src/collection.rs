@@ -219,7 +219,7 @@ fn print(info: &CollectionInfo) -> Result<(), Failure> {
 
 fn exists(folder: &Path) -> Failure {
     Failure::Usage(format!(
-        "{}: holds a collection already: add to it with `lookalike collection add`, or choose another directory",
+        "{}: already holds a collection: add to it with `lookalike collection add`, or choose another directory",
         folder.display()
     ))
 }
@@ -233,7 +233,7 @@ pub(crate) fn refuse_collections(paths: &[OsString]) -> Result<(), Failure> {
     match collections.next() {
         None => Ok(()),
         Some(path) => Err(Failure::Usage(format!(
-            "{}: is a collection, which holds no documents that could be read: compare with it by `lookalike dedup INPUT --against {}`",
+            "{}: a collection holds no documents that can be read: compare with it by `lookalike dedup INPUT --against {}`",
             path.display(),
             path.display()
         ))),
@@ -278,7 +278,7 @@ impl JobCollections {
         // in it.
         if let (Some(path), 2..) = (collections.first(), against.len()) {
             return Err(Failure::Usage(format!(
-                "--against {}: a collection stands alone: add the other documents to it with `lookalike collection add`",
+                "--against {}: a collection must be the only --against: add the other documents to it with `lookalike collection add`",
                 path.display()
             )));
         }
@@ -304,8 +304,8 @@ impl JobCollections {
         match DocumentCollection::is_in(into) && !is_same {
             false => Ok(()),
             true => Err(Failure::Usage(format!(
-                "--into {0}: the collection has documents already, and this job is not compared with them: add --against {0}, or \
-                 name a new directory",
+                "--into {0}: the collection already has documents, and this job is not compared with them: add --against {0}, or name a \
+                 new directory",
                 into.display()
             ))),
         }

@@ -39,9 +39,5 @@ pub(crate) fn manual(arguments: &ManArguments) -> Result<(), Failure> {
         .and_then(|()| {
             clap_mangen::generate_to(Cli::command().name("lookalike"), &arguments.directory)
         })
-        .map_err(|error| {
-            Failure::Failed(format!(
-                "{shown}: {error}: name a directory that can be written to"
-            ))
-        })
+        .map_err(|error| Failure::Failed(format!("{shown}: {error}: name a writable directory")))
 }

@@ -31,12 +31,12 @@ pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Comm
         });
         if !known || NOT_HERE.contains(&id.as_str()) {
             return Err(wrong(format!(
-                "{name:?} is no setting: use the long flags of `lookalike serve --help`, with - or _"
+                "{name:?} is not a setting: use the long flags of `lookalike serve --help`, with - or _"
             )));
         }
         let value = shown(value).ok_or_else(|| {
             wrong(format!(
-                "{name:?} is neither a text nor a number nor true or false"
+                "{name:?} must be a string, a number, true or false"
             ))
         })?;
         // The command line lives as long as the process.

@@ -172,7 +172,9 @@ impl DedupArguments {
             .unwrap_or_else(|| OutputFormat::natural(sources));
         let refused = |why: &str| {
             let default = match self.output_format {
-                None => ", and so is what comes of it unless you say --output-format jsonl",
+                None => {
+                    "; the input is Parquet or Arrow, so the results are Parquet unless you give --output-format jsonl"
+                }
                 Some(_) => "",
             };
             Err(Failure::Usage(format!("{why}{default}")))
@@ -181,11 +183,13 @@ impl DedupArguments {
             return Ok(format);
         }
         if self.compress.is_some() {
-            return refused("--compress is for JSON lines: Parquet is compressed by itself");
+            return refused(
+                "--compress applies to JSON lines: Parquet files are always compressed",
+            );
         }
         if self.order == Some(RecordOrder::Id) && sources.iter().any(Source::is_typed_table) {
             return refused(
-                "--order id is for JSON lines: rows of Parquet keep the order of their file",
+                "--order id applies to JSON lines: rows of Parquet keep the order of their file",
             );
         }
         Ok(format)
@@ -214,8 +218,8 @@ impl DedupArguments {
         match self.against.iter().find(is_replaced) {
             // Without `--overwrite` results that are there are refused anyway.
             Some(path) if self.overwrite => Err(Failure::Usage(format!(
-                "--overwrite would replace {}, whose documents are compared with and not written again: choose another \
-                 folder for the results with -o",
+                "--overwrite would replace {}, whose documents are only compared with and not written again: choose another directory \
+                 with -o",
                 path.display()
             ))),
             _ => Ok(()),
@@ -229,11 +233,11 @@ impl DedupArguments {
         }
         let again = new.leave_out(
             against,
-            "given with --against too: compared with, and not written",
+            "also given with --against: only compared with, not written",
         );
         if again > 0 && new.sources.is_empty() {
             return Err(Failure::Usage(
-                "all of the input is given with --against too, so nothing is left to be compared: name new documents".to_owned(),
+                "all of the input is also given with --against, so nothing is left to compare: name new documents".to_owned(),
             ));
         }
         if again > 0 && !self.run.quiet {
@@ -243,7 +247,7 @@ impl DedupArguments {
                 ("files", "are")
             };
             console::warning(&format!(
-                "{} {files} of the input {are} given with --against too: compared with, and not written to the results",
+                "{} {files} of the input {are} also given with --against: only compared with, not written to the results",
                 console::grouped(again as u64)
             ));
         }
@@ -335,8 +339,8 @@ impl DedupArguments {
         let mut paths = self.against.iter().map(Path::new);
         if let Some(path) = paths.find(|path| !DocumentCollection::is_in(path)) {
             return Err(Failure::Usage(format!(
-                "{}: is neither a collection nor the folder of an earlier result: where the data is in memory, compare it with \
-                 data, or with one of these",
+                "{}: neither a collection nor the directory of an earlier result: compare data in memory with other data, or with one \
+                 of these",
                 path.display()
             )));
         }
@@ -356,7 +360,7 @@ impl DedupArguments {
         self.similarity.check()?;
         if !self.boilerplate.is_off() {
             return Err(Failure::Usage(
-                "--boilerplate learns from all records before the first is compared, and here they are on many machines: leave it out".to_owned(),
+                "--boilerplate reads all records before comparing the first, and here they are on many machines: leave it out".to_owned(),
             ));
         }
         let options = self.input_options()?;
@@ -436,7 +440,7 @@ impl DedupArguments {
         });
         match is_into || DocumentCollection::is_in(&self.output) {
             true => Err(Failure::Usage(format!(
-                "{}: is the directory of a collection: choose another one for the results with -o",
+                "{}: this is the directory of a collection: choose another one for the results with -o",
                 self.output.display()
             ))),
             false => Ok(()),
@@ -448,7 +452,7 @@ impl DedupArguments {
         let has_collection = collections.against.is_some() || collections.into.is_some();
         match has_collection && !self.boilerplate.is_off() {
             true => Err(Failure::Usage(
-                "--boilerplate learns its lines from everything that is read, and a collection is not read again: leave it out"
+                "--boilerplate learns its lines from all documents, and a collection is not read again: leave it out"
                     .to_owned(),
             )),
             false => Ok(()),
@@ -486,7 +490,7 @@ impl DedupArguments {
         let shown = self.output.display();
         std::fs::create_dir_all(&self.output).map_err(|error| {
             Failure::Failed(format!(
-                "{shown}: {error}: name a directory that can be made and written to with -o"
+                "{shown}: {error}: name a writable directory with -o"
             ))
         })?;
         Ok(self.output.clone())

@@ -90,7 +90,7 @@ fn width(text: &str) -> Result<u32, String> {
         "64" => Ok(64),
         "128" => Ok(128),
         _ => Err(format!(
-            "{text:?} is not a width of fingerprints: use 32, 64 or 128"
+            "{text:?} is not a fingerprint width: use 32, 64 or 128"
         )),
     }
 }
@@ -100,7 +100,9 @@ fn goal(text: &str) -> Result<PlanGoal, String> {
         "time" => Ok(PlanGoal::Time),
         "tables" => Ok(PlanGoal::Tables),
         "memory" => Ok(PlanGoal::Memory),
-        _ => Err(format!("{text:?} is none of time, tables and memory")),
+        _ => Err(format!(
+            "unknown criterion {text:?}: use time, tables or memory"
+        )),
     }
 }
 
@@ -108,7 +110,7 @@ fn kind(text: &str) -> Result<FamilyKind, String> {
     use FamilyKind::{Blocks, Budgets, Covers, Scan};
     let named = [Blocks, Budgets, Covers, Scan].into_iter();
     let named = named.into_iter().find(|kind| kind.name() == text);
-    named.ok_or_else(|| format!("{text:?} is none of blocks, budgets, cover and scan"))
+    named.ok_or_else(|| format!("unknown kind {text:?}: use blocks, budgets, cover or scan"))
 }
 
 /// The design of a name.
@@ -119,8 +121,8 @@ pub(crate) fn design_of_name(name: &str, bits: u32, radius: u32) -> Result<Desig
     let family = Family::named(name, radius).map_err(|error| Failure::Usage(error.to_string()))?;
     Design::new(family, bits, radius).map_err(|_| {
         Failure::Usage(format!(
-            "there is no design {name} for {bits} bits and distance {radius}: its keys would miss pairs, or its blocks do not \
-             fit the bits; `lookalike design` lists those that there are"
+            "there is no design {name} for {bits} bits and distance {radius}: its keys would miss pairs, or its blocks do not fit the \
+             bits; `lookalike design` lists those available"
         ))
     })
 }
@@ -238,7 +240,7 @@ fn load(path: &Path) -> Result<CostConstants, Failure> {
 
 fn wrong(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Failed(format!(
-        "{}: {error}: make the file with --calibrate --constants FILE",
+        "{}: {error}: create the file with --calibrate --constants FILE",
         path.display()
     ))
 }
@@ -333,7 +335,7 @@ fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String
         &CostConstants::default(),
     );
     let Some(least) = of_any_size.iter().find(|costed| costed.cheapest) else {
-        return "\nNo design keeps to the limits: allow more --tables, a lower --min-prefix or another --kind.\n".to_owned();
+        return "\nNo design is within the limits: allow more --tables, a lower --min-prefix or another --kind.\n".to_owned();
     };
     let bytes = least.costs.bytes_per_fingerprint * arguments.fingerprints as f64;
     let place = match arguments.memory {
@@ -341,8 +343,7 @@ fn nothing_fits(designs: &[CostedDesign], arguments: &DesignArguments) -> String
         None => format!("the {} of this machine", show(machine::memory())),
     };
     format!(
-        "\nNo design keeps to the limits: the least memory is {} ({}, {}), more than {place}; name more with --memory, or use \
-         several machines.\n",
+        "\nNo design is within the limits: the smallest needs {} ({}, {}), more than {place}; raise --memory, or use several machines.\n",
         show(bytes as u64),
         least.design.family().name(),
         least.layout

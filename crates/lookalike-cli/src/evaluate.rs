@@ -73,7 +73,7 @@ pub(crate) fn for_program(
         }
         EvaluateCommand::Sweep(arguments) => arguments.evaluate(console, |answer| json(answer)),
         EvaluateCommand::Sample(_) | EvaluateCommand::Label(_) => Err(Failure::Usage(
-            "only audit, labels and sweep have an answer for a program".to_owned(),
+            "only audit, labels and sweep return an answer to a program".to_owned(),
         )),
     }
 }
@@ -268,8 +268,7 @@ impl<'a> EvaluationInput<'a> {
 
 fn too_large(what: &str, bytes: u64, limit: u64) -> Failure {
     Failure::Failed(format!(
-        "the {what} have {} and --memory allows {}: give a part of them, or use `evaluate audit`, which holds a \
-         sample only",
+        "the {what} need {}, and --memory allows {}: give a part of them, or use `evaluate audit`, which holds only a sample",
         crate::size::show(bytes),
         crate::size::show(limit)
     ))
@@ -291,7 +290,7 @@ fn told_copies(copies: u64) -> String {
     match copies {
         0 => String::new(),
         _ => format!(
-            "copies      {} with the text of another, set aside\n",
+            "copies      {} with the same text as another, set aside\n",
             console::counted(copies, "document")
         ),
     }
@@ -301,10 +300,10 @@ fn told_copies(copies: u64) -> String {
 fn unusable_labels(path: &Path, error: &LabelError) -> Failure {
     let remedy = match error {
         LabelError::UnknownId { .. } => {
-            ": give the documents that were labelled, or name the field of the ids with --id"
+            ": give the documents that were labelled, or name the id field with --id"
         }
         LabelError::OneClass { .. } => {
-            ": label some pairs of the other kind, or move the border with --positive"
+            ": label some pairs of the other kind, or change the limit with --positive"
         }
         _ => "",
     };
@@ -326,7 +325,7 @@ fn share(text: &str) -> Result<f64, String> {
     crate::arguments::share(text)
         .ok()
         .filter(|share| *share > 0.0 && *share <= 1.0)
-        .ok_or_else(|| format!("{text:?} is no share above 0 and at most 1"))
+        .ok_or_else(|| format!("{text:?} is not a share above 0 and at most 1"))
 }
 
 /// A share and its limits: `0.950 [0.912, 0.973]`.

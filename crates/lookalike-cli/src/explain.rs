@@ -181,7 +181,7 @@ impl ExplainArguments {
                 format!("; some records could not be read, for example {first}")
             });
             Failure::Failed(format!(
-                "no record has the id {id:?}: look for it in --in{unread}"
+                "no record of --in has the id {id:?}: check the id{unread}"
             ))
         };
         Ok([

@@ -58,7 +58,7 @@ fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
 fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
     match wished {
         true => Err(Failure::Usage(
-            "this build cannot tell languages: build with the Cargo feature `languages`, or leave --language out"
+            "this build cannot detect languages: build with the Cargo feature `languages`, or leave --language out"
                 .to_owned(),
         )),
         false => Ok(None),
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &ExtractArguments) -> Result<(), Failure> {
 impl ExtractArguments {
     fn write_texts(&self, console: &Console<'_>) -> Result<ExtractionSummary, Failure> {
         if self.output.as_deref().is_some_and(is_table) && self.output_format == TextFormat::Text {
-            let why = "a .parquet file holds texts and where they come from: leave --output-format text out, or choose another name";
+            let why = "a .parquet file holds texts and their origin: leave --output-format text out, or choose another name";
             return Err(Failure::Usage(why.to_owned()));
         }
         let language = language_of(self.language)?;

@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     }
     if arguments.sketch.fingerprint_bits() == 0 && arguments.weight != Weight::Set {
         return Err(Failure::Usage(format!(
-            "--weight {} would do nothing here: {} is made of the set of features; leave one of the two options out",
+            "--weight {} has no effect here: {} is made from the set of features; leave one of the two options out",
             arguments.weight, arguments.sketch
         )));
     }

@@ -55,9 +55,9 @@ impl TemporaryPath {
 
     /// Note about it for the user.
     fn told(&self) -> Option<String> {
-        let resumable = |path: &Path| format!("--resume goes on from {}", path.display());
+        let resumable = |path: &Path| format!("--resume continues from {}", path.display());
         let anew = || {
-            "nothing was finished that --resume could go on from: the same command starts from the beginning"
+            "nothing was finished that --resume could continue from: the same command starts from the beginning"
                 .to_owned()
         };
         match self {
@@ -143,7 +143,7 @@ pub(crate) fn warn_of_nothing_in(folder: &Path) {
 pub(crate) fn warn_of_nothing_to_resume(is_resumable: bool) {
     if !is_resumable {
         crate::console::warning(
-            "there is nothing to resume: no earlier job got so far that it could be gone on with; this one starts from the beginning",
+            "there is nothing to resume: no earlier job got far enough; this one starts from the beginning",
         );
     }
 }

@@ -95,8 +95,8 @@ impl JoinArguments {
             // Two bare arguments are F and Q, as in `join` of the shell; more would be a guess.
             ([_, _], []) => Ok(self.collections.split_at(1)),
             (_, []) => Err(Failure::Usage(
-                "more than two collections, and nothing says which of them are Q: name these with --queries; to join many \
-                 files with themselves, quote a glob, so that it is one argument"
+                "more than two collections, and it is unclear which of them are Q: name those with --queries; to join many files with \
+                 themselves, quote the glob, so that it is one argument"
                     .to_owned(),
             )),
             (f, q) => Ok((f, q)),

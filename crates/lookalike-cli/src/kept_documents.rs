@@ -49,7 +49,8 @@ impl KeptView {
     fn documents(&self, folder: &Path) -> Result<Vec<OsString>, Failure> {
         if let Some(name) = self.kept_in.iter().find(|name| !is_file_name(name)) {
             return Err(Failure::Failed(format!(
-                "{}: {SUMMARY_FILE} has its kept documents in {name:?}, which is no file of the folder: name the files to read",
+                "{}: {SUMMARY_FILE} says that the kept documents are in {name:?}, which is not a file in this directory: name the files \
+                 to read",
                 folder.display()
             )));
         }
@@ -62,7 +63,7 @@ impl KeptView {
             |name: &&&String| **name == FILES && (self.decisions.kept == 0 || !there.is_empty());
         match gone.iter().find(|name| !may_be_gone(name)) {
             Some(name) => Err(Failure::Failed(format!(
-                "{}: its kept documents are gone: {name} is not there; put it back, or name the files to read",
+                "{}: its kept documents are missing: {name} is not there; restore it, or name the files to read",
                 folder.display()
             ))),
             None => Ok(there
@@ -134,7 +135,7 @@ mod tests {
             assert!(
                 found(&summary, &[])
                     .unwrap_err()
-                    .contains("no file of the folder"),
+                    .contains("not a file in this directory"),
                 "{name}"
             );
         }

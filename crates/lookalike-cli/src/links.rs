@@ -106,7 +106,7 @@ impl LinksArguments {
         });
         if let Some(path) = table {
             return Err(Failure::Usage(format!(
-                "{}: records with links are written as JSON lines: call the file .jsonl, .jsonl.gz or .jsonl.zst",
+                "{}: records with links are written as JSON lines: name the file .jsonl, .jsonl.gz or .jsonl.zst",
                 path.display()
             )));
         }
@@ -143,8 +143,8 @@ pub(crate) fn run(arguments: &LinksArguments) -> Result<(), Failure> {
     let summary = arguments.invert(&console)?;
     if summary.links_to_pages == 0 && summary.pages > 0 && !arguments.run.quiet {
         console.warn(&format!(
-            "none of {} links leads to a page of INPUT, so anchors and in_links are empty: addresses are those of the field url, \
-             else ids",
+            "none of {} links points to a page of INPUT, so anchors and in_links are empty: pages are identified by the field url, else \
+             by their ids",
             summary.links
         ));
     }

@@ -36,8 +36,8 @@ pub(crate) fn ensure_enough(connections: usize, collections: usize) -> Result<()
         _ => String::new(),
     };
     Err(Failure::Failed(format!(
-        "too many open files for this process: it may have {most} (ulimit -n), and needs {needed}, {connections} of them for connections \
-         (--max-connections), {store} for itself and {collections} collections: allow more{remedy}",
+        "too many open files for this process: it may have {most} (ulimit -n) and needs {needed}, {connections} of them for connections \
+         (--max-connections) and {store} for itself and {collections} collections: raise the limit{remedy}",
         needed = store + connections,
     )))
 }

@@ -111,7 +111,7 @@ fn flag(id: &str) -> String {
 
 fn refused<T>(id: &str, why: &str) -> Result<T, Failure> {
     Err(Failure::Usage(format!(
-        "{} would do nothing here: {why}",
+        "{} has no effect here: {why}",
         flag(id)
     )))
 }
@@ -155,7 +155,7 @@ fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
         }
     }
     if is_given(read, "convert_limit") && !is_given(read, "converters") {
-        return refused("convert_limit", "it is for the commands of --convert");
+        return refused("convert_limit", "it limits the commands of --convert");
     }
     of_html(read)
 }
@@ -185,7 +185,7 @@ fn of_method(read: &ArgMatches) -> Result<(), Failure> {
                 true => "methods that compare features".to_owned(),
                 false => format!("--method {}", names.join(", ")),
             };
-            let why = format!("it belongs to {others}, and the method is {method}; leave it out");
+            let why = format!("it applies to {others}, and the method is {method}; leave it out");
             return refused(id, &why);
         }
     }
@@ -208,7 +208,7 @@ fn of_verification(read: &ArgMatches) -> Result<(), Failure> {
     let texts = FEATURES.iter().chain(&READING).chain(&READING_FILES);
     let mut ids = texts.chain(&["threshold"]);
     match ids.find(|id| !is_given(read, "verify") && is_given(read, id)) {
-        Some(id) => refused(id, "it is for the texts that --verify names"),
+        Some(id) => refused(id, "it applies to the texts that --verify names"),
         None => Ok(()),
     }
 }
@@ -216,7 +216,7 @@ fn of_verification(read: &ArgMatches) -> Result<(), Failure> {
 fn of_import(read: &ArgMatches) -> Result<(), Failure> {
     let mut ids = FEATURES.iter().chain(&READING).chain(&READING_FILES);
     match ids.find(|id| read.get_flag("import") && is_given(read, id)) {
-        Some(id) => refused(id, "--import takes fingerprints as they are"),
+        Some(id) => refused(id, "--import reads fingerprints, not texts"),
         None => Ok(()),
     }
 }
@@ -224,7 +224,7 @@ fn of_import(read: &ArgMatches) -> Result<(), Failure> {
 fn of_texts(read: &ArgMatches) -> Result<(), Failure> {
     let is_text = value(read, "output_format") == Some(&lookalike_batch::TextFormat::Text);
     match is_text && is_given(read, "language") {
-        true => refused("language", "--output-format text has no place for it"),
+        true => refused("language", "--output-format text cannot store it"),
         false => Ok(()),
     }
 }
@@ -242,12 +242,15 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
     {
         return refused(
             id,
-            "it is for chunks of words or characters; add --chunk words:N or chars:N",
+            "it applies to chunks of words or characters; add --chunk words:N or chars:N",
         );
     }
     let to_folder = is_given(read, "output");
     if is_given(read, "copy_containment") && !to_folder {
-        return refused("copy_containment", "it is for skip.jsonl, which -o DIR has");
+        return refused(
+            "copy_containment",
+            "it applies to skip.jsonl, which only -o DIR writes",
+        );
     }
     let of_mirrors = [
         "set_page_share",
@@ -262,7 +265,7 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
     {
         return refused(
             id,
-            "it is for mirrors.jsonl and aliases.jsonl, which -o DIR has",
+            "it applies to mirrors.jsonl and aliases.jsonl, which only -o DIR writes",
         );
     }
     let has_servers = to_folder || is_given(read, "copies_of") || is_given(read, "rerank");
@@ -285,7 +288,7 @@ fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
             .chain(&READING_FILES)
             .chain(&["sketch", "measure"]);
         if let Some(id) = ids.find(|id| is_given(read, id)) {
-            return refused(id, "--fingerprints takes fingerprints as they are");
+            return refused(id, "--fingerprints reads fingerprints, not texts");
         }
     }
     match what {
@@ -305,12 +308,12 @@ fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
         {
             Some(id) => refused(
                 id,
-                "with --labels they are the truth; features to try are --shingles",
+                "with --labels the labels are the truth; give the features to try with --shingles",
             ),
             None => Ok(()),
         },
         "sweep" if is_given(read, "positive") => {
-            refused("positive", "it is for the grades of --labels")
+            refused("positive", "it applies to the grades of --labels")
         }
         _ => Ok(()),
     }
@@ -338,7 +341,7 @@ mod tests {
                 .try_get_matches_from(words.clone())
                 .unwrap();
             let refused = check(&read).unwrap_err().to_string();
-            assert!(refused.contains("would do nothing here"), "{refused}");
+            assert!(refused.contains("has no effect here"), "{refused}");
         }
     }
 }

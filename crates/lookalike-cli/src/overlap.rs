@@ -197,9 +197,7 @@ fn bits(text: &str) -> Result<ChunkBits, String> {
     match text {
         "32" => Ok(ChunkBits::Short),
         "64" => Ok(ChunkBits::Long),
-        _ => Err(format!(
-            "{text:?} is not a width of fingerprints: use 64 or 32"
-        )),
+        _ => Err(format!("{text:?} is not a fingerprint width: use 64 or 32")),
     }
 }
 
@@ -276,7 +274,7 @@ impl OverlapArguments {
         };
         std::fs::create_dir_all(output).map_err(|error| {
             Failure::Failed(format!(
-                "{}: {error}: name a directory that can be made and written to with -o",
+                "{}: {error}: name a writable directory with -o",
                 output.display()
             ))
         })?;
@@ -288,7 +286,7 @@ impl OverlapArguments {
 pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
     let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
     let text = std::fs::read_to_string(path)
-        .map_err(|error| failed(format!("{error}: a list is a file of ids, one a line")))?;
+        .map_err(|error| failed(format!("{error}: give a file of ids, one per line")))?;
     // Numbers before the filter, so that messages name the line of the file.
     let lines = text.lines().map(str::trim).enumerate();
     lines
@@ -303,7 +301,7 @@ pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
                 .and_then(|object| object["id"].as_str().or(object["url"].as_str()));
             let none = || {
                 failed(format!(
-                    "line {}: no JSON object with an id or url",
+                    "line {}: not a JSON object with an id or url",
                     number + 1
                 ))
             };

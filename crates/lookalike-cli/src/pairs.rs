@@ -81,13 +81,13 @@ impl PairsArguments {
         let refuse = |what: &str| Err(Failure::Usage(what.to_owned()));
         if self.unit == PairUnit::Documents {
             return match self.paragraphs {
-                Some(_) => refuse("--paragraphs says what ends a paragraph: add --unit paragraphs"),
+                Some(_) => refuse("--paragraphs applies to --unit paragraphs: add it"),
                 None => Ok(()),
             };
         }
         if self.similarity.reads_fields() {
-            let what = "fields of a record say nothing of a single paragraph: leave out --unit paragraphs, or the options that \
-                        name fields";
+            let what = "fields describe a whole record, not a single paragraph: leave out --unit paragraphs, or the options that name \
+                        fields";
             return refuse(what);
         }
         Ok(())

@@ -52,7 +52,7 @@ fn warning(width: u32, radius: u32, of: RadiusOf) -> Option<String> {
     let percent = |share: f64| (100.0 * share).round();
     let subject = match of {
         RadiusOf::Fingerprints => format!(
-            "within {radius} bits, which join, cluster and index take unless told otherwise, fingerprints of words:{width}"
+            "within {radius} bits, the default of join, cluster and index, fingerprints of words:{width}"
         ),
         RadiusOf::Files => format!("within {radius} bits fingerprints of words:{width}"),
         RadiusOf::Collection => {
@@ -61,17 +61,17 @@ fn warning(width: u32, radius: u32, of: RadiusOf) -> Option<String> {
     };
     let remedy = match of {
         RadiusOf::Fingerprints => {
-            "take a larger --distance there, make them with --shingle words:1, or compare texts with `lookalike dedup`"
+            "use a larger --distance there, make them with --shingle words:1, or compare texts with `lookalike dedup`"
         }
         RadiusOf::Files => {
-            "take a larger --distance, make them with --shingle words:1, or compare texts with `lookalike dedup`"
+            "use a larger --distance, make them with --shingle words:1, or compare texts with `lookalike dedup`"
         }
         RadiusOf::Collection => {
             "create it with a larger --radius, or with a --scheme of shingle=words:1"
         }
     };
     Some(format!(
-        "{subject} find about {}% of pages of {WORDS} words in which one word was changed, single words {}%: {remedy}",
+        "{subject} find about {}% of {WORDS}-word pages with one word changed, single words {}%: {remedy}",
         percent(ours),
         percent(single)
     ))
@@ -100,7 +100,7 @@ mod tests {
     fn only_a_radius_that_finds_less_than_half_is_warned_of() {
         let told = warning(5, 3, RadiusOf::Files).unwrap();
         assert!(
-            told.contains("about 9% of pages of 100 words") && told.contains("single words 67%"),
+            told.contains("about 9% of 100-word pages") && told.contains("single words 67%"),
             "{told}"
         );
         for (width, radius) in [(1, 0), (1, 3), (5, 16), (60, 3)] {

@@ -2,7 +2,7 @@
 
 /// Reads `4096`, `512K`, `64M`, `1.5GiB`: powers of 1024, with or without `B` or `iB`.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a size: write for example 512M or 4G");
+    let wrong = || format!("{text:?} is not a size: use a value such as 512M or 4G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text[digits.len()..].to_ascii_lowercase();
     let power = match unit.trim_end_matches('b').trim_end_matches('i') {
@@ -27,7 +27,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
 /// Reads a count as people write it: `1000000`, `8e9`, `2^34`, up to 2^63.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     const MOST: f64 = (1_u64 << 63) as f64;
-    let wrong = || format!("{text:?} is not a count: write for example 1000000, 8e9 or 2^34");
+    let wrong = || format!("{text:?} is not a count: use a value such as 1000000, 8e9 or 2^34");
     // First as an integer, so that counts beyond 2^53 keep every digit.
     if let Ok(count) = text.parse() {
         return if count <= MOST as u64 {

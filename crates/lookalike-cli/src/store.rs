@@ -216,8 +216,7 @@ impl LoadArguments {
         let own = collection.settings();
         let refused = |option: &str, why: String| {
             Err(Failure::Usage(format!(
-                "{option} would do nothing here: the collection {} is there already, {why}; leave it out, or load into a new \
-                 collection",
+                "{option} has no effect here: the collection {} already exists, {why}; leave it out, or load into a new collection",
                 self.collection
             )))
         };
@@ -226,8 +225,8 @@ impl LoadArguments {
         }
         if !own.pairs.is_open() {
             return Err(Failure::Usage(format!(
-                "the collection {} compares categories or lengths of texts, which fingerprints do not tell: insert the documents, or load \
-                 into another collection",
+                "the collection {} compares categories or lengths of texts, which fingerprints do not have: insert the documents, or \
+                 load into another collection",
                 self.collection
             )));
         }

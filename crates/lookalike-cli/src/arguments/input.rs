@@ -43,7 +43,7 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter, help_heading = "Input")]
     delimiter: Option<u8>,
 
-    /// CSV and TSV files have no header row: columns are numbered from 1
+    /// CSV and TSV files have no header row; columns are numbered from 1
     #[arg(long, requires = "text", help_heading = "Input")]
     no_header: bool,
 
@@ -192,8 +192,7 @@ impl InputArguments {
         // known.
         if speaks_of_tables && !inputs.sources.iter().any(is_table) {
             return Err(Failure::Usage(
-                "--delimiter and --no-header are for CSV and TSV, and nothing that is read is such a table: say --format csv \
-                 if it is one"
+                "--delimiter and --no-header apply to CSV and TSV, and no input is such a table: give --format csv if one is"
                     .to_owned(),
             ));
         }
@@ -216,7 +215,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
         // Letters and digits are values; a quote or the end of a line would take the reader's own syntax apart.
         [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => Ok(*byte),
         _ => Err(format!(
-            "{text:?} cannot separate values: write one character such as ';' or '|', or tab"
+            "{text:?} cannot separate values: use one character such as ';' or '|', or tab"
         )),
     }
 }
@@ -317,7 +316,7 @@ fn converter(text: &str) -> Result<Converter, String> {
     match is_there || cfg!(not(unix)) {
         true => Ok(converter),
         false => Err(format!(
-            "there is no program `{program}`: install it, or name it with its path"
+            "there is no program `{program}`: install it, or give its path"
         )),
     }
 }
@@ -399,7 +398,7 @@ impl BoilerplateArguments {
                 BoilerplateScope::Collection => "all pages",
             };
             console.warn(&format!(
-                "--boilerplate {scope} does nothing: no line stands on {} of {pages}, and on five at least",
+                "--boilerplate {scope} has no effect: no line is on {} of {pages} and on at least five",
                 self.boilerplate_share
             ));
         }
@@ -447,7 +446,7 @@ impl HtmlArguments {
         let names: Vec<&str> = given.map(|(_, name)| name).collect();
         if !names.is_empty() && !has_html && !quiet {
             console::warning(&format!(
-                "{} did nothing: none of the documents that were read is HTML",
+                "{} had no effect: none of the documents read is HTML",
                 names.join(", ")
             ));
         }

@@ -53,7 +53,7 @@ impl RunArguments {
             // The library adds the path of a temporary name, which says nothing to the user.
             let reason = reason.split(" at path").next().unwrap_or_default();
             Failure::Failed(format!(
-                "{}: {reason}: temporary files go there; name another directory with --tmp",
+                "{}: {reason}: temporary files are stored there; name another directory with --tmp",
                 parent.display()
             ))
         })

@@ -211,7 +211,7 @@ impl SchemeArguments {
             // The user would believe in a protection that is not there.
             (HashName::Xxh3 | HashName::Lookup3, Some(_)) => {
                 return Err(Failure::Usage(
-                    "--hash-key would do nothing here: it is the key of --hash siphash".to_owned(),
+                    "--hash-key has no effect here: it is the key for --hash siphash".to_owned(),
                 ));
             }
             (HashName::Xxh3, _) => TokenHash::Xxh3,
@@ -219,7 +219,7 @@ impl SchemeArguments {
             (HashName::Siphash, Some(key)) => TokenHash::SipHash(key),
             (HashName::Siphash, None) => {
                 return Err(Failure::Usage(
-                    "--hash siphash needs a secret key: `openssl rand -hex 16 > FILE`, then --hash-key FILE"
+                    "--hash siphash needs a secret key: run `openssl rand -hex 16 > FILE`, then give --hash-key FILE"
                         .to_owned(),
                 ));
             }
@@ -229,7 +229,7 @@ impl SchemeArguments {
         // The lengths are those of words, and so are the nouns.
         if by_length_and_noun && shingle != Shingle::words(1).unwrap_or_default() {
             return Err(Failure::Usage(format!(
-                "the weight tf-length-noun is one of single words, not of {shingle}: add --shingle words:1",
+                "the weight tf-length-noun applies to single words, not to {shingle}: add --shingle words:1",
             )));
         }
         self.check_words(weight)?;
@@ -261,7 +261,7 @@ impl SchemeArguments {
         };
         self.shingle.with_short(short).ok_or_else(|| {
             Failure::Usage(format!(
-                "--short {short} has no meaning beside --shingle {}: short texts get shorter runs than the N of --shingle words:N",
+                "--short {short} does not go with --shingle {}: it needs --shingle words:N, and shorter runs than N",
                 self.shingle
             ))
         })
@@ -276,7 +276,7 @@ impl SchemeArguments {
         read: &InputOptions,
     ) -> Result<Scheme, Failure> {
         // Rarity learned elsewhere would let the evaluation see what a job of this kind never has.
-        self.refuse_terms("an evaluation makes the table that it needs of its own documents")?;
+        self.refuse_terms("an evaluation makes the table that it needs from its own documents")?;
         self.without_table(weight, sketch, read, self.key()?)
     }
 
@@ -284,7 +284,7 @@ impl SchemeArguments {
     fn refuse_terms(&self, why: &str) -> Result<(), Failure> {
         match self.terms {
             Some(_) => Err(Failure::Usage(format!(
-                "--terms would do nothing here: {why}; leave it out"
+                "--terms has no effect here: {why}; leave it out"
             ))),
             None => Ok(()),
         }
@@ -292,7 +292,7 @@ impl SchemeArguments {
 
     /// The scheme whose features a table of terms counts.
     pub(crate) fn counted(&self, read: &InputOptions) -> Result<Scheme, Failure> {
-        self.refuse_terms("one is made")?;
+        self.refuse_terms("this command makes one")?;
         // Weights and sketches come after counting: one table is for all of them.
         let scheme = self.without_table(Weight::Set, Sketch::None, read, self.key()?)?;
         Ok(scheme.counted())
@@ -303,14 +303,13 @@ impl SchemeArguments {
         let filtered = (self.stop, self.stem) != (StopWords::NONE, Stemming::NONE);
         if filtered && matches!(self.shingle, Shingle::Chars(_)) {
             return Err(Failure::Usage(format!(
-                "stop words and stems are those of words, and {} is made of characters: leave --stop and --stem out, or \
-                 use --shingle words:N",
+                "--stop and --stem apply to words, and {} consists of characters: leave them out, or use --shingle words:N",
                 self.shingle
             )));
         }
         if self.nouns != Nouns::NONE && !matches!(weight, Weight::TfLengthNoun(_)) {
             return Err(Failure::Usage(
-                "--nouns belongs to --weight tf-length-noun: other weights know no nouns"
+                "--nouns applies only to --weight tf-length-noun: add that weight, or leave --nouns out"
                     .to_owned(),
             ));
         }
@@ -333,7 +332,7 @@ impl SchemeArguments {
         };
         let path = self.terms.as_ref().ok_or_else(|| {
             Failure::Usage(format!(
-                "{needs} needs a table of terms: make one with `lookalike terms INPUT -o FILE`, then --terms FILE"
+                "{needs} needs a table of terms: make one with `lookalike terms INPUT -o FILE`, then give --terms FILE"
             ))
         })?;
         let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));

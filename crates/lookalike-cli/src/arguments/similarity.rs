@@ -222,7 +222,7 @@ impl ScopeArguments {
     /// Says how many records have no category.
     pub(crate) fn warn(&self, without: u64, method: &MethodArguments) {
         let meaning = match self.scope() {
-            PairScope::Everything => "the distance counts for all their pairs",
+            PairScope::Everything => "--distance applies to all their pairs",
             _ => "they form a category of their own",
         };
         if let (Some(category), 1..) = (self.category(method), without) {

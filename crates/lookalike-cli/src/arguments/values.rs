@@ -12,7 +12,7 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
         Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
         None => text.parse(),
     };
-    share.map_err(|_| format!("{text:?} is not a share: write for example 0.8 or 80%"))
+    share.map_err(|_| format!("{text:?} is not a share: use a value such as 0.8 or 80%"))
 }
 
 /// 1 to 1024 threads.

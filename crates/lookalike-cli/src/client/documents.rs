@@ -385,7 +385,7 @@ impl<'a> DocumentOperation<'a> {
         }
         if !options.fields.is_none() && linked == 0 && sent > 0 {
             console::warning(&format!(
-                "the collection looks at {}, which no record has",
+                "the collection uses {}, which no record has",
                 options.fields
             ));
         }

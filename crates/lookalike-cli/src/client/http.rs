@@ -100,7 +100,7 @@ impl ServiceClient {
     fn parse(&self, path: &str, bytes: &[u8]) -> Result<Value, Failure> {
         serde_json::from_slice(bytes).map_err(|error| {
             Failure::Failed(format!(
-                "{}{path}: the answer is not from this service: {error}",
+                "{}{path}: the response is not from a lookalike service: {error}",
                 self.url
             ))
         })
@@ -128,7 +128,7 @@ impl ServiceClient {
             true => Ok(answers),
             // Put side by side with what was asked, some would be missing without a word.
             false => Err(Failure::Failed(format!(
-                "{}{path}: {} answers to {asked} items: the answer is not from this service",
+                "{}{path}: {} answers to {asked} items: the response is not from a lookalike service",
                 self.url,
                 answers.len()
             ))),
@@ -251,7 +251,7 @@ impl ServiceClient {
         let url = &self.url;
         let elsewhere = location.unwrap_or("another address");
         Failure::Failed(format!(
-            "{url}{path}: {status}: nothing was done, for the answer leads to {elsewhere}; name the service there with --url"
+            "{url}{path}: {status}: nothing was done, because the response redirects to {elsewhere}; name the service there with --url"
         ))
     }
 
@@ -293,9 +293,7 @@ fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
 fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
     let system = SYSTEM.iter().map(Path::new).find(|path| path.exists());
     let path = ca.or(system).ok_or_else(|| {
-        Failure::Failed(
-            "no certificates of the system found: name trusted ones with --ca".to_owned(),
-        )
+        Failure::Failed("no system certificates found: name trusted ones with --ca".to_owned())
     })?;
     let failed = |error: String| {
         let shown = path.display();
@@ -310,7 +308,7 @@ fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
     });
     let trusted: Vec<Certificate<'static>> = items.collect();
     if trusted.is_empty() {
-        return Err(failed("no certificate".to_owned()));
+        return Err(failed("no certificate in this file".to_owned()));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     Ok(TlsConfig::builder()

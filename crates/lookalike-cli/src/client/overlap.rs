@@ -85,7 +85,7 @@ pub(super) fn copies_of(
     for (count, what) in [
         (
             &answer["without_text"],
-            "were not compared: no text is kept of them",
+            "were not compared: the collection does not keep their texts",
         ),
         (
             &answer["left_out"],

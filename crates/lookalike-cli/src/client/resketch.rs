@@ -75,7 +75,7 @@ fn end_of_job(
     match job["reason"].as_str() {
         None => Ok(shown),
         Some(reason) => Err(Failure::Failed(format!(
-            "{collection}: the documents were not sketched anew, and the collection is as it was: {reason}"
+            "{collection}: the sketches were not recomputed, and the collection is unchanged: {reason}"
         ))),
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     if let Some(used) = counts.collection {
         line!(
             "against",
-            "{} of a collection, {} of them looked at: never removed",
+            "{} in a collection, {} of them examined: never removed",
             counted(used.documents, "document"),
             grouped(used.looked_at)
         );
@@ -47,7 +47,7 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     texts(counts, None);
     line!(
         "exact",
-        "{} removed, each for a kept one of equal text",
+        "{} removed, each with the text of a kept one",
         grouped(decisions.removed_exact)
     );
     let near = grouped(decisions.removed_near);
@@ -59,13 +59,13 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
         ),
         false => line!(
             "near",
-            "{near} removed by the rule of the method, not verified"
+            "{near} removed by the method's own rule, not verified"
         ),
     }
     if decisions.removed_same_main_text > 0 {
         line!(
             "",
-            "of these {} with the main text of a kept page, of which a reader sees something else",
+            "{} of these have the main text of a kept page, but other visible text",
             grouped(decisions.removed_same_main_text)
         );
     }
@@ -92,7 +92,7 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     if let Some(largest) = decisions.dominant_cluster() {
         line!(
             "alert",
-            "{} of {} removed records are in one cluster, that of {}: look at it before you believe the rest",
+            "{} of {} removed records are in one cluster, that of {}: check it before you trust the rest",
             grouped(largest.removed),
             grouped(removed),
             diff::visible(&largest.survivor)
@@ -101,7 +101,7 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     if decisions.kept_as_pages > 0 {
         line!(
             "note",
-            "{} pages whose main text is like that of a kept one: kept, for they differ in the rest",
+            "{} pages whose main text resembles that of a kept one: kept, because the rest differs",
             grouped(decisions.kept_as_pages)
         );
     }
@@ -116,7 +116,7 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
 pub(crate) fn added(added: &AddedDocuments, folder: &Path) {
     line!(
         "added",
-        "{} to {}, which has {} now",
+        "{} to {}, which now has {}",
         counted(added.added, "document"),
         folder.display(),
         grouped(added.documents)
@@ -157,7 +157,7 @@ pub(crate) fn archive_summary(summary: &ArchiveSummary, file: &Path, measured: &
     skipped(&summary.skipped);
     line!(
         "copies",
-        "{} beside another document",
+        "{} stored next to another document",
         grouped(archive.copies)
     );
     cost(measured);
@@ -236,11 +236,11 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
         (summary.too_long, "longer than --max-document: left out"),
         (
             summary.charset_wrong,
-            "in another character set than is declared: read as what they are",
+            "in another character set than declared: read in the actual one",
         ),
         (
             summary.characters_replaced,
-            "with broken characters, read as U+FFFD",
+            "with invalid characters, read as U+FFFD",
         ),
         (summary.mojibake, MOJIBAKE),
         (summary.homoglyphs, HOMOGLYPHS),
@@ -316,12 +316,12 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
     skipped(&summary.skipped);
     if let Some(drift) = &summary.drift {
         let done = match drift.renewed {
-            true => "renewed: fingerprints made with the old ones must be made again",
+            true => "replaced: fingerprints made with the old ones must be made again",
             false => "kept, and with them the scheme",
         };
         line!(
             "weights",
-            "{:.2} bits of 64 off, tolerance {}: {done}",
+            "off by {:.2} of 64 bits, tolerance {}: {done}",
             drift.bits,
             drift.tolerance
         );
@@ -338,7 +338,7 @@ fn skipped_files(written: &WrittenBytes, folder: &Path) {
     }
     line!(
         "",
-        "{} ({}) of which nothing was read: in {}",
+        "{} ({}) that could not be read at all: in {}",
         counted(written.skipped_files, "file"),
         show(written.skipped),
         folder.join("skipped").display()

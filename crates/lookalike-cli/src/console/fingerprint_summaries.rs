@@ -97,7 +97,7 @@ pub(crate) fn merge_summary(summary: &MergeSummary, measured: &MeasuredCost) {
     }
     let repeated = match summary.repeated {
         0 => String::new(),
-        count => format!(", {} stood in several lists", grouped(count)),
+        count => format!(", {} were in several lists", grouped(count)),
     };
     line!("pairs", "{}{repeated}", grouped(summary.pairs));
     cost(measured);
@@ -110,7 +110,7 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
     for (count, what) in [
         (
             counts.repeated,
-            "fingerprints without ids equal an earlier one: one document with it",
+            "fingerprints without ids equal an earlier one: counted as one document",
         ),
         (
             counts.without_features,
@@ -133,19 +133,16 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
         Some(_) => "sketch",
         None => "fingerprint",
     };
-    line!(
-        "same",
-        "{same} removed, each for a kept one of equal {what}"
-    );
+    line!("same", "{same} removed, each with the {what} of a kept one");
     match summary.rule {
         FingerprintRule::Stars => line!(
             "near",
-            "{} removed, each for a kept one within the distance",
+            "{} removed, each within the distance of a kept one",
             grouped(decisions.removed_near)
         ),
         FingerprintRule::Components => line!(
             "connected",
-            "{} removed for a kept one that a chain of pairs leads to, and not compared with it",
+            "{} removed, each connected to a kept one by a chain of pairs, not compared with it",
             grouped(decisions.removed_connected)
         ),
     }
@@ -165,7 +162,7 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
             let least = texts.threshold;
             line!(
                 "verified",
-                "{removed} removed, each text resembling that of the kept one by {least} or more"
+                "{removed} removed, each with a text that resembles that of a kept one by {least} or more"
             );
             line!(
                 "",
@@ -176,7 +173,7 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
                 let missing = counted(counts.missing, "document");
                 line!(
                     "note",
-                    "{missing} without a text there: not removed, and nothing for it"
+                    "{missing} without a text there: not removed, nor others in its favour"
                 );
             }
             skipped(&texts.skipped);

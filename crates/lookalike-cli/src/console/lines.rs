@@ -15,7 +15,7 @@ pub(super) use line;
 
 /// The note on texts that came in damaged.
 pub(super) const MOJIBAKE: &str =
-    "with text that was decoded wrongly before (such as \u{c3}\u{a9} for \u{e9}): read as it is";
+    "with text that was already decoded wrongly (such as \u{c3}\u{a9} for \u{e9}): read as it is";
 pub(super) const HOMOGLYPHS: &str =
     "with words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are";
 
@@ -49,10 +49,10 @@ pub(crate) fn cost(measured: &MeasuredCost) {
     if !measured.stages.is_empty() {
         let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
         let cpu: f64 = measured.stages.iter().map(|stage| stage.2).sum();
-        line!("time", "{wall:.2} s ({cpu:.2} s of processor)");
+        line!("time", "{wall:.2} s ({cpu:.2} s of CPU)");
     }
     if measured.peak_memory > 0 {
-        line!("memory", "{} at most", show(measured.peak_memory));
+        line!("memory", "{} at peak", show(measured.peak_memory));
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn texts(counts: &InputCounts, shared: Option<u64>) {
     if counts.stop_features > 0 {
         line!(
             "",
-            "{} proposed no candidates: more texts have it than --stop-features lets",
+            "{} proposed no candidates: in more texts than --stop-features allows",
             counted(counts.stop_features, "common feature")
         );
     }
@@ -99,7 +99,7 @@ pub(crate) fn skipped(rows: &[SkippedRow]) {
 
 /// Counts that are usually zero.
 pub(crate) fn noteworthy(counts: &InputCounts) {
-    let empty = "with an empty text: kept, equal to nothing";
+    let empty = "with an empty text: kept, never a duplicate";
     let too_long = "longer than --max-document: compared for equal bytes only";
     noteworthy_of(counts, empty, too_long);
 }
@@ -118,7 +118,7 @@ pub(crate) fn noteworthy_of(counts: &InputCounts, empty: &str, too_long: &str) {
         ),
         (
             counts.characters_replaced,
-            "with broken characters, read as U+FFFD",
+            "with invalid characters, read as U+FFFD",
         ),
         (counts.mojibake, MOJIBAKE),
         (counts.homoglyphs, HOMOGLYPHS),
@@ -137,7 +137,7 @@ pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
     let Some(counts) = counts else { return };
     line!(
         "template",
-        "{} learned; {} ({}) taken out of {}",
+        "{} learned; {} ({}) removed from {}",
         counted(counts.learned, "line"),
         grouped(counts.lines),
         show(counts.bytes),
@@ -146,11 +146,11 @@ pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
     let notes = [
         (
             counts.kept_whole,
-            "that are next to nothing but template: kept it",
+            "that are almost all template: kept whole",
         ),
         (
             counts.without_site,
-            "of no site, for they have no URL: kept all lines",
+            "of no site, as they have no URL: all lines kept",
         ),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
@@ -164,7 +164,7 @@ fn pages(counts: Option<&PageCounts>) {
     let notes = [
         (
             counts.little_content,
-            "pages with next to no main content: more of their text was compared",
+            "pages with almost no main content: more of their text was compared",
         ),
         (
             counts.apart_from_headline,
@@ -172,7 +172,7 @@ fn pages(counts: Option<&PageCounts>) {
         ),
         (
             counts.template,
-            "pages whose main content is a template: what else is visible was compared",
+            "pages whose main content is a template: the rest of the visible text was compared",
         ),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {

@@ -23,11 +23,11 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
     let notes = [
         (
             summary.pages_again,
-            "of these are of the same URL as another: the same page, read again",
+            "of these have the URL of another: the same page, read again",
         ),
         (
             summary.same_page,
-            "that overlap are of the same URL: no copies, not listed",
+            "that overlap have the same URL: not copies, not listed",
         ),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
@@ -83,8 +83,8 @@ pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
         },
         match summary.apart_by_address {
             0 => String::new(),
-            1 => "; 1 server is none by its address".to_owned(),
-            apart => format!("; {} servers are none by their addresses", grouped(apart)),
+            1 => "; 1 server is not one, by its address".to_owned(),
+            apart => format!("; {} servers are not, by their addresses", grouped(apart)),
         }
     );
     line!("results", "{} (open atlas.html)", folder.display());
@@ -106,7 +106,7 @@ fn chunking_summary(chunking: &ChunkingSummary) {
     if chunking.common_chunks > 0 {
         line!(
             "",
-            "{} of more than {} units each deferred and counted exactly afterwards",
+            "{} in more than {} units each, deferred and counted exactly afterwards",
             counted(chunking.common_chunks, "chunk"),
             grouped(u64::from(chunking.common_above))
         );
@@ -114,7 +114,7 @@ fn chunking_summary(chunking: &ChunkingSummary) {
     if chunking.expected_collisions >= 1e-3 {
         line!(
             "",
-            "{:.3} pairs of different chunks are expected to have the same fingerprint",
+            "{:.3} pairs of different chunks are expected to share a fingerprint",
             chunking.expected_collisions
         );
     }
@@ -131,7 +131,7 @@ fn coarse_figures(coarse: &CoarseFigures, passes: u64) {
         grouped(coarse.expected_enough)
     );
     let counters = match coarse.hashes {
-        0 => "no coarse counters: they would not pay".to_owned(),
+        0 => "no coarse counters: they would not pay off".to_owned(),
         hashes => format!(
             "{} of each pair in {} of counters",
             match hashes {

@@ -68,14 +68,14 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
             .map(|banding| ProposalRule::Keys(1, Some(banding)))
             .ok_or_else(|| {
                 Failure::Usage(format!(
-                    "{places} functions cannot find {} of the pairs at threshold {}: give more with --functions",
+                    "{places} functions cannot find {} of the pairs at threshold {}: raise --functions",
                     method.recall, method.threshold
                 ))
             })
     };
     match (method.method, sketch) {
         (Method::AllPairs | Method::Copies, _) => Err(Failure::Usage(format!(
-            "--method {} is exact: an audit asks what an approximate method misses, name one of the others",
+            "--method {} is exact: an audit measures what an approximate method misses, so choose one of those",
             method.method
         ))),
         (Method::Henzinger, _) => Ok(match method.distance_for {
@@ -83,7 +83,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
             DistanceFor::Site => ProposalRule::KeysAndDistanceOnSite(agree, method.distance),
         }),
         _ if method.distance_for == DistanceFor::Site => Err(Failure::Usage(
-            "--distance-for site belongs to --method henzinger: leave it out".to_owned(),
+            "--distance-for site applies only to --method henzinger: leave it out".to_owned(),
         )),
         (Method::Simhash, _) => Ok(ProposalRule::Distance(method.distance)),
         (_, Sketch::BBit { functions, bits }) => {
@@ -156,8 +156,8 @@ impl AuditArguments {
         let most_bytes = self.run.limits().memory;
         let too_large = |_: SampleTooLarge| {
             Failure::Failed(format!(
-                "a sample of {} documents, and the hashes of all texts, need more than the {} that --memory allows: give a \
-                 smaller --sample, or more memory",
+                "a sample of {} documents, and the hashes of all texts, need more than the {} that --memory allows: lower --sample, or \
+                 raise --memory",
                 grouped(self.sample),
                 crate::size::show(most_bytes)
             ))

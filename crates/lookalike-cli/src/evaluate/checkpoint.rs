@@ -77,7 +77,7 @@ impl CheckpointArguments {
             (true, true) => checkpoint.read()?,
             (true, false) => {
                 return Err(Failure::Usage(format!(
-                    "{}: there is a file of this name: go on from it with --resume, or choose another",
+                    "{}: already exists: continue from it with --resume, or choose another file",
                     path.display()
                 )));
             }
@@ -102,14 +102,14 @@ impl<T: Serialize + DeserializeOwned> Checkpoint<T> {
         let head = lines.next().unwrap_or_default();
         let head: CheckpointHead = serde_json::from_str(head).map_err(|_| {
             Failure::Failed(format!(
-                "{}: is no checkpoint of lookalike: choose another file with --checkpoint",
+                "{}: not a checkpoint of lookalike: choose another file with --checkpoint",
                 self.path.display()
             ))
         })?;
         if head != self.head {
             return Err(Failure::Failed(format!(
-                "{}: is the checkpoint of another measurement: of other documents, options, or another version. Give the \
-                 command that made it, or another --checkpoint",
+                "{}: the checkpoint of another measurement, with other documents, options or another version: run the command that made \
+                 it, or choose another --checkpoint",
                 self.path.display()
             )));
         }

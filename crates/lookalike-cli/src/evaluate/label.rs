@@ -150,7 +150,7 @@ fn read_pairs(path: &Path) -> Result<Vec<DrawnPair>, Failure> {
     let pair = |(at, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|error| {
             failed(format!(
-                "line {}: {error}: give a file that `lookalike evaluate sample` wrote",
+                "line {}: {error}: give a file written by `lookalike evaluate sample`",
                 at + 1
             ))
         })
@@ -198,8 +198,8 @@ fn texts(
                 false => &first.a,
             };
             Err(Failure::Failed(format!(
-                "{}: no document has the id {id:?} ({} of {} pairs name unknown ids): give the documents that the \
-                 pairs were drawn from, or name the field of the ids with --id",
+                "{}: no document has the id {id:?} ({} of {} pairs name unknown ids): give the documents that the pairs were drawn \
+                 from, or name the id field with --id",
                 arguments.pairs.display(),
                 missing.len(),
                 pairs.len()
@@ -250,7 +250,7 @@ fn describe(answer: &LabelResult, path: &Path) -> String {
     if answer.left > 0 {
         let _ = writeln!(
             text,
-            "{} left: the same command goes on with them",
+            "{} left: run the same command to continue",
             answer.left
         );
     }

@@ -88,7 +88,7 @@ impl LabelFileArguments {
     fn warn_of_unused(&self, labels: &LabelSet) {
         let (kind, unused) = match labels {
             LabelSet::Pairs(_) => (
-                "labelled pairs, of which every cut is shown",
+                "labelled pairs, for which every cut is shown",
                 self.cut.map(|_| "--cut"),
             ),
             LabelSet::Clusters(_) => (
@@ -102,7 +102,7 @@ impl LabelFileArguments {
         };
         if let Some(option) = unused.filter(|_| !self.run.quiet) {
             let file = self.labels.display();
-            console::warning(&format!("{option} does nothing: {file} holds {kind}"));
+            console::warning(&format!("{option} has no effect: {file} holds {kind}"));
         }
     }
 }
@@ -157,7 +157,7 @@ impl BandedCurve {
     fn describe(&self, text: &mut String) {
         let _ = writeln!(
             text,
-            "\nThe pairs were drawn by bands; weighted by what the bands stand for, the whole collection has:\n\n\
+            "\nThe pairs were drawn by bands; weighted by the pairs in each band, the figures for the whole collection are:\n\n\
              {:18} {:>5} {:>5} {:>7}  {:24} {:24} {:>6}  unknown: precision if",
             "up to band", "true", "false", "unknown", "precision", "recall in these bands", "F1"
         );
@@ -182,7 +182,7 @@ impl BandedCurve {
         if self.untouched_bands + self.unlabelled_pairs > 0 {
             let _ = writeln!(
                 text,
-                "not tagged yet: {} pairs of these bands, and {} bands without a tag, which the table leaves out",
+                "not tagged yet: {} pairs in these bands, and {} bands without a tag, which the table leaves out",
                 self.unlabelled_pairs, self.untouched_bands
             );
         }
@@ -227,7 +227,7 @@ impl LabelFileArguments {
             && !(self.sketch == Sketch::None && matches!(labels, LabelSet::Pairs(_)))
         {
             return Err(Failure::Usage(format!(
-                "--measure {} is one of the features themselves against labelled pairs: use it with --sketch none",
+                "--measure {} compares the features themselves with labelled pairs: use it with --sketch none and labelled pairs",
                 self.measure
             )));
         }

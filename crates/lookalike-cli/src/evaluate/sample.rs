@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let drawn = sampler.finish();
     if drawn.pairs.is_empty() {
         return Err(Failure::Failed(format!(
-            "none of the {} documents are as alike as the bands say: name wider ones with --bands",
+            "no two of the {} documents are similar enough for the bands: give wider ones with --bands",
             grouped(sketched.set.ids().len() as u64)
         )));
     }
@@ -207,7 +207,7 @@ fn warn_of_small_bands(drawn: &StratifiedSample, each: u32) {
         .collect();
     if !small.is_empty() {
         console::warning(&format!(
-            "bands with fewer than {each} pairs, of which all were taken: {}",
+            "bands with fewer than {each} pairs, all of which were taken: {}",
             small.join(", ")
         ));
     }

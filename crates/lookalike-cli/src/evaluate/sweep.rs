@@ -161,7 +161,7 @@ pub(crate) struct SweepArguments {
 fn mask(text: &str) -> Result<Mask, String> {
     text.replace('+', ",")
         .parse()
-        .map_err(|_| format!("{text:?} is no mask: use none, numbers, dates or numbers+dates"))
+        .map_err(|_| format!("{text:?} is not a mask: use none, numbers, dates or numbers+dates"))
 }
 
 /// The first and the others, each once.
@@ -254,7 +254,7 @@ impl SweepArguments {
             .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
         let trues = known.iter().filter(|pair| pair.2).count();
         let words = format!(
-            "True are {trues} of {} labelled pairs, those of grade {} or more; {unknown} are unknown and not counted.",
+            "{trues} of {} labelled pairs are true: those of grade {} or more; {unknown} are unknown and not counted.",
             known.len(),
             self.positive
         );
@@ -281,7 +281,7 @@ impl SweepArguments {
             )));
         }
         let words = format!(
-            "True are the {} pairs whose resemblance over {} is {} or more.",
+            "{} pairs are true: those whose resemblance over {} is {} or more.",
             truth.true_pairs(),
             base.shingle,
             self.threshold
@@ -293,8 +293,7 @@ impl SweepArguments {
         match error {
             SweepError::Documents(failure) => failure,
             SweepError::TooLarge { what, needed, .. } => Failure::Failed(format!(
-                "{what} need {} or more of the {} that --memory allows: give more memory or fewer documents, or leave them out \
-                 of the sweep",
+                "{what} need {} or more, and --memory allows {}: raise --memory, give fewer documents, or leave them out of the sweep",
                 crate::size::show(needed),
                 crate::size::show(self.run.limits().memory)
             )),
@@ -613,7 +612,7 @@ impl SweepArguments {
         }
         if self.labels.is_none() && self.measures != [SetMeasure::Resemblance] {
             return Err(Failure::Usage(
-                "--measures are held against labelled pairs: give --labels".to_owned(),
+                "--measures applies to labelled pairs: give --labels".to_owned(),
             ));
         }
         let reading = EvaluationInput::of_scheme(
@@ -642,7 +641,7 @@ impl SweepArguments {
                 truth: match measured.copies {
                     0 => words.clone(),
                     copies => format!(
-                        "{words} {} with the text of another are set aside.",
+                        "{words} {} with the same text as another are set aside.",
                         console::counted(copies, "document")
                     ),
                 },
@@ -717,7 +716,7 @@ fn warn_of_other_documents(
     base: &Scheme,
 ) {
     console.warn(&format!(
-        "--html-modes {mode} is not tried: read so, the input gives {found} documents and not the same {wanted} as with --html {}",
+        "--html-modes {mode} is not tried: with it the input gives {found} documents, not the same {wanted} as with --html {}",
         base.html.mode
     ));
 }
@@ -736,7 +735,7 @@ fn describe(answer: &SweepOutput<'_>) -> String {
 fn describe_rows(answer: &SweepOutput<'_>) -> String {
     let swept = answer.sweep;
     let mut text = format!(
-        "{} settings over {} documents. {}\n{}Every cut is chosen on the data that its figures are of.\n\n",
+        "{} settings over {} documents. {}\n{}Each cut is chosen on the data that its figures describe.\n\n",
         swept.rows.len(),
         swept.documents,
         answer.truth,
@@ -768,21 +767,21 @@ fn describe_advice(text: &mut String, answer: &SweepOutput<'_>) {
     let target = answer.target;
     let _ = writeln!(
         text,
-        "\nWanted: precision {} and recall {}. The cheapest that reach it on the data that they are chosen on:",
+        "\nTarget: precision {} and recall {}. The cheapest settings that reach it, on the data they are chosen on:",
         target.precision, target.recall
     );
     if answer.advice.is_empty() {
-        text.push_str("none does.\n");
+        text.push_str("none\n");
     }
     for advised in answer.advice.iter().take(5) {
         let not_sure = match advised.advice.is_sure {
             true => "",
-            false => "; not sure, the limits reach below",
+            false => "; not certain, the limits reach below the target",
         };
         describe_setting(text, advised, not_sure);
     }
     if let Some(best) = &answer.best {
-        text.push_str("\nThe best by F1, whatever it costs:\n");
+        text.push_str("\nThe best by F1, whatever its cost:\n");
         describe_setting(text, best, "");
     }
 }
@@ -805,7 +804,7 @@ fn describe_setting(text: &mut String, advised: &RecommendedJob<Recommendation>,
 fn describe_command(text: &mut String, command: Option<&str>) {
     let _ = match command {
         Some(command) => writeln!(text, "    {command}"),
-        None => writeln!(text, "    no job decides so by itself"),
+        None => writeln!(text, "       no single command does this"),
     };
 }
 
@@ -837,8 +836,8 @@ fn describe_expected(text: &mut String, expected: &[ExpectedAccuracy]) {
     };
     let _ = writeln!(
         text,
-        "\nWhat to expect of other labels: settings and cuts chosen on four fifths of {} families of labelled pairs, used on \
-         the last fifth;\n95 % limits by drawing families again",
+        "\nExpected on other labels: settings and cuts chosen on four fifths of {} families of labelled pairs, tested on the last \
+         fifth;\n95 % limits by resampling families",
         first.families
     );
     for one in expected {

@@ -186,7 +186,7 @@ impl SweptDocuments for SweptInput<'_> {
         visit(&batch);
         match is_changed || records != self.places.len() {
             true => Err(Failure::Failed(
-                "the input changed while it was read: give files that stay as they are".to_owned(),
+                "the input changed while it was read: give files that do not change".to_owned(),
             )),
             false => Ok(()),
         }

@@ -141,7 +141,7 @@ fn known_width(inputs: &[FingerprintSource]) -> Result<u32, Failure> {
 pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Failure> {
     match output.exists() && !may_replace {
         true => Err(Failure::Usage(format!(
-            "{}: there is a file of this name: choose another, or --overwrite it",
+            "{}: already exists: choose another name, or replace it with --overwrite",
             output.display()
         ))),
         false => Ok(()),

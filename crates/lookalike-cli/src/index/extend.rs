@@ -101,7 +101,7 @@ pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
     // The result takes its distance and design from the first: of files of fingerprints there are none.
     if let Some(other) = inputs.iter().find(|source| !is_index(source.path())) {
         return Err(Failure::Usage(format!(
-            "{} is no index: add files of fingerprints with `lookalike index extend`",
+            "{} is not an index: add files of fingerprints with `lookalike index extend`",
             other.name()
         )));
     }
@@ -126,7 +126,7 @@ fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<IndexProperties
     let (with, without) = (find(true), find(false));
     if let (Some(with), Some(without)) = (with, without) {
         return Err(Failure::Usage(format!(
-            "{} has ids and {} has none: merge them without ids by `lookalike index build --no-ids`, which takes indexes too",
+            "{} has ids and {} has none: merge them without ids by `lookalike index build --no-ids`, which also reads indexes",
             indexes[with].name(),
             indexes[without].name()
         )));

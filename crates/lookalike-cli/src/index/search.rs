@@ -117,11 +117,11 @@ fn search<C: Word>(arguments: &IndexSearchArguments) -> Result<(), Failure> {
     let distance = arguments.distance.unwrap_or(built);
     if distance > built {
         let remedy = match distance {
-            ..=LARGEST_DISTANCE => format!("build it again with --distance {distance}"),
-            _ => format!("the largest that an index can be built for is {LARGEST_DISTANCE}"),
+            ..=LARGEST_DISTANCE => format!("rebuild it with --distance {distance}"),
+            _ => format!("the largest distance for an index is {LARGEST_DISTANCE}"),
         };
         return Err(Failure::Usage(format!(
-            "{}: built for distances up to {built}, asked for {distance}: {remedy}",
+            "{}: built for distances up to {built}, not {distance}: {remedy}",
             arguments.index.display()
         )));
     }
@@ -169,7 +169,7 @@ fn search<C: Word>(arguments: &IndexSearchArguments) -> Result<(), Failure> {
 fn refuse_width(query: &str, digits: Option<SizedFingerprint>, bits: u32) -> Result<(), Failure> {
     match digits.filter(|_| !Path::new(query).exists()) {
         Some(other) => Err(Failure::Usage(format!(
-            "{query} has the digits of a fingerprint of {} bits, and the index holds {bits} bits: give {} digits",
+            "{query} has the digits of a {}-bit fingerprint, and the index holds {bits}-bit ones: give {} digits",
             other.bits(),
             bits / 4
         ))),

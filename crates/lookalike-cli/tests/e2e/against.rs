@@ -30,7 +30,7 @@ fn what_is_compared_with_is_left_out_of_the_input_that_holds_it() {
     );
     let done = dedup(&folder, &folder.path("all"), &folder.path("all/old")).succeed();
     done.says(&[
-        "2 files of the input are given with --against too",
+        "2 files of the input are also given with --against",
         "not written",
     ]);
     let results = Results::read(&folder.path("out"));
@@ -44,7 +44,7 @@ fn what_is_compared_with_is_left_out_of_the_input_that_holds_it() {
         .filter(|row| row["kind"] == "duplicate")
         .map(|row| row["reason"].as_str().unwrap())
         .collect();
-    let reason = "given with --against too: compared with, and not written";
+    let reason = "also given with --against: only compared with, not written";
     assert_eq!(told, [reason, reason]);
     assert!(!folder.path("out/skipped").exists());
     let removed = json_lines(&fs::read(folder.path("out/removed.jsonl")).unwrap());
@@ -62,12 +62,12 @@ fn a_file_is_known_by_every_path_that_leads_to_it() {
     command
         .arg(&old)
         .succeed()
-        .says(&["1 file of the input is given"]);
+        .says(&["1 file of the input is also given"]);
     let results = Results::read(&folder.path("out"));
     assert_eq!(results.removed_ids(), ["b"]);
     assert_eq!(results.kept_ids(), ["c"]);
     let refused = dedup(&folder, &old, &folder.path("old.jsonl")).fail(2);
-    refused.says(&["all of the input is given with --against too"]);
+    refused.says(&["all of the input is also given with --against"]);
     // Nothing in common, nothing to tell.
     let done = dedup(&folder, &new, &old).succeed();
     assert!(!done.err.contains("of the input"), "{}", done.err);

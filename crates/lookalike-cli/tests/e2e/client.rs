@@ -92,7 +92,7 @@ fn lists_and_copies_are_those_of_the_command() {
         .says(&["nobody", "404"]);
     client(&service, &["rerank", "pages", "missing.txt"])
         .fail(1)
-        .says(&["missing.txt", "one a line"]);
+        .says(&["missing.txt", "one per line"]);
     client(&service, &["rerank", "pages", list, "--chunk", "pages:1"])
         .fail(2)
         .says(&["pages:1", "words:N"]);
@@ -491,9 +491,9 @@ fn the_file_says_what_flags_and_environment_do_not() {
     }
     assert_eq!(printed(&["--max-batch", "6"])["max_batch"], 6);
     for (text, said) in [
-        ("maximum = 5", "no setting"),
-        ("config = \"x\"", "no setting"),
-        ("data = [1]", "neither a text"),
+        ("maximum = 5", "not a setting"),
+        ("config = \"x\"", "not a setting"),
+        ("data = [1]", "must be a string"),
         ("data = ", "line 1"),
     ] {
         let path = folder.add("wrong.toml", text);

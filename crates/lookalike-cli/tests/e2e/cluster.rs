@@ -242,8 +242,8 @@ fn stars_do_not_drift_and_components_do() {
     finished.says(&[
         "5 documents",
         "2 within 3 bits",
-        "1 removed, each for a kept one of equal fingerprint",
-        "1 removed, each for a kept one within the distance",
+        "1 removed, each with the fingerprint of a kept one",
+        "1 removed, each within the distance of a kept one",
         "3 (60.0%)",
         "fingerprints decided, no text was compared",
     ]);
@@ -268,7 +268,7 @@ fn stars_do_not_drift_and_components_do() {
     let components = folder.path("components");
     let finished = cluster(&[&chain], &["--components"], &components);
     finished.says(&[
-        "2 removed for a kept one that a chain of pairs leads to, and not compared with it",
+        "2 removed, each connected to a kept one by a chain of pairs, not compared with it",
     ]);
     let clusters = json_lines(&fs::read(components.join("clusters.jsonl")).unwrap());
     let expected = json!({"cluster": 1, "survivor": "c", "members": [
@@ -571,7 +571,7 @@ fn texts_decide_about_removals_one_by_one() {
     let verify = ["--verify", texts.to_str().unwrap()];
     let finished = cluster(&[&chain], &verify, &out);
     finished.says(&[
-        "1 removed, each text resembling that of the kept one by 0.8 or more",
+        "1 removed, each with a text that resembles that of a kept one by 0.8 or more",
         "1 kept after all",
     ]);
     let clusters = json_lines(&fs::read(out.join("clusters.jsonl")).unwrap());

@@ -173,7 +173,7 @@ fn info_and_summaries_say_what_there_is() {
     let seen = folder.path("seen");
     let mut build = lookalike("collection");
     let built = build.arg("build").arg(&seen).arg(&old).succeed();
-    built.says(&["2 documents to", "seen, which has 2 now"]);
+    built.says(&["2 documents to", "seen, which now has 2"]);
     let mut job = lookalike("dedup");
     job.arg(&new).arg("-o").arg(folder.path("out"));
     let done = job
@@ -183,9 +183,9 @@ fn info_and_summaries_say_what_there_is() {
         .arg(&seen)
         .succeed();
     done.says(&[
-        "2 documents of a collection, 1 of them looked at",
+        "2 documents in a collection, 1 of them examined",
         "1 document to",
-        "has 3 now",
+        "now has 3",
     ]);
     let info = collection("info", &seen, &[]).succeed();
     for part in [
@@ -244,14 +244,14 @@ fn what_cannot_be_meant_is_refused_with_what_to_do() {
         2,
         &["--boilerplate", "leave it out"],
     );
-    let two = ["a collection stands alone", "collection add"];
+    let two = ["a collection must be the only --against", "collection add"];
     refused(against(&[]).arg("--against").arg(&old), 2, &two);
     let unread = ["--into", "not compared with them", "--against"];
     refused(dedup(&old, &out).arg("--into").arg(&seen), 2, &unread);
     refused(
         &mut dedup(&seen, &out),
         2,
-        &["is a collection", "--against"],
+        &["a collection holds no documents", "--against"],
     );
     let results = ["is the directory of a collection", "-o"];
     refused(&mut dedup(&old, &seen), 2, &results);
@@ -262,13 +262,13 @@ fn what_cannot_be_meant_is_refused_with_what_to_do() {
     refused(
         &mut collection("build", &seen, &[&old]),
         2,
-        &["holds a collection already", "add"],
+        &["already holds a collection", "add"],
     );
     let mut idle = collection("build", &folder.path("idle"), &[&old]);
     refused(
         idle.args(["--distance", "3"]),
         2,
-        &["--distance would do nothing"],
+        &["--distance has no effect"],
     );
     let missing = folder.path("missing");
     refused(

@@ -152,7 +152,7 @@ fn rows_of_copies_name_ids_and_tell_urls_beside() {
                 ),
             ]
         );
-        found.says(&["1 that overlap are of the same URL"]);
+        found.says(&["1 that overlap have the same URL"]);
     }
 }
 

@@ -117,7 +117,7 @@ fn a_sweep_writes_a_page_and_advises() {
         .arg(&page);
     let text = command.succeed();
     assert!(
-        text.text().contains("The cheapest that reach it"),
+        text.text().contains("The cheapest settings that reach it"),
         "{}",
         text.text()
     );

@@ -296,7 +296,7 @@ fn fingerprints_stand_for_their_documents() {
     refused
         .arg(&file)
         .fail(2)
-        .says(&["--shingle would do nothing here", "--fingerprints"]);
+        .says(&["--shingle has no effect here", "--fingerprints"]);
     let mut refused = lookalike("evaluate");
     refused.args(["sample", "--fingerprints", "-o", "x"]);
     refused.args(["--memory", "4K"]).arg(&file);
@@ -380,7 +380,7 @@ fn copies_are_set_aside_before_a_method_is_measured() {
     let told = told.succeed();
     assert!(
         told.text()
-            .contains("copies      120 documents with the text of another, set aside")
+            .contains("copies      120 documents with the same text as another, set aside")
     );
 }
 
@@ -438,7 +438,9 @@ fn a_sweep_goes_on_from_its_checkpoint() {
         .fail(1)
         .says(&["kept", "another measurement"]);
     std::fs::write(&kept, "something else\n").unwrap();
-    with(&["--resume"]).fail(1).says(&["kept", "no checkpoint"]);
+    with(&["--resume"])
+        .fail(1)
+        .says(&["kept", "not a checkpoint"]);
     let mut alone = lookalike("evaluate");
     alone.arg("sweep").arg(&documents).arg("--resume");
     alone.fail(2).says(&["--checkpoint"]);

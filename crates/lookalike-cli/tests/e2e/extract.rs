@@ -20,7 +20,7 @@ fn text_that_was_decoded_wrongly_before_is_counted_and_left() {
     assert_eq!(summary["mojibake"], 1);
     assert_eq!(done.lines()[0]["text"], wrong);
     let done = lookalike("extract").arg(&input).succeed();
-    done.says(&["1 with text that was decoded wrongly before"]);
+    done.says(&["1 with text that was already decoded wrongly"]);
     let results = folder.dedup(&input, &[]);
     assert_eq!(results.count("counts", "mojibake"), 1);
     assert_eq!(results.kept.len(), 3);

@@ -77,7 +77,7 @@ fn the_distance_counts_for_pairs_of_one_site() {
     let mut told = lookalike("pairs");
     told.arg(&input).args(with(&["--distance-for", "site"]));
     told.succeed()
-        .says(&["records have no site: the distance counts for all their pairs"]);
+        .says(&["records have no site: --distance applies to all their pairs"]);
     // Equal texts of two sites are copies as ever, and what is removed was verified.
     let results = folder.dedup(
         &input,

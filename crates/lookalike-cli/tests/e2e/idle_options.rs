@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::{Finish, Folder, STORY, lookalike};
 
-const NO_HTML: &str = "did nothing: none of the documents that were read is HTML";
+const NO_HTML: &str = "had no effect: none of the documents read is HTML";
 
 #[test]
 fn options_for_html_say_when_there_is_none() {
@@ -49,7 +49,7 @@ fn options_for_html_say_when_there_is_none() {
     pairs.arg(&input).args(["--format", "text", "--html-title"]);
     pairs
         .fail(2)
-        .says(&["--html-title would do nothing", "--format text"]);
+        .says(&["--html-title has no effect", "--format text"]);
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn boilerplate_says_when_no_line_recurs() {
             pairs.args(flags).succeed()
         };
         run(&[]).says(&[
-            &format!("--boilerplate {scope} does nothing"),
-            "no line stands on",
+            &format!("--boilerplate {scope} has no effect"),
+            "no line is on",
         ]);
         assert!(run(&["--quiet"]).err.is_empty());
     }
@@ -114,7 +114,7 @@ fn a_collection_that_is_there_keeps_its_radius_and_scheme() {
     // What it has may be said again, or left out.
     load(&["--radius", "5", "--scheme", &scheme]).succeed();
     load(&[]).succeed();
-    let words = ["would do nothing here: the collection pages is there already"];
+    let words = ["has no effect here: the collection pages already exists"];
     load(&["--radius", "3"])
         .fail(2)
         .says(&words)
@@ -147,13 +147,13 @@ fn options_for_labels_of_another_kind_say_so() {
             .arg(labels);
         labelled.args(flags).succeed()
     };
-    run(&pairs, &["--cut", "0.5"]).says(&["--cut does nothing", "labelled pairs"]);
-    run(&clusters, &["--positive", "2"]).says(&["--positive does nothing", "holds clusters"]);
+    run(&pairs, &["--cut", "0.5"]).says(&["--cut has no effect", "labelled pairs"]);
+    run(&clusters, &["--positive", "2"]).says(&["--positive has no effect", "holds clusters"]);
     for done in [
         run(&pairs, &["--positive", "1"]),
         run(&clusters, &["--cut", "0.5"]),
         run(&pairs, &["--cut", "0.5", "--quiet"]),
     ] {
-        assert!(!done.err.contains("does nothing"), "{}", done.err);
+        assert!(!done.err.contains("has no effect"), "{}", done.err);
     }
 }

@@ -290,7 +290,7 @@ fn an_interrupted_build_says_what_goes_on_with_it() {
     drop(input);
     assert_eq!(ended.status.code(), Some(130), "{said}");
     // It was still reading: --resume would read everything again, and nothing else is said.
-    let told = "interrupted: nothing was finished that --resume could go on from";
+    let told = "interrupted: nothing was finished that --resume could continue from";
     assert!(said.contains(told), "{said}");
 }
 
@@ -565,7 +565,7 @@ fn an_index_that_is_cut_short_while_it_is_searched_is_an_error() {
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
     assert!(
-        said.contains("index.lkix: the file was cut short"),
+        said.contains("index.lkix: the file was truncated"),
         "{said}"
     );
 }
@@ -719,7 +719,7 @@ fn what_cannot_be_put_into_an_index_is_refused_and_leaves_it_as_it_was() {
     refuse(
         &mut merge([&of_lines, &lines]),
         2,
-        &["is no index", "index extend"],
+        &["is not an index", "index extend"],
     );
     // Whichever is first: its lack of ids made those of the other go away without a word.
     for parts in [[&*of_lines, &*of_raw], [&*of_raw, &*of_lines]] {

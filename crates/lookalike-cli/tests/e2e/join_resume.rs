@@ -281,7 +281,7 @@ fn an_interrupted_join_says_what_goes_on_with_it() {
             continue;
         }
         assert_eq!(code, Some(130), "{said}");
-        assert!(said.contains("--resume goes on from"), "{said}");
+        assert!(said.contains("--resume continues from"), "{said}");
         join.command(&output).arg("--resume").succeed();
         assert!(fs::read(&output).unwrap() == join.whole);
         return;

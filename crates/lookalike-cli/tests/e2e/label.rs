@@ -75,7 +75,7 @@ fn bands_give_equally_many_and_say_where_they_cannot() {
     assert_ne!(std::fs::read(&pairs).unwrap(), before);
     // More than there are: all, and a warning.
     let (_, all) = sample(&folder, &input, &["--bands", "0.2", "--each", "5000"]);
-    all.says(&["fewer than 5000 pairs, of which all were taken"]);
+    all.says(&["fewer than 5000 pairs, all of which were taken"]);
     let refused = |flags: &[&str], words: &[&str]| {
         let mut command = lookalike("evaluate");
         command
@@ -91,7 +91,7 @@ fn bands_give_equally_many_and_say_where_they_cannot() {
     refused(&["--bands", "0.5"], &["whole number"]);
     refused(
         &["--sketch", "none", "--bands", "1"],
-        &["none of the 24 documents", "--bands"],
+        &["no two of the 24 documents", "--bands"],
     );
 }
 

@@ -81,7 +81,7 @@ shown = person.wait_for(QUESTION)
 assert "pair 3 of 8" in shown and "more lines" in shown and "\x1b[31m" not in shown, shown
 # Two people at one file would overwrite each other.
 second = Session()
-second.wait_for("somebody else is tagging")
+second.wait_for("another process is adding tags")
 assert second.end() == 1
 person.press("d")
 assert "end" in person.wait_for(QUESTION)

@@ -212,7 +212,7 @@ fn what_leads_nowhere_and_what_cannot_be_read_is_told() {
     command.arg(&input);
     let done = command.lose();
     done.says(&[
-        "none of 1 links leads to a page of INPUT",
+        "none of 1 links points to a page of INPUT",
         "1 with neither a URL nor a path",
         "line 3",
     ]);

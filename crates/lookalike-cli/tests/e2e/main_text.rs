@@ -281,7 +281,9 @@ fn a_template_that_was_learned_is_not_compared() {
         .args(["--boilerplate", "collection", "--overwrite", "-o"])
         .arg(folder.path("out"))
         .succeed();
-    told.says(&["13 pages whose main content is a template: what else is visible was compared"]);
+    told.says(&[
+        "13 pages whose main content is a template: the rest of the visible text was compared",
+    ]);
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn options_of_other_methods_are_refused() {
                 false => command.fail(2),
             };
             if !fits {
-                command.fail(2).says(&[option, "would do nothing", method]);
+                command.fail(2).says(&[option, "has no effect", method]);
             }
         }
     }
@@ -319,10 +319,7 @@ fn options_beside_which_others_would_do_nothing_are_refused() {
         ],
     ] {
         let mut command = lookalike(words[0]);
-        command
-            .args(&words[1..])
-            .fail(2)
-            .says(&["would do nothing"]);
+        command.args(&words[1..]).fail(2).says(&["has no effect"]);
     }
 }
 

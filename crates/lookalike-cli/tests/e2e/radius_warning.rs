@@ -14,7 +14,7 @@ fn warnings(command: &mut Command) -> usize {
     let count = done.err.matches("warning:").count();
     if count > 0 {
         // 2 * 0.9010 / 1.9010, its angle, and the chance that at most three of 64 bits differ.
-        done.says(&["about 9% of pages of 100 words", "single words 67%"]);
+        done.says(&["about 9% of 100-word pages", "single words 67%"]);
     }
     count
 }

@@ -326,10 +326,10 @@ fn can_be_resumed(out: &Path, said: &str) {
     let told = match finished {
         true => format!("the results in {} are complete", out.display()),
         false if out.join(".lookalike/decided.bin").exists() => {
-            format!("--resume goes on from {}", out.display())
+            format!("--resume continues from {}", out.display())
         }
         // Not decided yet: there is nothing to go on from, and nothing else is said.
-        false => "nothing was finished that --resume could go on from: the same command starts from the beginning".to_owned(),
+        false => "nothing was finished that --resume could continue from: the same command starts from the beginning".to_owned(),
     };
     assert_eq!(said, format!("lookalike: error: interrupted: {told}\n"));
     if !finished {
@@ -369,7 +369,7 @@ fn an_interrupted_job_does_not_take_older_results_for_its_own() {
     wait_for(&out.join(".lookalike/decided.bin"), &mut child);
     let (status, said) = interrupt(child);
     assert_eq!(status, Some(130), "the job was to be interrupted: {said}");
-    assert!(said.contains("--resume goes on from"), "{said}");
+    assert!(said.contains("--resume continues from"), "{said}");
     assert_eq!(Results::stable(&out), bytes[..STABLE.len()]);
     job(&reference.input, &out, &["--resume"]).succeed();
     is_complete(&out, reference);

@@ -264,7 +264,7 @@ fn lengths_are_a_second_test() {
     for wrong in ["0", "1.5", "-1"] {
         let mut command = lookalike("pairs");
         command.arg(&input).arg(format!("--lengths={wrong}"));
-        command.fail(2).says(&["lengths", "write for example"]);
+        command.fail(2).says(&["lengths", "use a value such as"]);
     }
 }
 

@@ -393,7 +393,7 @@ fn a_resketch_that_cannot_be_done_says_why() {
     )
     .fail(1)
     .says(&[
-        "as it was",
+        "the collection is unchanged",
         "\"x\" was inserted as a fingerprint",
         "insert its text",
     ]);
@@ -481,7 +481,7 @@ fn learned_lines_are_held_by_their_collection_and_left_out_as_by_the_batch() {
         .args(["--boilerplate-lines", path(&folder.path("y"))])
         .fail(2)
         .says(&[
-            "--boilerplate-lines would do nothing here",
+            "--boilerplate-lines has no effect here",
             "add --boilerplate",
         ]);
 }

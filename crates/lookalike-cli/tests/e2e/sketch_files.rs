@@ -341,7 +341,7 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
     weighted
         .arg(&input)
         .args(["--sketch", "minhash:8", "--weight", "tf"]);
-    refuse(&mut weighted, 2, &["--weight tf would do nothing"]);
+    refuse(&mut weighted, 2, &["--weight tf has no effect"]);
     let mut kind = lookalike("fingerprint");
     refuse(
         kind.arg(&input).args(["--sketch", "mod-p:8"]),

@@ -35,7 +35,7 @@ fn what_is_not_read_is_copied_to_skipped() {
     let files = mixed(&folder);
     let told = dedup(&folder, &[]).lose();
     assert!(
-        told.err.contains("of which nothing was read"),
+        told.err.contains("that could not be read at all"),
         "{}",
         told.err
     );

@@ -110,7 +110,7 @@ fn completions_and_manual_pages_are_generated() {
     lookalike("man")
         .arg(file.join("man"))
         .fail(1)
-        .says(&["file/man", "name a directory"]);
+        .says(&["file/man", "name a writable directory"]);
 }
 
 #[test]

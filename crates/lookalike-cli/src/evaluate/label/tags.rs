@@ -67,7 +67,7 @@ impl TagFile {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(failed(
-                    "somebody else is tagging into this file: choose another one with -o"
+                    "another process is adding tags to this file: choose another one with -o"
                         .to_owned(),
                 ));
             }
@@ -82,7 +82,7 @@ impl TagFile {
             .map_or(0, |end| end + 1);
         if whole < bytes.len() {
             console::warning(&format!(
-                "{}: the last line was cut short; its pair is asked again",
+                "{}: the last line was cut short; its pair will be asked again",
                 path.display()
             ));
             file.set_len(whole as u64)
@@ -99,11 +99,11 @@ impl TagFile {
         let lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n');
         for (at, line) in lines.enumerate() {
             let wrong = |reason: &str| failed(format!("line {}: {reason}", at + 1));
-            let tag: ReferenceLabel =
-                serde_json::from_slice(line).map_err(|error| wrong(&format!("no tag: {error}")))?;
+            let tag: ReferenceLabel = serde_json::from_slice(line)
+                .map_err(|error| wrong(&format!("not a tag: {error}")))?;
             if known.get(&key(&tag.pair)) != Some(&&tag.pair) {
                 return Err(wrong(
-                    "a tag of another sample: give the --pairs it was made with, or another file with -o",
+                    "a tag of another sample: give the --pairs that it was made with, or another file with -o",
                 ));
             }
             tags.record(line.len() as u64, key(&tag.pair), tag.label);
@@ -167,7 +167,7 @@ impl TagFile {
 
     fn failed(&self, error: &std::io::Error) -> Failure {
         Failure::Failed(format!(
-            "{}: {error}: the tags before this one are safe; make room, then go on with the same command",
+            "{}: {error}: the tags before this one are safe; free some space, then run the same command to continue",
             self.path.display()
         ))
     }
