@@ -487,7 +487,7 @@ def check_web():
         ("HTTP status 404", f"{site}/none.jsonl", "404"),
         ("a transfer that breaks off", f"{site}/cut/a.jsonl", "body"),
         ("a file of unknown length", f"{site}/endless/a.jsonl", "Content-Length"),
-        ("a folder over HTTP", f"{site}/crawl/", "no list of files"),
+        ("a folder over HTTP", f"{site}/crawl/", "cannot list files"),
         ("an address with a query", f"{site}/crawl/a.jsonl?token=hush", "query"),
         ("a signed address", "https://reader.blob.core.windows.net/data/a.jsonl?sig=hush", "query"),
         ("an address with a password", f"{site.replace('//', '//name:hush@')}/crawl/a.jsonl", "password"),

@@ -262,7 +262,7 @@ def test_words_that_mean_nothing_here_are_refused(words, said):
 def test_steps_refuse_what_breaks_their_promises():
     kernel = kernel_of()
     member = {"component": 1, "rank": 4, "text": "a b c d e f", "against": False}
-    with pytest.raises(BadInput, match="rank 4 stands twice"):
+    with pytest.raises(BadInput, match="rank 4 occurs twice"):
         kernel.settle(batches([member, member], 1))
     with pytest.raises(BadInput, match="rank 5 belongs to documents that are compared with"):
         kernel.settle(batches([member, {**member, "rank": 5, "against": True}], 2))
@@ -287,7 +287,7 @@ def test_steps_refuse_what_breaks_their_promises():
     with pytest.raises(ValueError, match="position"):
         packed_by(kernel_of("--keep=first"), pa.table({"id": ["a"], "text": ["x"]}))
     for kind in (pa.binary(), pa.large_binary()):
-        with pytest.raises(BadInput, match="packed edges are cut off"):
+        with pytest.raises(BadInput, match="packed edges are truncated"):
             kernel.promising(pa.table({"edges": pa.array([b"abc"], kind)}))
     with pytest.raises(TypeError, match="must be binary, not"):
         kernel.promising(pa.table({"edges": ["abc"]}))

@@ -226,7 +226,7 @@ impl BoilerplateLearner<'_> {
     pub fn learn(&self) -> Result<BoilerplateLines, BatchError> {
         if !(self.share > 0.0 && self.share <= 1.0) {
             return Err(BatchError::Settings(format!(
-                "boilerplate share {} is not above 0 and at most 1: write for example 0.1",
+                "boilerplate share {} is not above 0 and at most 1: use a value such as 0.1",
                 self.share
             )));
         }
@@ -238,8 +238,8 @@ impl BoilerplateLearner<'_> {
         let sites = self.read(&sink)?;
         if sites.pages.is_empty() && self.scope == BoilerplateScope::Site {
             return Err(BatchError::Settings(
-                "no document has a site: --boilerplate site wants URLs as ids or in a field `url`; use \
-                 --boilerplate collection for pages of one site without URLs"
+                "no document has a site: --boilerplate site needs URLs as ids or in a field `url`; use --boilerplate collection for \
+                 pages of one site without URLs"
                     .to_owned(),
             ));
         }

@@ -40,8 +40,8 @@ pub enum BatchError {
     },
     /// Two records have one id and the job was told to refuse that.
     #[error(
-        "{count} records repeat the id of another, the first is {id:?}: give the records different ids, name another \
-         field with --id, or let them be numbered with --repeated-ids number"
+        "{count} records repeat the id of another, the first being {id:?}: give the records different ids, name another field with \
+         --id, or number them with --repeated-ids number"
     )]
     RepeatedId {
         /// The first repeated id.
@@ -71,8 +71,8 @@ pub enum BatchError {
     },
     /// No record has a text.
     #[error(
-        "none of the {records} records has a text: fields of the first record are {fields}; name the one that holds \
-         the text with --text FIELD"
+        "none of the {records} records has a text: the first record has the fields {fields}; name the one that holds the text with \
+         --text FIELD"
     )]
     NoText {
         /// Records read.
@@ -82,7 +82,7 @@ pub enum BatchError {
     },
     /// A field that was named and that no record has.
     #[error(
-        "none of the {records} records has a {field}, as {option} asks: fields of the first record are {fields}; {remedy}"
+        "none of the {records} records has a {field}, as {option} requires: the first record has the fields {fields}; {remedy}"
     )]
     NoField {
         /// The option that names it.
@@ -114,12 +114,13 @@ pub enum BatchError {
     },
     /// More documents than a job can number.
     #[error(
-        "more than 4,294,967,294 documents in one job: split the input (`dedup` compares a part with earlier ones, by --against)"
+        "more than 4,294,967,294 documents in one job: split the input (`dedup --against` compares a part with earlier ones)"
     )]
     TooMany,
     /// The memory limit does not hold the tables of the job.
     #[error(
-        "{what} needs {}, but --memory leaves {} for it: raise --memory to at least {}, or split the input (`dedup` compares a part with earlier ones, by --against)",
+        "{what} needs {}, but --memory leaves {} for it: raise --memory to at least {}, or split the input (`dedup --against` compares \
+         a part with earlier ones)",
         mebibytes(*needed), mebibytes(*left), mebibytes(*least)
     )]
     Memory {
@@ -135,7 +136,7 @@ pub enum BatchError {
     /// The memory limit does not hold the longest documents that are to be read.
     #[error(
         "{}a document of {} may take {} of memory, and --memory {} leaves {} for that: raise --memory to at least {}, \
-         or lower --max-document to {} (longer documents are counted, and compared for equal bytes only)",
+         or lower --max-document to {} (longer documents are counted, and only their bytes are compared for equality)",
         met.as_ref().map_or(String::new(), |met| format!("{met}: ")), mebibytes(*document), mebibytes(*needed), mebibytes(*limit), mebibytes(*left), mebibytes(*least), format!("{}M", *fitting >> 20)
     )]
     LongDocuments {
@@ -174,8 +175,8 @@ pub enum BatchError {
     Tables(#[from] lookalike_hamming::BuildError),
     /// The memory limit does not hold the queries of a join.
     #[error(
-        "the queries and their tables do not fit {mib} MiB: raise --memory to about {least}M, exchange F and Q when F is \
-         the smaller one, split Q and merge the lists of its parts with `lookalike merge`, or take more shards of a self-join",
+        "the queries and their tables do not fit in {mib} MiB: raise --memory to about {least}M, swap F and Q if F is the smaller one, \
+         split Q and merge the lists of its parts with `lookalike merge`, or use more shards for a self-join",
         mib = limit >> 20
     )]
     JoinMemory {
@@ -186,8 +187,8 @@ pub enum BatchError {
     },
     /// The memory limit does not hold the fingerprints of a collection that is joined with itself.
     #[error(
-        "the fingerprints of {name} do not fit {mib} MiB: raise --memory to about {least}M, or join it in \
-         shards, each of which keeps its share only (--shard), and merge their lists with `lookalike merge`",
+        "the fingerprints of {name} do not fit in {mib} MiB: raise --memory to about {least}M, or join it in shards (--shard), each of \
+         which keeps only its share, and merge their lists with `lookalike merge`",
         mib = limit >> 20
     )]
     SelfJoinMemory {
@@ -200,7 +201,7 @@ pub enum BatchError {
     },
     /// The memory limit does not hold the sketches of a join.
     #[error(
-        "the sketches do not fit {mib} MiB: raise --memory to about {least}M, or make shorter ones",
+        "the sketches do not fit in {mib} MiB: raise --memory to about {least}M, or make shorter ones",
         mib = limit >> 20
     )]
     SketchMemory {
@@ -211,7 +212,7 @@ pub enum BatchError {
     },
     /// The memory limit does not hold what a build of an index needs.
     #[error(
-        "building the index takes at least {least} MiB, --memory allows {mib}: allow that much, or split the input",
+        "building the index takes at least {least} MiB, and --memory allows {mib}: raise --memory to that, or split the input",
         mib = limit >> 20
     )]
     IndexMemory {
@@ -221,7 +222,7 @@ pub enum BatchError {
         least: u64,
     },
     /// A file of an index is damaged or foreign.
-    #[error("{path}: {source}: build the index again, or take a whole copy")]
+    #[error("{path}: {source}: build the index again, or restore it from a copy")]
     IndexFile {
         /// The file.
         path: String,
@@ -261,7 +262,7 @@ impl BatchError {
             false => Self::File {
                 path: folder.to_owned(),
                 source,
-                remedy: "temporary files are kept there while the job runs; free some space, or name another folder with --tmp",
+                remedy: "temporary files are stored there while the job runs; free some space, or name another directory with --tmp",
             },
         }
     }
@@ -274,8 +275,8 @@ impl BatchError {
             remedy: match path == std::path::Path::new(OUTPUT) {
                 true => "check where it goes and the free space there, then repeat the command",
                 false => {
-                    "results are written there; check its permissions and the free space, then repeat the command with \
-                     --resume, which takes over what was finished"
+                    "results are written there; check its permissions and the free space, then repeat the command with --resume, which \
+                     keeps what was finished"
                 }
             },
         }

@@ -191,7 +191,7 @@ impl OutputDir<'_> {
         // First of all: two jobs would remove each other's state, and publish a mixture of their results.
         let Some(lock) = FolderLock::take(self.folder).map_err(&failed)? else {
             return Err(self.refuse(
-                "another job is at work in this folder: wait until it has ended, or choose another folder",
+                "another job is using this directory: wait until it has finished, or choose another directory",
             ));
         };
         match mode {
@@ -209,8 +209,8 @@ impl OutputDir<'_> {
         match (mode, present) {
             (IfExists::New, Some(name)) => {
                 return Err(self.refuse(format!(
-                    "holds results already ({name}): choose another folder, finish that job with --resume, or replace \
-                     its results with --overwrite"
+                    "already holds results ({name}): choose another directory, finish that job with --resume, or replace its results \
+                     with --overwrite"
                 )));
             }
             (IfExists::Resume, Some(_)) => self.recognise(identity)?,
@@ -256,7 +256,7 @@ impl OutputDir<'_> {
             return Ok(());
         }
         Err(self.refuse(format!(
-            "{name} is there, but no {LAST} of a job that wrote it, so it may be yours: move it away, or choose another folder"
+            "{name} exists without the {LAST} of a job that wrote it, so it may be yours: move it away, or choose another directory"
         )))
     }
 
@@ -264,8 +264,7 @@ impl OutputDir<'_> {
     fn recognise(&self, identity: &JobIdentity) -> Result<(), BatchError> {
         if JobProgress::of(self.folder) == Some(JobProgress::Finished) {
             return Err(self.refuse(
-                "the job in this folder is finished (run.json is there): nothing to resume; replace its results with \
-                 --overwrite",
+                "the job in this directory is finished (run.json exists): nothing to resume; replace its results with --overwrite",
             ));
         }
         let Ok(text) = std::fs::read_to_string(self.state(JOB)) else {
@@ -281,8 +280,7 @@ impl OutputDir<'_> {
         }
         if found.settings != identity.settings {
             return Err(self.refuse(format!(
-                "the job to resume has other settings: there {}; now {}; repeat it with the same, or start again with \
-                 --overwrite",
+                "the job to resume has other settings: {} there, {} now; repeat it with the same ones, or start again with --overwrite",
                 found.settings, identity.settings
             )));
         }

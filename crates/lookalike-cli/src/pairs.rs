@@ -81,7 +81,9 @@ impl PairsArguments {
         let refuse = |what: &str| Err(Failure::Usage(what.to_owned()));
         if self.unit == PairUnit::Documents {
             return match self.paragraphs {
-                Some(_) => refuse("--paragraphs applies to --unit paragraphs: add it"),
+                Some(_) => {
+                    refuse("--paragraphs applies only with --unit paragraphs: add that option")
+                }
                 None => Ok(()),
             };
         }

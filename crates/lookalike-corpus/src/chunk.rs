@@ -146,7 +146,7 @@ impl<'a> ChunkReader<'a> {
         source.lose(reason.clone());
         let reason = match records {
             0 => reason,
-            _ => format!("{reason}: what follows record {records} is not read"),
+            _ => format!("{reason}: the rest after record {records} is not read"),
         };
         chunk.skips.push(unreadable(source, reason));
         Ok(())

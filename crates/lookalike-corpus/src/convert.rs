@@ -66,9 +66,9 @@ impl FromStr for Converter {
         };
         let (suffix, command) = text.split_once('=').ok_or_else(|| wrong("no `=`"))?;
         if suffix.len() < 2 || !suffix.starts_with('.') || suffix.contains('/') {
-            return Err(wrong("the ending of names begins with a dot"));
+            return Err(wrong("the ending must begin with a dot"));
         }
-        let words = shlex::split(command).ok_or_else(|| wrong("a quotation that does not end"))?;
+        let words = shlex::split(command).ok_or_else(|| wrong("unterminated quotation"))?;
         if words.first().is_none_or(String::is_empty) {
             return Err(wrong("no command"));
         }
@@ -146,7 +146,7 @@ impl Converter {
         let name = self.name();
         match failure {
             ConversionFailure::Late => format!(
-                "{name} took longer than {} s and was ended",
+                "{name} took longer than {} s and was killed",
                 limit.as_secs_f64()
             ),
             ConversionFailure::Status(status, words) if words.is_empty() => {
@@ -415,8 +415,8 @@ mod tests {
         assert_eq!(words(".x=a $HOME *").unwrap(), ["a", "$HOME", "*"]);
         for (wrong, why) in [
             ("ps2ascii", "no `=`"),
-            ("ps=ps2ascii", "begins with a dot"),
-            (".=a", "begins with a dot"),
+            ("ps=ps2ascii", "must begin with a dot"),
+            (".=a", "must begin with a dot"),
             (".ps=", "no command"),
             (".ps='a", "quotation"),
         ] {

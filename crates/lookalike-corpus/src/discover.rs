@@ -567,8 +567,8 @@ impl<'o> InputDiscovery<'o> {
 
 const AGAIN: &str = "named before; it is read once";
 
-const IS_COLLECTION: &str = "is a collection of lookalike: nothing in it is a document";
-const HOLDS_RESULTS: &str = "holds results of lookalike; name the folder itself to have them read";
+const IS_COLLECTION: &str = "is a collection of lookalike, which has no documents in it";
+const HOLDS_RESULTS: &str = "holds results of lookalike; name the folder itself to read them";
 
 enum EntryKind {
     Entry(PathBuf),

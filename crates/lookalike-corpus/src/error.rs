@@ -63,7 +63,7 @@ pub enum InputError {
         remedy: &'static str,
     },
     /// A FIFO, socket or device named by the user.
-    #[error("{name}: is a {kind}, not a regular file; pass its content through `-`")]
+    #[error("{name}: a {kind}, not a regular file; pass its content through `-`")]
     NotAFile {
         /// The argument.
         name: String,

@@ -80,10 +80,10 @@ pub(crate) fn fields_of(found: &FoundFields<'_, '_>) -> Result<DocumentFields, S
     let anchors: Vec<AnchorValue> = values(
         found,
         FieldSlot::Anchors,
-        "the field anchors holds something else than texts or objects with text, before and after",
+        "the field anchors must hold texts, or objects with text, before and after",
     )?;
     let links = |slot, name: &str| {
-        let reason = format!("the field {name} holds something else than addresses");
+        let reason = format!("the field {name} must hold addresses");
         values(found, slot, &reason)
     };
     Ok(DocumentFields {

@@ -87,7 +87,7 @@ fn matching(
 fn matcher(name: &OsStr) -> Result<GlobMatcher, String> {
     let text = name
         .to_str()
-        .ok_or("wildcards and bytes that are not UTF-8 do not mix")?;
+        .ok_or("wildcards cannot be combined with bytes that are not UTF-8")?;
     let glob = GlobBuilder::new(text).literal_separator(true).build();
     glob.map(|glob| glob.compile_matcher())
         .map_err(|error| error.kind().to_string())

@@ -163,9 +163,10 @@ mod store {
         }
     }
 
-    const TWISTED: &str = "an object with an empty folder, . or .. in its name cannot be read: copy it here first, and name a folder without such";
+    const TWISTED: &str = "an object with an empty folder, . or .. in its name cannot be read: copy it here first, or name a folder \
+                           without such objects";
     const FETCH: &str =
-        "check it, or let another program fetch it, and pass its content through `-`";
+        "check it, or fetch it with another program and pass its content through `-`";
 
     /// The beginning of what a server says, who may answer with a page.
     fn one_line(words: &str) -> String {
@@ -196,7 +197,7 @@ mod store {
             StoreRefusal {
                 name: name.to_owned(),
                 reason,
-                remedy: "look at the directory for temporary files, or choose another with --tmp",
+                remedy: "check the directory for temporary files, or choose another with --tmp",
             }
         }
     }
@@ -257,13 +258,13 @@ mod store {
     fn web_address(argument: &str) -> Result<StoreAddress, Wrong> {
         let url = Url::parse(argument).map_err(|error| (error.to_string(), FETCH))?;
         let refused = if argument.contains('*') || argument.ends_with('/') {
-            let remedy = "name each of them, or those of a store by s3://, gs:// or az://";
-            Some(("a web address has no list of files", remedy))
+            let remedy = "name each file, or objects of a store by s3://, gs:// or az://";
+            Some(("a web address cannot list files", remedy))
         } else if url.query().is_some() {
             // Queries hold signatures of stores, which would stand in names of sources and so in all results.
             Some(("an address with a query is not read", FETCH))
         } else if url.password().is_some() {
-            Some(("the password in it would stand in the results", FETCH))
+            Some(("the password in it would appear in the results", FETCH))
         } else {
             None
         };
@@ -282,7 +283,7 @@ mod store {
 
     /// `s3://BUCKET/NAME` and its like.
     fn object_address(argument: &str) -> Result<StoreAddress, Wrong> {
-        const SHAPE: &str = "it is written as s3://BUCKET/PATH";
+        const SHAPE: &str = "write it as s3://BUCKET/PATH";
         let (scheme, rest) = argument.split_once("://").unwrap_or_default();
         let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
         // The name is none of a URL's business: `#`, `?` and `%` may stand in it.
@@ -292,7 +293,7 @@ mod store {
             return Err(("there is no bucket in it".to_owned(), SHAPE));
         }
         if store.password().is_some() {
-            let reason = "the password in it would stand in the results".to_owned();
+            let reason = "the password in it would appear in the results".to_owned();
             return Err((reason, "give it in the environment"));
         }
         // Without even a slash: nobody who forgets a name means a whole bucket.
@@ -549,8 +550,11 @@ mod store {
                 ),
                 ("https://name:hush@a.example/b", "password"),
                 ("s3://key:hush@data/b", "password"),
-                ("https://a.example/b/", "no list of files"),
-                ("https://u.blob.core.windows.net/data/*", "no list of files"),
+                ("https://a.example/b/", "cannot list files"),
+                (
+                    "https://u.blob.core.windows.net/data/*",
+                    "cannot list files",
+                ),
                 ("s3://data", "names a bucket"),
                 ("s3://", "no bucket"),
                 ("az:///a", "no bucket"),

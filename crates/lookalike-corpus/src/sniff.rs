@@ -75,7 +75,7 @@ fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<Form
     let refusal = no_pdf.then(|| FormatRefusal {
         kind: SkipKind::Unsupported,
         reason: "a PDF, which this build does not read".to_owned(),
-        remedy: "build lookalike with the feature pdf, or name a command that does: --convert '.pdf=pdftotext - -'",
+        remedy: "build lookalike with the feature pdf, or name a command that reads it: --convert '.pdf=pdftotext - -'",
     });
     refusal
         .or_else(|| binary(head, format))
@@ -255,7 +255,8 @@ fn not_yet(what: &str) -> FormatRefusal {
     FormatRefusal {
         kind: SkipKind::Unsupported,
         reason: format!("{what} not supported yet"),
-        remedy: "convert it to JSON Lines, name a command that makes text of it (--convert), or pass --format text to take the file as plain text",
+        remedy: "convert it to JSON Lines, name a command that converts it to text (--convert), or give --format text to read the file \
+                 as plain text",
     }
 }
 

@@ -209,7 +209,7 @@ pub fn stratified_labels(
         _ if labels.is_empty() => Ok(None),
         Some(line) => Err(LabelError::Line {
             line,
-            reason: "no stratum, which other lines have".to_owned(),
+            reason: "no stratum, unlike other lines".to_owned(),
         }),
         None => {
             let labels = labels.values().map(|label| {
@@ -241,7 +241,7 @@ fn pairs(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet,
             _ => {
                 return Err(LabelError::Line {
                     line: *line,
-                    reason: "no label that is a number, true, false or null".to_owned(),
+                    reason: "the label is not a number, true, false or null".to_owned(),
                 });
             }
         };
@@ -297,7 +297,7 @@ fn clusters(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelS
             .and_then(id_of)
             .ok_or_else(|| LabelError::Line {
                 line: *line,
-                reason: "neither a pair nor a document with its cluster".to_owned(),
+                reason: "neither a pair nor a document with a cluster".to_owned(),
             })?;
         let Some(position) = reader.position(*line, value.get("id"))? else {
             continue;
@@ -328,7 +328,7 @@ fn duplicates(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<Labe
         let listed = value.get("labelled_duplicates").and_then(Value::as_array);
         let listed = listed.ok_or_else(|| LabelError::Line {
             line: *line,
-            reason: "labelled_duplicates is no list".to_owned(),
+            reason: "labelled_duplicates is not a list".to_owned(),
         })?;
         let mut others = BTreeSet::new();
         for id in listed {

@@ -61,12 +61,12 @@ pub fn render(sweep: &SweepResult, head: &PageHead) -> Result<String, minijinja:
 /// Name of the axis of the cuts, by the first word of a cut.
 fn axis_name(parameter: &str) -> &'static str {
     match parameter.split(' ').next() {
-        Some("k") => "largest distance in bits",
-        Some("agree") => "least number of hashes that agree",
-        Some("agreement") => "least share of hashes that agree",
-        Some("containment") => "least containment",
-        Some("coverage") => "least coverage",
-        _ => "least resemblance",
+        Some("k") => "maximum distance in bits",
+        Some("agree") => "minimum number of equal hashes",
+        Some("agreement") => "minimum share of equal hashes",
+        Some("containment") => "minimum containment",
+        Some("coverage") => "minimum coverage",
+        _ => "minimum resemblance",
     }
 }
 

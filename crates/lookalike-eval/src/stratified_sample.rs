@@ -47,7 +47,7 @@ pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<ScoreBand>, BandErro
         Err(BandError { given, reason })
     };
     if numbers.is_empty() || !numbers.is_sorted_by(|a, b| a < b) {
-        return refused("give ascending numbers with commas between them");
+        return refused("give ascending numbers, separated by commas");
     }
     let whole = |most: f64| move |&n: &f64| n.fract() == 0.0 && n <= most;
     match (sketch.fingerprint_bits(), most_hashes(sketch)) {

@@ -167,7 +167,7 @@ pub enum SweepError<E> {
     #[error("{0}")]
     Documents(E),
     /// Data that must be held at once do not fit.
-    #[error("{what} take {needed} bytes, and {most_bytes} are left for them")]
+    #[error("{what} take {needed} bytes, and {most_bytes} are left")]
     TooLarge {
         /// Name of the data that take so much.
         what: String,

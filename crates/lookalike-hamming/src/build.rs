@@ -33,10 +33,10 @@ impl<C: Code> CodeSource<C> for [C] {
 #[non_exhaustive]
 pub enum BuildError {
     /// More codes than one index holds.
-    #[error("{0} fingerprints are more than one index holds; the most are 4294967294")]
+    #[error("{0} fingerprints are too many for an index; the maximum is 4294967294")]
     TooMany(u64),
     /// A design for codes of another width.
-    #[error("the design is for {design}-bit codes, these have {codes} bits")]
+    #[error("the design is for {design}-bit codes, and these have {codes} bits")]
     OtherWidth {
         /// Bits the design is for.
         design: u32,
@@ -44,7 +44,7 @@ pub enum BuildError {
         codes: u32,
     },
     /// A design with so many probes a query that a linear scan is faster.
-    #[error("the design needs {0} probes of one table; use one with smaller error budgets")]
+    #[error("the design needs {0} probes of one table; choose one with smaller error budgets")]
     TooManyProbes(u64),
     /// A source that gave other codes when it was read again.
     #[error("the fingerprints changed while they were read")]
@@ -64,7 +64,7 @@ pub enum BuildError {
     #[error("writing the index: {0}")]
     Write(io::Error),
     /// A file that was to be ended before all its tables were written.
-    #[error("the index has not all its tables yet")]
+    #[error("the index does not have all its tables yet")]
     Incomplete,
 }
 

@@ -26,7 +26,7 @@ pub enum FamilyNameError {
     },
     /// Its groups cannot share the errors of a radius evenly.
     #[error(
-        "{name}: {groups} groups do not share distance {radius} evenly: say how many errors each may hold, as in 1-of-1e1x1"
+        "{name}: {groups} groups do not share distance {radius} evenly: give the errors that each may hold, as in 1-of-1e1x1"
     )]
     Uneven {
         /// The name.

@@ -18,9 +18,7 @@ pub enum FileError {
         magic: &'static str,
     },
     /// A version that this program does not know.
-    #[error(
-        "version {found} of the {kind} format is not known; this program reads version {known}"
-    )]
+    #[error("unknown version {found} of the {kind} format; this program reads version {known}")]
     Version {
         /// The kind of file.
         kind: &'static str,
@@ -62,16 +60,16 @@ pub enum FileError {
         offset: u64,
     },
     /// Fingerprints that must be ascending are not.
-    #[error("fingerprint {at} is less than the one before it: sort them first")]
+    #[error("fingerprint {at} is smaller than the one before it: sort them first")]
     NotSorted {
         /// Position of the fingerprint.
         at: u64,
     },
     /// An id that no file takes.
-    #[error("an id of {0} bytes is too long for a fingerprint file; the most are 125829120")]
+    #[error("an id of {0} bytes is too long for a fingerprint file; the maximum is 125829120")]
     LongId(usize),
     /// A size out of range.
-    #[error("blocks of {0} bytes are not possible; choose 64 to 65536")]
+    #[error("a block size of {0} bytes is not possible; choose 64 to 65536")]
     BlockSize(u32),
 }
 

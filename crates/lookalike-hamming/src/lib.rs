@@ -99,7 +99,7 @@ pub struct Effort {
 
 /// A search beyond the radius that an index answers completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("radius {asked} is larger than the {built} that the index was built for")]
+#[error("radius {asked} is larger than {built}, which the index was built for")]
 pub struct RadiusTooLarge {
     /// The radius of the search.
     pub asked: u32,

@@ -127,7 +127,7 @@ impl fmt::Display for SchemeId {
 /// Two schemes that were to be compared and differ.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "different schemes are never compared; they differ in {}; make both sides with one scheme",
+    "different schemes are never compared; they differ in {}; make both sides with the same scheme",
     self.differences()
 )]
 pub struct SchemeMismatch {
@@ -158,7 +158,7 @@ impl SchemeMismatch {
 pub enum ParseSchemeError {
     /// The text does not begin with the version this build knows.
     #[error(
-        "{found:?} is no scheme version of this build: expected \"{}\"",
+        "{found:?} is not a scheme version of this build: expected \"{}\"",
         text_form::VERSION
     )]
     Version {
@@ -177,7 +177,9 @@ pub enum ParseSchemeError {
     #[error(transparent)]
     Value(#[from] ParseOptionError),
     /// A value in a form that is not that of a scheme.
-    #[error("{found:?} stands in no scheme: write {expected:?}, which names the data as well")]
+    #[error(
+        "{found:?} is not the form used in a scheme: write {expected:?}, which also names the data"
+    )]
     Short {
         /// Text that stood there.
         found: String,
@@ -199,13 +201,13 @@ pub enum ParseSchemeError {
         found: String,
     },
     /// The terms are no id of a table.
-    #[error("{found:?} is no id of a table of terms: use none or 16 hexadecimal digits")]
+    #[error("{found:?} is not the id of a table of terms: use none or 16 hexadecimal digits")]
     Terms {
         /// Text that stood there.
         found: String,
     },
     /// The seed is no number from 0 to 2^64 - 1.
-    #[error("{found:?} is no seed: use a number from 0 to 18446744073709551615")]
+    #[error("{found:?} is not a seed: use a number from 0 to 18446744073709551615")]
     Seed {
         /// Text that stood there.
         found: String,

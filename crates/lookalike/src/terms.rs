@@ -24,8 +24,7 @@ pub enum TermsMismatch {
     Features(#[from] SchemeMismatch),
     /// The scheme names another table, or none.
     #[error(
-        "the scheme wants the table of terms {wanted}, and this one is {found}: \
-         give the table it was made with"
+        "the scheme needs the table of terms {wanted}, and this one is {found}: give the table that it was made with"
     )]
     Id {
         /// The id in the scheme; `none` where it names no table.

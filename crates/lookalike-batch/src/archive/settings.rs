@@ -36,7 +36,7 @@ impl FromStr for ArchiveLevel {
     fn from_str(text: &str) -> Result<Self, String> {
         let level = text.parse().ok().filter(|level| (1..=19).contains(level));
         let level =
-            level.ok_or_else(|| format!("{text:?} is no level of compression from 1 to 19"));
+            level.ok_or_else(|| format!("{text:?} is not a compression level from 1 to 19"));
         level.map(Self)
     }
 }
@@ -85,7 +85,7 @@ impl TryFrom<u64> for ArchiveBlockSize {
 
 /// A size that blocks of an archive cannot have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("blocks of an archive have 64K to 32M, not {bytes} bytes")]
+#[error("the block size of an archive is from 64K to 32M, not {bytes} bytes")]
 pub struct ArchiveBlockSizeError {
     /// The size in bytes.
     pub bytes: u64,

@@ -93,20 +93,20 @@ impl InputCounts {
         };
         note(
             self.missing_text,
-            "without a text field: kept, equal to nothing".to_owned(),
+            "without a text field: kept, never a duplicate".to_owned(),
         );
         note(
             self.ids_missing,
-            "without the field that --id names: called by file and place".to_owned(),
+            "without the field that --id names: identified by file and position".to_owned(),
         );
         note(
             self.keep_missing,
-            "without a value for --keep: wanted least".to_owned(),
+            "without a value for --keep: ranked last".to_owned(),
         );
         let first = self.keep_unusable_first.as_deref().unwrap_or_default();
         note(
             self.keep_unusable,
-            format!("with a value that --keep cannot use, wanted least; the first: {first}"),
+            format!("with a value that --keep cannot use, ranked last; the first: {first}"),
         );
         notes
     }

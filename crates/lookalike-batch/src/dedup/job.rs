@@ -278,7 +278,7 @@ impl DedupJob<'_> {
         let meets_collection = self.collection.is_some() || self.addition.is_some();
         if meets_collection && self.settings.stop_features.is_some() {
             return Err(BatchError::Settings(
-                "--stop-features counts the documents of one job, and a collection holds others besides: leave it out".to_owned(),
+                "--stop-features counts the documents of one job, and a collection has others: leave it out".to_owned(),
             ));
         }
         let kept_facts = match meets_collection {
@@ -489,7 +489,7 @@ impl DedupJob<'_> {
             let (field, remedy) = match category {
                 Category::Site => (
                     "URL".to_owned(),
-                    "records need URLs in the field url, or as ids; without them leave the option out",
+                    "records need URLs in the field url, or as ids; without them, leave the option out",
                 ),
                 Category::Field(path) => (
                     format!("field {path}"),

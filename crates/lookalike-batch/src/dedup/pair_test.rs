@@ -46,7 +46,7 @@ impl PairTest {
     pub(crate) fn check(&self) -> Result<(), BatchError> {
         if self.shingle.needs_terms() {
             return Err(BatchError::Settings(format!(
-                "--and {self}: {} need a table of terms, which a further test has not: take words:N, chars:N or stops:N",
+                "--and {self}: {} need a table of terms, which additional tests do not have: use words:N, chars:N or stops:N",
                 self.shingle
             )));
         }
@@ -71,8 +71,7 @@ impl FromStr for PairTest {
         // The features in the middle have colons of their own.
         let parts = text.split_once(':').zip(text.rsplit_once(':'));
         let Some(((measure, rest), (_, least))) = parts else {
-            let fault =
-                "is no test: write MEASURE:FEATURES:LEAST, for example coverage:stops:5:0.4";
+            let fault = "is not a test: write MEASURE:FEATURES:LEAST, such as coverage:stops:5:0.4";
             return Err(ParseSettingError::malformed(text, fault));
         };
         let shingle = rest.rsplit_once(':').map_or("", |(shingle, _)| shingle);
@@ -82,7 +81,7 @@ impl FromStr for PairTest {
             shingle: shingle.parse().map_err(ParseSettingError::part)?,
             least: least.parse().ok().filter(share).ok_or_else(|| {
                 let fault = format!(
-                    "is no share above 0 and at most 1: it is the least {measure} that passes"
+                    "is not a share above 0 and at most 1: it is the minimum {measure} that passes"
                 );
                 ParseSettingError::malformed(least, fault)
             })?,

@@ -74,7 +74,7 @@ impl<'a> SkippedFiles<'a> {
             if let Some(reason) = self.count(to, copy)? {
                 self.lost.push(SkippedPart {
                     kind: SkipKind::Unreadable,
-                    reason: format!("passed over, and gone before it could be copied: {reason}"),
+                    reason: format!("skipped, and gone before it could be copied: {reason}"),
                     file: None,
                     ..skip.clone()
                 });

@@ -20,7 +20,7 @@ impl JobSettings {
         Banding::for_threshold(places, agreement, recall).map(Some).ok_or_else(|| {
             BatchError::Settings(format!(
                 "{places} min-hash functions cannot find {recall} of the pairs at threshold {threshold}: \
-                 give more with --functions, or use --method allpairs, which finds all"
+                 raise --functions, or use --method allpairs, which finds all"
             ))
         })
     }

@@ -185,7 +185,7 @@ pub(super) fn finding(
         ),
         None => "one of them has no fingerprint".to_owned(),
     };
-    let shared = |what: &str| format!("they share {keys} {what}, {agree} are needed");
+    let shared = |what: &str| format!("they share {keys} {what}, and {agree} are needed");
     let (proposed, because) = match settings.method {
         Method::Copies => (false, "it compares whole texts".to_owned()),
         Method::AllPairs => (
@@ -194,7 +194,7 @@ pub(super) fn finding(
         ),
         Method::MinHash | Method::Oph | Method::BBit => (
             keys >= 1,
-            format!("they agree in {keys} bands, 1 is needed"),
+            format!("they agree in {keys} bands, and 1 is needed"),
         ),
         Method::Simhash => (within, apart()),
         Method::Henzinger if !by_distance => (
@@ -296,7 +296,7 @@ fn chance(
         }
         _ => (
             None,
-            "no formula gives it: it depends on which features are shared".to_owned(),
+            "no formula: it depends on which features are shared".to_owned(),
         ),
     })
 }

@@ -296,11 +296,11 @@ impl Explanation {
             return "exact copies: the texts are equal byte for byte".to_owned();
         }
         if self.features_a == 0 || self.features_b == 0 {
-            return "not comparable: a text without words is only ever an exact copy".to_owned();
+            return "not comparable: a text without words can only be an exact copy".to_owned();
         }
         if let (true, Some(visible)) = (self.pages_differ, self.visible_resemblance) {
             return format!(
-                "no near-duplicates: the main texts have a resemblance of {:.4}, but the pages differ in the rest (all that is \
+                "not near-duplicates: the main texts have a resemblance of {:.4}, but the pages differ in the rest (all that is \
                  visible: {visible:.4}), and nothing says that they are about the same thing",
                 self.resemblance
             );
@@ -311,7 +311,7 @@ impl Explanation {
         };
         let verb = match self.near_duplicates {
             true => "near-duplicates",
-            false => "no near-duplicates",
+            false => "not near-duplicates",
         };
         let relation = match self.resemblance >= self.threshold {
             true => "at or above",

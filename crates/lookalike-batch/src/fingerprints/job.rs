@@ -74,7 +74,7 @@ impl SketchMaker {
         let Some(shape) = SketchShape::of(scheme.sketch) else {
             return match scheme.sketch.fingerprint_bits() {
                 0 => Err(BatchError::Settings(format!(
-                    "{} is not kept in files: use simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N",
+                    "{} cannot be stored in files: use simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N",
                     scheme.sketch
                 ))),
                 bits => Ok(Self::Fingerprint(bits)),

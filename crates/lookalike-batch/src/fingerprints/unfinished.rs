@@ -45,7 +45,7 @@ impl UnfinishedJob<'_> {
         // Another job would save its progress into our files, and give the half-made ones their name.
         let Some(lock) = FolderLock::take(folder).map_err(&failed)? else {
             return Err(refused(format!(
-                "another {name} of this output is at work: wait until it has ended, or choose another output"
+                "another {name} is writing this output: wait until it has finished, or choose another output"
             )));
         };
         remove_leftovers(folder).map_err(&failed)?;
@@ -53,7 +53,7 @@ impl UnfinishedJob<'_> {
             let found = entry.map_err(&failed)?.file_name();
             if !self.files.iter().any(|ours| found == *ours) {
                 return Err(refused(format!(
-                    "{} is no file of an interrupted {name}, so it may be yours: move it away, or choose another output",
+                    "{} is not a file of an interrupted {name} and may be yours: move it away, or choose another output",
                     found.display()
                 )));
             }

@@ -15,7 +15,7 @@ pub enum KernelError {
     Settings(#[from] BatchError),
     /// Options that need more of a document than its text.
     #[error(
-        "{what}: that needs whole records on one machine, and only texts are spread: leave it out"
+        "{what}: this needs whole records on one machine, and only texts are distributed: leave it out"
     )]
     WholeRecords {
         /// The thing that needs them.
@@ -23,13 +23,13 @@ pub enum KernelError {
     },
     /// The method orders features, and no levels were given.
     #[error(
-        "the method allpairs takes the rarest features of each document, and no levels were given: count features in the scan, and give the \
-         levels of all counts"
+        "the method allpairs uses the rarest features of each document, and no levels were given: count features in the scan, and pass \
+         the levels of all counts"
     )]
     NoLevels,
     /// Two classes of a component have one rank.
     #[error(
-        "rank {rank} stands twice in its component: each class must be handed over once, and ranks must differ"
+        "rank {rank} occurs twice in its component: pass each class once, with different ranks"
     )]
     RepeatedRank {
         /// The rank.
@@ -51,12 +51,12 @@ pub enum KernelError {
         classes: usize,
     },
     /// Packed rows that end in the middle of one.
-    #[error("the packed {rows} are cut off or changed: hand over what this version packed")]
+    #[error("the packed {rows} are truncated or changed: pass what this version packed")]
     CutOff {
         /// The kind of the rows.
         rows: &'static str,
     },
     /// Feature sets in memory that are not what was put there.
-    #[error("feature sets could not be read back: {0}: the memory of the machine is damaged")]
+    #[error("feature sets could not be read back: {0}: the memory of the machine is faulty")]
     Sets(#[from] io::Error),
 }

@@ -123,7 +123,7 @@ impl OverlapJob<'_> {
     fn prepare_one(&self) -> Result<PreparedOverlap, BatchError> {
         if self.settings.chunkings.len() > 1 || self.settings.by == OverlapUnit::Server {
             return Err(BatchError::Settings(
-                "single documents are compared by one chunking: name one with --chunk, and leave --by server away".to_owned(),
+                "single documents are compared with one chunking: name one with --chunk, and leave out --by server".to_owned(),
             ));
         }
         self.prepare(true, None)
@@ -193,7 +193,7 @@ fn named(collection: &OverlapDocuments, names: &[String]) -> Result<Vec<u32>, Ba
     let named = names.iter().map(|name| {
         documents.get(name.as_str()).copied().ok_or_else(|| {
             BatchError::Settings(format!(
-                "no document has the id or URL {name:?}: it must be among the input to be compared"
+                "no document has the id or URL {name:?}: it must be in the input to be compared"
             ))
         })
     });

@@ -78,7 +78,7 @@ impl FromStr for ServerName {
             None if text == "url" => Ok(Self::Url),
             Some(("path", depth)) => {
                 let depth = depth.parse().ok().filter(|depth| *depth > 0);
-                let fault = "needs a number from 1 on, such as path:2";
+                let fault = "needs a number of at least 1, such as path:2";
                 depth
                     .map(Self::Path)
                     .ok_or_else(|| ParseSettingError::malformed(text, fault))
@@ -125,7 +125,7 @@ impl FromStr for MinShared {
             }
             None => (None, text),
         };
-        let fault = "is not a number of chunks: write for example 25, or lines:4=15";
+        let fault = "is not a number of chunks: use a value such as 25 or lines:4=15";
         let shared = number
             .parse()
             .map_err(|_| ParseSettingError::malformed(text, fault))?;
@@ -224,7 +224,7 @@ impl OverlapSettings {
         let refuse = |reason: String| Err(BatchError::Settings(reason));
         if self.chunkings.is_empty() {
             return refuse(
-                "no chunking is given: name one with --chunk, for example lines:2".to_owned(),
+                "no chunking is given: name one with --chunk, such as lines:2".to_owned(),
             );
         }
         let repeated =
@@ -243,8 +243,7 @@ impl OverlapSettings {
         }
         if self.min_shared.iter().any(|least| least.shared == 0) {
             return refuse(
-                "--min-shared 0 would list every pair of documents: documents overlap when they share 1 chunk or more"
-                    .to_owned(),
+                "--min-shared 0 would list every pair of documents: use 1 or more".to_owned(),
             );
         }
         if !(0.0..=1.0).contains(&self.min_containment) {

@@ -77,8 +77,7 @@ impl<'r> ExampleView<'r> {
         let mut notes = Vec::new();
         if example.whole_pages {
             notes.push(
-                "The main texts are equal; shown is all that a reader sees of the pages."
-                    .to_owned(),
+                "The main texts are equal; all visible text of the pages is shown.".to_owned(),
             );
         }
         if example.cut {
@@ -114,7 +113,7 @@ fn sameness(example: &ReportExample) -> &'static str {
     match (example.a_text == example.b_text, example.cut) {
         (true, false) => "The two texts are equal.",
         (true, true) => "The two texts are equal as far as they are shown.",
-        (false, _) => "The two texts differ in white space only.",
+        (false, _) => "The two texts differ only in white space.",
     }
 }
 

@@ -69,10 +69,11 @@ pub(super) fn verification(data: &ReportData) -> &'static str {
             "Verified: for every near copy the true resemblance to a kept record was computed and is at or above the threshold."
         }
         (_, false) if data.threshold == 0.0 => {
-            "Not verified: the method's own rule decided. True resemblances were computed and are reported, but removed records may be no copies."
+            "Not verified: the method's own rule decided. True resemblances were computed and are reported, but removed records may not \
+             be copies."
         }
         (_, false) => {
-            "Not verified: similarities are estimates, and some removed records may be no copies."
+            "Not verified: similarities are estimates, and some removed records may not be copies."
         }
     }
 }
@@ -85,10 +86,12 @@ pub(super) fn recall(data: &ReportData) -> Option<String> {
             Some("Complete: no pair at or above the threshold is missed.".to_owned())
         }
         (_, Some(recall)) => Some(format!(
-            "A pair exactly at the threshold is found with a probability of {}, a more similar one with more.",
+            "A pair exactly at the threshold is found with a probability of {}, a more similar one with a higher one.",
             probability(recall)
         )),
-        (_, None) => Some("How many like pairs this method misses is not stated.".to_owned()),
+        (_, None) => {
+            Some("The share of similar pairs that this method misses is not stated.".to_owned())
+        }
     }
 }
 
@@ -96,11 +99,12 @@ pub(super) fn recall(data: &ReportData) -> Option<String> {
 pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     let counts = &data.counts;
     let mut caveats = vec![
-        "Similarity is that of words, not of meaning: a paraphrase or a translation is no copy, and a template filled with other facts may be one.".to_owned(),
+        "Similarity compares words, not meaning: a paraphrase or a translation is not a copy, and a template filled with other facts \
+         may be one.".to_owned(),
     ];
     if counts.empty > 0 {
         caveats.push(format!(
-            "{}: kept, equal to nothing.",
+            "{}: kept, never a duplicate.",
             are(counts.empty, "record", "without any text")
         ));
     }
@@ -129,7 +133,8 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     }
     if counts.boilerplate_lines > 0 {
         caveats.push(format!(
-            "Lines that recur on many pages are no text: {} were taken out of {} records before anything was compared, and the texts below are without them.",
+            "Lines that recur on many pages do not count as text: {} were removed from {} records before anything was compared, and the \
+             texts below do not show them.",
             count(counts.boilerplate_lines),
             count(counts.boilerplate_records)
         ));
@@ -148,11 +153,11 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     }
     if counts.skipped_files > 0 {
         let (noun, verb) = match counts.skipped_files {
-            1 => ("file", "stands"),
-            _ => ("files", "stand"),
+            1 => ("file", "is"),
+            _ => ("files", "are"),
         };
         caveats.push(format!(
-            "{} {noun} of which nothing was read {verb} in skipped/, neither kept nor removed.",
+            "{} {noun} that could not be read at all {verb} in skipped/, neither kept nor removed.",
             count(counts.skipped_files)
         ));
     }
@@ -165,7 +170,8 @@ fn of_pages(data: &ReportData) -> Vec<String> {
     let mut caveats = Vec::new();
     if let Some((survivor, removed)) = &data.dominant {
         caveats.push(format!(
-            "{} of {} removed records are in one cluster, that of {survivor}: a template that was taken for the text looks so. Compare some of them before you believe the rest.",
+            "{} of {} removed records are in one cluster, that of {survivor}: this happens when a template is taken for the text. \
+             Compare some of them before you trust the rest.",
             count(*removed),
             count(counts.removed())
         ));
@@ -175,13 +181,13 @@ fn of_pages(data: &ReportData) -> Vec<String> {
     }
     if counts.removed_same_main_text > 0 {
         caveats.push(format!(
-            "{} near copies have the main text of the kept page, while a reader sees something else around it.",
+            "{} near copies have the main text of the kept page, but other visible text around it.",
             count(counts.removed_same_main_text)
         ));
     }
     if counts.kept_as_pages > 0 {
         caveats.push(format!(
-            "{} pages have a main text that is like that of a kept page, and differ in the rest: they are kept.",
+            "{} pages have a main text that resembles that of a kept page, but differ in the rest: they are kept.",
             count(counts.kept_as_pages)
         ));
     }
@@ -190,13 +196,13 @@ fn of_pages(data: &ReportData) -> Vec<String> {
 
 fn main_content(counts: &ReportCounts) -> String {
     let compared = format!(
-        "Of {} HTML pages the main content was compared, and what else is visible only where that is alike",
+        "Of {} HTML pages the main content was compared, and the rest of the visible text only where the main content is similar",
         count(counts.pages)
     );
     match counts.fallen_back {
         0 => format!("{compared}."),
         fallen_back => format!(
-            "{compared}; of {} of them there was next to none, or it was not what the page is about, so more of their text was compared.",
+            "{compared}; {} of them had almost none, or it was not what the page is about, so more of their text was compared.",
             count(fallen_back)
         ),
     }

@@ -48,7 +48,7 @@ fn data() -> ReportData {
             removed_near: 410,
             clusters: 900,
             empty: 2,
-            notes: vec!["3 records without a value for --keep: wanted least".to_owned()],
+            notes: vec!["3 records without a value for --keep: ranked last".to_owned()],
             without_features: 1,
             skipped: 3,
             input_bytes: 5 << 20,
@@ -171,7 +171,7 @@ fn page_states_verification_recall_and_what_was_not_compared() {
     for words in [
         "Verified:",
         "99.95%",
-        "2 records are without any text: kept, equal to nothing",
+        "2 records are without any text: kept, never a duplicate",
         "3 records without a value for --keep",
         "1 text is without words",
         "3 were skipped",
@@ -454,9 +454,9 @@ fn page_warns_of_a_cluster_that_holds_most_removals() {
     let page = page(&dominated);
     for said in [
         "2,000 of 2,310 removed records are in one cluster, that of first",
-        "of 31 of them there was next to none",
+        "31 of them had almost none",
         "17 near copies have the main text of the kept page",
-        "5 pages have a main text that is like that of a kept page",
+        "5 pages have a main text that resembles that of a kept page",
     ] {
         assert!(page.contains(said), "{said}");
     }

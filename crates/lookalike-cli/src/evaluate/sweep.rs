@@ -804,7 +804,7 @@ fn describe_setting(text: &mut String, advised: &RecommendedJob<Recommendation>,
 fn describe_command(text: &mut String, command: Option<&str>) {
     let _ = match command {
         Some(command) => writeln!(text, "    {command}"),
-        None => writeln!(text, "       no single command does this"),
+        None => writeln!(text, "    no single command does this"),
     };
 }
 

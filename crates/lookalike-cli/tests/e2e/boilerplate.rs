@@ -99,7 +99,7 @@ fn counts_stand_in_the_summary_and_the_report() {
     assert_eq!(results.count("decisions", "removed_exact"), 0);
     assert_eq!(results.count("decisions", "removed_near"), 1);
     let report = std::fs::read_to_string(folder.path("out/report.html")).unwrap();
-    assert!(report.contains("3,600 were taken out of 60 records"));
+    assert!(report.contains("3,600 were removed from 60 records"));
     // The records themselves leave as they came.
     let kept = std::fs::read_to_string(folder.path("out/kept.jsonl")).unwrap();
     assert!(

@@ -300,7 +300,7 @@ fn results_are_replaced_only_if_that_is_asked_for() {
     again.arg(&chain).arg("-o").arg(&out);
     again
         .fail(1)
-        .says(&["holds results already (kept.jsonl)", "--overwrite"]);
+        .says(&["already holds results (kept.jsonl)", "--overwrite"]);
     assert_eq!(results(&out), before);
     cluster(&[&chain], &["--overwrite", "--distance", "0"], &out);
     assert_eq!(ids(&out.join("removed.jsonl")), ["copy"]);
@@ -366,7 +366,7 @@ fn pairs_that_do_not_fit_are_refused_with_their_place() {
             &[
                 "itself.jsonl, line 2",
                 "\"a\"",
-                "different documents by one id",
+                "one id for different documents",
             ],
         ),
         (
@@ -474,7 +474,7 @@ fn files_that_do_not_go_together_and_wishes_that_cannot_be_met_are_refused() {
         &[&many],
         &["--memory", "34M"],
         1,
-        &["do not fit 34 MiB", "raise --memory"],
+        &["do not fit in 34 MiB", "raise --memory"],
     );
 }
 

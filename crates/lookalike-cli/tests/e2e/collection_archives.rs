@@ -248,7 +248,7 @@ fn what_would_not_come_back_is_refused_with_its_kind() {
         "rows.json",
         r#"[{"id":1,"text":"one"},{"id":2,"text":"two"}]"#,
     );
-    for (input, kind) in [(&table, "is csv"), (&array, "is json")] {
+    for (input, kind) in [(&table, "records of csv"), (&array, "records of json")] {
         let file = folder.path("a.lka");
         build(&[&text, input], &file)
             .fail(1)
@@ -258,7 +258,7 @@ fn what_would_not_come_back_is_refused_with_its_kind() {
     archive("extract", &text)
         .args(["--id", "a"])
         .fail(1)
-        .says(&["is no archive"]);
+        .says(&["not an archive"]);
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_damaged_archive_gives_an_error_and_no_wrong_byte() {
             .arg(&out)
             .arg("--quiet")
             .fail(1);
-        let is_told = ["is damaged", "is no archive", "of format"]
+        let is_told = ["is damaged", "not an archive", "of format"]
             .iter()
             .any(|word| failed.err.contains(word));
         assert!(is_told, "byte {at}: {}", failed.err);

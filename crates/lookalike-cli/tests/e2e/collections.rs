@@ -274,12 +274,12 @@ fn what_cannot_be_meant_is_refused_with_what_to_do() {
     refused(
         &mut collection("add", &missing, &[&old]),
         1,
-        &["holds no collection", "build one"],
+        &["there is no collection", "build one"],
     );
     refused(
         &mut collection("info", &missing, &[]),
         1,
-        &["holds no collection"],
+        &["there is no collection"],
     );
     let foreign = folder.add("foreign/mine.txt", "mine");
     let foreign = foreign.parent().unwrap();
@@ -320,7 +320,7 @@ fn a_collection_among_the_inputs_is_left_out_and_told() {
     let done = job.arg("--against").arg(&seen).succeed();
     done.says(&[
         "seen is left out: it is a collection",
-        "nothing in it is a document",
+        "which has no documents in it",
     ]);
     let results = Results::read(&folder.path("out"));
     assert_eq!(results.count("counts", "documents"), 1);

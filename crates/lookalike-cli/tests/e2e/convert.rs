@@ -125,7 +125,7 @@ fn what_fails_is_counted_with_its_reason_and_the_rest_goes_on() {
     );
     assert_eq!(
         reason("slow.ps"),
-        "the converter `sh` took longer than 1 s and was ended"
+        "the converter `sh` took longer than 1 s and was killed"
     );
     assert_eq!(failed.len(), 2);
     let texts = run("extract", &["--quiet"]).lose().lines();

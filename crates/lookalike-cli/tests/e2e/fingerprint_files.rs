@@ -219,7 +219,7 @@ fn parquet_of_others_is_read_by_its_columns() {
     );
     import(&path).fail(1).says(&[
         "texts.parquet",
-        "no column is named fingerprint: there are id, text",
+        "there is no column fingerprint; the columns are id, text",
     ]);
     let cut = fs::read(&path).unwrap();
     let cut = folder.add("cut.parquet", &cut[..cut.len() - 9]);
@@ -244,7 +244,7 @@ fn mixtures_and_unknown_names_are_refused_and_leave_no_file() {
             .arg("-o")
             .arg(&output)
             .fail(2)
-            .says(&["some fingerprints have ids and others none"]);
+            .says(&["some fingerprints have ids and others have none"]);
         assert!(!output.exists());
     }
     for name in ["a.txt", "a.parquet.gz", "a.lkar.zst", "lkfp"] {

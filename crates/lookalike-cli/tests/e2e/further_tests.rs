@@ -132,7 +132,7 @@ fn explain_says_which_test_a_pair_fails() {
     };
     let failed = explain("resemblance:stops:5:0.9");
     assert!(
-        failed.text().starts_with("no near-duplicates"),
+        failed.text().starts_with("not near-duplicates"),
         "{}",
         failed.text()
     );
@@ -168,7 +168,7 @@ fn a_test_that_would_do_nothing_is_refused() {
         (&["--and", "coverage:words:1:7"], "above 0 and at most 1"),
         (
             &["--threshold", "0"],
-            "belongs to the methods with --distance or --agree",
+            "is for the methods with --distance or --agree",
         ),
     ] {
         let mut command = lookalike("pairs");

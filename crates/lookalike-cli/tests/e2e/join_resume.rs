@@ -209,7 +209,7 @@ fn inputs_that_changed_since_the_interruption_are_refused() {
     changed[12_345] ^= 1;
     fs::write(&f, &changed).unwrap();
     let refused = join.command(&output).arg("--resume").fail(2);
-    refused.says(&["other fingerprints", "without --resume"]);
+    refused.says(&["the inputs have changed", "without --resume"]);
     changed[12_345] ^= 1;
     fs::write(&f, &changed).unwrap();
     join.command(&output).arg("--resume").succeed();

@@ -154,7 +154,7 @@ fn a_percentage_never_bears_a_file_that_breaks_off() {
     };
     pairs("99%")
         .fail(1)
-        .says(&["nobody knows", "--max-skipped N"]);
+        .says(&["it is unknown", "--max-skipped N"]);
     // The break, and the line that it cuts.
     pairs("2").succeed();
 }

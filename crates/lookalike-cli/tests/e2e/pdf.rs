@@ -99,14 +99,14 @@ fn damage_is_told_without_a_panic_and_strict_stops_at_it() {
     folder.add("in/a.pdf", "%PDF-1.7 and nothing else");
     folder.add("in/b.txt", "a text");
     let done = lookalike("pairs").arg(folder.path("in")).lose();
-    done.says(&["conversion", "a.pdf", "no PDF, or damaged"]);
+    done.says(&["conversion", "a.pdf", "not a PDF, or damaged"]);
     assert!(!done.err.contains("panicked"), "{}", done.err);
     let mut strict = lookalike("pairs");
     strict
         .arg(folder.path("in"))
         .arg("--strict")
         .fail(1)
-        .says(&["a.pdf", "no PDF, or damaged"]);
+        .says(&["a.pdf", "not a PDF, or damaged"]);
 }
 
 /// Forms that each draw the next one ten times: nothing to see, and no end.

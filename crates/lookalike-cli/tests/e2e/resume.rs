@@ -457,7 +457,7 @@ fn other_settings_other_input_and_a_new_job_are_refused() {
         .says(&["out", "other files", "--overwrite"]);
     job(&reference.input, &out, &[]).fail(1).says(&[
         "out",
-        "holds results already",
+        "already holds results",
         "--resume",
         "--overwrite",
     ]);

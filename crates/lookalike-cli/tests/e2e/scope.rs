@@ -264,7 +264,7 @@ fn lengths_are_a_second_test() {
     for wrong in ["0", "1.5", "-1"] {
         let mut command = lookalike("pairs");
         command.arg(&input).arg(format!("--lengths={wrong}"));
-        command.fail(2).says(&["lengths", "use a value such as"]);
+        command.fail(2).says(&["lengths", "such as --lengths 0.5"]);
     }
 }
 
@@ -469,7 +469,7 @@ fn anchors_and_links_are_features() {
     command
         .arg("--strict")
         .fail(1)
-        .says(&["line 1", "the field anchors holds"]);
+        .says(&["line 1", "the field anchors must hold"]);
     let mut wrong = lookalike("pairs");
     wrong.arg(&input).args(["--fields", "links:1"]);
     assert_eq!(wrong.finish().status, Some(2));

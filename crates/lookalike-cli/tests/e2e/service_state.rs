@@ -187,10 +187,10 @@ fn another_table_is_another_scheme_and_an_export_is_sketched_anew() {
         ],
     )
     .fail(1)
-    .says(&["wants the table of terms"]);
+    .says(&["needs the table of terms"]);
     client(&service, &["create", "wrong", "--terms", path(&documents)])
         .fail(1)
-        .says(&["no table of terms", "lookalike terms"]);
+        .says(&["not a table of terms", "lookalike terms"]);
 }
 
 #[test]
@@ -471,7 +471,7 @@ fn learned_lines_are_held_by_their_collection_and_left_out_as_by_the_batch() {
         ],
     )
     .fail(1)
-    .says(&["no file of learned lines", "--boilerplate-lines"]);
+    .says(&["not a file of learned lines", "--boilerplate-lines"]);
     lookalike("fingerprint")
         .args([
             path(&templates(&folder)),

@@ -289,7 +289,11 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
         2,
         &["more than the 6 super-shingles"],
     );
-    refuse(&mut join(&[&shingles], "none"), 2, &["whole number from 1"]);
+    refuse(
+        &mut join(&[&shingles], "none"),
+        2,
+        &["whole number of at least 1"],
+    );
     refuse(
         &mut join(&[&shingles, &minima], "2"),
         1,
@@ -316,7 +320,7 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
         1,
         &[
             "holds 6 super-shingles",
-            "everything else takes fingerprints",
+            "everything else needs fingerprints",
         ],
     );
     let index = folder.path("f.lkix");
@@ -346,7 +350,7 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
     refuse(
         kind.arg(&input).args(["--sketch", "mod-p:8"]),
         2,
-        &["is not kept in files"],
+        &["cannot be stored in files"],
     );
     let mut named = lookalike("fingerprint");
     named
@@ -356,7 +360,7 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
     refuse(
         &mut named,
         2,
-        &["8 minima are not written to names like this", ".u32x8"],
+        &["a file of this name cannot hold 8 minima", ".u32x8"],
     );
     let mut cluster = lookalike("cluster");
     cluster
@@ -368,6 +372,6 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
     refuse(
         small.args(["--memory", "16M"]),
         1,
-        &["do not fit 16 MiB", "raise --memory"],
+        &["do not fit in 16 MiB", "raise --memory"],
     );
 }

@@ -60,7 +60,7 @@ fn what_is_not_read_is_copied_to_skipped() {
         serde_json::from_slice(&fs::read(folder.path("out/run.json")).unwrap()).unwrap();
     assert_eq!(run["written"]["skipped_files"], 4, "{run}");
     let page = fs::read_to_string(folder.path("out/report.html")).unwrap();
-    assert!(page.contains("4 files of which nothing was read stand in skipped/"));
+    assert!(page.contains("4 files that could not be read at all are in skipped/"));
     // What is compared with is not written, what was not read of it neither.
     folder.add("other.txt", STORY);
     let mut against = lookalike("dedup");

@@ -355,7 +355,7 @@ fn explain_of_two_files() {
     assert!(
         apart
             .text()
-            .starts_with("no near-duplicates: resemblance 0.0"),
+            .starts_with("not near-duplicates: resemblance 0.0"),
         "{}",
         apart.text()
     );

@@ -191,7 +191,7 @@ fn tables_that_do_not_go_together_are_refused() {
         &[&words, &documents],
         &[],
         1,
-        &["no table of terms", "d.jsonl"],
+        &["not a table of terms", "d.jsonl"],
     );
     refused(
         &["decay", "--factor", "1"],

@@ -208,7 +208,7 @@ fn parse_warc(text: &str) -> ArchiveHead {
 }
 
 fn length(digits: &str) -> Result<u64, String> {
-    let wrong = |_| format!("Content-Length is {:.40}, which is no length", digits);
+    let wrong = |_| format!("Content-Length is {:.40}, which is not a length", digits);
     digits.parse().map_err(wrong)
 }
 

@@ -100,13 +100,13 @@ impl<'a> HttpResponse<'a> {
         if self.chunked {
             match unchunked(self.stored) {
                 Some(bytes) => body.bytes = Cow::Owned(bytes),
-                None => body.raw = Some("not in chunks, though its head says so".to_owned()),
+                None => body.raw = Some("not chunked, though its header says so".to_owned()),
             }
         }
         let encodings = match self.encodings.len() {
             ..=MOST_ENCODINGS => &self.encodings[..],
             number => {
-                let reason = format!("taken as it is, for its head names {number} encodings");
+                let reason = format!("read as it is, because its header names {number} encodings");
                 body.raw.get_or_insert(reason);
                 &[]
             }
@@ -119,7 +119,7 @@ impl<'a> HttpResponse<'a> {
                 Ok(bytes) => body.bytes = Cow::Owned(bytes),
                 Err(reason) => {
                     let reason =
-                        format!("not in {encoding:.20}, though its head says so: {reason}");
+                        format!("not in {encoding:.20}, though its header says so: {reason}");
                     // The first reason stays: what fails after the chunks did not fit is mostly its
                     // consequence.
                     body.raw.get_or_insert(reason);

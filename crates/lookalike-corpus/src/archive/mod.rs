@@ -93,7 +93,7 @@ impl<'a> ArchiveReader<'a> {
             }
             HeadBegin::Part => {
                 // `begin` stops at a part only when no more bytes follow without a gap.
-                self.tell(sink, offset, "ends within its head".to_owned());
+                self.tell(sink, offset, "ends within its header".to_owned());
                 self.feed.pass(self.feed.rest().len());
             }
             HeadBegin::None => {
@@ -115,7 +115,7 @@ impl<'a> ArchiveReader<'a> {
         let shared = is_packed && last == member;
         if shared && !told {
             self.notes.add(SkipKind::SharedMember, offset, || {
-                "several records are packed as one: all are read, but no tool can go to one of them"
+                "several records are compressed as one member: all are read, but no tool can seek to one of them"
                     .to_owned()
             });
         }
@@ -278,7 +278,7 @@ impl<'a> ArchiveReader<'a> {
         if self.ends_well(held)? {
             return Ok(ArchiveBlock::Sound(held, 0));
         }
-        let reason = format!("its length is {length}, but no record begins behind it");
+        let reason = format!("its length is {length}, but no record begins after it");
         Ok(ArchiveBlock::Wrong(reason, self.next_head()))
     }
 

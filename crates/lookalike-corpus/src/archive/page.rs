@@ -203,7 +203,7 @@ impl ArchivePages {
                 // Counted by the caller as metadata, as in any other archive.
                 Ok(None) => return AddedWat::NoPage,
                 Err(error) => {
-                    let reason = format!("its metadata is no JSON: {error}");
+                    let reason = format!("its metadata is not JSON: {error}");
                     sink.bad(place.offset, BadKind::Broken, reason);
                     return AddedWat::Page;
                 }

@@ -219,14 +219,17 @@ impl<'a> ArrayCutter<'a> {
             // Without a comma between them, elements are elements.
             (ArrayState::Before, _) | (ArrayState::Behind, b'{') => return self.begin(margin),
             (ArrayState::Start, _) => {
-                return self.give_up(chunk, "it is no array: it does not begin with [".to_owned());
+                return self.give_up(
+                    chunk,
+                    "it is not an array: it does not begin with [".to_owned(),
+                );
             }
             (ArrayState::Behind, _) => {
-                let reason = format!("there is no comma behind element {}", self.record);
+                let reason = format!("there is no comma after element {}", self.record);
                 return self.give_up(chunk, reason);
             }
             (ArrayState::Over, _) => {
-                self.give_up(chunk, "something stands behind the array".to_owned());
+                self.give_up(chunk, "there is something after the array".to_owned());
                 return;
             }
             (ArrayState::Within, _) => unreachable!("not between elements"),
@@ -247,7 +250,7 @@ impl<'a> ArrayCutter<'a> {
 
     /// Tells that what follows is not read, and passes over it.
     fn give_up(&mut self, chunk: &mut RecordChunk, reason: String) {
-        let reason = format!("{reason}: what follows is not read");
+        let reason = format!("{reason}: the rest is not read");
         chunk
             .skips
             .push(SkippedPart::lost(self.source, self.offset, reason));

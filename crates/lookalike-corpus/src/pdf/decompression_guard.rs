@@ -207,8 +207,7 @@ impl<'f> StreamDictionary<'f> {
                 [FilterGrowth::Times(most)] => size = size.max(self.stored(rest, length) * most),
                 [_] => tried.push(TextEncoding::of(&filters)),
                 _ => {
-                    let reason =
-                        "one of its streams is packed more than once, and may grow without bound";
+                    let reason = "one of its streams is compressed more than once, and may grow without bound";
                     return Err(GuardRefusal::Grows(reason.to_owned()));
                 }
             }

@@ -115,7 +115,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
                 // device.
                 Err(panic) if panic.is::<page::TextFull>() => Ok(PdfText::TooLong),
                 _ => Err(PdfError::new(
-                    "the PDF is damaged in a way that its reader does not bear",
+                    "the PDF is damaged in a way that its reader cannot handle",
                 )),
             }
         }
@@ -138,10 +138,10 @@ fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<PdfOutcome
         Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)) => {
             Err(PdfError::new("the PDF is encrypted with a password"))
         }
-        Err(LoadPdfError::Decryption(_)) => Err(PdfError::new(
-            "the PDF is encrypted in a way that is not known",
-        )),
-        Err(LoadPdfError::Invalid) => Err(PdfError::new("no PDF, or damaged beyond reading")),
+        Err(LoadPdfError::Decryption(_)) => {
+            Err(PdfError::new("the PDF is encrypted in an unknown way"))
+        }
+        Err(LoadPdfError::Invalid) => Err(PdfError::new("not a PDF, or damaged beyond reading")),
     };
     // Nobody listens any more when it took too long.
     let _ = send.send(outcome);

@@ -75,7 +75,7 @@ impl CodeTable {
                 .collect();
             let names = names.join(", ");
             return Err(invalid(format!(
-                "no column is named {column}: there are {names}"
+                "there is no column {column}; the columns are {names}"
             )));
         };
         let number_bits = match field.data_type() {
@@ -177,7 +177,7 @@ fn cell<'c>(codes: &'c ArrayRef, row: usize, column: &str) -> io::Result<CodeCel
         DataType::Utf8View => CodeCell::Text(codes.as_string_view().value(row)),
         other => {
             return Err(invalid(format!(
-                "the column {column} has the type {other}: numbers of 64 or 32 bits and texts are read"
+                "the column {column} has the type {other}: it must hold numbers of 64 or 32 bits, or texts"
             )));
         }
     })
@@ -193,7 +193,7 @@ fn id_text<'a>(ids: &'a ArrayRef, row: usize, text: &'a mut String) -> io::Resul
             Ok(text)
         }
         other => Err(invalid(format!(
-            "the column {ID} has the type {other}: texts and whole numbers are read"
+            "the column {ID} has the type {other}: it must hold texts or whole numbers"
         ))),
     }
 }

@@ -90,7 +90,7 @@ impl<'f> ArrowMessages<'f> {
         }
         if head_bytes > MOST_HEAD {
             return Err(format!(
-                "a message has a head of {head_bytes} bytes: not read"
+                "a message has a header of {head_bytes} bytes: not read"
             ));
         }
         let mut head = vec![0; length as usize];
@@ -164,12 +164,12 @@ impl<'f> ArrowMessages<'f> {
             end = start.saturating_sub(u32::from_le_bytes(*footer).into());
         }
         let hidden = end.saturating_sub(mark);
-        (hidden >= MESSAGE).then(|| format!("{hidden} bytes behind a mark of its end are not read"))
+        (hidden >= MESSAGE).then(|| format!("{hidden} bytes after its end mark are not read"))
     }
 
     fn too_much(&self, what: &str, bytes: u64) -> String {
         format!(
-            "{what} of {bytes} bytes, where at most {} are read: write smaller batches",
+            "{what} of {bytes} bytes, and at most {} are read: write smaller batches",
             self.most
         )
     }
@@ -261,5 +261,5 @@ impl<'f> ArrowMessages<'f> {
 }
 
 fn beyond() -> String {
-    "it ends within a message, or without a mark of its end".to_owned()
+    "it ends within a message, or without an end mark".to_owned()
 }

@@ -429,7 +429,7 @@ struct DataPageHead {
 /// The head of a page, or why the page is not read.
 fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<DataPageHead, String> {
     let Some(head) = DataPageHead::read(&mut CompactWalk::new(bytes)) else {
-        return Err("the head of a page is not one".to_owned());
+        return Err("a page header is invalid".to_owned());
     };
     let DataPageHead {
         packed, unpacked, ..

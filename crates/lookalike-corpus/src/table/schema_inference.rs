@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for LearnRecord<'_> {
             let at = fields.meet(&name, expected, &mut seen, repeats);
             if at == MAX_FIELDS {
                 return Err(A::Error::custom(format!(
-                    "there are more than {MAX_FIELDS} columns by now"
+                    "there are now more than {MAX_FIELDS} columns"
                 )));
             }
             expected = at + 1;

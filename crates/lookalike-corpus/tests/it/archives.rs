@@ -363,7 +363,10 @@ fn pdf_in_an_archive_is_read_where_it_stands() {
             .collect::<Vec<_>>()
     };
     assert_eq!(words(texts[0]), words(texts[1]));
-    for (number, reason) in [(2, "encrypted with a password"), (3, "no PDF, or damaged")] {
+    for (number, reason) in [
+        (2, "encrypted with a password"),
+        (3, "not a PDF, or damaged"),
+    ] {
         let bad = reading.records[number].as_ref().unwrap_err();
         assert_eq!(bad.kind, BadKind::Conversion);
         assert!(bad.reason.contains(reason), "{}", bad.reason);
@@ -419,7 +422,7 @@ fn a_wat_is_counted_and_read_when_asked_for() {
     let reading = read(&corpus.inputs("a.warc.wat", &options), &options);
     assert_eq!(reading.texts(), ["The ferry\n\ntide table"]);
     assert_eq!(counted(&reading), 2);
-    assert!(reading.reasons()[0].contains("its metadata is no JSON"));
+    assert!(reading.reasons()[0].contains("its metadata is not JSON"));
     let line: Value = serde_json::from_slice(&reading.records[0].as_ref().unwrap().raw).unwrap();
     for (field, value) in [
         ("url", Value::from("http://a.example/1")),

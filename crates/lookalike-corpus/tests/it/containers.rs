@@ -322,7 +322,7 @@ fn a_file_that_changed_while_it_was_read_stopped_the_reading() {
         };
         assert_eq!(records[1], 1, "{name}");
         assert_eq!(skip.kind, SkipKind::Unreadable, "{name}");
-        let told = format!("what follows record {} is not read", records[0]);
+        let told = format!("the rest after record {} is not read", records[0]);
         assert!(
             skip.reason.contains(&told),
             "{name}: {records:?} {}",

@@ -67,7 +67,7 @@ fn what_cannot_be_read_says_why() {
         bad.reason
     };
     assert!(reason(&fixture("locked.pdf")).contains("encrypted with a password"));
-    assert!(reason(b"%PDF-1.7\nand nothing else").contains("no PDF, or damaged"));
+    assert!(reason(b"%PDF-1.7\nand nothing else").contains("not a PDF, or damaged"));
 }
 
 #[test]

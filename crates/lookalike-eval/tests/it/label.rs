@@ -66,7 +66,7 @@ fn what_is_wrong_is_named_with_its_line() {
     let twice = refused("{\"id\":\"a\",\"cluster\":1}\n{\"id\":\"a\",\"cluster\":2}\n");
     assert!(twice.contains("clusters \"1\" and \"2\""), "{twice}");
     assert!(refused("nonsense\n").contains("line 1: not a JSON object"));
-    assert!(refused("{\"a\":\"a\",\"b\":\"b\"}\n").contains("no label"));
+    assert!(refused("{\"a\":\"a\",\"b\":\"b\"}\n").contains("the label is not"));
     assert!(refused("{\"a\":\"a\",\"b\":\"a\",\"label\":1}\n").contains("with itself"));
     assert!(refused("\n").contains("empty"));
     let repeated = vec![

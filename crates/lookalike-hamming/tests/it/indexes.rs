@@ -167,7 +167,7 @@ fn a_radius_beyond_the_design_is_refused() {
     let error = TableIndex::build(&[1_u32], &design, Layout::CacheLineBuckets).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the design is for 64-bit codes, these have 32 bits"
+        "the design is for 64-bit codes, and these have 32 bits"
     );
 }
 

@@ -112,7 +112,7 @@ async fn a_table_that_is_missing_wrong_or_of_no_use_is_refused_with_the_way_to_d
         ),
         (
             json!({"scheme": scheme.to_string(), "terms": encoded(&other)}),
-            ["wants the table", "terms="],
+            ["needs the table", "terms="],
         ),
         (
             json!({"scheme": fewer.to_string(), "terms": encoded(&terms)}),
@@ -129,7 +129,7 @@ async fn a_table_that_is_missing_wrong_or_of_no_use_is_refused_with_the_way_to_d
         ),
         (
             json!({"scheme": scheme.to_string(), "terms": ""}),
-            ["no table of terms", "base64"],
+            ["not a table of terms", "base64"],
         ),
         (
             json!({"scheme": scheme.to_string(), "terms": BASE64_STANDARD.encode(&damaged)}),
@@ -315,7 +315,7 @@ async fn lines_that_are_missing_wrong_or_of_no_use_are_refused_with_the_way_to_d
         (
             "boilerplate",
             json!(BASE64_STANDARD.encode([7; 40])),
-            ["no file of learned lines", "base64"],
+            ["not a file of learned lines", "base64"],
         ),
     ];
     for (name, value, words) in cases {

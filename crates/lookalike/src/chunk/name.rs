@@ -8,8 +8,8 @@ use super::{Chunking, RunChunking};
 /// A word that names no chunking.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown chunking {0:?}: use doc, sentences, paragraphs, or lines:N, words:N, chars:N or fields:N with N from 1 to 1000, \
-     as in words:8, and overlapping as in words:8:sliding"
+    "unknown chunking {0:?}: use doc, sentences, paragraphs, or lines:N, words:N, chars:N or fields:N with N from 1 to 1000, such as \
+     words:8, or overlapping, such as words:8:sliding"
 )]
 pub struct ChunkingError(String);
 

@@ -68,8 +68,8 @@ impl FromStr for FieldWeights {
             .ok_or_else(|| {
                 ParseOptionError::new(
                     "list of fields",
-                    "none, or in this order anchors:W or anchors:W~N, in-links:W, out-links:W with commas \
-                     between them; weights W from 1 to 255, N words of window from 1 to 64",
+                    "none, or, in this order and separated by commas, anchors:W or anchors:W~N, in-links:W, out-links:W; weights W from \
+                     1 to 255, N words of window from 1 to 64",
                     text,
                 )
             })

@@ -70,7 +70,7 @@ impl FromStr for Folding {
             let kind = folding.kinds().into_iter().find(|(kind, _)| *kind == name);
             let Some((_, on)) = kind else {
                 let expected =
-                    "accents, punctuation, arabic or width, with commas between them, or none";
+                    "accents, punctuation, arabic or width, separated by commas, or none";
                 return Err(ParseOptionError::new("folding", expected, text));
             };
             *on = true;

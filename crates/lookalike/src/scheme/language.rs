@@ -17,7 +17,7 @@ const TAGGERS: &str = "harper-brill-3.0.0/jieba-0.11.0";
 
 /// Expected values of a build without the data.
 pub(super) const LACKING: &str =
-    "what a build without the Cargo feature `languages` has: build with it, or leave this out";
+    "a build with the Cargo feature `languages`, or leave the option out";
 
 /// Of which language the words are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

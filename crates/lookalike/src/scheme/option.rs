@@ -311,9 +311,8 @@ impl FromStr for Shingle {
         parse_shingle(text).ok_or_else(|| {
             ParseOptionError::new(
                 "shingle",
-                "words:N or chars:N with N from 1 to 64, such as words:5 or chars:9, sizes \
-                 together, ascending, such as words:3+5, fewer words in short texts, such as words:5/49:2, stops:N, or phrases:N \
-                 with N from 2 on",
+                "words:N or chars:N with N from 1 to 64, such as words:5 or chars:9, several sizes in ascending order, such as \
+                 words:3+5, fewer words for short texts, such as words:5/49:2, stops:N, or phrases:N with N of 2 or more",
                 text,
             )
         })

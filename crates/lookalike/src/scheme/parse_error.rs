@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// A word that names no choice of the option it was given for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{found:?} is no {option}: use {expected}")]
+#[error("{found:?} is not a valid {option}: use {expected}")]
 pub struct ParseOptionError {
     /// The option in words, such as "shingle".
     pub option: &'static str,

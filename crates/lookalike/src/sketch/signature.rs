@@ -10,7 +10,7 @@ pub struct Signature(Box<[u32]>);
 
 /// A signature that is too short, or of another length than the one it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a signature of {expected} minima is needed, this one has {found}")]
+#[error("the signature must have {expected} minima, but has {found}")]
 pub struct LengthMismatch {
     /// Minima that are needed.
     pub expected: usize,

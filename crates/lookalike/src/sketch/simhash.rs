@@ -35,7 +35,7 @@ impl fmt::LowerHex for Fingerprint {
 
 /// A text that is no fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{found:?} is no fingerprint: use 16 hexadecimal digits")]
+#[error("{found:?} is not a fingerprint: use 16 hexadecimal digits")]
 pub struct ParseFingerprintError {
     /// The text.
     pub found: String,

@@ -22,7 +22,7 @@ use crate::terms::{Terms, TermsMismatch};
 pub enum SketcherError {
     /// The sketch or the weight needs a table of terms, and none was given.
     #[error(
-        "{needs} needs a table of terms: make one with `lookalike terms` and give it with --terms"
+        "{needs} needs a table of terms: make one with `lookalike terms` and pass it with --terms"
     )]
     NoTerms {
         /// Option that needs it.

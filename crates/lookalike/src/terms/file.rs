@@ -15,18 +15,18 @@ const MAGIC: &[u8; 8] = b"LKTERM\0\x01";
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TermsFileError {
     /// They begin otherwise.
-    #[error("this is no table of terms: make one with `lookalike terms INPUT -o FILE`")]
+    #[error("not a table of terms: make one with `lookalike terms INPUT -o FILE`")]
     Magic,
     /// They are of a later version.
     #[error(
-        "the table of terms has version {found}, this build reads version 1: use a later build"
+        "the table of terms has version {found}, and this build reads version 1: use a later build"
     )]
     Version {
         /// The version that stands there.
         found: u8,
     },
     /// Bytes are missing or too many.
-    #[error("the table of terms is cut short or too long: make it again")]
+    #[error("the table of terms is truncated or too long: make it again")]
     Length,
     /// The bytes are not those that were written.
     #[error("the table of terms is damaged, its checksum differs: make it again")]

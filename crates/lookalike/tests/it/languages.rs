@@ -64,10 +64,14 @@ fn short_forms_and_other_versions_stand_in_no_scheme() {
     let text = text.replace("stop=none", "stop=en/stop-words-0.10.1");
     assert!(text.parse::<Scheme>().is_ok());
     for (from, to, part) in [
-        ("/jieba-0.11.0/icu-2.4.0", "", "stands in no scheme"),
+        (
+            "/jieba-0.11.0/icu-2.4.0",
+            "",
+            "is not the form used in a scheme",
+        ),
         ("jieba-0.11.0", "jieba-0.10.0", "use unicode, word-chars"),
-        ("/stop-words-0.10.1", "", "stands in no scheme"),
-        ("stop=en", "stop=en,de", "stands in no scheme"),
+        ("/stop-words-0.10.1", "", "is not the form used in a scheme"),
+        ("stop=en", "stop=en,de", "is not the form used in a scheme"),
         ("0.10.1", "0.10.0", "codes of languages with a list"),
         ("stop=en", "stop=ja", "codes of languages with a list"),
     ] {

@@ -307,7 +307,7 @@ fn a_mismatch_names_the_fields() {
     assert!(
         mismatch
             .to_string()
-            .contains("make both sides with one scheme")
+            .contains("make both sides with the same scheme")
     );
     let html = Scheme::default().html("fast/1+links".parse().unwrap());
     let mismatch = html.ensure_same(&Scheme::default()).unwrap_err();

@@ -108,7 +108,7 @@ impl CheckedBlockFile {
         if found != expected {
             return Err(CollectionError::damaged(
                 path,
-                format!("the file has {found} bytes, and {expected} were written"),
+                format!("the file has {found} bytes, but {expected} were written"),
             ));
         }
         Ok(Self {
@@ -135,7 +135,7 @@ impl CheckedBlockFile {
             .checked_add(length as u64)
             .filter(|&end| end <= self.content)
             .ok_or_else(|| {
-                CollectionError::damaged(&self.path, "it speaks of data beyond its end")
+                CollectionError::damaged(&self.path, "it refers to data beyond its end")
             })?;
         if length == 0 {
             return Ok(());
@@ -162,7 +162,7 @@ impl CheckedBlockFile {
                 .is_some_and(|(content, sum)| *sum == checksum(self.identity, number, content));
             if !is_right {
                 let place = number * BLOCK as u64;
-                let reason = format!("damaged within the {BLOCK} bytes from {place} on");
+                let reason = format!("damaged within the {BLOCK} bytes at {place}");
                 return Err(CollectionError::damaged(&self.path, reason));
             }
         }

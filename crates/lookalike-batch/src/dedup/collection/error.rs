@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum CollectionError {
     /// The directory holds no collection.
-    #[error("{}: holds no collection: build one there first, or name the directory of one", .folder.display())]
+    #[error("{}: there is no collection: build one there first, or name the directory of one", .folder.display())]
     Missing {
         /// The directory.
         folder: PathBuf,
     },
     /// A collection was to be built where one is.
-    #[error("{}: holds a collection already: add to it, or choose another directory", .folder.display())]
+    #[error("{}: already holds a collection: add to it, or choose another directory", .folder.display())]
     Exists {
         /// The directory.
         folder: PathBuf,
     },
     /// A collection was to be built in a directory with other files.
-    #[error("{}: holds {name}, which is no part of a collection: choose a directory that is empty or new", .folder.display())]
+    #[error("{}: holds {name}, which is not part of a collection: choose an empty or new directory", .folder.display())]
     Foreign {
         /// The directory.
         folder: PathBuf,
@@ -28,8 +28,8 @@ pub enum CollectionError {
         name: String,
     },
     /// The collection is of another version of the format.
-    #[error("{}: a collection of format {found}, and this program knows format {known}: build it again with this program, \
-             or use the program that wrote it", .path.display())]
+    #[error("{}: a collection of format {found}, and this program reads format {known}: build it again with this program, or use the \
+             program that wrote it", .path.display())]
     Version {
         /// The manifest.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum CollectionError {
         known: u64,
     },
     /// A setting that decides differs between the collection and the job.
-    #[error("{}: the collection and this job do not agree: {differences}: give the job the settings of the collection, or \
+    #[error("{}: the collection and this job have different settings: {differences}: give the job the settings of the collection, or \
              build a collection with those of the job", .folder.display())]
     Settings {
         /// The directory.
@@ -56,7 +56,7 @@ pub enum CollectionError {
         reason: String,
     },
     /// Another process is adding to the collection.
-    #[error("{}: another process is writing this collection: wait until it has ended, and repeat the command", .folder.display())]
+    #[error("{}: another process is writing to this collection: wait until it has finished, then repeat the command", .folder.display())]
     Locked {
         /// The directory.
         folder: PathBuf,
@@ -76,8 +76,8 @@ pub enum CollectionError {
         source: io::Error,
     },
     /// A file of the collection cannot be written.
-    #[error("{}: {source}: the collection is written there, and is as it was before; check its permissions and the free \
-             space, then repeat the command", .path.display())]
+    #[error("{}: {source}: the collection could not be written there and is unchanged; check the permissions and the free space, then \
+             repeat the command", .path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,

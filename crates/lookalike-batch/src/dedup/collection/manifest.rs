@@ -71,7 +71,7 @@ impl DirectoryManifest {
             Err(error) => return Err(CollectionError::unreadable(&path)(error)),
         };
         let damaged = |reason: &str| CollectionError::damaged(&path, reason);
-        let text = std::str::from_utf8(&bytes).map_err(|_| damaged("it is no text"))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| damaged("it is not text"))?;
         let mut lines = text.split_inclusive('\n');
         let line = |line: Option<&str>| {
             line.and_then(|line| line.strip_suffix('\n'))
@@ -88,7 +88,7 @@ impl DirectoryManifest {
         // First what every version has: another one may lack what this one wants, and deserves a better
         // message.
         let version: ManifestVersion = serde_json::from_str(&json)
-            .map_err(|error| damaged(&format!("it is no manifest: {error}")))?;
+            .map_err(|error| damaged(&format!("it is not a manifest: {error}")))?;
         if version.program != PROGRAM {
             return Err(damaged("another program wrote it"));
         }
@@ -100,7 +100,7 @@ impl DirectoryManifest {
             });
         }
         let manifest = serde_json::from_str(&json)
-            .map_err(|error| damaged(&format!("it is no manifest: {error}")))?;
+            .map_err(|error| damaged(&format!("it is not a manifest: {error}")))?;
         Ok(Some((manifest, checksum)))
     }
 

@@ -151,7 +151,7 @@ impl FingerprintClustering<'_> {
         }
         if self.equal.is_some() && (!self.pairs.is_empty() || self.distance.is_some()) {
             return refused(
-                "sketches of several places are joined with themselves, by their equal places: leave out the pairs and the distance",
+                "with --equal, sketches are joined with themselves by their equal places: leave out --pairs and --distance",
             );
         }
         match self.distance {
@@ -329,7 +329,7 @@ impl FingerprintClustering<'_> {
             return Err(BatchError::Folder {
                 path: place.folder.to_owned(),
                 reason: format!(
-                    "holds results already ({name}): choose another folder, or replace its results with --overwrite"
+                    "already holds results ({name}): choose another directory, or replace them with --overwrite"
                 ),
             });
         }

@@ -20,7 +20,7 @@ pub enum CodesError {
         source: io::Error,
     },
     /// The file is not what its first bytes say.
-    #[error("{name}: {source}: make the file again, or take a whole copy")]
+    #[error("{name}: {source}: make the file again, or restore it from a copy")]
     File {
         /// The file.
         name: String,
@@ -29,7 +29,7 @@ pub enum CodesError {
     },
     /// A table that cannot be read, or holds no fingerprints.
     #[error(
-        "{name}: {source}: write the table again, with a column named fingerprint and perhaps one named id"
+        "{name}: {source}: write the table with a column named fingerprint and optionally one named id"
     )]
     Table {
         /// The file.
@@ -68,7 +68,7 @@ pub enum CodesError {
     },
     /// Fingerprints of another width than are taken.
     #[error(
-        "{name} holds fingerprints of {found} bits, where those of {wanted} are taken: make them with --sketch simhash:{wanted}"
+        "{name} holds fingerprints of {found} bits, but {wanted} bits are needed: make them with --sketch simhash:{wanted}"
     )]
     Width {
         /// The file.
@@ -80,8 +80,8 @@ pub enum CodesError {
     },
     /// Sketches of several places, where fingerprints are wanted.
     #[error(
-        "{name} holds {shape}, not fingerprints: `lookalike join` and `cluster` take them with --equal, which says how many must agree; \
-         everything else takes fingerprints, as `lookalike fingerprint` makes them without --sketch"
+        "{name} holds {shape}, not fingerprints: `lookalike join` and `cluster` read them with --equal, the number that must agree; \
+         everything else needs fingerprints, made by `lookalike fingerprint` without --sketch"
     )]
     Places {
         /// The file.
@@ -91,17 +91,15 @@ pub enum CodesError {
     },
     /// Fingerprints, where sketches of several places are wanted.
     #[error(
-        "{name} holds fingerprints, which have no places that are equal or not: leave --equal out for --distance, or make sketches \
-         with `lookalike fingerprint --sketch super-shingle:6x14`"
+        "{name} holds fingerprints, which have no places to compare: use --distance instead of --equal, or make sketches with \
+         `lookalike fingerprint --sketch super-shingle:6x14`"
     )]
     NoPlaces {
         /// The file.
         name: String,
     },
     /// Sketches that this version does not know.
-    #[error(
-        "{name} holds sketches of a kind that this program does not know: read it with a newer one"
-    )]
+    #[error("{name} holds sketches of an unknown kind: read it with a newer version")]
     UnknownShape {
         /// The file.
         name: String,
@@ -122,8 +120,8 @@ pub enum CodesError {
     },
     /// Not one line is a sketch.
     #[error(
-        "{first}: no line of the file is one; with --equal, files of `lookalike fingerprint --sketch` are read, and raw little-endian \
-         numbers named .u64xN or .u32xN"
+        "{first}: no line of the file is one; --equal reads files of `lookalike fingerprint --sketch`, and raw little-endian numbers in \
+         files named .u64xN or .u32xN"
     )]
     UnknownSketch {
         /// Fault of the first line.
@@ -134,8 +132,8 @@ pub enum CodesError {
     Strict(String),
     /// Not one line is a fingerprint.
     #[error(
-        "{first}: no line of the file is one; fingerprint files, archives, Parquet tables, JSON Lines as of `lookalike \
-         fingerprint`, and raw little-endian numbers in a file named .u64, .u32 or .u128 are read"
+        "{first}: no line of the file is one; give a fingerprint file, an archive, a Parquet table, JSON Lines from `lookalike \
+         fingerprint`, or raw little-endian numbers in a file named .u64, .u32 or .u128"
     )]
     Unknown {
         /// Fault of the first line.
@@ -147,8 +145,7 @@ impl CodesError {
     pub(crate) fn table(name: &str, source: io::Error) -> Self {
         let name = name.to_owned();
         if name == "-" {
-            let reason =
-                "Parquet is read from its end, which standard input cannot: save it to a file";
+            let reason = "Parquet is read from its end, which standard input does not allow: save it to a file";
             let source = io::Error::new(io::ErrorKind::Unsupported, reason);
             return Self::Io { name, source };
         }

@@ -19,7 +19,7 @@ pub struct SizedFingerprint {
 
 /// A text that is no fingerprint of any width.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{found:?} is no fingerprint: use 16 hexadecimal digits, or 8 or 32 for 32 or 128 bits")]
+#[error("{found:?} is not a fingerprint: use 16 hexadecimal digits, or 8 or 32 for 32 or 128 bits")]
 pub struct ParseSizedFingerprintError {
     /// The text.
     pub found: String,
@@ -105,7 +105,7 @@ pub(super) fn parse_code<W: Word>(text: &str) -> Result<W, String> {
     let parsed = text.parse::<SizedFingerprint>().ok();
     parsed.and_then(SizedFingerprint::code).ok_or_else(|| {
         let digits = W::BITS / 4;
-        format!("{text:?} is no fingerprint: use {digits} hexadecimal digits")
+        format!("{text:?} is not a fingerprint: use {digits} hexadecimal digits")
     })
 }
 

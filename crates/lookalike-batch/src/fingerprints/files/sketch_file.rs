@@ -213,7 +213,7 @@ impl SketchFile {
                             *without += 1;
                             return;
                         }
-                        CodeCell::Number(_) => Err("a number is no sketch".to_owned()),
+                        CodeCell::Number(_) => Err("a number is not a sketch".to_owned()),
                         CodeCell::Text(text) => add(*kind, text, id, shape, out),
                     };
                     if let (Err(reason), true) = (taken, stopped.is_ok()) {

@@ -69,7 +69,7 @@ impl SketchWriter {
                     Some(packing) => SketchOutput::Raw(begin(packing)?),
                     None => {
                         return Err(BatchError::Settings(format!(
-                            "{}: {shape} are not written to names like this: name the file .jsonl, .lkfp (a fingerprint file) or .{} \
+                            "{}: a file of this name cannot hold {shape}: name the file .jsonl, .lkfp (a fingerprint file) or .{} \
                          (raw numbers), each also with .gz or .zst, or .parquet",
                             path.display(),
                             shape.raw_ending()

@@ -149,7 +149,7 @@ pub(super) fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> BatchError +
     move |source| BatchError::File {
         path: path.to_owned(),
         source,
-        remedy: "choose another file with -o, or make room for it",
+        remedy: "choose another file with -o, or free some space",
     }
 }
 
@@ -166,7 +166,7 @@ impl CodeWriter {
     ) -> Result<Self, BatchError> {
         let Some((format, packing)) = CodeFormat::of(path) else {
             return Err(BatchError::Settings(format!(
-                "{}: no format has names like this: name the file .jsonl, .lkfp (a fingerprint file) or .u64 (raw numbers), \
+                "{}: the name matches no format: name the file .jsonl, .lkfp (a fingerprint file) or .u64 (raw numbers), \
                  each also with .gz or .zst, .parquet, or .lkar (an archive); of 32 or 128 bits, .u32 or .u128",
                 path.display()
             )));
@@ -178,7 +178,7 @@ impl CodeWriter {
         };
         if holds != bits {
             return Err(BatchError::Settings(format!(
-                "{}: names like this are of fingerprints of {holds} bits, and these have {bits}: name the file .lkfp, .jsonl, \
+                "{}: a file of this name holds fingerprints of {holds} bits, and these have {bits}: name the file .lkfp, .jsonl, \
                  .parquet or .u{bits}",
                 path.display()
             )));
@@ -228,7 +228,7 @@ impl CodeWriter {
         // A number can be written as a text, but an id that some have and others not is a mistake.
         if kept != ids && (kept == WrittenIdKind::None || ids == WrittenIdKind::None) {
             return Err(BatchError::Settings(format!(
-                "{}: some fingerprints have ids and others none: write them into different files",
+                "{}: some fingerprints have ids and others have none: write them to different files",
                 self.path.display()
             )));
         }

@@ -356,7 +356,7 @@ fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result
                 (name.as_str(), file)
             };
             Err(BatchError::Settings(format!(
-                "{with} has ids and {without} has none: index them apart, or leave ids out with --no-ids"
+                "{with} has ids and {without} has none: index them separately, or leave out the ids with --no-ids"
             )))
         }
         Some(_) => Ok(()),

@@ -187,7 +187,7 @@ impl IndexBuild<'_> {
                 });
             }
             return Err(BatchError::Settings(format!(
-                "{}: an interrupted build of other inputs or settings: run without --resume to start again",
+                "{}: an interrupted build with other inputs or settings: run without --resume to start again",
                 folder.display()
             )));
         }

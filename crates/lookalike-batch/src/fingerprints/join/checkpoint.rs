@@ -20,7 +20,8 @@ use crate::folder_lock::FolderLock;
 
 const PAIRS: &str = "pairs";
 /// Error where fingerprints that are read again have another digest.
-pub(super) const OTHER_INPUTS: &str = "the inputs hold other fingerprints than when the join was interrupted: run without --resume to start again";
+pub(super) const OTHER_INPUTS: &str =
+    "the inputs have changed since the join was interrupted: run without --resume to start again";
 
 /// The folder in which a join keeps what it found, until its output is whole.
 pub struct JoinCheckpoint {
@@ -128,7 +129,7 @@ impl KeptPairs {
         if let Some(state) = &left {
             if state.settings != settings {
                 return Err(BatchError::Settings(format!(
-                    "{}: an interrupted join of other inputs or settings: run without --resume to start again",
+                    "{}: an interrupted join with other inputs or settings: run without --resume to start again",
                     folder.display()
                 )));
             }

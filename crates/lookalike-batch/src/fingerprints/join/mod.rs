@@ -138,7 +138,7 @@ impl FingerprintJoin<'_> {
         let indexes = self.f.iter().filter(is_index).count();
         match (self.q.is_empty(), indexes) {
             (_, 1..) if indexes < self.f.len() => self.refuse(
-                "some of F are indexes and others are not: join them in two runs, and put the lists together with `lookalike merge`",
+                "some of F are indexes and others are not: join them in two runs, and merge the lists with `lookalike merge`",
             ),
             (false, 0) => {
                 let (q, f) = (self.open(self.q)?, self.open(self.f)?);
@@ -163,7 +163,7 @@ impl FingerprintJoin<'_> {
                 }
             }
             (true, _) => Err(BatchError::Settings(format!(
-                "{}: an index is not joined with itself: name the fingerprints that it was built from",
+                "{}: an index cannot be joined with itself: name the fingerprints that it was built from",
                 self.f[0].name()
             ))),
         }

@@ -6,7 +6,7 @@
 pub enum PairMergeError {
     /// A line is no pair.
     #[error(
-        "{name}, line {line}: {reason}: lists are merged as `lookalike join` writes them; repair the line, or join again"
+        "{name}, line {line}: {reason}: lists must be as `lookalike join` writes them; repair the line, or join again"
     )]
     Line {
         /// The list.
@@ -18,8 +18,8 @@ pub enum PairMergeError {
     },
     /// A line stands behind one that comes after it.
     #[error(
-        "{name}, line {line}: comes before the line above it: lists are merged in the order in which `lookalike join` writes them; \
-         join again, or give `lookalike cluster` the lists as they are"
+        "{name}, line {line}: sorts before the line above it: lists must be in the order that `lookalike join` writes; join again, or \
+         give the lists as they are to `lookalike cluster`"
     )]
     Order {
         /// The list.
@@ -29,7 +29,7 @@ pub enum PairMergeError {
     },
     /// Pairs of one collection beside pairs of two.
     #[error(
-        "{name}, line {line}: a pair of {found}, after pairs of {before}: merge the lists of one join only"
+        "{name}, line {line}: a pair of {found}, after pairs of {before}: merge only lists of the same join"
     )]
     Sides {
         /// The list.

@@ -166,7 +166,7 @@ impl FingerprintJoin<'_> {
     ) -> Result<JoinSummary, BatchError> {
         if self.f.iter().any(|source| source.is_standard_input()) {
             return self.refuse(
-                "a shard of a self-join reads everything twice, which standard input cannot be: save it to a file",
+                "a shard of a self-join reads its input twice, which standard input does not allow: save it to a file",
             );
         }
         let (own, shares) = self.read_own::<W>(&mut f)?;

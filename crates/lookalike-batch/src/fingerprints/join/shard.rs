@@ -25,7 +25,7 @@ const MOST_SHARDS: u32 = 1 << 16;
 /// A text that names no shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{found:?} is no shard: use I/N, such as 2/5 for the second of five, N at most {MOST_SHARDS}"
+    "{found:?} is not a shard: use I/N, such as 2/5 for the second of five, with N at most {MOST_SHARDS}"
 )]
 pub struct ParseShardError {
     /// The text.
