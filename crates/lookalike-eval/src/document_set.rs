@@ -186,12 +186,7 @@ impl SketchedDocument {
     /// Returns the memory that it takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let sketch = match &self.sketch {
-            Some(SketchValue::Set(set)) => size_of_val(&**set),
-            Some(SketchValue::Signature(places)) => size_of_val(&**places),
-            Some(SketchValue::Hashes(hashes)) => size_of_val(&**hashes),
-            Some(SketchValue::Bits(..)) | None => 0,
-        };
+        let sketch = self.sketch.as_ref().map_or(0, SketchValue::heap_bytes);
         // The id and the sketch are boxes of their own.
         (size_of::<Self>() + self.id.len() + sketch + 32) as u64
     }

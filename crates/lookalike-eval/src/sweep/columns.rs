@@ -14,14 +14,11 @@ pub(super) type SketchColumn = Vec<Option<SketchValue>>;
 
 /// Memory of a sketch beside its place in a column, in bytes.
 fn heap_bytes(sketch: Option<&SketchValue>) -> u64 {
-    let own = match sketch {
-        Some(SketchValue::Set(set)) => size_of_val(&**set),
-        Some(SketchValue::Signature(places)) => size_of_val(&**places),
-        Some(SketchValue::Hashes(hashes)) => size_of_val(&**hashes),
-        Some(SketchValue::Bits(..)) | None => return 0,
-    };
-    // What the allocator adds.
-    own as u64 + 16
+    match sketch.map_or(0, SketchValue::heap_bytes) {
+        0 => 0,
+        // And what the allocator adds.
+        own => own as u64 + 16,
+    }
 }
 
 /// Memory of a column, in bytes.

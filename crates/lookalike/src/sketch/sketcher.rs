@@ -163,6 +163,17 @@ impl SketchValue {
         }
     }
 
+    /// Memory of the sketch beside the value itself, in bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Set(features) => size_of_val(&**features),
+            Self::Bits(..) => 0,
+            Self::Signature(places) => size_of_val(&**places),
+            Self::Hashes(hashes) => size_of_val(&**hashes),
+        }
+    }
+
     /// Similarity of two sketches of one scheme, in the sketch's own measure, larger being more
     /// alike: the resemblance of sets, the number of equal bits, the share of equal places, the
     /// number of equal hashes.
