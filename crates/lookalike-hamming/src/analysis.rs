@@ -6,6 +6,21 @@ use super::code::{Code, Integer};
 pub const RANGES: usize = 128;
 
 /// Gathers an [`Analysis`] from codes in ascending order.
+///
+/// ```
+/// use lookalike_hamming::Analyzer;
+///
+/// // A thousand codes spread evenly, and one that 500 pages share.
+/// let mut codes: Vec<u64> = (0..1000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+/// codes.extend([0xdead_beef; 500]);
+/// codes.sort_unstable();
+/// let mut analyzer = Analyzer::default();
+/// codes.iter().for_each(|&code| analyzer.push(code));
+/// let analysis = analyzer.finish();
+/// assert_eq!((analysis.count, analysis.distinct), (1500, 1001));
+/// assert_eq!(analysis.spikes.len(), 1);
+/// assert_eq!((analysis.spikes[0].code, analysis.spikes[0].copies), (0xdead_beef, 500));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Analyzer<C: Code> {
     analysis: Analysis<C>,

@@ -19,6 +19,20 @@ mod buckets;
 mod filter;
 
 /// Queries that codes can stream by. Immutable: several threads may share one.
+///
+/// ```
+/// use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch};
+///
+/// let queries = [0b0000_u64, 0b1111_0000];
+/// let join = BatchJoin::new(&queries, 1, BatchLimits::default().stream_codes(3))?;
+/// // One scratch for each thread, and for all chunks of the stream.
+/// let mut scratch = JoinScratch::default();
+/// let mut pairs = Vec::new();
+/// let chunk = [0b0001_u64, 0b0110, 0b1111_0100];
+/// join.join(&chunk, &mut scratch, &mut |at, query, distance| pairs.push((at, query, distance)));
+/// assert_eq!(pairs, [(0, 0b0000, 1), (2, 0b1111_0000, 1)]);
+/// # Ok::<(), lookalike_hamming::BuildError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct BatchJoin<C: Code> {
     index: TableIndex<C>,

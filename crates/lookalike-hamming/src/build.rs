@@ -12,6 +12,30 @@ use std::io;
 use std::ops::Range;
 
 /// Codes that can be read again and again, in the same order each time.
+///
+/// ```
+/// use lookalike_hamming::{BuildLimits, CodeSource, Design, Family, Layout, TableIndex};
+/// use std::io::{self, BufRead};
+///
+/// /// Codes in a file, a line each.
+/// struct Lines(String);
+///
+/// impl CodeSource<u64> for Lines {
+///     fn replay(&self, sink: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+///         for line in self.0.as_bytes().lines() {
+///             let code = u64::from_str_radix(&line?, 16).map_err(io::Error::other)?;
+///             sink(&[code]);
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let source = Lines("00ff\n0000\n".to_owned());
+/// let design = Design::new(Family::block_choice(4, 3), 64, 3)?;
+/// let index = TableIndex::<u64>::build_from(&source, &design, Layout::Packed, BuildLimits::default())?;
+/// assert!(index.contains(0xff));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait CodeSource<C: Code>: Sync {
     /// Hands all codes to `sink`, in chunks of any size.
     ///

@@ -103,6 +103,16 @@ impl CostConstants {
 }
 
 /// The cost of one design in one layout.
+///
+/// ```
+/// use lookalike_hamming::{CostConstants, Design, DesignCosts, Family, Layout};
+///
+/// // The paper's 2^34 fingerprints and 20 tables: "at most 2^(34 - 31) = 8 fingerprints a probe".
+/// let design = Design::new(Family::block_choice(6, 3), 64, 3)?;
+/// let costs = DesignCosts::of(&design, Layout::Packed, 1 << 34, &CostConstants::default());
+/// assert_eq!((costs.probes, costs.matches_per_probe), (20.0, 8.0));
+/// # Ok::<(), lookalike_hamming::NoSuchDesign>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesignCosts {
     /// Address bits of each table; its buckets are 2 to this.

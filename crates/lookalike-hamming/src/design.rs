@@ -11,6 +11,18 @@ use super::table_key::TableKey;
 use std::collections::BTreeMap;
 
 /// A complete set of tables for one width and radius.
+///
+/// ```
+/// use lookalike_hamming::{Design, Family};
+///
+/// // Two tables, each keyed by a half of the code, of which one bit may be wrong.
+/// let design = Design::new(Family::budgets(&[1, 1]), 64, 3)?;
+/// assert_eq!((design.tables().len(), design.prefix_range()), (2, (32, 32)));
+/// assert!(design.is_complete());
+/// // Four errors can be two in each half, which neither table sees.
+/// assert!(!design.tables().iter().any(|table| table.sees(0x3_0000_0003)));
+/// # Ok::<(), lookalike_hamming::NoSuchDesign>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Design {
     bits: u32,

@@ -7,6 +7,19 @@
 use super::code::{Code, Integer};
 
 /// Balance of each bit of a collection.
+///
+/// ```
+/// use lookalike_hamming::{BitBalance, Design, Family};
+///
+/// // The upper half of these codes says nothing: a table keyed by it would have one bucket.
+/// let codes: Vec<u64> = (0..4096_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).collect();
+/// let balance = BitBalance::sample(&codes, 4096);
+/// assert_eq!((balance.bias(63), balance.worst_bias()), (0.5, 0.5));
+/// let design = Design::new(Family::budgets(&[1, 1]), 64, 3)?.permuted(&balance.order());
+/// let useful = |mask: u128| (mask & 0xffff_ffff).count_ones();
+/// assert!(design.tables().iter().all(|table| useful(table.mask) == 16));
+/// # Ok::<(), lookalike_hamming::NoSuchDesign>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BitBalance {
     /// Share of codes whose bit is set, by bit position.

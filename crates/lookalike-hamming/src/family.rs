@@ -17,6 +17,7 @@ use std::fmt;
 
 /// Construction of a design.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Family {
     /// One table without a key.
     Scan,
@@ -40,6 +41,17 @@ pub enum Family {
 /// By the pigeonhole principle k errors leave, in some group, no more than its `errors`, when the
 /// sum of `errors + 1` over the groups is k + 1. The group is cut into `blocks`, and every choice
 /// of `chosen` of them is the key of a table, probed at every key within [`BlockGroup::budget`].
+///
+/// ```
+/// use lookalike_hamming::BlockGroup;
+///
+/// // Six blocks, of which three errors spoil three at most: every choice of three others is a table.
+/// let paper = BlockGroup { errors: 3, blocks: 6, chosen: 3 };
+/// assert_eq!((paper.tables(), paper.budget()), (20, 0));
+/// // Two halves: one of them has no more than one of three errors.
+/// let halves = BlockGroup { errors: 3, blocks: 2, chosen: 1 };
+/// assert_eq!((halves.tables(), halves.budget()), (2, 1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockGroup {
     /// Number of errors that the group may hold.

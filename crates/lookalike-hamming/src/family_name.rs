@@ -14,6 +14,7 @@ use super::family::{BlockGroup, Family};
 
 /// A name that no family has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FamilyNameError {
     /// It is not written as any name is.
     #[error(

@@ -50,6 +50,22 @@ impl IdKind {
 }
 
 /// Sketches of a file: fingerprints, or what is longer.
+///
+/// ```
+/// use lookalike_hamming::{FingerprintReader, FingerprintWriter, SketchWords};
+///
+/// // Sketches of three words, which the writer calls kind 1.
+/// let sketch = SketchWords { words: 3, kind: 1 };
+/// let mut writer = FingerprintWriter::of_sketches(Vec::new(), 7, sketch, true)?;
+/// writer.push_sketch(&[1, 2, 3], "a.html")?;
+/// writer.push_sketch(&[1, 2, 4], "b.html")?;
+/// let bytes = writer.finish()?;
+/// let mut reader = FingerprintReader::of_sketches(bytes.as_slice())?;
+/// assert_eq!(reader.sketch(), sketch);
+/// let chunk = reader.next_chunk()?.expect("one chunk");
+/// assert_eq!((chunk.fingerprints, chunk.texts), ([1, 2, 3, 1, 2, 4].as_slice(), "a.htmlb.html"));
+/// # Ok::<(), lookalike_hamming::FileError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SketchWords {
     /// Words of 64 bits of each sketch, 1 to 65,536.

@@ -24,6 +24,23 @@ mod single_probe;
 /// Immutable. Memory: see [`DesignCosts::bytes_per_fingerprint`](super::DesignCosts); a search costs the probes
 /// and candidates given there. Buckets hold any number of codes, so skewed collections are slower,
 /// never wrong; addresses are taken from the bits that a sample of the codes shows to be even.
+///
+/// ```
+/// use lookalike_hamming::{Design, Family, Layout, TableIndex};
+///
+/// let codes = [0_u64, 0b0111, u64::MAX];
+/// let design = Design::new(Family::block_choice(4, 3), 64, 3)?;
+/// let index = TableIndex::build(&codes, &design, Layout::CacheLineBuckets)?;
+/// let mut found = Vec::new();
+/// let effort = index.search_group(&[0b0001, 1 << 63], 2, &mut |query, code, distance| {
+///     found.push((query, code, distance));
+/// })?;
+/// found.sort_unstable();
+/// assert_eq!(found, [(0, 0, 1), (0, 0b0111, 2), (1, 0, 1)]);
+/// assert_eq!(effort.probes, 2 * 4);
+/// assert!(index.search(0, 4, &mut |_, _| ()).is_err(), "beyond the radius of the design");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TableIndex<C: Code> {
     design: Design,

@@ -118,6 +118,14 @@ enum NestingStep {
 /// these the longest keys. `None` when no nesting of blocks of one bit or more reaches it.
 ///
 /// `radius` 0 needs one table, whose key is the whole code.
+///
+/// ```
+/// use lookalike_hamming::fewest_tables;
+///
+/// // The paper's example: 16 tables, by four blocks and again four, for keys of 28 bits.
+/// let nesting = fewest_tables(64, 3, 28).expect("there is one");
+/// assert_eq!((nesting.tables, nesting.levels), (16, vec![4, 4]));
+/// ```
 pub fn fewest_tables(bits: u32, radius: u32, prefix_bits: u32) -> Option<Nesting> {
     if radius == 0 {
         return Some(exact_match(bits));

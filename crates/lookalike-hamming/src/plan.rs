@@ -9,6 +9,18 @@ use super::family::{BlockGroup, Family, FamilyKind, choose};
 use super::layout::Layout;
 
 /// Limits of a plan.
+///
+/// ```
+/// use lookalike_hamming::{CostConstants, PlanLimits, plan};
+///
+/// let limits = PlanLimits::default().memory_bytes(Some(1 << 30)).tables(Some(8));
+/// let plans = plan(10_000_000, 64, 3, &limits, &CostConstants::default());
+/// let best = plans.iter().find(|costed| costed.cheapest).expect("a scan always fits");
+/// assert!(best.fits && best.design.tables().len() <= 8);
+/// assert!(best.costs.bytes_per_fingerprint * 1e7 <= (1 << 30) as f64);
+/// // What does not fit is listed too, with what it would cost.
+/// assert!(plans.iter().any(|costed| !costed.fits));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PlanLimits {

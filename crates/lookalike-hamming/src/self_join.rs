@@ -109,6 +109,28 @@ pub struct JoinedTables {
 }
 
 /// Progress of a self-join from table to table, so that another one goes on where it ended.
+///
+/// ```
+/// use lookalike_hamming::{JoinedTables, SelfJoinLimits, SelfJoinProgress, self_join_from};
+/// use std::sync::Mutex;
+///
+/// // Pairs of codes at distance 1.
+/// let codes: Vec<u64> = (0..10_000_u64).map(|i| (i / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i % 2).collect();
+/// let limits = SelfJoinLimits::default();
+/// let (mut joined, pairs) = (JoinedTables::default(), Mutex::new(Vec::new()));
+/// let completed = &mut |tables| joined = tables;
+/// let mut progress = SelfJoinProgress { before: JoinedTables::default(), completed };
+/// self_join_from(&codes, 1, limits, &|| false, &mut progress, || {
+///     |a, b, _| pairs.lock().unwrap().push((a, b))
+/// });
+/// assert!(pairs.into_inner().unwrap().len() >= 5_000 && joined.done == joined.all);
+///
+/// // Whoever noted the tables goes on behind them: here behind the last.
+/// let mut progress = SelfJoinProgress { before: joined, completed: &mut |_| () };
+/// self_join_from(&codes, 1, limits, &|| false, &mut progress, || {
+///     |_, _, _| unreachable!("all tables are joined")
+/// });
+/// ```
 pub struct SelfJoinProgress<'a> {
     /// Tables that an earlier join of the same codes and radius was done with. They are joined again if this one has another number of
     /// tables, as it may with other memory.

@@ -115,6 +115,29 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
 ///
 /// [`IndexFile::open`] checks the directory and all bucket starts, so that no search can go astray;
 /// entries are checked by [`IndexFile::verify`], ids whenever they are read.
+///
+/// ```
+/// use lookalike_hamming::{
+///     BuildLimits, Design, Family, IdTexts, IndexFile, IndexFileWriter, Layout, share,
+/// };
+///
+/// let codes = [0x0123_u64, 0x0122, u64::MAX];
+/// let ids = IdTexts { texts: "a.htmlb.htmlfull", ends: &[6, 12, 16] };
+/// let design = Design::new(Family::budgets(&[1, 1]), 64, 3)?;
+/// let mut writer = IndexFileWriter::new(Vec::new(), None, &design, Layout::Packed)?;
+/// while writer.next_table(&codes[..], Some(ids), BuildLimits::default())? {}
+///
+/// // A large file would be mapped: whatever derefs to bytes can be opened.
+/// let file = IndexFile::<u64>::open(share(writer.finish()?))?;
+/// let (mut found, mut ids) = (Vec::new(), Vec::new());
+/// file.index().search(0x0123, 3, &mut |code, _| found.push(code))?;
+/// for code in found {
+///     file.ids(code, &mut ids)?;
+/// }
+/// ids.sort_unstable();
+/// assert_eq!(ids, ["a.html", "b.html"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct IndexFile<C: Code> {
     bytes: SharedBytes,

@@ -6,6 +6,22 @@
 use crate::hash::xxh3_values;
 
 /// `bands` bands of `rows` minima each.
+///
+/// ```
+/// use lookalike::hash::avalanche;
+/// use lookalike::{Banding, MinHash};
+///
+/// let minhash = MinHash::new(128, 0);
+/// let signature = |ids: std::ops::Range<u64>| {
+///     let features: Vec<u64> = ids.map(avalanche).collect();
+///     minhash.signature(&features).expect("there are features")
+/// };
+/// // 95 of 105 features are shared: a resemblance of 0.9.
+/// let (a, b) = (signature(0..100), signature(5..105));
+/// let banding = Banding::for_threshold(128, 0.8, 0.999).unwrap();
+/// let share_a_band = banding.keys(a.values()).zip(banding.keys(b.values())).any(|(a, b)| a == b);
+/// assert!(share_a_band);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Banding {
     /// Number of bands.

@@ -42,6 +42,16 @@ pub use novelty::{NovelDocument, order_by_novelty};
 
 /// Division of a text into chunks. Parsed from and printed as `doc`, `lines:4`, `lines:2:sliding`, `sentences`, `paragraphs`,
 /// `fields:8`, `words:8:sliding`, `chars:50`.
+///
+/// ```
+/// use lookalike::Chunking;
+/// use lookalike::chunk::RunChunking;
+///
+/// let windows: Chunking = "words:8:sliding".parse()?;
+/// assert_eq!(windows, Chunking::Words(RunChunking { length: 8, sliding: true }));
+/// assert_eq!(windows.to_string(), "words:8:sliding");
+/// # Ok::<(), lookalike::chunk::ChunkingError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Chunking {
     /// The whole text.

@@ -76,6 +76,20 @@ pub struct FeatureExtractor {
 }
 
 /// All that a sketch can be made of: what [`FeatureExtractor::extract`] makes of one text.
+///
+/// ```
+/// use lookalike::{FeatureExtractor, Scheme};
+///
+/// let scheme = Scheme::default().shingle("words:1".parse()?).weight("log-tf".parse()?);
+/// let mut extractor = FeatureExtractor::new(&scheme);
+/// let features = extractor.extract("never, nevermore, never");
+/// assert_eq!((features.in_order.len(), features.set.len()), (3, 2));
+/// // In 256ths: a word that occurs twice weighs as much as two that occur once.
+/// let mut weights: Vec<i32> = features.weights.iter().map(|&(_, weight)| weight).collect();
+/// weights.sort_unstable();
+/// assert_eq!(weights, [256, 512]);
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Features<'a> {
     /// In text order, as often as they occur.

@@ -115,6 +115,17 @@ crate::setters! {
 }
 
 /// XXH3-64 (seed 0) of a scheme's canonical text: a short name for it to store with data.
+///
+/// ```
+/// use lookalike::{Scheme, Sketch};
+///
+/// let stored = Scheme::default().sketch(Sketch::Simhash);
+/// let other = stored.shingle("chars:9".parse()?);
+/// assert_ne!(stored.id(), other.id());
+/// let refused = stored.ensure_same(&other).unwrap_err();
+/// assert_eq!(refused.differences(), "shingle (words:5 and chars:9)");
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SchemeId(pub u64);
 
@@ -155,6 +166,7 @@ impl SchemeMismatch {
 
 /// Reason why a text is no scheme of this build.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ParseSchemeError {
     /// The text does not begin with the version this build knows.
     #[error(

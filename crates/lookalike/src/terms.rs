@@ -18,6 +18,7 @@ pub use growing::{GrowingTerms, TermsDrift};
 
 /// A table that does not fit a scheme.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TermsMismatch {
     /// The table counts the features of another scheme.
     #[error("the table of terms counts other features: {0}")]
@@ -38,6 +39,26 @@ pub enum TermsMismatch {
 ///
 /// Memory: 12 bytes for each feature of two documents or more; the others are not stored, and a
 /// feature that is not in the table counts as one of a single document. Lookup: a binary search.
+///
+/// ```
+/// use lookalike::{FeatureExtractor, Scheme, TermCounts};
+/// use std::sync::Arc;
+///
+/// let scheme = Scheme::default().shingle("words:1".parse()?).weight("idf".parse()?);
+/// let mut extractor = FeatureExtractor::new(&scheme);
+/// let mut counts = TermCounts::new(&scheme);
+/// for text in ["the raven", "the bells", "the conqueror worm", "the raven and the bust"] {
+///     counts.add(extractor.feature_set(text));
+/// }
+/// let terms = Arc::new(counts.terms());
+/// let [the, raven] = ["the", "raven"].map(|word| extractor.features(word)[0]);
+/// assert!(terms.idf(the) < terms.idf(raven));
+/// // A scheme that weighs by the table names it.
+/// let scheme = scheme.terms(Some(terms.id()));
+/// let weighted = FeatureExtractor::with_terms(&scheme, &terms)?;
+/// # _ = weighted;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
     scheme: Scheme,

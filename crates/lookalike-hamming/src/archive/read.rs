@@ -113,6 +113,27 @@ impl BitReader<'_> {
 }
 
 /// An archive in memory, or mapped into it by the caller.
+///
+/// ```
+/// use lookalike_hamming::{Archive, ArchiveWriter, FingerprintArchiveReader, GapCounts};
+///
+/// let mut writer = ArchiveWriter::new(Vec::new(), 7, &GapCounts::default(), 1024)?;
+/// for fingerprint in [0x01 << 56, 0x02 << 56, 0x02ff << 48, 0x03 << 56] {
+///     writer.push(fingerprint)?;
+/// }
+/// let bytes = writer.finish()?;
+/// let archive = Archive::open(&bytes)?;
+/// let mut found = Vec::new();
+/// archive.with_prefix(0x02 << 56, 8, &mut |fingerprint| found.push(fingerprint))?;
+/// assert_eq!(found, [0x02 << 56, 0x02ff << 48]);
+///
+/// // Or from a stream, block by block.
+/// let mut reader = FingerprintArchiveReader::new(bytes.as_slice())?;
+/// let mut all = Vec::new();
+/// while reader.read_block(&mut all)? {}
+/// assert_eq!(all.len() as u64, archive.len());
+/// # Ok::<(), lookalike_hamming::FileError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Archive<'a> {
     header: ArchiveHeader,

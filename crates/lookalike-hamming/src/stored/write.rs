@@ -36,7 +36,7 @@ impl<'a> IdTexts<'a> {
 /// [`IndexFileWriter::finish`].
 ///
 /// After each table, not before the first, [`IndexFileWriter::progress`] tells what is needed to go on from
-/// there.
+/// there. [`IndexFile`](super::IndexFile) has an example.
 #[derive(Debug)]
 pub struct IndexFileWriter<W: Write> {
     out: PageWriter<W>,

@@ -33,6 +33,19 @@ pub struct Anchor {
 }
 
 /// Fields of a document besides its text.
+///
+/// ```
+/// use lookalike::{Anchor, DocumentFields, FeatureExtractor, Scheme};
+///
+/// // A word of an anchor weighs as much as two in the text.
+/// let scheme = Scheme::default().fields("anchors:2".parse()?);
+/// let anchor = Anchor { text: "Poe's ravens".to_owned(), ..Anchor::default() };
+/// let fields = DocumentFields { anchors: vec![anchor], ..DocumentFields::default() };
+/// let mut extractor = FeatureExtractor::new(&scheme);
+/// let alone = extractor.extract("Once upon a midnight dreary").set.len();
+/// assert_eq!(extractor.extract_with("Once upon a midnight dreary", &fields).set.len(), alone + 2);
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DocumentFields {
     /// Links to it with their texts.

@@ -6,6 +6,15 @@ use crate::scheme::Shingle;
 /// The words or characters of a text, as its features see them.
 ///
 /// Memory: the words once; names are made when they are asked for.
+///
+/// ```
+/// use lookalike::{FeatureExtractor, Scheme};
+///
+/// let mut extractor = FeatureExtractor::new(&Scheme::default().shingle("words:2".parse()?));
+/// let spelling = extractor.spelling("Once upon a midnight");
+/// assert_eq!(spelling.name(1), "upon a");
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spelling {
     text: String,

@@ -27,6 +27,15 @@ impl fmt::Display for BoilerplateScope {
 ///
 /// In a scheme: `boilerplate=site/1:0123456789abcdef`, with the version of the rules and the id of the
 /// lines, which were learned from one collection: texts without other lines are not comparable.
+///
+/// ```
+/// use lookalike::Boilerplate;
+/// use lookalike::scheme::BoilerplateScope;
+///
+/// let removed = Boilerplate::Removed { scope: BoilerplateScope::Site, id: 0x0123_4567_89ab_cdef };
+/// assert_eq!(removed.to_string(), "site/1:0123456789abcdef");
+/// assert_eq!("site/1:0123456789abcdef".parse(), Ok(removed));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Boilerplate {
     /// They stay.

@@ -85,12 +85,38 @@ impl LanguageSource {
 ///
 /// Short forms are `none`, `auto` (the list of the language the text is found to be in) and codes
 /// of languages such as `en` or `de,en`; a scheme has the versions of lists and detection as well.
+///
+/// ```
+/// # #[cfg(feature = "languages")] {
+/// use lookalike::{FeatureExtractor, Scheme, StopWords};
+///
+/// let english: StopWords = "en".parse()?;
+/// let scheme = Scheme::default().stop(english).shingle("words:1".parse()?);
+/// let mut extractor = FeatureExtractor::new(&scheme);
+/// let raven = extractor.features("the raven").to_vec();
+/// assert_eq!(extractor.features("Raven"), raven);
+/// # }
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct StopWords(LanguageSource);
 
 /// Words are reduced to their stems by the Snowball algorithm of a language; not by default.
 ///
 /// Short forms are `none`, `auto` and the code of one language, as for [`StopWords`].
+///
+/// ```
+/// # #[cfg(feature = "languages")] {
+/// use lookalike::{FeatureExtractor, Scheme, Stemming};
+///
+/// let english: Stemming = "en".parse()?;
+/// let scheme = Scheme::default().stem(english).shingle("words:1".parse()?);
+/// let mut extractor = FeatureExtractor::new(&scheme);
+/// let ravens = extractor.features("ravens").to_vec();
+/// assert_eq!(extractor.features("raven"), ravens);
+/// # }
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stemming(LanguageSource);
 

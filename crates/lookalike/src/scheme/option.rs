@@ -212,6 +212,22 @@ fn parse_short(text: &str) -> Option<ShortTexts> {
 }
 
 /// Unit of a feature: words in a row, or characters in a row.
+///
+/// ```
+/// use lookalike::{FeatureExtractor, Scheme, Shingle};
+///
+/// let features = |shingle: &str| {
+///     let scheme = Scheme::default().shingle(shingle.parse()?);
+///     Ok::<_, lookalike::scheme::ParseOptionError>(
+///         FeatureExtractor::new(&scheme).features("nevermore quoth the raven").len(),
+///     )
+/// };
+/// assert_eq!(features("words:3")?, 2);
+/// assert_eq!(features("words:2+3")?, 3 + 2);
+/// assert_eq!(features("chars:9")?, 25 - 8);
+/// assert_eq!(Shingle::default().to_string(), "words:5");
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shingle {
     /// So many words in a row.

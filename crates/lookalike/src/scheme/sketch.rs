@@ -7,6 +7,16 @@ use super::option::parse_number;
 use super::parse_error::ParseOptionError;
 
 /// The sketch that is made of the features.
+///
+/// ```
+/// use lookalike::Sketch;
+///
+/// let sketch: Sketch = "super-shingle:6x14".parse()?;
+/// assert_eq!(sketch, Sketch::SuperShingle { groups: 6, rows: 14 });
+/// assert_eq!(sketch.functions(), 84);
+/// assert_eq!(Sketch::Simhash.to_string(), "simhash:64");
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Sketch {
     /// None: the feature sets themselves are compared.

@@ -5,6 +5,18 @@ use std::fmt;
 use crate::hash::siphash::SipKey;
 
 /// The hash of a word, or of a run of characters.
+///
+/// ```
+/// use lookalike::{FeatureExtractor, Scheme, TokenHash};
+///
+/// let key = "000102030405060708090a0b0c0d0e0f".parse()?;
+/// let scheme = Scheme::default().hash(TokenHash::SipHash(key));
+/// // The scheme shows the id of the key, not the key.
+/// assert!(!scheme.to_string().contains("0a0b0c0d0e0f"));
+/// let features = |scheme: &Scheme| FeatureExtractor::new(scheme).features("Once upon a midnight dreary").to_vec();
+/// assert_ne!(features(&scheme), features(&Scheme::default()));
+/// # Ok::<(), lookalike::hash::siphash::ParseKeyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TokenHash {
     /// XXH3-64, seeded: fast, and stable by its published specification.

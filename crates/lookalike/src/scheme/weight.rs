@@ -18,6 +18,7 @@ use super::parse_error::ParseOptionError;
 /// assert!("tf-length-noun:0".parse::<Weight>().is_err());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Weight {
     /// Each distinct feature once.
     #[default]

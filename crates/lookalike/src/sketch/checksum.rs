@@ -15,6 +15,19 @@ const LEAST_TERMS: usize = 3;
 /// XXH3-64, with the lexicon's number as seed, of its distinct terms in it, ascending and
 /// little-endian; or none, when there are fewer than three. Documents that agree in any hash are
 /// candidates: one changed term leaves each of the other hashes alone with probability 1/3.
+///
+/// ```
+/// use lookalike::sketch::IMatch;
+/// use lookalike::{Scheme, TermCounts};
+///
+/// let mut counts = TermCounts::new(&Scheme::default());
+/// (0..40).for_each(|document| counts.add(&[1, 2 + document / 4, 20 + document / 2]));
+/// let terms = counts.terms();
+/// // The feature 1 is in all documents, and so in no lexicon.
+/// let hashes = |set: &[u64]| IMatch { lexicons: 1 }.hashes(set, &terms);
+/// assert_eq!(hashes(&[1, 2, 3, 4]), hashes(&[2, 3, 4]));
+/// assert_eq!(hashes(&[1, 2, 3]), [None]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IMatch {
     /// Number of lexicons.

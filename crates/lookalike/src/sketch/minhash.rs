@@ -13,6 +13,20 @@ use crate::sketch::Signature;
 /// probability J; over 128 functions the standard error is at most 0.045.
 ///
 /// A prefix of a longer signature is the signature of the smaller family.
+///
+/// ```
+/// use lookalike::MinHash;
+/// use lookalike::hash::avalanche;
+///
+/// let features: Vec<u64> = (0..150).map(avalanche).collect();
+/// let minhash = MinHash::new(128, 0);
+/// // Of 150 features 50 are shared: a resemblance of 1/3, with a standard error of 0.042.
+/// let a = minhash.signature(&features[..100]).expect("there are features");
+/// let b = minhash.signature(&features[50..]).expect("there are features");
+/// assert!((a.agreement(&b)? - 1.0 / 3.0).abs() < 0.15);
+/// assert_eq!(minhash.signature(&[]), None);
+/// # Ok::<(), lookalike::sketch::LengthMismatch>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MinHash {
     functions: usize,

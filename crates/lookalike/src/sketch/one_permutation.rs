@@ -22,6 +22,19 @@ use crate::sketch::Signature;
 ///
 /// Filling takes some `bins²` tries, divided by the number of full bins: with 65535 bins a text of two features takes
 /// 2,000,000,000, which are seconds. Up to 4096 bins no text takes more than some 8,000,000.
+///
+/// ```
+/// use lookalike::OnePermutation;
+/// use lookalike::hash::avalanche;
+///
+/// let features: Vec<u64> = (0..1500).map(avalanche).collect();
+/// let bins = OnePermutation::new(128, 0);
+/// let a = bins.signature(&features[..1000]).expect("there are features");
+/// let b = bins.signature(&features[500..]).expect("there are features");
+/// // A resemblance of 1/3, as of 128 functions, from one hash a feature.
+/// assert!((a.agreement(&b)? - 1.0 / 3.0).abs() < 0.15);
+/// # Ok::<(), lookalike::sketch::LengthMismatch>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnePermutation {
     bins: usize,

@@ -5,6 +5,15 @@ use thiserror::Error;
 use crate::hash::xxh3_values;
 
 /// Minima of the hash functions of a [`MinHash`](crate::MinHash) over a set of features.
+///
+/// ```
+/// use lookalike::Signature;
+///
+/// let (a, b) = (Signature::from(vec![3, 1, 4, 1]), Signature::from(vec![3, 1, 5, 9]));
+/// assert_eq!(a.agreement(&b)?, 0.5);
+/// assert!(a.agreement(&Signature::from(vec![3])).is_err());
+/// # Ok::<(), lookalike::sketch::LengthMismatch>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Signature(Box<[u32]>);
 
@@ -74,6 +83,15 @@ impl Signature {
 ///
 /// Two documents of resemblance J agree on a group of r minima with probability J^r. The source
 /// takes 6 groups of 14 and calls two pages near-duplicates when 2 or more groups agree.
+///
+/// ```
+/// use lookalike::Signature;
+///
+/// let (a, b) = (Signature::from(vec![3, 1, 4, 1]), Signature::from(vec![3, 1, 5, 9]));
+/// // Two groups of two minima: the first agrees.
+/// assert_eq!(a.super_shingles(2, 2)?.agreeing(&b.super_shingles(2, 2)?), 1);
+/// # Ok::<(), lookalike::sketch::LengthMismatch>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SuperShingles(Box<[u64]>);
 

@@ -10,6 +10,15 @@ use crate::kernel::simhash;
 /// A 64-bit simhash, compared by Hamming distance.
 ///
 /// Its text form is 16 lower-case hexadecimal digits.
+///
+/// ```
+/// use lookalike::Fingerprint;
+///
+/// let a: Fingerprint = "00000000000000ff".parse()?;
+/// assert_eq!(a.distance(Fingerprint(0xf0)), 4);
+/// assert_eq!(Fingerprint(0xf0).to_string(), "00000000000000f0");
+/// # Ok::<(), lookalike::sketch::ParseFingerprintError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub u64);
 
@@ -58,6 +67,19 @@ impl FromStr for Fingerprint {
 
 /// The simhash (Manku et al. 2007, section 2): add the weight where the feature's bit is 1, subtract it where it is 0, keep
 /// the signs. A bit of the fingerprint is 1 if and only if its sum is above zero; a tie gives 0.
+///
+/// ```
+/// use lookalike::{FeatureExtractor, Scheme, Simhash};
+///
+/// let scheme = Scheme::default().shingle("words:1".parse()?);
+/// let mut extractor = FeatureExtractor::new(&scheme);
+/// let mut fingerprint = |text: &str| Simhash::of(&extractor.extract(text)).expect("a text with words");
+/// let line = fingerprint("Once upon a midnight dreary, while I pondered, weak and weary");
+/// let near = fingerprint("Once upon a midnight dreary, while I pondered, weak and wary");
+/// let far = fingerprint("It was many and many a year ago, in a kingdom by the sea");
+/// assert!(line.distance(near) < line.distance(far));
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Simhash;
 

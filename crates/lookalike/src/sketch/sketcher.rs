@@ -19,6 +19,7 @@ use crate::terms::{Terms, TermsMismatch};
 
 /// Reason why a scheme has no sketcher.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SketcherError {
     /// The sketch or the weight needs a table of terms, and none was given.
     #[error(
@@ -34,6 +35,20 @@ pub enum SketcherError {
 }
 
 /// Makes the sketches of one scheme.
+///
+/// ```
+/// use lookalike::{FeatureExtractor, Scheme, Sketcher};
+///
+/// let scheme = Scheme::default().sketch("minhash:64".parse()?);
+/// let sketcher = Sketcher::new(&scheme, None)?;
+/// let mut extractor = FeatureExtractor::new(&scheme);
+/// let mut sketch = |text: &str| sketcher.sketch(&extractor.extract(text));
+/// let a = sketch("Once upon a midnight dreary, while I pondered").expect("a text with words");
+/// let b = sketch("Once upon a midnight dreary; while I pondered").expect("a text with words");
+/// assert_eq!(a.score(&b), 1.0);
+/// assert_eq!(sketch(" "), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Sketcher {
     kind: SketcherKind,
@@ -54,6 +69,17 @@ enum SketcherKind {
 }
 
 /// A sketch of any kind.
+///
+/// ```
+/// use lookalike::SketchValue;
+///
+/// // Hashes of parts: the second part of one is empty.
+/// let a = SketchValue::Hashes([Some(7), None, Some(9)].into());
+/// let b = SketchValue::Hashes([Some(7), Some(8), Some(9)].into());
+/// assert_eq!(a.score(&b), 2.0);
+/// let keys = b.keys(None);
+/// assert_eq!(a.keys(None).iter().filter(|key| keys.contains(key)).count(), 2);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SketchValue {
     /// The distinct features themselves, or those that were selected; ascending.

@@ -5,6 +5,16 @@ use crate::hash::{GOLDEN, avalanche};
 use crate::sketch::{Fingerprint, Simhash};
 
 /// A simhash of up to 128 bits in the low bits of a number.
+///
+/// ```
+/// use lookalike::{FeatureExtractor, Scheme, Simhash};
+///
+/// let mut extractor = FeatureExtractor::new(&Scheme::default());
+/// let features = extractor.extract("Once upon a midnight dreary, while I pondered");
+/// let wide = Simhash::wide(&features, 128).expect("a text with words");
+/// let narrow = Simhash::of(&features).expect("a text with words");
+/// assert_eq!(wide.0 as u64, narrow.0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WideFingerprint(pub u128);
 

@@ -13,6 +13,7 @@ const MAGIC: &[u8; 8] = b"LKTERM\0\x01";
 
 /// Reason why bytes are no table of terms.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TermsFileError {
     /// They begin otherwise.
     #[error("not a table of terms: make one with `lookalike terms INPUT -o FILE`")]
