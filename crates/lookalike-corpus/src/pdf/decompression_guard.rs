@@ -6,6 +6,8 @@
 //! but only the reader has the key: they are taken to grow 32 times, which hardly any honest stream does.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::io::{Read, copy, sink};
 use std::time::Instant;
 
@@ -56,6 +58,7 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
     let mut end = 0;
     let mut looked = 0;
     let mut heads = ObjectHeads::new(bytes);
+    let lengths = IndirectLengths::new(bytes);
     let is_encrypted = values_of(bytes, &[b"Encrypt"]).next().is_some();
     for at in memmem::find_iter(bytes, b"stream") {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -71,7 +74,8 @@ pub(super) fn measure(bytes: &[u8], deadline: Option<Instant>) -> Result<(), Gua
         let length = memmem::find(rest, b"endstream").unwrap_or(rest.len());
         let dictionary = StreamDictionary::before(bytes, at, &mut heads)?;
         looked += dictionary.bytes.len();
-        let size = dictionary.unpacked(rest, length, is_encrypted)?;
+        let stored = || dictionary.stored(rest, length, &lengths);
+        let size = dictionary.unpacked(rest, length, &stored, is_encrypted)?;
         // Counts the bytes as stored, too, where nothing unpacks: overlapping streams add up, which bounds the
         // searches of this loop by `MOST_OF_ALL`.
         all += size;
@@ -184,11 +188,12 @@ impl<'f> StreamDictionary<'f> {
     }
 
     /// The size of the stream when it is unpacked, of which so many bytes are its own; of what is not tried, the most
-    /// that it can be.
+    /// that it can be, by what may be stored of it.
     fn unpacked(
         &self,
         rest: &[u8],
         length: usize,
+        stored: &dyn Fn() -> u64,
         is_encrypted: bool,
     ) -> Result<u64, GuardRefusal> {
         let mut size = length as u64;
@@ -204,7 +209,7 @@ impl<'f> StreamDictionary<'f> {
                 .collect();
             match growths[..] {
                 [] => {}
-                [FilterGrowth::Times(most)] => size = size.max(self.stored(rest, length) * most),
+                [FilterGrowth::Times(most)] => size = size.max(stored() * most),
                 [_] => tried.push(TextEncoding::of(&filters)),
                 _ => {
                     let reason = "one of its streams is compressed more than once, and may grow without bound";
@@ -214,7 +219,7 @@ impl<'f> StreamDictionary<'f> {
         }
         // Encrypted bytes are not those that unpack.
         if is_encrypted && !tried.is_empty() {
-            return Ok(size.max(self.stored(rest, length) * ENCRYPTED_TIMES));
+            return Ok(size.max(stored() * ENCRYPTED_TIMES));
         }
         tried.sort_unstable();
         tried.dedup();
@@ -228,17 +233,91 @@ impl<'f> StreamDictionary<'f> {
 
     /// The bytes of the stream up to the word that ends it, or as many as its dictionary says if these are more: the word
     /// may stand within them.
-    fn stored(&self, rest: &[u8], length: usize) -> u64 {
-        let said = values_of(self.bytes, &[b"Length"]).filter_map(|value| {
-            let digits = value
-                .iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .count();
-            str::from_utf8(&value[..digits]).ok()?.parse().ok()
-        });
+    fn stored(&self, rest: &[u8], length: usize, lengths: &IndirectLengths<'_>) -> u64 {
+        let said = values_of(self.bytes, &[b"Length"]).map(|value| lengths.most(value));
         let most = said.max().unwrap_or(0).min(rest.len());
         length.max(most) as u64
     }
+}
+
+/// Lengths of streams that other objects hold, as in `/Length 9 0 R`.
+struct IndirectLengths<'f> {
+    bytes: &'f [u8],
+    integers: OnceCell<Option<HashMap<usize, usize>>>,
+}
+
+impl<'f> IndirectLengths<'f> {
+    fn new(bytes: &'f [u8]) -> IndirectLengths<'f> {
+        IndirectLengths {
+            bytes,
+            integers: OnceCell::new(),
+        }
+    }
+
+    /// The most that a value of `/Length` can mean.
+    fn most(&self, value: &[u8]) -> usize {
+        let number = whole_number(&value[..word_length(value)]).unwrap_or(usize::MAX);
+        if !is_reference(value) {
+            return number;
+        }
+        let integers = self.integers.get_or_init(|| plain_integers(self.bytes));
+        let said = integers.as_ref().and_then(|integers| integers.get(&number));
+        said.copied().unwrap_or(usize::MAX)
+    }
+}
+
+/// The largest integer that each object is, by its number; none where objects may be integers that nobody sees here.
+fn plain_integers(bytes: &[u8]) -> Option<HashMap<usize, usize>> {
+    // An object within a packed stream takes the place of one in plain sight. Streams of objects are found by their type when
+    // a reader repairs the file, else by a table of three columns.
+    let mut columns = values_of(bytes, &[b"W"]);
+    if values_of(bytes, &[b"ObjStm"]).next().is_some() || columns.any(is_three_numbers) {
+        return None;
+    }
+    let mut integers = HashMap::new();
+    for word in memmem::find_iter(bytes, b"obj") {
+        let value = after_blanks(&bytes[word + b"obj".len()..]);
+        let is_number = matches!(value.first(), Some(b'0'..=b'9' | b'+' | b'-' | b'.'));
+        if !is_number || bytes[..word].ends_with(b"end") {
+            continue;
+        }
+        let integer = whole_number(&value[..word_length(value)]).filter(|_| !is_reference(value));
+        // The file may have the object in several states, and only its table of places says which one counts.
+        let most = integers.entry(object_number(&bytes[..word])?).or_insert(0);
+        *most = integer.unwrap_or(usize::MAX).max(*most);
+    }
+    Some(integers)
+}
+
+/// The number of the object that `obj` behind these bytes begins, as in `9 0 obj`.
+fn object_number(before: &[u8]) -> Option<usize> {
+    let first = before.len().saturating_sub(LINE_BYTES);
+    let words = before[first..].rsplit(|byte| is_blank(*byte));
+    let mut numbers = words.filter(|word| !word.is_empty()).map(whole_number);
+    numbers.next()??;
+    numbers.next()?
+}
+
+/// The number that is written in digits alone.
+fn whole_number(word: &[u8]) -> Option<usize> {
+    let digits = word.iter().all(u8::is_ascii_digit);
+    str::from_utf8(word).ok().filter(|_| digits)?.parse().ok()
+}
+
+/// Returns true for a list of three whole numbers.
+fn is_three_numbers(value: &[u8]) -> bool {
+    let Some((b'[', mut list)) = value.split_first() else {
+        return false;
+    };
+    for _ in 0..3 {
+        list = after_blanks(list);
+        let (word, rest) = list.split_at(word_length(list));
+        if whole_number(word).is_none() {
+            return false;
+        }
+        list = rest;
+    }
+    after_blanks(list).first() == Some(&b']')
 }
 
 /// Returns true if the bytes are whole tokens with brackets that match, and no stream has begun.
@@ -590,6 +669,36 @@ mod tests {
                 "{filter}"
             );
         }
+    }
+
+    #[test]
+    fn a_length_in_another_object_was_taken_for_the_number_of_that_object() {
+        let cut = [&[b'x'; 9][..], b" endstream ", &vec![b'x'; 4_400_000]].concat();
+        let encryption = b"trailer\n<< /Root 1 0 R /Encrypt 2 0 R >>\n";
+        let with = |filter: &str, body: &[u8], objects: &str| {
+            let stream = file(&format!("/Filter {filter} /Length 9 0 R"), body);
+            let other = file("/Length 4400020", &vec![b'x'; 4_400_000]);
+            measured(&[&stream[..], objects.as_bytes(), &other, encryption].concat())
+        };
+        for (filter, own) in [("/FlateDecode", 100_000), ("/LZWDecode", 9000)] {
+            for objects in [
+                "9 0 obj\n4400020\nendobj\n",
+                "9 0 obj 5 endobj\n9 0 obj 4400020 endobj\n",
+                "9 0 obj 5 endobj\n9 %\n0 obj 4400020 endobj\n",
+                "9 0 obj 8 0 R endobj\n8 0 obj 4400020 endobj\n",
+                "9 0 obj +4400020 endobj\n",
+                "9 0 obj 5 endobj\n7 0 obj << /Type /Obj#53tm >>\n",
+                "9 0 obj 5 endobj\n7 0 obj << /W [1 %\n2 1] >>\n",
+                "",
+            ] {
+                assert!(with(filter, &cut, objects).is_err(), "{filter}: {objects}");
+            }
+            // An honest length says where a stream ends, whatever follows.
+            let objects = format!("7 0 obj << /W [1 [2 1]] >> endobj\n9 0 obj\n{own}\nendobj\n");
+            assert_eq!(with(filter, &vec![b'x'; own], &objects), Ok(()), "{filter}");
+        }
+        let signed = file("/Filter /LZWDecode /Length +4400020", &cut);
+        assert!(measured(&signed).is_err());
     }
 
     #[test]
