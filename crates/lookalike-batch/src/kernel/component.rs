@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::dedup::candidate_groups::{CandidateGroups, KeyRecord};
+use crate::dedup::candidate_groups::{CandidateGroups, KeyRecord, key_record};
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
 use crate::dedup::pair_test::{LoadedTest, PairTest, TestSets};
@@ -27,10 +27,6 @@ const LARGE_COMPONENT: usize = 1 << 10;
 
 /// Levels of a collection in which all features are equally rare.
 static NO_LEVELS: LazyLock<FrequencyLevels> = LazyLock::new(|| FeatureFrequency::new().levels());
-
-fn key_record(key: u64, member: u32) -> KeyRecord {
-    [(key >> 32) as u32, key as u32, member]
-}
 
 /// Feature sets in memory, and nowhere else.
 struct SetsInMemory {

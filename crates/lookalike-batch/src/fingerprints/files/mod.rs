@@ -45,7 +45,7 @@ pub use ids::{FingerprintIds, FingerprintName};
 use json_lines::JsonLines;
 use open::{FingerprintStream, OpenedFile};
 pub(crate) use pair_file::{ListedId, ListedPair, PairFile, PairFileError};
-use raw::RawReader;
+pub(crate) use raw::RawReader;
 pub use several::CodeFiles;
 pub use sized_fingerprint::{ParseSizedFingerprintError, SizedFingerprint};
 use sized_fingerprint::{bits_of_header, extend_codes};

@@ -10,14 +10,14 @@ use super::open::FingerprintStream;
 const READ_BYTES: usize = 1 << 17;
 
 /// A stream of numbers.
-pub(super) struct RawReader {
+pub(crate) struct RawReader {
     input: FingerprintStream,
     bytes: Vec<u8>,
     offset: u64,
 }
 
 impl RawReader {
-    pub(super) fn new(input: FingerprintStream) -> Self {
+    pub(crate) fn new(input: FingerprintStream) -> Self {
         Self {
             input,
             bytes: vec![0; READ_BYTES],
@@ -26,7 +26,7 @@ impl RawReader {
     }
 
     /// Appends the next numbers; false at the end.
-    pub(super) fn read<W: Word>(&mut self, out: &mut Vec<W>) -> Result<bool, FileError> {
+    pub(crate) fn read<W: Word>(&mut self, out: &mut Vec<W>) -> Result<bool, FileError> {
         let mut filled = 0;
         while filled < READ_BYTES {
             match self.input.read(&mut self.bytes[filled..]) {
@@ -46,5 +46,35 @@ impl RawReader {
         }
         out.extend(numbers.map(W::read));
         Ok(filled == READ_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// A stream of which every other read is interrupted, and the others give three bytes.
+    struct Interrupted(&'static [u8], bool);
+
+    impl Read for Interrupted {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let most = out.len().min(3);
+            self.0.read(&mut out[..most])
+        }
+    }
+
+    #[test]
+    fn a_signal_ended_the_reading_of_gathered_fingerprints() {
+        let bytes = &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0];
+        let mut reader = RawReader::new(Box::new(Interrupted(bytes, false)));
+        let mut codes = Vec::<u32>::new();
+        while reader.read(&mut codes).unwrap() {}
+        assert_eq!(codes, [1, 2, 3]);
     }
 }

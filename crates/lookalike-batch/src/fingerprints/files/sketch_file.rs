@@ -160,9 +160,10 @@ impl SketchFile {
         let before = out.count;
         let mut more = true;
         while more && out.bytes() < bytes {
+            let sketches_before = self.count + (out.count - before) as u64;
             more = match &mut self.format {
                 SketchFormat::Words(reader) => next_chunk(reader, self.shape, out),
-                SketchFormat::Raw(input, shape) => next_raw(input, *shape, out),
+                SketchFormat::Raw(input, shape) => next_raw(input, *shape, sketches_before, out),
                 SketchFormat::Lines(_) | SketchFormat::Table(..) => self.next_rows(out)?,
             }
             .map_err(CodesError::of(&self.name))?;
@@ -286,6 +287,7 @@ fn next_chunk(
 fn next_raw(
     input: &mut FingerprintStream,
     shape: SketchShape,
+    sketches_before: u64,
     out: &mut SketchRows,
 ) -> Result<bool, FileError> {
     let each = shape.raw_bytes();
@@ -294,7 +296,7 @@ fn next_raw(
     input.take(wanted as u64).read_to_end(&mut bytes)?;
     let sketches = bytes.chunks_exact(each);
     if !sketches.remainder().is_empty() {
-        let offset = ((out.count * each) + bytes.len()) as u64;
+        let offset = sketches_before * each as u64 + bytes.len() as u64;
         return Err(FileError::Cut { offset });
     }
     for sketch in sketches {
@@ -369,4 +371,33 @@ fn add(
     }
     out.name(id, found);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_was_told_by_its_place_in_the_last_mebibytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cut.u64x2");
+        // Three pieces, each taken away before the next is read, and one byte of another sketch.
+        let length = 3 * RAW_BYTES + 1;
+        std::fs::write(&path, vec![7; length]).unwrap();
+        let mut file = SketchFile::open(&path.as_path().into(), true).unwrap();
+        let mut rows = SketchRows::default();
+        let found = loop {
+            rows.clear();
+            if let Err(error) = file.fill(&mut rows, 1) {
+                break error;
+            }
+        };
+        let CodesError::File { source, .. } = found else {
+            panic!("{found}");
+        };
+        assert!(
+            matches!(source, FileError::Cut { offset } if offset == length as u64),
+            "{source}"
+        );
+    }
 }

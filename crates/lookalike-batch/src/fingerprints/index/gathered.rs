@@ -1,7 +1,7 @@
 //! The fingerprints and ids of all inputs in plain files beside the index in the making, to be read again and again.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
@@ -10,8 +10,8 @@ use lookalike_hamming::{CodeSource, FileError, IdTexts, IndexFile, Word};
 use super::{is_index, open, width};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, check_losses,
-    ensure_equal_schemes, ensure_equal_widths,
+    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, RawReader,
+    check_losses, ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
@@ -369,24 +369,17 @@ fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result
 
 impl<W: Word> CodeSource<W> for GatheredFile {
     fn replay(&self, sink: &mut dyn FnMut(&[W])) -> io::Result<()> {
-        let mut file = File::open(self.folder.join(CODES))?;
-        let mut bytes = vec![0; 1 << 20];
-        let mut codes = Vec::with_capacity(bytes.len() / (W::BITS as usize / 8));
-        loop {
-            let mut filled = 0;
-            while filled < bytes.len() {
-                match file.read(&mut bytes[filled..])? {
-                    0 => break,
-                    count => filled += count,
-                }
-            }
+        let file = File::open(self.folder.join(CODES))?;
+        let mut reader = RawReader::new(Box::new(file));
+        let (mut codes, mut more) = (Vec::new(), true);
+        while more {
             codes.clear();
-            let numbers = bytes[..filled].chunks_exact(W::BITS as usize / 8);
-            codes.extend(numbers.map(W::read));
-            if codes.is_empty() {
-                return Ok(());
-            }
+            more = reader.read::<W>(&mut codes).map_err(|error| match error {
+                FileError::Io(error) => error,
+                damaged => io::Error::other(damaged),
+            })?;
             sink(&codes);
         }
+        Ok(())
     }
 }
