@@ -2,7 +2,7 @@
 //!
 //! Temporary folders vanish with the command that made them, but a signal ends it before. So SIGINT and SIGTERM remove
 //! them first, and then end the command with the status that shells give such an end. After SIGKILL the next job in the
-//! same output folder does it.
+//! same output folder does it, or the next command that writes the same file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -125,11 +125,6 @@ pub(crate) fn remove_results(folder: &Path, is_new: bool) {
     watch(TemporaryPath::Results { folder, is_new });
 }
 
-/// Has the command say, when it is interrupted, whether `--resume` goes on with the build of an index in `folder`.
-pub(crate) fn tell_of(folder: &Path) {
-    watch(TemporaryPath::Begun(folder.to_owned()));
-}
-
 /// Says before a job that is to be resumed when there is nothing to go on from.
 pub(crate) fn warn_of_nothing_in(folder: &Path) {
     let progress = JobProgress::of(folder);
@@ -172,6 +167,14 @@ fn listening() -> Option<MutexGuard<'static, Vec<TemporaryPath>>> {
         let _ = listening.recv();
     }
     Some(all)
+}
+
+/// True if an interruption would remove what a build or join began in `folder`.
+#[cfg(test)]
+pub(crate) fn is_to_be_removed(folder: &Path) -> bool {
+    let is_begun =
+        |path: &TemporaryPath| matches!(path, TemporaryPath::Begun(begun) if begun == folder);
+    watched_so_far().iter().any(is_begun)
 }
 
 fn watched_so_far() -> MutexGuard<'static, Vec<TemporaryPath>> {

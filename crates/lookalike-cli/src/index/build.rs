@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use lookalike_batch::fingerprints::can_resume;
 use lookalike_batch::fingerprints::files::{CodeFile, FingerprintSource};
-use lookalike_batch::fingerprints::index::{IndexBuild, IndexBuildSummary, is_index, width};
+use lookalike_batch::fingerprints::index::{
+    BuildFolder, IndexBuild, IndexBuildSummary, is_index, width,
+};
 use lookalike_batch::{BatchError, JobObserver};
 use lookalike_hamming::Layout;
 
@@ -154,12 +156,11 @@ pub(super) fn finish(
     console: &Console<'_>,
     run: &RunArguments,
 ) -> Result<IndexBuildSummary, Failure> {
-    // From here on an interruption says whether the folder can be gone on with.
-    interrupt::tell_of(&job.folder());
+    let folder = interrupt::resumable(|| job.enter(), BuildFolder::path)?;
     if job.resume {
-        interrupt::warn_of_nothing_to_resume(can_resume(&job.folder()));
+        interrupt::warn_of_nothing_to_resume(can_resume(folder.path()));
     }
-    let summary = console.ended(job.run())?;
+    let summary = console.ended(job.run(&folder))?;
     if run.json {
         console::json(&summary)?;
     } else if !run.quiet {
@@ -171,4 +172,38 @@ pub(super) fn finish(
 /// Ends with an error if more rows were lost than may be.
 pub(super) fn end(summary: &IndexBuildSummary, losses: &LossArguments) -> Result<(), Failure> {
     losses.end(summary.inputs.iter().flat_map(|input| &input.skipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct IndexBuildCommand {
+        #[command(flatten)]
+        arguments: IndexBuildArguments,
+    }
+
+    #[test]
+    fn ctrl_c_removed_the_folder_of_somebody_else_before_it_was_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let (input, output) = (folder.path().join("in.u64"), folder.path().join("out.lkix"));
+        let building = folder.path().join("out.lkix.building");
+        fs::write(&input, [0; 8]).unwrap();
+        fs::create_dir(&building).unwrap();
+        fs::write(building.join("thesis.tex"), "years").unwrap();
+        let words = [
+            "build".as_ref(),
+            input.as_os_str(),
+            "-qo".as_ref(),
+            output.as_os_str(),
+        ];
+        let refused = run(&IndexBuildCommand::parse_from(words).arguments).unwrap_err();
+        assert!(refused.to_string().contains("thesis.tex"), "{refused}");
+        assert!(!interrupt::is_to_be_removed(&building));
+    }
 }

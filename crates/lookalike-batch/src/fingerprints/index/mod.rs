@@ -26,6 +26,7 @@ use crate::dedup::checkpoint::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
 use crate::fingerprints::unfinished::{JOB, UnfinishedJob, folder_beside, save};
+use crate::folder_lock::FolderLock;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::settings::JobLimits;
@@ -55,6 +56,19 @@ pub struct IndexBuild<'a> {
     pub limits: &'a JobLimits,
     /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
+}
+
+/// The folder of a build, which no other build works in meanwhile.
+pub struct BuildFolder {
+    path: PathBuf,
+    _lock: FolderLock,
+}
+
+impl BuildFolder {
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 /// Summary of a build.
@@ -108,25 +122,34 @@ const BASE_BYTES: u64 = 24 << 20;
 const LEAST_SCRATCH: u64 = 16 << 20;
 
 impl IndexBuild<'_> {
-    /// Builds the index; there is none under its name until it is whole.
+    /// Takes the folder beside the output. What an interrupted build left there is removed, unless it is resumed.
     ///
     /// # Errors
-    /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or the settings
-    /// contradict each other.
-    pub fn run(&self) -> Result<IndexBuildSummary, BatchError> {
-        let folder = self.folder();
+    /// [`BatchError`]: the folder cannot be made, another build is at work in it, or something else is in it.
+    pub fn enter(&self) -> Result<BuildFolder, BatchError> {
+        let path = self.folder();
         let job = UnfinishedJob {
             name: "build",
             // The list of what is whole first.
             files: &[PROGRESS, JOB, PART, FILES[0], FILES[1], FILES[2]],
         };
-        let _lock = job.enter(&folder, self.resume)?;
-        let gathered = GatheredFile::of(&folder);
-        let gathering = self.gather(&folder, &gathered)?;
+        let lock = job.enter(&path, self.resume)?;
+        Ok(BuildFolder { path, _lock: lock })
+    }
+
+    /// Builds the index in the folder that was entered; there is none under its name until it is whole.
+    ///
+    /// # Errors
+    /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or the settings
+    /// contradict each other.
+    pub fn run(&self, folder: &BuildFolder) -> Result<IndexBuildSummary, BatchError> {
+        let folder = folder.path();
+        let gathered = GatheredFile::of(folder);
+        let gathering = self.gather(folder, &gathered)?;
         match gathering.bits {
-            32 => self.build::<u32>(&folder, &gathered, gathering),
-            128 => self.build::<u128>(&folder, &gathered, gathering),
-            _ => self.build::<u64>(&folder, &gathered, gathering),
+            32 => self.build::<u32>(folder, &gathered, gathering),
+            128 => self.build::<u128>(folder, &gathered, gathering),
+            _ => self.build::<u64>(folder, &gathered, gathering),
         }
     }
 
@@ -514,7 +537,6 @@ pub fn open_unchecked<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder_lock::FolderLock;
     use crate::observer::NoProgress;
 
     /// Builds an index of some fingerprints in `folder`.
@@ -537,7 +559,7 @@ mod tests {
             limits: &JobLimits::default(),
             observer: &NoProgress,
         };
-        build.run()
+        build.run(&build.enter()?)
     }
 
     #[test]
