@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write, stdout};
 use std::path::Path;
 
 use lookalike_batch::BatchError;
-use lookalike_corpus::{AtomicFile, Compression};
+use lookalike_corpus::{AtomicFile, Compression, remove_leftovers_of};
 
 use crate::arguments::output_format;
 use crate::failure::Failure;
@@ -64,13 +64,23 @@ pub(crate) fn write_rows<T>(
     }
 }
 
+/// Begins a file, which vanishes when the command is interrupted.
+fn begin(
+    path: &Path,
+    create: impl FnOnce() -> io::Result<AtomicFile>,
+) -> Result<AtomicFile, Failure> {
+    // What a killed command left of this file. A directory that cannot be listed can be written to all the same.
+    let _ = remove_leftovers_of(path);
+    interrupt::unfinished_file(create).map_err(unwritable(path))
+}
+
 /// Writes to a file that `create` begins; it vanishes when the command is interrupted.
 pub(crate) fn write_created<T>(
     path: &Path,
     create: impl FnOnce() -> io::Result<AtomicFile>,
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
-    let mut file = interrupt::unfinished_file(create).map_err(unwritable(path))?;
+    let mut file = begin(path, create)?;
     // An error drops the file, which vanishes: what was there before stays.
     let written = write(&mut file)?;
     file.commit().map_err(unwritable(path))?;
@@ -96,7 +106,7 @@ pub(crate) fn write_standard_output<T>(
 /// Writes bytes to a file as they are.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let create = || AtomicFile::create(path, Compression::None);
-    let mut file = interrupt::unfinished_file(create).map_err(unwritable(path))?;
+    let mut file = begin(path, create)?;
     file.write_all(bytes).map_err(unwritable(path))?;
     file.commit().map_err(unwritable(path))
 }

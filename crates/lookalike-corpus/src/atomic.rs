@@ -1,10 +1,12 @@
 //! Files that are there whole or not at all.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, File};
 #[cfg(feature = "parquet")]
 use std::io::Seek;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
@@ -22,6 +24,9 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// Infix between a final name and the random end of a temporary one.
 const TEMPORARY: &str = ".tmp-";
+
+/// Letters and digits at that end.
+const RANDOM_BYTES: usize = 6;
 
 /// Of what is read again at once.
 #[cfg(feature = "parquet")]
@@ -205,12 +210,12 @@ impl AtomicFile {
         let file = self.encoder.finish()?;
         // The bytes before the name: after a power cut the name never stands for a part of them.
         file.sync_all()?;
-        drop(file);
-        // `persist` is rename(2), which replaces the old file at once; readers see the old bytes or the new
+        // The file stays open and locked until it has its name: who clears leftovers would take it for one. `persist` is rename(2), which replaces the old file at once; readers see the old bytes or the new
         // ones.
         self.temporary
             .persist(&self.path)
             .map_err(|error| error.error)?;
+        drop(file);
         // The name itself is data of the directory.
         sync_directory(parent_directory(&self.path))
     }
@@ -322,11 +327,40 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
 /// # Errors
 /// When the directory cannot be listed or a file not be removed.
 pub fn remove_leftovers(directory: &Path) -> io::Result<usize> {
+    remove_temporary(directory, |_| Some(()))
+}
+
+/// Removes temporary files that killed jobs left of the file `path`; returns how many. What a running process writes stays, and so does
+/// everything where the file system has no locks to tell it by.
+///
+/// # Errors
+/// See [`remove_leftovers`].
+pub fn remove_leftovers_of(path: &Path) -> io::Result<usize> {
+    let mut prefix = path.file_name().unwrap_or_default().to_owned();
+    prefix.push(TEMPORARY);
+    remove_temporary(parent_directory(path), |entry| {
+        let name = entry.file_name();
+        let end = name.as_bytes().strip_prefix(prefix.as_bytes());
+        end.filter(|end| end.len() == RANDOM_BYTES)?;
+        let file = File::options().write(true).open(entry.path()).ok()?;
+        // Held until the file is removed, so that nobody begins to write it meanwhile.
+        file.try_lock().ok().map(|()| file)
+    })
+}
+
+/// Removes the temporary files of a directory of which `claim` gives something.
+fn remove_temporary<T>(
+    directory: &Path,
+    claim: impl Fn(&DirEntry) -> Option<T>,
+) -> io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         // Not links: what they lead to was not made here.
-        if is_temporary(&entry.file_name()) && entry.file_type()?.is_file() {
+        if is_temporary(&entry.file_name())
+            && entry.file_type()?.is_file()
+            && let Some(_claimed) = claim(&entry)
+        {
             match fs::remove_file(entry.path()) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -353,13 +387,14 @@ pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// `NAME.tmp-` and six letters or digits at the end.
-fn is_temporary(name: &OsString) -> bool {
+fn is_temporary(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    name.rsplit_once(TEMPORARY)
-        .is_some_and(|(_, end)| end.len() == 6 && end.bytes().all(|b| b.is_ascii_alphanumeric()))
+    name.rsplit_once(TEMPORARY).is_some_and(|(_, end)| {
+        end.len() == RANDOM_BYTES && end.bytes().all(|b| b.is_ascii_alphanumeric())
+    })
 }
 
-/// A new file in the directory of `path`, open to whom the umask allows.
+/// A new file in the directory of `path`, open to whom the umask allows, and locked while it is open.
 pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut prefix = path
         .file_name()
@@ -367,16 +402,21 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFil
         .to_owned();
     prefix.push(TEMPORARY);
     let mut builder = Builder::new();
-    builder.prefix(&prefix).rand_bytes(6);
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // The default of `tempfile` is 0600, which the final file would keep: results could be read by nobody
-        // else.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
+    builder.prefix(&prefix).rand_bytes(RANDOM_BYTES);
+    // The default of `tempfile` is 0600, which the final file would keep: results could be read by nobody
+    // else.
+    builder.permissions(fs::Permissions::from_mode(0o666));
     // Not while a process ends: it could not remove this file any more.
     let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);
-    builder.tempfile_in(parent_directory(path))
+    loop {
+        let temporary = builder.tempfile_in(parent_directory(path))?;
+        // Where there are no locks, `remove_leftovers_of` can take none either, and removes nothing.
+        let is_locked = temporary.as_file().lock().is_ok();
+        // Between the two steps it may have taken the file for a leftover.
+        if !is_locked || temporary.as_file().metadata()?.nlink() > 0 {
+            return Ok(temporary);
+        }
+    }
 }
 
 /// The directory that holds a path: `.` for a bare name.

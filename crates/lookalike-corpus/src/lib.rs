@@ -90,7 +90,7 @@ mod tree;
 pub use address::{linked_address, page_address};
 pub use atomic::{
     AtomicFile, OutputFormat, begin_no_more_files, parent_directory, remove_leftovers,
-    sync_directory, sync_file_system, uninterrupted,
+    remove_leftovers_of, sync_directory, sync_file_system, uninterrupted,
 };
 pub use boilerplate::{BoilerplateFileError, BoilerplateLines, line_keys, site_key};
 pub use chunk::ChunkReader;

@@ -92,6 +92,11 @@ impl KilledJoin {
                 "another list after --resume"
             );
             assert!(!state.parent().unwrap().exists());
+            let unfinished = format!("{attempts}.jsonl.tmp-");
+            let left = fs::read_dir(self.folder.path(".")).unwrap();
+            let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let left: Vec<String> = left.filter(|name| name.starts_with(&unfinished)).collect();
+            assert_eq!(left, [""; 0], "of the killed join");
         }
         assert!(kept > 0, "none of {attempts} had found anything");
     }

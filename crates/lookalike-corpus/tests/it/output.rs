@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 
 use lookalike_corpus::{
     AtomicFile, Compression, FileTree, InputOptions, Inputs, Transfer, remove_leftovers,
+    remove_leftovers_of,
 };
 
 use crate::support::{Corpus, gzip, zstd};
@@ -78,6 +79,33 @@ fn leftovers_of_a_killed_job_are_swept() {
         entries(dir.path()),
         ["kept.jsonl", "x.tmp-12345", "x.tmp-long-name"]
     );
+}
+
+#[test]
+fn what_a_killed_command_left_beside_its_output_stayed_for_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pairs.jsonl");
+    let mut running = AtomicFile::create(&path, Compression::None).unwrap();
+    running.write_all(b"pairs").unwrap();
+    // Of a killed command there is no process that holds a lock.
+    for name in ["pairs.jsonl.tmp-AbC123", "pairs.jsonl.tmp-000000"] {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    let others = [
+        "a.pairs.jsonl.tmp-AbC123",
+        "pairs.jsonl.tmp-AbC123.tmp-AbC123",
+        "pairs.jsonl.tmp-x",
+    ];
+    for name in others {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    assert_eq!(remove_leftovers_of(&path).unwrap(), 2);
+    running.commit().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"pairs");
+    let mut left = others.to_vec();
+    left.push("pairs.jsonl");
+    left.sort_unstable();
+    assert_eq!(entries(dir.path()), left);
 }
 
 #[test]
