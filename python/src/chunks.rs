@@ -25,9 +25,12 @@ pub(crate) struct PyTextChunks {
     chunks: Mutex<SeenChunks>,
 }
 
+/// Texts that are remembered, in some 40 MB. Later copies are handed out again, which costs the job a row more to drop.
+const MOST_SEEN: usize = 1 << 20;
+
 struct SeenChunks {
     texts: TextChunks,
-    /// Texts whose chunks were handed out.
+    /// Texts whose chunks were handed out lately.
     seen: HashSet<u128>,
 }
 
@@ -85,7 +88,7 @@ impl PyTextChunks {
         locked(&self.chunks).texts.settings().min_containment
     }
 
-    /// Texts of documents, and chunks of those that are new.
+    /// Texts of documents, and chunks of those that are new, as far as is remembered.
     fn chunk(&self, batch: &Bound<'_, PyAny>) -> PyResult<(ArrowTable, ArrowTable)> {
         let tables = tables(batch)?;
         let columns = DocumentColumns {
@@ -109,6 +112,9 @@ impl PyTextChunks {
                     // The hash of the text, by which the engine joins documents with the sets of their text;
                     // the same on every machine.
                     units.append_option(hash.map(u128::to_le_bytes));
+                    if seen.len() == MOST_SEEN {
+                        seen.clear();
+                    }
                     if let Some(hash) = hash.filter(|hash| seen.insert(*hash)) {
                         sets.push(hash, texts);
                     }

@@ -11,7 +11,7 @@ import pytest
 from conftest import pages
 
 from lookalike._errors import BadInput
-from lookalike._lookalike import DedupKernel
+from lookalike._lookalike import DedupKernel, TextChunks
 from lookalike.spark import _kernels
 
 BUCKETS = 5
@@ -299,3 +299,15 @@ def test_what_a_kernel_needs_is_told():
     assert not kernel.copies_are_pairs and kernel.finds_near and not kernel.needs_levels
     assert kernel_of().needs_levels and not kernel_of("--method=copies").finds_near
     assert pickle.loads(pickle.dumps(kernel)).words == kernel.words
+
+
+def test_texts_whose_chunks_were_handed_out_were_remembered_without_end():
+    chunks = TextChunks(["overlap", "-", "--chunk=doc"])
+
+    def sets_of(texts: list[str]) -> int:
+        _, sets = chunks.chunk(pa.RecordBatch.from_pydict({"id": texts, "text": texts}))
+        return pa.table(sets).num_rows
+
+    assert [sets_of(["a"]), sets_of(["a"])] == [1, 0]
+    assert sets_of([str(number) for number in range(1 << 20)]) == 1 << 20
+    assert sets_of(["a"]) == 1
