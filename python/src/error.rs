@@ -91,41 +91,49 @@ impl From<SchemeMismatch> for CallError {
 
 impl From<BatchError> for CallError {
     fn from(error: BatchError) -> Self {
-        let message = in_python(&error.to_string());
-        let limit = |needed| Self::MemoryLimit {
-            message: message.clone(),
-            needed: Some(needed),
-        };
-        match error {
-            BatchError::Memory { least, .. } | BatchError::LongDocuments { least, .. } => {
-                limit(least)
-            }
-            BatchError::JoinMemory { least, .. }
-            | BatchError::SelfJoinMemory { least, .. }
-            // These count in MiB.
-            | BatchError::IndexMemory { least, .. } => limit(least << 20),
-            BatchError::Settings(_) => Self::Value(message),
-            BatchError::Given(_) => Self::bad_input(message),
-            BatchError::Input(_)
-            | BatchError::Read(_)
-            | BatchError::RepeatedId { .. }
-            | BatchError::Strict(_)
-            | BatchError::Losses { .. }
-            | BatchError::NoText { .. }
-            | BatchError::NoField { .. }
-            | BatchError::NoUsableValue { .. } => Self::bad_input(message),
-            _ => Self::Failed(message),
-        }
+        // The command has the remedy.
+        Failure::Job(error).into()
     }
 }
 
 impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
+        let message = in_python(&failure.to_string());
         match failure {
-            Failure::Job(error) => error.into(),
-            Failure::Usage(reason) => Self::Value(in_python(&reason)),
-            other => Self::Failed(in_python(&other.to_string())),
+            Failure::Job(error) => of_job(&error, message),
+            Failure::Usage(_) => Self::Value(message),
+            _ => Self::Failed(message),
         }
+    }
+}
+
+fn of_job(error: &BatchError, message: String) -> CallError {
+    match *error {
+        BatchError::Memory { least, .. } | BatchError::LongDocuments { least, .. } => {
+            memory_limit(message, least)
+        }
+        BatchError::JoinMemory { least, .. }
+        | BatchError::SelfJoinMemory { least, .. }
+        // These count in MiB.
+        | BatchError::IndexMemory { least, .. } => memory_limit(message, least << 20),
+        BatchError::Settings(_) => CallError::Value(message),
+        BatchError::Given(_)
+        | BatchError::Input(_)
+        | BatchError::Read(_)
+        | BatchError::RepeatedId { .. }
+        | BatchError::Strict(_)
+        | BatchError::Losses { .. }
+        | BatchError::NoText { .. }
+        | BatchError::NoField { .. }
+        | BatchError::NoUsableValue { .. } => CallError::bad_input(message),
+        _ => CallError::Failed(message),
+    }
+}
+
+fn memory_limit(message: String, needed: u64) -> CallError {
+    CallError::MemoryLimit {
+        message,
+        needed: Some(needed),
     }
 }
 

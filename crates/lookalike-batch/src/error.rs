@@ -1,4 +1,4 @@
-//! Errors of a job, with their remedies.
+//! Errors of a job. What helps against them in the words of the command, the command says.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) const NEW: &str = "new";
 /// The name of an output that only the caller knows: standard output, or a file that is whole or not there.
 pub(crate) const OUTPUT: &str = "the output";
 
-/// A size as `--memory` takes it, rounded up.
+/// A size in mebibytes, rounded up.
 fn mebibytes(bytes: u64) -> String {
     format!("{}M", bytes.div_ceil(1 << 20))
 }
@@ -39,10 +39,7 @@ pub enum BatchError {
         remedy: &'static str,
     },
     /// Two records have one id and the job was told to refuse that.
-    #[error(
-        "{count} records repeat the id of another, the first being {id:?}: give the records different ids, name another field with \
-         --id, or number them with --repeated-ids number"
-    )]
+    #[error("{count} records repeat the id of another, the first being {id:?}")]
     RepeatedId {
         /// The first repeated id.
         id: String,
@@ -50,12 +47,16 @@ pub enum BatchError {
         count: usize,
     },
     /// An unreadable record in a strict job.
-    #[error("{0}: repair the record, or run without --strict to skip and count such records")]
+    #[error("{0}")]
     Strict(String),
     /// More was lost than the job may lose.
     #[error(
-        "{count} of {all} records and files could not be read, more than --max-skipped {limit} allows; no results were \
-         written. The worst: {first}: {remedy}"
+        "{count} of {all} records and files could not be read, more than the limit of {limit}; no results were written. The \
+         worst: {first}{}",
+        match is_uncounted {
+            true => ": it is unknown how many records are missing there",
+            false => "",
+        }
     )]
     Losses {
         /// Records and files that could not be read.
@@ -64,16 +65,13 @@ pub enum BatchError {
         all: u64,
         /// The limit, as it was given.
         limit: String,
-        /// One of them, and what is wrong with it.
+        /// The worst, and what is wrong with it.
         first: String,
-        /// Remedy.
-        remedy: &'static str,
+        /// True if the limit is a share, and nobody knows how many records are missing there.
+        is_uncounted: bool,
     },
     /// No record has a text.
-    #[error(
-        "none of the {records} records has a text: the first record has the fields {fields}; name the one that holds the text with \
-         --text FIELD"
-    )]
+    #[error("none of the {records} records has a text: the first record has the fields {fields}")]
     NoText {
         /// Records read.
         records: u64,
@@ -82,7 +80,7 @@ pub enum BatchError {
     },
     /// A field that was named and that no record has.
     #[error(
-        "none of the {records} records has a {field}, as {option} requires: the first record has the fields {fields}; {remedy}"
+        "none of the {records} records has a {field}, as {option} asks: fields of the first record are {fields}; {remedy}"
     )]
     NoField {
         /// The option that names it.
@@ -98,7 +96,7 @@ pub enum BatchError {
     },
     /// A survivor rule that reads a field in which no record has a value that it can use.
     #[error(
-        "none of the {records} records has a value that --keep {keep} can use ({missing} have none); the first: {first}: {remedy}"
+        "none of the {records} records has a value that the rule {keep} can use ({missing} have none); the first: {first}: {remedy}"
     )]
     NoUsableValue {
         /// The rule.
@@ -113,15 +111,13 @@ pub enum BatchError {
         remedy: &'static str,
     },
     /// More documents than a job can number.
-    #[error(
-        "more than 4,294,967,294 documents in one job: split the input (`dedup --against` compares a part with earlier ones)"
-    )]
+    #[error("more than 4,294,967,294 documents in one job")]
     TooMany,
     /// The memory limit does not hold the tables of the job.
     #[error(
-        "{what} needs {}, but --memory leaves {} for it: raise --memory to at least {}, or split the input (`dedup --against` compares \
-         a part with earlier ones)",
-        mebibytes(*needed), mebibytes(*left), mebibytes(*least)
+        "{what} needs {}, but the memory limit leaves {} for it",
+        mebibytes(*needed),
+        mebibytes(*left)
     )]
     Memory {
         /// Consumer of the memory.
@@ -135,9 +131,12 @@ pub enum BatchError {
     },
     /// The memory limit does not hold the longest documents that are to be read.
     #[error(
-        "{}a document of {} may take {} of memory, and --memory {} leaves {} for that: raise --memory to at least {}, \
-         or lower --max-document to {} (longer documents are counted, and only their bytes are compared for equality)",
-        met.as_ref().map_or(String::new(), |met| format!("{met}: ")), mebibytes(*document), mebibytes(*needed), mebibytes(*limit), mebibytes(*left), mebibytes(*least), format!("{}M", *fitting >> 20)
+        "{}a document of {} may take {} of memory, and the limit of {} leaves {} for that",
+        met.as_ref().map_or(String::new(), |met| format!("{met}: ")),
+        mebibytes(*document),
+        mebibytes(*needed),
+        mebibytes(*limit),
+        mebibytes(*left)
     )]
     LongDocuments {
         /// File and record where it was met, unless it is only feared.
@@ -174,11 +173,7 @@ pub enum BatchError {
     #[error(transparent)]
     Tables(#[from] lookalike_hamming::BuildError),
     /// The memory limit does not hold the queries of a join.
-    #[error(
-        "the queries and their tables do not fit in {mib} MiB: raise --memory to about {least}M, swap F and Q if F is the smaller one, \
-         split Q and merge the lists of its parts with `lookalike merge`, or use more shards for a self-join",
-        mib = limit >> 20
-    )]
+    #[error("the queries and their tables do not fit in {mib} MiB", mib = limit >> 20)]
     JoinMemory {
         /// The limit, in bytes.
         limit: u64,
@@ -186,11 +181,7 @@ pub enum BatchError {
         least: u64,
     },
     /// The memory limit does not hold the fingerprints of a collection that is joined with itself.
-    #[error(
-        "the fingerprints of {name} do not fit in {mib} MiB: raise --memory to about {least}M, or join it in shards (--shard), each of \
-         which keeps only its share, and merge their lists with `lookalike merge`",
-        mib = limit >> 20
-    )]
+    #[error("the fingerprints of {name} do not fit in {mib} MiB", mib = limit >> 20)]
     SelfJoinMemory {
         /// The collection.
         name: String,
@@ -200,10 +191,7 @@ pub enum BatchError {
         least: u64,
     },
     /// The memory limit does not hold the sketches of a join.
-    #[error(
-        "the sketches do not fit in {mib} MiB: raise --memory to about {least}M, or make shorter ones",
-        mib = limit >> 20
-    )]
+    #[error("the sketches do not fit in {mib} MiB", mib = limit >> 20)]
     SketchMemory {
         /// The limit, in bytes.
         limit: u64,
@@ -212,7 +200,7 @@ pub enum BatchError {
     },
     /// The memory limit does not hold what a build of an index needs.
     #[error(
-        "building the index takes at least {least} MiB, and --memory allows {mib}: raise --memory to that, or split the input",
+        "building the index takes at least {least} MiB, and the memory limit is {mib}",
         mib = limit >> 20
     )]
     IndexMemory {
@@ -222,7 +210,7 @@ pub enum BatchError {
         least: u64,
     },
     /// A file of an index is damaged or foreign.
-    #[error("{path}: {source}: build the index again, or restore it from a copy")]
+    #[error("{path}: {source}: build the index again, or take a whole copy")]
     IndexFile {
         /// The file.
         path: String,
@@ -233,7 +221,7 @@ pub enum BatchError {
     #[error("{0}")]
     Settings(String),
     /// A part of an input is not what an interrupted job read of it.
-    #[error("{name} has changed since the job to resume read it: start again with --overwrite")]
+    #[error("{name} has changed since the job to resume read it")]
     ResumedInput {
         /// The input.
         name: String,
@@ -262,7 +250,7 @@ impl BatchError {
             false => Self::File {
                 path: folder.to_owned(),
                 source,
-                remedy: "temporary files are stored there while the job runs; free some space, or name another directory with --tmp",
+                remedy: "temporary files are kept there while the job runs; free some space, or name another folder with --tmp",
             },
         }
     }
@@ -275,8 +263,8 @@ impl BatchError {
             remedy: match path == std::path::Path::new(OUTPUT) {
                 true => "check where it goes and the free space there, then repeat the command",
                 false => {
-                    "results are written there; check its permissions and the free space, then repeat the command with --resume, which \
-                     keeps what was finished"
+                    "results are written there; check its permissions and the free space, then repeat the command with \
+                     --resume, which takes over what was finished"
                 }
             },
         }

@@ -6,6 +6,8 @@ use std::io;
 use lookalike_batch::{BatchError, CollectionArchiveError, CollectionError};
 use lookalike_corpus::{InputError, OptionError};
 
+use crate::remedy;
+
 /// Reason why a command ended without its result.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -41,7 +43,7 @@ impl fmt::Display for Failure {
                 f,
                 "done, but 1 record or file could not be read: {first}; status 3, see --max-skipped"
             ),
-            Self::Job(error) => error.fmt(f),
+            Self::Job(error) => f.write_str(&remedy::told(error)),
             Self::Losses { count, first } => write!(
                 f,
                 "done, but {} records or files could not be read, for example {first}; status 3, see --max-skipped",

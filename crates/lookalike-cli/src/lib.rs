@@ -46,6 +46,7 @@ mod overlap;
 mod pairs;
 pub mod program;
 mod radius_warning;
+mod remedy;
 #[cfg(feature = "service")]
 mod serve;
 mod short_help;

@@ -80,7 +80,7 @@ const MAGIC: &[u8; 16] = b"lookalike lines\n";
 #[non_exhaustive]
 pub enum BoilerplateFileError {
     /// They begin in another way.
-    #[error("not a file of learned lines: make one with --boilerplate-lines")]
+    #[error("not a file of learned lines")]
     NotLines,
     /// They are cut off, or changed.
     #[error("the file of learned lines does not match its checksum: make it again")]

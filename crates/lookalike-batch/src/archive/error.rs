@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 pub enum CollectionArchiveError {
     /// A source that could not come back byte for byte.
     #[error(
-        "{name}: records of {format} are not archived, because they would not come back byte for byte: convert the file to JSON Lines \
-         or to one file per document, or leave it out"
+        "{name}: is {format}, whose records are not archived: they would not come back byte for byte. Convert it to JSON Lines or to \
+         one file a document, or leave it out"
     )]
     Inexact {
         /// The source.
@@ -19,13 +19,13 @@ pub enum CollectionArchiveError {
         format: String,
     },
     /// The file is no archive.
-    #[error("{}: not an archive of a collection: name a file that was built as one", .path.display())]
+    #[error("{}: is no archive of a collection: name a file that was built as one", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// The archive is of another version of the format.
-    #[error("{}: an archive of format {found}, and this program reads format {known}: read it with the program that wrote it", .path.display())]
+    #[error("{}: an archive of format {found}, and this program knows format {known}: read it with the program that wrote it", .path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -54,8 +54,8 @@ pub enum CollectionArchiveError {
     },
     /// The memory limit does not hold what compressing a block takes.
     #[error(
-        "compressing a block takes {} MiB, and --memory leaves {} for it: raise --memory to at least {}M, or choose a smaller --block",
-        needed.div_ceil(1 << 20), left >> 20, least.div_ceil(1 << 20)
+        "compressing a block takes {} MiB, and the memory limit leaves {} for it",
+        needed.div_ceil(1 << 20), left >> 20
     )]
     BuildMemory {
         /// Bytes that a thread needs.
@@ -66,7 +66,7 @@ pub enum CollectionArchiveError {
         least: u64,
     },
     /// The memory limit does not hold what reading takes.
-    #[error("{}: reading it takes {} MiB, and --memory allows {}: raise --memory to that", .path.display(), needed.div_ceil(1 << 20), limit >> 20)]
+    #[error("{}: reading it takes {} MiB, and the memory limit is {}", .path.display(), needed.div_ceil(1 << 20), limit >> 20)]
     ReadMemory {
         /// The file.
         path: PathBuf,

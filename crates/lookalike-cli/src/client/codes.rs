@@ -13,6 +13,7 @@ use super::http::{ServiceClient, collection, escaped};
 use super::output::print;
 use crate::arguments::LossArguments;
 use crate::failure::Failure;
+use crate::remedy;
 use crate::store::id_of;
 
 /// Bytes of fingerprints and ids that are read at once.
@@ -117,7 +118,7 @@ fn load_codes(
     path: &Path,
     counts: &mut LoadCounts,
 ) -> Result<(), Failure> {
-    let failed = |error: CodesError| Failure::Failed(error.to_string());
+    let failed = |error: CodesError| Failure::Failed(remedy::told_of_codes(&error));
     // Strict stops at the first bad row. A limit on their number is checked at the end, when documents are sent
     // already: they can be loaded again without harm.
     let strict = arguments.losses.policy().is_strict();

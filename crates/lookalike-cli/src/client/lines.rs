@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use lookalike::Scheme;
 use lookalike::scheme::Boilerplate;
-use lookalike_corpus::BoilerplateLines;
+use lookalike_corpus::{BoilerplateFileError, BoilerplateLines};
 use lookalike_server::default_scheme;
 use serde_json::Value;
 
@@ -16,7 +16,12 @@ use crate::failure::Failure;
 pub(super) fn add(path: &Path, body: &mut Value) -> Result<(), Failure> {
     let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let lines = BoilerplateLines::from_bytes(&bytes).map_err(|error| failed(error.to_string()))?;
+    let lines = BoilerplateLines::from_bytes(&bytes).map_err(|error| match error {
+        BoilerplateFileError::NotLines => {
+            failed(format!("{error}: make one with --boilerplate-lines"))
+        }
+        _ => failed(error.to_string()),
+    })?;
     let scheme: Scheme = match body["scheme"].as_str() {
         Some(text) => text
             .parse()

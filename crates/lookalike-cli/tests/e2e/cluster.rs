@@ -357,7 +357,7 @@ fn pairs_that_do_not_fit_are_refused_with_their_place() {
             "beyond",
             line("a", "b", 3),
             &["--distance", "2"],
-            &["beyond.jsonl, line 1", "more than --distance 2"],
+            &["beyond.jsonl, line 1", "more than 2"],
         ),
         (
             "itself",

@@ -22,9 +22,7 @@ use crate::terms::{Terms, TermsMismatch};
 #[non_exhaustive]
 pub enum SketcherError {
     /// The sketch or the weight needs a table of terms, and none was given.
-    #[error(
-        "{needs} needs a table of terms: make one with `lookalike terms` and pass it with --terms"
-    )]
+    #[error("{needs} needs a table of terms")]
     NoTerms {
         /// Option that needs it.
         needs: String,

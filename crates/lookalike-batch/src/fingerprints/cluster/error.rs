@@ -18,10 +18,7 @@ pub enum ClusterError {
         reason: String,
     },
     /// A pair is farther apart than is allowed.
-    #[error(
-        "{name}, line {line}: {a} and {b} are {found} bits apart, more than --distance {most}: allow that many, or join \
-         again with --distance {most}"
-    )]
+    #[error("{name}, line {line}: {a} and {b} are {found} bits apart, more than {most}")]
     Beyond {
         /// The list.
         name: String,
@@ -38,8 +35,8 @@ pub enum ClusterError {
     },
     /// A document is a pair with itself.
     #[error(
-        "{name}, line {line}: {id} is paired with itself at distance {distance}: the two collections that were joined use one id for \
-         different documents; give them different ids and join again"
+        "{name}, line {line}: {id} is paired with itself at distance {distance}: the two collections that were joined call \
+         different documents by one id; give them different ids and join again"
     )]
     OneId {
         /// The list.
@@ -53,8 +50,8 @@ pub enum ClusterError {
     },
     /// An id of the pairs is in no file.
     #[error(
-        "{id} is in the pairs but in none of the files ({count} such ids): name every file that was joined, or none, to decide only \
-         about the ids in the pairs"
+        "{id} stands in the pairs and in none of the files ({count} such ids): name every file that was joined, or none, to \
+         decide about the ids of the pairs only"
     )]
     UnknownId {
         /// The id, as JSON.
@@ -64,7 +61,8 @@ pub enum ClusterError {
     },
     /// Two documents of the files have one id.
     #[error(
-        "{id} is in the files more than once, so a line with it would be ambiguous: give each document its own id"
+        "{id} stands in the files more than once, so a line with it would not say which document is meant: give each document \
+         an id of its own"
     )]
     RepeatedId {
         /// The id, as JSON.
@@ -87,8 +85,8 @@ pub enum ClusterError {
     },
     /// Some fingerprints have ids and others none.
     #[error(
-        "{name}: some fingerprints have ids and others, here or in an earlier file, have none: give all of them ids, or cluster them \
-         separately"
+        "{name}: some fingerprints have ids and others, here or in a file before, have none: give all of them ids, or cluster \
+         them separately"
     )]
     MixedIds {
         /// The file.
@@ -96,13 +94,12 @@ pub enum ClusterError {
     },
     /// Fingerprints without ids name no texts.
     #[error(
-        "the fingerprints have no ids, so their texts cannot be found: make them again in a format that keeps ids"
+        "the fingerprints have no ids, so no text can be found for them: make them again in a format that keeps ids"
     )]
     NoIds,
     /// No text of any document is there.
     #[error(
-        "none of the {records} records read has the id of a document that would be removed, such as {id}: name the files that the \
-         fingerprints were made from, with the same --id"
+        "none of the {records} records read has the id of a document that would be removed, such as {id}"
     )]
     NoTexts {
         /// Records read.
@@ -111,7 +108,7 @@ pub enum ClusterError {
         id: String,
     },
     /// The memory limit is too small.
-    #[error("{what} do not fit in {mib} MiB: raise --memory to about {least}M", mib = limit >> 20)]
+    #[error("{what} do not fit in {mib} MiB", mib = limit >> 20)]
     Memory {
         /// Consumer of the memory.
         what: &'static str,

@@ -20,7 +20,7 @@ pub enum CodesError {
         source: io::Error,
     },
     /// The file is not what its first bytes say.
-    #[error("{name}: {source}: make the file again, or restore it from a copy")]
+    #[error("{name}: {source}: make the file again, or take a whole copy")]
     File {
         /// The file.
         name: String,
@@ -29,7 +29,7 @@ pub enum CodesError {
     },
     /// A table that cannot be read, or holds no fingerprints.
     #[error(
-        "{name}: {source}: write the table with a column named fingerprint and optionally one named id"
+        "{name}: {source}: write the table again, with a column named fingerprint and perhaps one named id"
     )]
     Table {
         /// The file.
@@ -53,9 +53,7 @@ pub enum CodesError {
         second: SchemeId,
     },
     /// The fingerprints of two files have other widths.
-    #[error(
-        "{a} holds fingerprints of {first} bits, {b} of {second}: they cannot be compared; make both with the same --sketch"
-    )]
+    #[error("{a} holds fingerprints of {first} bits, {b} of {second}: they cannot be compared")]
     OtherWidth {
         /// One file.
         a: String,
@@ -67,9 +65,7 @@ pub enum CodesError {
         second: u32,
     },
     /// Fingerprints of another width than are taken.
-    #[error(
-        "{name} holds fingerprints of {found} bits, but {wanted} bits are needed: make them with --sketch simhash:{wanted}"
-    )]
+    #[error("{name} holds fingerprints of {found} bits, but {wanted} bits are needed")]
     Width {
         /// The file.
         name: String,
@@ -79,10 +75,7 @@ pub enum CodesError {
         wanted: u32,
     },
     /// Sketches of several places, where fingerprints are wanted.
-    #[error(
-        "{name} holds {shape}, not fingerprints: `lookalike join` and `cluster` read them with --equal, the number that must agree; \
-         everything else needs fingerprints, made by `lookalike fingerprint` without --sketch"
-    )]
+    #[error("{name} holds {shape}, not fingerprints")]
     Places {
         /// The file.
         name: String,
@@ -90,24 +83,21 @@ pub enum CodesError {
         shape: SketchShape,
     },
     /// Fingerprints, where sketches of several places are wanted.
-    #[error(
-        "{name} holds fingerprints, which have no places to compare: use --distance instead of --equal, or make sketches with \
-         `lookalike fingerprint --sketch super-shingle:6x14`"
-    )]
+    #[error("{name} holds fingerprints, which have no places to compare")]
     NoPlaces {
         /// The file.
         name: String,
     },
     /// Sketches that this version does not know.
-    #[error("{name} holds sketches of an unknown kind: read it with a newer version")]
+    #[error(
+        "{name} holds sketches of a kind that this program does not know: read it with a newer one"
+    )]
     UnknownShape {
         /// The file.
         name: String,
     },
     /// The sketches of two files have other places.
-    #[error(
-        "{a} holds sketches of {first}, {b} of {second}: they cannot be compared; make both with the same --sketch"
-    )]
+    #[error("{a} holds sketches of {first}, {b} of {second}: they cannot be compared")]
     OtherShape {
         /// One file.
         a: String,
@@ -119,21 +109,18 @@ pub enum CodesError {
         second: SketchShape,
     },
     /// Not one line is a sketch.
-    #[error(
-        "{first}: no line of the file is one; --equal reads files of `lookalike fingerprint --sketch`, and raw little-endian numbers in \
-         files named .u64xN or .u32xN"
-    )]
+    #[error("{first}: no line of the file is one")]
     UnknownSketch {
         /// Fault of the first line.
         first: String,
     },
     /// A line that is no fingerprint, in a strict job.
-    #[error("{0}: repair the line, or run without --strict to skip and count such lines")]
+    #[error("{0}")]
     Strict(String),
     /// Not one line is a fingerprint.
     #[error(
-        "{first}: no line of the file is one; give a fingerprint file, an archive, a Parquet table, JSON Lines from `lookalike \
-         fingerprint`, or raw little-endian numbers in a file named .u64, .u32 or .u128"
+        "{first}: no line of the file is one; fingerprint files, archives, Parquet tables, JSON Lines as of `lookalike \
+         fingerprint`, and raw little-endian numbers in a file named .u64, .u32 or .u128 are read"
     )]
     Unknown {
         /// Fault of the first line.
@@ -145,7 +132,8 @@ impl CodesError {
     pub(crate) fn table(name: &str, source: io::Error) -> Self {
         let name = name.to_owned();
         if name == "-" {
-            let reason = "Parquet is read from its end, which standard input does not allow: save it to a file";
+            let reason =
+                "Parquet is read from its end, which standard input cannot: save it to a file";
             let source = io::Error::new(io::ErrorKind::Unsupported, reason);
             return Self::Io { name, source };
         }
