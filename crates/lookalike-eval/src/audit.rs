@@ -204,6 +204,7 @@ impl RecallAudit {
         let mut counts = RoughCounts::new(elements, most_bytes);
         let features = sets.iter().flat_map(|set| set.iter());
         features.for_each(|&feature| counts.add(feature));
+        // Half of what is left for the tables that propose, half for the texts, whose number nobody knows yet.
         let left = most_bytes.saturating_sub(bytes + counts.bytes());
         let texts = sample.iter().map(EvaluatedDocument::text_hash).zip(0..);
         Ok(Self {
@@ -279,6 +280,7 @@ impl RecallAudit {
         let hashed = documents
             .iter()
             .map(|document| (document.text_hash(), document));
+        // Copies of a text would count its pairs again; the first document speaks for all.
         let new: Vec<(u128, &EvaluatedDocument)> = hashed
             .filter(|&(text, _)| self.texts.insert(text))
             .collect();
@@ -313,6 +315,7 @@ impl RecallAudit {
             tallies
                 .iter()
                 .map(pick)
+                // A document without pairs says nothing of their share.
                 .filter(|group| group.1 > 0)
                 .collect::<Vec<_>>()
         };
@@ -341,6 +344,7 @@ impl RecallAudit {
         let partners = || tallies.iter().map(|tally| tally.true_pairs as f64);
         let mean = partners().sum::<f64>() / n;
         let variance = partners().map(|p| (p - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        // Nothing is left to chance where the sample is the whole collection.
         let unseen = (1.0 - n / all.max(1.0)).max(0.0);
         let error = 2.0 * (variance / n * unseen).sqrt();
         let pairs = |partners: f64| (partners * all / 2.0).max(0.0);
@@ -364,6 +368,7 @@ impl AuditedSample {
             let features = extractor.extract_with(&document.text, &document.fields);
             let (own, _) = AuditedDocument::new(document, &features, sketcher, rule);
             let itself = self.by_text.get(text);
+            // True pairs are found by themselves, whatever the method proposes: it is what is measured.
             self.sets.similar(features.set, &self.counts, 0, |at, _| {
                 let other = &self.documents[at as usize];
                 if itself == Some(&at) {

@@ -235,10 +235,13 @@ pub(crate) fn best_cuts(
         .map(|&at| first.scores[at as usize])
         .collect();
     cuts.dedup();
+    // Each cut of the first test is a pass over all labels, and neighbouring cuts differ by a few pairs.
     let step = cuts.len().div_ceil(MOST_CUTS).max(1);
     let mut best = BestCuts::default();
+    // A cut of 0 would pass documents without a sketch, which score 0.
     for &cut in cuts.iter().step_by(step).filter(|cut| **cut > 0.0) {
         let (mut found, mut correct) = (0_usize, 0_usize);
+        // From the largest score of the second test down: one more pair passes with each step.
         let passing = second.order.iter().map(|&at| at as usize);
         let mut passing = passing
             .filter(|&at| counts(at) && first.scores[at] >= cut)
@@ -250,7 +253,9 @@ pub(crate) fn best_cuts(
             let ties = passing
                 .peek()
                 .is_some_and(|&next| second.scores[next] == score);
+            // 2pr / (p + r), with p = correct / found and r = correct / trues.
             let f1 = 2.0 * correct as f64 / (trues + found) as f64;
+            // Behind the last of equal scores only: no cut parts them.
             if !ties && score > 0.0 && f1 > best.f1 {
                 best = BestCuts {
                     f1,

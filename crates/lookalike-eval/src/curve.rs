@@ -93,6 +93,7 @@ impl ScoreCurve {
         for (at, counted) in scores.iter().enumerate() {
             sums = (sums.0 + counted.found, sums.1 + counted.correct);
             sums_at.push(sums);
+            // Any cut between two scores finds the same pairs: the shortest decimal is what people can type.
             let below = scores.get(at + 1).map_or(0.0, |next| next.score);
             let here = point(shortest_between(below, counted.score), sums);
             area += here.precision.value * counted.correct as f64;

@@ -49,6 +49,7 @@ impl ShareEstimate {
                 .sum::<f64>()
                 / all.max(1.0)
         };
+        // An effect below 1 is luck of the draw: groups never tell more than as many independent trials.
         Self::with_effective(successes as f64, all, all / effect.max(1.0))
     }
 
@@ -60,12 +61,14 @@ impl ShareEstimate {
                 high: 1.0,
             };
         }
+        // Not share ± Z s: near 0 and 1, where good methods are, those limits have no width, or leave [0, 1].
         let (share, n) = (successes / trials, effective.max(f64::MIN_POSITIVE));
         let centre = share + Z * Z / (2.0 * n);
         let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
         let scale = 1.0 + Z * Z / n;
         Self {
             value: share,
+            // Rounding could put a limit on the other side of the share.
             low: ((centre - half) / scale).clamp(0.0, share),
             high: ((centre + half) / scale).clamp(share, 1.0),
         }

@@ -57,6 +57,7 @@ impl LabelFamilies {
         let mut parents: HashMap<u32, u32> = HashMap::new();
         fn root(parents: &mut HashMap<u32, u32>, mut at: u32) -> u32 {
             while let Some(&parent) = parents.get(&at).filter(|&&parent| parent != at) {
+                // Path halving, as in `Components`. A map: few documents of a collection are labelled.
                 let above = parents.get(&parent).copied().unwrap_or(parent);
                 parents.insert(at, above);
                 at = above;
@@ -95,6 +96,7 @@ impl LabelFamilies {
         let mut order: Vec<usize> = (0..self.count).collect();
         order.sort_by_key(|&family| (usize::MAX - families[family].0, families[family].1));
         let (mut fold_of, mut sizes) = (vec![0; self.count], [0_usize; FOLDS]);
+        // The largest first, each to the emptiest part: in the end parts differ by less than one family.
         for family in order {
             let fold = (0..FOLDS).min_by_key(|&fold| sizes[fold]).unwrap_or(0);
             fold_of[family] = fold;
@@ -192,6 +194,7 @@ impl JudgedScores {
                 .peek()
                 .is_some_and(|&next| scores.scores[next] == score);
             let f1 = 2.0 * correct as f64 / (trues + found) as f64;
+            // Behind the last of equal scores only: no cut parts them.
             if !ties && f1 > best.0 {
                 best = (f1, score);
             }
@@ -229,6 +232,7 @@ impl JudgedScores {
         for (repeat, tallies) in by_family.iter_mut().enumerate() {
             let folds = families.folds(&self.names, &self.judged, repeat as u64);
             for fold in 0..FOLDS {
+                // The choice does not see this part, and the tally sees nothing else.
                 let chosen = choose(&|at| folds[at] != fold);
                 for at in (0..self.truth.len()).filter(|&at| folds[at] == fold) {
                     let (found, is_true) = (chosen(at), self.truth[at]);
@@ -244,6 +248,7 @@ impl JudgedScores {
         let mean = |drawn: &[usize]| {
             let shares = by_family.iter().map(|tallies| {
                 let mut sum = FoldTally::default();
+                // The same families in every repeat: their labels are no more independent for being parted again.
                 drawn.iter().for_each(|&family| sum.add(tallies[family]));
                 sum.shares()
             });
@@ -255,6 +260,7 @@ impl JudgedScores {
         };
         let everyone: Vec<usize> = (0..families.count).collect();
         let (precision, recall, f1) = mean(&everyone);
+        // A fixed seed: the same labels have the same limits.
         let mut state = 0;
         let mut drawn = everyone.clone();
         let mut draws: Vec<f64> = (0..DRAWS)
@@ -273,6 +279,7 @@ impl JudgedScores {
             precision,
             recall,
             f1,
+            // Quantiles of 2.5 % and 97.5 %. Of few families they may lie on one side of the figure itself.
             low: draws[DRAWS / 40].min(f1),
             high: draws[DRAWS - 1 - DRAWS / 40].max(f1),
         }

@@ -161,6 +161,7 @@ impl StratifiedLabels {
             let known = tags.share_with_unknown();
             unsure.0 += tags.weight() * known.0;
             unsure.1 += tags.weight() * known.1;
+            // Anew for each cut: bands are a few dozen at most.
             let mut missed = WeightedSum::default();
             for later in &self.bands[at + 1..] {
                 missed.add(later.weight(), later.share());
@@ -169,6 +170,7 @@ impl StratifiedLabels {
             let precision = ShareEstimate {
                 value: found.value / all,
                 low: found.low() / all,
+                // Limits that are added in quadrature know no end of a share.
                 high: (found.high() / all).min(1.0),
             };
             let share = |found: f64, missed: f64| match found + missed > 0.0 {
@@ -177,6 +179,7 @@ impl StratifiedLabels {
             };
             let recall = ShareEstimate {
                 value: share(found.value, missed.value),
+                // The least found with the most missed, and the reverse: wider than 95 %, never narrower.
                 low: share(found.low(), missed.high()),
                 high: share(found.high(), missed.low()),
             };

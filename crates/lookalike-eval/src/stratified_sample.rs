@@ -208,11 +208,13 @@ impl<'a> StratifiedSampler<'a> {
         self.counts[at] += 1;
         let [a, b] = [pair.a, pair.b].map(|at| self.hashes[at as usize]);
         let hash = avalanche(a.rotate_left(1) ^ b);
+        // The score as bits, since floats have no total order that a heap could use.
         let entry = (hash, pair.a, pair.b, pair.score.to_bits());
         let heap = &mut self.heaps[at];
         if heap.len() < self.each {
             heap.push(entry);
         } else if heap.peek().is_some_and(|last| entry < *last) {
+            // The top is the largest of the smallest hashes so far.
             heap.pop();
             heap.push(entry);
         }
@@ -240,6 +242,7 @@ impl<'a> StratifiedSampler<'a> {
                 drawn,
             });
         }
+        // By hash over all bands, which mixes them.
         all.sort_unstable_by_key(|(entry, _)| *entry);
         let pair = |((_, a, b, score), stratum): (_, PairStratum)| DrawnPair {
             a: self.ids[a as usize].clone(),

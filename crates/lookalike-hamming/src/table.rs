@@ -158,6 +158,7 @@ impl<W: Word> ProbeTable<W> {
         bytes: &SharedBytes,
         sections: &[Range<usize>; 3],
     ) -> Option<Self> {
+        // Masks and addressing are made again: the file names the bits, and nothing that follows from them.
         let mut table = Self::new(key, address, layout);
         let (addressing, buckets) = (table.addressing, table.buckets());
         let width = entry_bytes(W::BITS, addressing.address_bits);

@@ -108,6 +108,7 @@ impl ProposalIndex {
             found.clear();
             let lists = document.keys.iter().filter_map(|key| by_key.get(key));
             found.extend(lists.flatten().copied());
+            // A sampled document stands here once for each key that it shares: runs of equal numbers are the counts.
             found.sort_unstable();
             for equal in found.chunk_by(|a: &u32, b| a == b) {
                 visit(ProposedCandidate {

@@ -48,6 +48,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         }
         Self {
             bits,
+            // The score is the number of equal bits.
             radius: (f64::from(bits) - least.max(0.0)).floor() as u32,
             places,
             codes,
@@ -94,6 +95,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
             score: self.score(distance),
         };
         let mut visit = visitor();
+        // Equal fingerprints are one code of the join, which never sees their pairs.
         for equal in self.places.chunk_by(|a, b| a.0 == b.0) {
             for (at, (_, a)) in equal.iter().enumerate() {
                 let others = equal[at + 1..].iter();
@@ -117,6 +119,7 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         let all = Mutex::default();
         let mut equal = CountingVisitor::new(&all);
         for (start, end) in self.repeated.values() {
+            // n (n - 1) / 2 of them, without a walk: a family of copies may have millions of pairs.
             let number = u64::from(end - start);
             equal.add(self.score(0), number * (number - 1) / 2);
         }

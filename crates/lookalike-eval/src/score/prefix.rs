@@ -71,6 +71,7 @@ impl RoughCounts {
         let left = length.saturating_sub(elements.len() - out.len());
         if left < out.len() {
             if left > 0 {
+                // The rarest of them, in whatever order: nobody asks which comes first.
                 out.select_nth_unstable(left - 1);
             }
             out.truncate(left);
@@ -232,6 +233,7 @@ impl PrefixJoin<'_> {
                 (self.elements)(b, &mut own);
                 counts.prefix(&own, (self.prefix)(own.len()), 1, &mut prefix);
                 for &(_, element) in &prefix {
+                    // Each pair once, by its later document; lists ascend.
                     let earlier = index.of(element).iter().take_while(|&&a| a < b);
                     earlier.for_each(|&a| touched.add(a));
                 }

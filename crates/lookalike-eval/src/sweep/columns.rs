@@ -158,6 +158,7 @@ pub(super) fn columns<D: SweptDocuments>(
         .read(documents, false, &sketch, |at, position, made| {
             let Some(position) = position else { return };
             for ((column, _), sketch) in sketchers[at].iter().zip(made) {
+                // Counted on when it is too much already: the error tells what would do.
                 needed += heap_bytes(sketch.as_ref());
                 if needed <= limits.memory {
                     columns[*column][position as usize] = sketch;

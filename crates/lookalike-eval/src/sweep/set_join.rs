@@ -60,6 +60,7 @@ pub(super) fn each_similar_pair<D: SweptDocuments>(
                 let b = position.unwrap_or(0);
                 for (at, score) in found {
                     let a = from as u32 + at;
+                    // A pair is shown by the part that holds its earlier document; the later one meets it again in its own.
                     if a < b {
                         visit(ScoredPair { a, b, score });
                     }

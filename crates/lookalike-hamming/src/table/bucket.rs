@@ -35,6 +35,7 @@ impl Bucket<'_> {
         match self {
             Self::Bytes(runs) => runs.scan(needle, radius, visit),
             Self::Bits(table, start, count) => {
+                // One by one: only look-ups of single codes and walks over all get here. Searches have `ProbeDense`.
                 for at in 0..*count {
                     let entry = W::from_u128(table.entry(start + at));
                     if (entry ^ needle).ones() <= radius {
@@ -80,6 +81,7 @@ impl<'a> Runs<'a> {
     fn scan<W: Word>(&self, needle: W, radius: u32, visit: &mut impl FnMut(usize, W)) {
         let (width, held) = (self.width, self.first_count);
         if let Some(line) = self.line {
+            // Two vectors hold a line, however many entries it has: no branch depends on their number.
             let hits = W::run(ScanLine {
                 line,
                 width,
@@ -131,6 +133,7 @@ fn visit_hits<W: Word>(
     before: usize,
     visit: &mut impl FnMut(usize, W),
 ) {
+    // Read again rather than kept from the vector: hits are rare, and the bytes are in the cache by now.
     for at in each_hit(hits) {
         visit(before + at, W::read_at(bytes, at * width, width));
     }

@@ -37,6 +37,7 @@ impl BucketStore {
     /// Makes room for so many buckets.
     pub(super) fn reserve(&mut self, buckets: usize) {
         let lines = self.lines.growing();
+        // Before the first line is written: the system gives huge pages to memory that nobody has touched.
         lines.reserve_exact(buckets);
         kernel::ask_huge_pages(lines);
     }
@@ -121,6 +122,7 @@ impl BucketStore {
     /// Place of the overflow of a bucket, if it has one.
     #[inline]
     fn overflow_place(&self, line: &CacheLine) -> Option<usize> {
+        // Up to the capacity the tail is a count, and nothing lies elsewhere.
         let unit = (line.tail() as usize).checked_sub(bucket_capacity(self.width) + 1)?;
         Some(unit * OVERFLOW_UNIT)
     }
@@ -179,6 +181,7 @@ impl BucketStore {
     pub(super) fn locate(&self, buckets: impl Iterator<Item = usize>) {
         let (lines, overflow) = (self.lines.items(), self.overflow.items());
         for at in buckets {
+            // The line is there by now, and says whether a second access to memory follows.
             if let Some(at) = self.overflow_place(&lines[at]) {
                 kernel::prefetch_overflow(overflow, at);
             }
