@@ -190,6 +190,7 @@ impl FingerprintJoin<'_> {
         };
         let settings = format!(
             "{} {:?} {:?} {} {:?} {} {:?}",
+            // Another version may find or name pairs otherwise.
             env!("CARGO_PKG_VERSION"),
             names(self.f),
             names(self.q),

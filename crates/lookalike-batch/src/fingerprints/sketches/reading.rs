@@ -145,6 +145,7 @@ impl SketchMemory {
             return Ok(());
         }
         let [seen, all] = read;
+        // As if all were like what was read so far: the error tells what the whole would need.
         let whole = (all as f64 / seen.max(1) as f64).max(1.0);
         let least = self.fixed + (needed as f64 * whole) as u64;
         Err(BatchError::SketchMemory {
