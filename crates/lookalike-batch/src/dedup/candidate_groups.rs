@@ -408,6 +408,17 @@ impl CandidateGroups {
         shared
     }
 
+    /// Number of ranks that are in any group.
+    pub(crate) fn ranks_in_groups(&self, threads: usize) -> usize {
+        let ranks = self.list_starts.len() - 1;
+        let counts = in_ranges(ranks, threads, |range| {
+            range
+                .filter(|&rank| !self.list(rank as u32).is_empty())
+                .count()
+        });
+        counts.into_iter().sum()
+    }
+
     /// Members of a group: strong ones, then weak ones, both ascending.
     pub(crate) fn members(&self, group: u32) -> &[u32] {
         &self.members

@@ -27,7 +27,7 @@ use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::pairs::{ClassCopies, PairSpool, join};
 use crate::dedup::paragraphs::ParagraphRecords;
-use crate::dedup::ranking::DocumentRanking;
+use crate::dedup::ranking::{DocumentRanking, IdOrder};
 use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
 use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::summary::{input_counts, skipped};
@@ -286,19 +286,21 @@ impl DedupJob<'_> {
             false => None,
         };
         self.observer.stage(JobStage::Rank, 0);
-        let keep = &self.settings.keep;
-        let (ranking, repeated_ids) = DocumentRanking::new(
-            &mut scanned.documents,
-            &scanned.classes,
-            keep,
-            self.settings.repeated_ids,
-            self.limits.threads,
-        )?;
         let threads = self.limits.threads;
+        let repeated = self.settings.repeated_ids;
+        let ids = IdOrder::new(&mut scanned.documents, &scanned.classes, repeated, threads)?;
+        let repeated_ids = ids.renamed;
+        // Repeated ids have been told apart by the whole hashes; the rest of the job looks at halves.
         scanned
             .classes
-            // Repeated ids have been told apart by the whole hashes; the rest of the job looks at halves.
             .halve_hashes(self.addition.is_some(), threads);
+        let ranking = DocumentRanking::of_ids(
+            ids,
+            &mut scanned.documents,
+            scanned.classes.len(),
+            &self.settings.keep,
+            threads,
+        );
         let rank_of = inverse(&ranking.classes, threads);
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes)?;
@@ -322,7 +324,8 @@ impl DedupJob<'_> {
                 GroupError::Io(error) => temporary(error),
                 GroupError::TooLarge(needed) => budget.refuse_groups(needed),
             })?;
-        budget.groups(&groups, classes, self.limits.threads)?;
+        budget.groups(&groups, classes, threads)?;
+        budget.near_ranks(groups.ranks_in_groups(threads))?;
         let wants_lengths = self.settings.lengths.is_some();
         let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.threads);
         if self.addition.is_none() {

@@ -1,14 +1,15 @@
 //! Division of `--memory`.
 //!
 //! The limit is on the resident size of the process. A fixed part is for code, chunks in flight and each thread's
-//! tools; of the rest the feature sets may keep half in memory while reading, a third of that those of visible texts, keys a sixth (a spool's partitions grow
-//! by doubling, so a sixth may become a third), and the tables of documents and groups take what they need: when that
-//! is more than there is, the job stops and says how much would do, instead of breaking its promise.
+//! tools; of the rest the feature sets may keep half in memory while reading, a third of that those of visible texts, keys a twelfth,
+//! and the tables of documents and groups take what they need: when that is more than there is, the job stops and says how much would
+//! do, instead of breaking its promise.
 
 use lookalike::Scheme;
 use lookalike_corpus::{Compression, InputOptions, Inputs, Source};
 
 use crate::dedup::candidate_groups::CandidateGroups;
+use crate::dedup::decision_table::NumberedSimilarity;
 use crate::dedup::frequency::{CounterPlan, FeatureFrequency};
 use crate::dedup::seen_texts::SeenTexts;
 use crate::dedup::survivors::settling_bytes;
@@ -89,6 +90,11 @@ impl DedupMemory {
 
     /// Bytes of candidate keys, or of pairs, that stay in memory.
     pub(crate) fn keys(&self) -> u64 {
+        self.left() / 12
+    }
+
+    /// Bytes of records that wait for their place in the order of the results, when little else is left.
+    pub(crate) fn records(&self) -> u64 {
         self.left() / 6
     }
 
@@ -147,6 +153,11 @@ impl DedupMemory {
         self.take("the index of shared features", needed)
     }
 
+    /// Takes off how near so many ranks are to others: nearly all that share a key, at worst.
+    pub(crate) fn near_ranks(&mut self, ranks: usize) -> Result<(), BatchError> {
+        self.take("the index of shared features", NEAR * ranks as u64)
+    }
+
     fn take(&mut self, what: &'static str, needed: u64) -> Result<(), BatchError> {
         if needed > self.left() {
             return Err(self.refuse(what, needed));
@@ -190,27 +201,31 @@ impl ReadingBudget {
 /// with it, and were 1 % above it without.
 const GROUPING: u64 = 4;
 
-/// Bytes of orders and decisions of so many documents and classes while these are compared, beside the tables of both.
+/// Bytes of how near a document or class is to another.
+const NEAR: u64 = size_of::<NumberedSimilarity>() as u64;
+
+/// Bytes of orders and decisions of so many documents and classes while these are compared, beside the tables of both, groups, and how near
+/// classes are.
 fn comparing_bytes(documents: u64, classes: u64) -> u64 {
-    // One order; of a class the best document, an order, a column by rank beside those of the table, and what is kept. Then 12 bytes for
-    // each that is near another: nearly all, at worst.
-    4 * documents + (16 + 12 + GROUPING) * classes
+    // One order; of a class the best document, an order, a column by rank beside those of the table, and what is kept.
+    4 * documents + (16 + GROUPING) * classes
 }
 
 /// The same while documents are decided on: groups have gone, and columns by rank.
 fn deciding_bytes(documents: u64, classes: u64) -> u64 {
-    // Two orders and the decisions on documents; of a class the best document, two orders and the decision.
-    (12 + 12) * documents + (16 + 12) * classes
+    // Two orders and the decisions on documents; of a class the best document, two orders and the decision. Nearly all are near another,
+    // at worst.
+    (12 + NEAR) * documents + (16 + NEAR) * classes
 }
 
 /// Bytes that so many documents and classes need beside their tables once all are read, whatever comes then.
 pub(crate) fn later_bytes(documents: u64, classes: u64) -> u64 {
-    // The table of texts while their hashes are taken out of it.
-    let hashing = (SeenTexts::CLASS_BYTES + 16) * classes;
-    // Hashes, an order, and keys to sort by, twice where several threads do.
-    let sorting_ids = 28 * documents + 16 * classes;
-    // Hashes of records have gone, in whose place orders are.
-    let sorting_classes = (16 + 4 + 24 + 4) * classes;
+    // The table of texts; their hashes are taken out of it piece by piece.
+    let hashing = SeenTexts::CLASS_BYTES * classes;
+    // Hashes, and keys to sort by, twice where several threads do.
+    let sorting_ids = 24 * documents + 16 * classes;
+    // Hashes of records have gone, in whose place orders are; of those of texts a half is left.
+    let sorting_classes = (8 + 4 + 24) * classes;
     let decided = deciding_bytes(documents, classes).saturating_sub(8 * documents);
     let most = hashing.max(sorting_ids);
     most.max(sorting_classes).max(decided) + GROUPING * classes

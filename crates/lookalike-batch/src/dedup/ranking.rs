@@ -36,32 +36,64 @@ impl DocumentRanking {
         repeated: RepeatedIds,
         threads: usize,
     ) -> Result<(Self, u64), BatchError> {
+        let ids = IdOrder::new(documents, classes, repeated, threads)?;
+        let renamed = ids.renamed;
+        Ok((
+            Self::of_ids(ids, documents, classes.len(), keep, threads),
+            renamed,
+        ))
+    }
+
+    /// Ranks so many classes by `keep`, once documents are in the order of their ids.
+    pub(crate) fn of_ids(
+        ids: IdOrder,
+        documents: &mut DocumentTable,
+        classes: usize,
+        keep: &KeepRules,
+        threads: usize,
+    ) -> Self {
         documents.rank_value_texts();
         documents.rank_large_integers();
-        let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
-        // They only tell repeated ids apart.
-        documents.record_hashes = Vec::new();
+        let by_id = ids.by_id;
         let id_ranks = inverse(&by_id, threads);
         let wanted = SurvivorOrder {
             documents,
             id_ranks: &id_ranks,
             keep,
         };
-        let best = wanted.best_documents(classes.len(), threads);
+        let best = wanted.best_documents(classes, threads);
         let order = wanted.sorted_classes(&best, threads);
         // A class is old if its best document is, for old documents come first in every class.
         let is_old = |&class: &u32| !wanted.is_new(best[class as usize] as usize);
         let fixed = order.partition_point(is_old);
-        Ok((
-            Self {
-                by_id,
-                id_ranks,
-                classes: order,
-                best,
-                fixed,
-            },
-            renamed,
-        ))
+        Self {
+            by_id,
+            id_ranks,
+            classes: order,
+            best,
+            fixed,
+        }
+    }
+}
+
+/// The order of documents by id, in which no two ids are the same.
+pub(crate) struct IdOrder {
+    by_id: Vec<u32>,
+    /// Number of ids that were repeated and had to be numbered.
+    pub(crate) renamed: u64,
+}
+
+impl IdOrder {
+    /// Sorts documents by id; repeated ids become different. Hashes of records, which tell these apart, are let go of.
+    pub(crate) fn new(
+        documents: &mut DocumentTable,
+        classes: &TextClasses,
+        repeated: RepeatedIds,
+        threads: usize,
+    ) -> Result<Self, BatchError> {
+        let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
+        documents.record_hashes = Vec::new();
+        Ok(Self { by_id, renamed })
     }
 }
 

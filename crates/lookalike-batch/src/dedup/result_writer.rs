@@ -360,7 +360,7 @@ impl ResultWriter<'_> {
             options,
             ..
         } = self.job;
-        let budget = DedupMemory::new(limits, &settings.scheme, options).keys();
+        let budget = DedupMemory::new(limits, &settings.scheme, options).records();
         // Compressed input may be many times larger once it is read; the text is the better guess then.
         let bytes = inputs
             .total_bytes()

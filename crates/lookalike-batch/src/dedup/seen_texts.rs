@@ -1,52 +1,84 @@
 //! Texts by their hashes: which were seen before, and the class that each belongs to.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use hashbrown::HashTable;
 
 use crate::dedup::class_id::ClassId;
-use crate::spill::partitions::{into_inner, lock};
+use crate::spill::partitions::lock;
 
 /// Texts seen so far, by hash: 64 parts with a lock each.
 ///
-/// Memory: 20 bytes a class and 5 to 11 of the table, and room to grow.
+/// Memory: 16 bytes a class and 6 to 11 of the table, and room to grow.
 pub(crate) struct SeenTexts {
-    parts: Vec<Mutex<SeenPart>>,
+    /// Positions of classes: 5 bytes an entry, so that a table stays in cache long after one of hashes would have left it.
+    parts: Vec<Mutex<HashTable<u32>>>,
+    hashes: SharedHashes,
     next: AtomicUsize,
 }
 
-/// Classes in order of arrival, and a table of their positions: 5 bytes an entry, so that it stays in cache long after
-/// a table of hashes would have left it.
-#[derive(Default)]
-struct SeenPart {
-    table: HashTable<u32>,
-    hashes: Vec<u128>,
-    classes: Vec<ClassId>,
+/// A hash in two halves.
+type HashCell = [AtomicU64; 2];
+
+/// Hashes of one block after another; none where no class is yet.
+type HashBlocks = Box<[OnceLock<Box<[HashCell]>>]>;
+
+/// Hashes by class, in blocks that stay where they are: some threads read while others add.
+struct SharedHashes {
+    groups: Vec<OnceLock<HashBlocks>>,
 }
 
-impl SeenPart {
-    fn insert(&mut self, hash: u128, class: ClassId) {
-        let Self {
-            table,
-            hashes,
-            classes,
-        } = self;
-        let position = classes.len() as u32;
-        hashes.push(hash);
-        classes.push(class);
-        table.insert_unique(hash as u64, position, |&p| hashes[p as usize] as u64);
+impl SharedHashes {
+    /// Hashes of a block: one MiB, which goes back to the system as soon as it is free.
+    const BLOCK: usize = 1 << 16;
+    /// Blocks of a group, and groups for as many classes as there can be.
+    const GROUP: usize = 1 << 8;
+
+    fn new() -> Self {
+        Self {
+            groups: (0..Self::GROUP).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    fn cell(&self, position: usize) -> &HashCell {
+        let block = position / Self::BLOCK;
+        let group = self.groups[block / Self::GROUP]
+            .get_or_init(|| (0..Self::GROUP).map(|_| OnceLock::new()).collect());
+        let block = group[block % Self::GROUP].get_or_init(|| {
+            (0..Self::BLOCK)
+                .map(|_| [AtomicU64::new(0), AtomicU64::new(0)])
+                .collect()
+        });
+        &block[position % Self::BLOCK]
+    }
+
+    fn get(&self, position: u32) -> u128 {
+        hash_of(self.cell(position as usize))
+    }
+
+    fn set(&self, position: usize, hash: u128) {
+        let [high, low] = self.cell(position);
+        high.store((hash >> 64) as u64, Ordering::Relaxed);
+        low.store(hash as u64, Ordering::Relaxed);
     }
 }
 
+/// The hash in a cell. Whoever knows of a class has held the lock under which its hash was set.
+fn hash_of([high, low]: &HashCell) -> u128 {
+    let half = |half: &AtomicU64| u128::from(half.load(Ordering::Relaxed));
+    half(high) << 64 | half(low)
+}
+
 impl SeenTexts {
-    /// Bytes of a class, about.
-    pub(crate) const CLASS_BYTES: u64 = 36;
+    /// Bytes of a class, at most.
+    pub(crate) const CLASS_BYTES: u64 = 28;
 
     pub(crate) fn new() -> Self {
         Self {
             // Far more parts than threads, so that two seldom want the same lock.
             parts: (0..64).map(|_| Mutex::default()).collect(),
+            hashes: SharedHashes::new(),
             next: AtomicUsize::new(0),
         }
     }
@@ -55,38 +87,47 @@ impl SeenTexts {
     pub(crate) fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
         let mut part = lock(&self.parts[(hash >> 122) as usize]);
         // Any 64 bits of a cryptographic hash are as good as a hash of it.
-        let is_it = |&position: &u32| part.hashes[position as usize] == hash;
-        if let Some(&position) = part.table.find(hash as u64, is_it) {
-            return Some((part.classes[position as usize], false));
+        let is_it = |&position: &u32| self.hashes.get(position) == hash;
+        if let Some(&position) = part.find(hash as u64, is_it) {
+            return Some((ClassId::new(position as usize)?, false));
         }
         // Within the lock of the part: no two threads give one text two numbers. Numbers depend on who comes
         // first; nothing else does, for ranks replace them.
         let class = ClassId::new(self.next.fetch_add(1, Ordering::Relaxed))?;
-        part.insert(hash, class);
+        self.insert(&mut part, hash, class);
         Some((class, true))
     }
 
     /// Enters a text that was seen when a log was written, with its class there. Only before all others.
     pub(crate) fn restore(&self, hash: u128, class: ClassId) {
         let mut part = lock(&self.parts[(hash >> 122) as usize]);
-        part.insert(hash, class);
+        self.insert(&mut part, hash, class);
         self.next.fetch_max(class.position() + 1, Ordering::Relaxed);
     }
 
-    /// The hash of each of so many classes. Each part is let go of before the next one is looked at.
+    fn insert(&self, part: &mut HashTable<u32>, hash: u128, class: ClassId) {
+        let position = class.position();
+        self.hashes.set(position, hash);
+        part.insert_unique(hash as u64, position as u32, |&other| {
+            self.hashes.get(other) as u64
+        });
+    }
+
+    /// The hash of each of so many classes. Tables go first, and each block is let go of before the next one is looked at.
     pub(crate) fn into_hashes(self, classes: usize) -> Vec<u128> {
-        let mut hashes = vec![0; classes];
-        for part in self.parts {
-            let part = into_inner(part);
-            drop(part.table);
-            for (class, hash) in part.classes.iter().zip(part.hashes) {
-                // One whose batch was never collected belongs to a job that failed.
-                if let Some(place) = hashes.get_mut(class.position()) {
-                    *place = hash;
-                }
-            }
+        let Self { parts, hashes, .. } = self;
+        drop(parts);
+        let mut all = Vec::with_capacity(classes);
+        let groups = hashes.groups.into_iter().filter_map(OnceLock::into_inner);
+        for block in groups.flatten() {
+            // A class whose batch was never collected belongs to a job that failed.
+            let end = classes.min(all.len() + SharedHashes::BLOCK);
+            let cells = block.into_inner().unwrap_or_default();
+            all.extend(cells.iter().take(end - all.len()).map(hash_of));
+            all.resize(end, 0);
         }
-        hashes
+        all.resize(classes, 0);
+        all
     }
 }
 
@@ -95,6 +136,32 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn classes_of_many_blocks_keep_their_hashes() {
+        let seen = SeenTexts::new();
+        let classes = 2 * SharedHashes::BLOCK + 5;
+        let hash = |class: usize| (class as u128 + 1).wrapping_mul(u128::MAX / 1_000_003);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let seen = &seen;
+                // Every text comes twice, to different threads.
+                let texts = (0..classes).filter(move |class| class % 3 != thread);
+                scope.spawn(move || {
+                    for text in texts {
+                        seen.class(hash(text)).unwrap();
+                    }
+                });
+            }
+        });
+        let mut numbers = vec![0; classes];
+        for text in 0..classes {
+            let (class, is_new) = seen.class(hash(text)).unwrap();
+            assert!(!is_new);
+            numbers[class.position()] = hash(text);
+        }
+        assert!(seen.into_hashes(classes) == numbers);
+    }
 
     proptest! {
         #[test]

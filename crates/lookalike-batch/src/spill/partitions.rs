@@ -33,6 +33,13 @@ struct PartitionBuffer<T> {
     extents: Vec<SpilledExtent>,
 }
 
+impl<T> PartitionBuffer<T> {
+    /// Bytes that the records take, with the room in which they grow: that is what the process holds.
+    fn held(&self) -> u64 {
+        (self.records.capacity() * size_of::<T>()) as u64
+    }
+}
+
 #[derive(Clone, Copy)]
 struct SpilledExtent {
     offset: u64,
@@ -63,8 +70,9 @@ impl<T: Pod> PartitionedFile<T> {
     /// Moves the records of a thread's buffer into a partition.
     pub(crate) fn append(&self, part: usize, records: &mut Vec<T>) -> io::Result<()> {
         let mut state = lock(&self.state);
-        state.buffered += size_of_val(records.as_slice()) as u64;
+        let before = state.parts[part].held();
         state.parts[part].records.append(records);
+        state.buffered += state.parts[part].held() - before;
         if state.buffered > self.budget {
             self.spill(&mut state)?;
         }
@@ -77,19 +85,19 @@ impl<T: Pod> PartitionedFile<T> {
         // Small partitions stay: an extent of a few records would cost a read of its own later.
         let share = state.buffered / PARTS as u64 / 2;
         for part in 0..PARTS {
-            let records = std::mem::take(&mut state.parts[part].records);
-            let bytes: &[u8] = bytemuck::cast_slice(&records);
-            if (bytes.len() as u64) < share {
-                state.parts[part].records = records;
+            let held = state.parts[part].held();
+            if held < share {
                 continue;
             }
+            let records = std::mem::take(&mut state.parts[part].records);
+            let bytes: &[u8] = bytemuck::cast_slice(&records);
             self.file.write_all_at(bytes, state.end)?;
             state.parts[part].extents.push(SpilledExtent {
                 offset: state.end,
                 records: records.len(),
             });
             state.end += bytes.len() as u64;
-            state.buffered -= bytes.len() as u64;
+            state.buffered -= held;
         }
         Ok(())
     }
@@ -129,12 +137,13 @@ impl<T: Pod> PartitionedFile<T> {
         let (mut records, extents) = {
             let mut state = lock(&self.state);
             let part = &mut state.parts[part];
+            let held = part.held();
             let taken = (
                 std::mem::take(&mut part.records),
                 std::mem::take(&mut part.extents),
             );
             // While one pass takes partitions out, another may still append.
-            state.buffered -= size_of_val(taken.0.as_slice()) as u64;
+            state.buffered -= held;
             taken
         };
         // Read without the lock: an extent is never written again.

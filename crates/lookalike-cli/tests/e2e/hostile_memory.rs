@@ -73,6 +73,38 @@ fn records_without_end_are_refused_within_a_tenth_of_the_limit() {
     refused(&folder, &bad, 128 * MIB);
 }
 
+/// What the tables of a job take is what the number of its documents asks for, however short these are.
+#[test]
+fn a_short_document_takes_a_hundred_bytes_of_memory_at_most() {
+    const RECORDS: u64 = 600_000;
+    let folder = Folder::new();
+    let lines: String = (0..RECORDS)
+        // Ids in no order, so that they are sorted; every eighth text is a copy, every eighth a near-copy.
+        .map(|number| {
+            let id = format!("doc-{:07}", number * 7_919 % RECORDS);
+            let story = match number % 8 {
+                6 | 7 => number - number % 8,
+                _ => number,
+            };
+            let end = if number % 8 == 7 { " indeed" } else { "" };
+            let (a, b) = (story * 31 % 9_973, story * 17 % 7_919);
+            record(
+                &id,
+                &format!("note {story} of {a} and {b} in {a} or {b}{end}"),
+            )
+        })
+        .collect();
+    let input = folder.add("in.jsonl", lines);
+    // Code and two threads, and the documents.
+    let memory = (16 + 2 * 10) * MIB + RECORDS * 100;
+    let mut command = lookalike("dedup");
+    command.arg(&input).arg("-o").arg(folder.path("out"));
+    let limit = format!("{}K", memory >> 10);
+    command.args(["--threads", "2", "--memory", &limit]);
+    let (_, most) = measured(&mut command, 0);
+    assert!(most <= memory, "{} of {} MiB", most / MIB, memory / MIB);
+}
+
 /// A small packed file is read into a buffer whole, long before its records are.
 #[test]
 fn what_a_refused_job_asks_for_is_what_all_records_need() {
