@@ -70,28 +70,43 @@ pub(crate) trait CandidateMembers {
 }
 
 /// One thread's memory: two sets, or four where there are further tests; 640 KiB for counts; and 12 bytes for each of up to [`PROPOSED`] candidates,
-/// and of those that one class has beyond.
+/// and of those that were counted together beyond: less than 2 MiB.
 ///
 /// It fits into what the plan of memory has for what a thread reads with, which is free by then.
-#[derive(Default)]
 pub(crate) struct VerifyScratch {
     counts: VisitCounts,
     proposed: Vec<CandidatePair>,
+    /// Candidates beyond which those at hand are verified before others are counted.
+    most_proposed: usize,
     own: Vec<u64>,
     pub(crate) buffers: VerifyBuffers,
     /// Counts of what [`Verifier::best`] looked at.
     pub(crate) comparisons: ComparisonCounts,
 }
 
-/// Candidates beyond which no further class of a stride is looked at before these are verified.
+/// Candidates beyond which no others of a stride are counted before these are verified.
 const PROPOSED: usize = 1 << 15;
 
+impl Default for VerifyScratch {
+    fn default() -> Self {
+        Self {
+            counts: VisitCounts::default(),
+            proposed: Vec::new(),
+            most_proposed: PROPOSED,
+            own: Vec::new(),
+            buffers: VerifyBuffers::default(),
+            comparisons: ComparisonCounts::default(),
+        }
+    }
+}
+
 impl VerifyScratch {
-    /// Scratch that counts few ranks at a time.
+    /// Scratch that counts few ranks at a time, and verifies so many candidates at a time.
     #[cfg(test)]
-    pub(crate) fn with_slots(slots: usize) -> Self {
+    pub(crate) fn with_slots(slots: usize, most_proposed: usize) -> Self {
         Self {
             counts: VisitCounts::with_slots(2, slots),
+            most_proposed,
             ..Self::default()
         }
     }
@@ -120,6 +135,33 @@ struct CandidatePair {
 pub(crate) struct VerifiedMatch {
     pub(crate) rank: u32,
     pub(crate) shared: u32,
+}
+
+/// The best candidate of x so far.
+#[derive(Clone, Copy)]
+struct BestSoFar {
+    x: u32,
+    found: VerifiedMatch,
+}
+
+/// Ranks whose candidates are still to be proposed, and of the first of them the ranges in which candidates were not counted yet: the next one
+/// last, none before the first look at it.
+struct ProposalQueue {
+    ranks: Range<u32>,
+    ranges: Vec<Range<u32>>,
+}
+
+impl ProposalQueue {
+    fn new(ranks: Range<u32>) -> Self {
+        Self {
+            ranks,
+            ranges: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ranks.is_empty()
+    }
 }
 
 impl Verifier<'_> {
@@ -270,13 +312,14 @@ impl Verifier<'_> {
     /// ascending order of x and of the found rank.
     pub(crate) fn matches<M: CandidateMembers>(
         &self,
-        mut ranks: Range<u32>,
+        ranks: Range<u32>,
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
         mut visit: impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<()> {
-        while !ranks.is_empty() {
-            self.propose(&mut ranks, scratch, &members);
+        let mut queue = ProposalQueue::new(ranks);
+        while !queue.is_empty() {
+            self.propose(&mut queue, scratch, &members);
             self.matches_of_proposed(scratch, &mut visit)?;
         }
         Ok(())
@@ -288,7 +331,7 @@ impl Verifier<'_> {
         visit: &mut impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<()> {
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
-            // Candidates are counted in the order of visits; the promise is that of ranks.
+            // Candidates are counted in the order of visits; the promise is that of ranks, in which ranges follow each other.
             candidates.sort_unstable_by_key(|candidate| candidate.y);
             let x = candidates[0].x;
             let set = self.set(x, &mut scratch.own)?;
@@ -307,37 +350,48 @@ impl Verifier<'_> {
     /// [`Verifier::matches`], with most comparisons cut short.
     pub(crate) fn best<M: CandidateMembers>(
         &self,
-        mut ranks: Range<u32>,
+        ranks: Range<u32>,
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
         mut visit: impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<()> {
-        while !ranks.is_empty() {
-            self.propose(&mut ranks, scratch, &members);
-            self.best_of_proposed(scratch, &mut visit)?;
+        let mut queue = ProposalQueue::new(ranks);
+        let mut best = None;
+        while !queue.is_empty() {
+            self.propose(&mut queue, scratch, &members);
+            best = self.best_of_proposed(scratch, best, &mut visit)?;
+        }
+        if let Some(BestSoFar { x, found }) = best {
+            visit(x, found);
         }
         Ok(())
     }
 
+    /// The best of the proposed candidates of each x. That of the last x is returned: more of its candidates may follow, as those at hand may
+    /// follow the ones of which `best` comes.
     fn best_of_proposed(
         &self,
         scratch: &mut VerifyScratch,
+        mut best: Option<BestSoFar>,
         visit: &mut impl FnMut(u32, VerifiedMatch),
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<BestSoFar>> {
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
             // The likeliest first: the bar then rises at once and the others fail early.
             candidates.sort_unstable_by_key(|candidate| {
                 (u32::MAX - candidate.shared_groups, candidate.y)
             });
             let x = candidates[0].x;
+            if let Some(of_last) = best.take_if(|best| best.x != x) {
+                visit(of_last.x, of_last.found);
+            }
             let set = self.set(x, &mut scratch.own)?;
-            let mut best: Option<VerifiedMatch> = None;
             for &CandidatePair {
                 y, shared_groups, ..
             } in &*candidates
             {
+                let closest_yet = best.map(|best| best.found);
                 // One must be as close as the best so far to be closer.
-                let bar = best.map_or(self.threshold, |best| self.similarity(x, best));
+                let bar = closest_yet.map_or(self.threshold, |found| self.similarity(x, found));
                 let needed = self.needed(x, y, bar);
                 // Against the threshold itself `is_promising` has asked already.
                 if best.is_some() && !self.can_share(x, y, shared_groups, needed) {
@@ -353,30 +407,28 @@ impl Verifier<'_> {
                     shared: shared as u32,
                 };
                 // Before the further tests, which cost a comparison each: most candidates are no closer.
-                let closest = self.closer(x, best, Some(found));
-                if closest != best && self.passes(set, x, y, shared, &mut scratch.buffers)? {
-                    best = closest;
+                let is_closer = self.closer(x, closest_yet, Some(found)) == Some(found);
+                if is_closer && self.passes(set, x, y, shared, &mut scratch.buffers)? {
+                    best = Some(BestSoFar { x, found });
                 }
             }
-            if let Some(found) = best {
-                visit(x, found);
-            }
         }
-        Ok(())
+        Ok(best)
     }
 
     /// Visits each pair of an x in `ranks` and one of the given members that [`Verifier::best`] would compare.
     pub(crate) fn candidates<M: CandidateMembers>(
         &self,
-        mut ranks: Range<u32>,
+        ranks: Range<u32>,
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
         mut visit: impl FnMut(u32, u32),
     ) {
         // What is looked at here would be looked at again when the component is settled, and counts once.
         let counted = scratch.comparisons;
-        while !ranks.is_empty() {
-            self.propose(&mut ranks, scratch, &members);
+        let mut queue = ProposalQueue::new(ranks);
+        while !queue.is_empty() {
+            self.propose(&mut queue, scratch, &members);
             let pairs = scratch.proposed.iter();
             pairs.for_each(|pair| visit(pair.x, pair.y));
         }
@@ -411,13 +463,16 @@ impl Verifier<'_> {
         scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
     ) -> io::Result<bool> {
-        self.propose(&mut (x..x + 1), scratch, &members);
-        let set = self.set(x, &mut scratch.own)?;
-        for &CandidatePair { y, .. } in &scratch.proposed {
-            let needed = self.needed(x, y, self.threshold);
-            self.matched(set, x, y, needed, &mut scratch.buffers)?;
-            if scratch.buffers.refused.last() == Some(&x) {
-                return Ok(true);
+        let mut queue = ProposalQueue::new(x..x + 1);
+        while !queue.is_empty() {
+            self.propose(&mut queue, scratch, &members);
+            let set = self.set(x, &mut scratch.own)?;
+            for &CandidatePair { y, .. } in &scratch.proposed {
+                let needed = self.needed(x, y, self.threshold);
+                self.matched(set, x, y, needed, &mut scratch.buffers)?;
+                if scratch.buffers.refused.last() == Some(&x) {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
@@ -441,24 +496,19 @@ impl Verifier<'_> {
         }
     }
 
-    /// Takes ranks off the front of `ranks`, one at least, and fills `scratch.proposed` with those of their given members that neither sizes nor
-    /// the count of shared groups rule out. `ranks` are a stride: few enough that all they touch fits the cache.
+    /// Takes ranks off the front of the queue, or a range of candidates of one, and fills `scratch.proposed` with those of their given members
+    /// that neither sizes nor the count of shared groups rule out. The ranks are a stride: few enough that all they touch fits the cache.
     fn propose<M: CandidateMembers>(
         &self,
-        ranks: &mut Range<u32>,
+        queue: &mut ProposalQueue,
         scratch: &mut VerifyScratch,
         members: &impl Fn(u32) -> M,
     ) {
-        let VerifyScratch {
-            counts,
-            proposed,
-            comparisons,
-            ..
-        } = scratch;
-        proposed.clear();
+        scratch.proposed.clear();
         // For the whole stride before any of it is touched, so that misses of the cache overlap.
-        self.groups.prefetch(ranks.clone());
-        for x in ranks {
+        self.groups.prefetch(queue.ranks.clone());
+        while !queue.is_empty() {
+            let x = queue.ranks.start;
             let members = members(x);
             let is_weak = members.leaves_out_weak() && self.groups.is_weak(x);
             let visitor = MemberVisitor {
@@ -467,31 +517,53 @@ impl Verifier<'_> {
                 members,
                 is_weak,
             };
-            visitor.count(0..self.sizes.len() as u32, counts, &mut |y, counted| {
-                comparisons.visits += u64::from(counted);
-                comparisons.candidates += 1;
-                let shared_groups = match is_weak {
-                    // Members of x in groups where both are weak were not shown, so the count of visits is too
-                    // low for the rule.
-                    true => self.groups.shared(x, y),
-                    false => counted,
-                };
-                // Groups of pages also propose pairs that share no key of the text: these are no candidates.
-                if shared_groups > 0 && self.is_promising(x, y, shared_groups) {
-                    self.sets.prefetch(self.places[x as usize]);
-                    self.sets.prefetch(self.places[y as usize]);
-                    proposed.push(CandidatePair {
-                        x,
-                        y,
-                        shared_groups,
-                    });
-                }
-            });
-            // After a whole class, never within one: its candidates are sorted together.
-            if proposed.len() >= PROPOSED {
-                return;
+            if queue.ranges.is_empty() {
+                queue.ranges.push(0..self.sizes.len() as u32);
             }
+            while let Some(within) = queue.ranges.pop() {
+                // A family of which all promise is verified piece by piece: its candidates do not wait side by side.
+                if scratch.proposed.len() >= scratch.most_proposed {
+                    queue.ranges.push(within);
+                    return;
+                }
+                if let Some(halves) = visitor.count(&within, &mut scratch.counts) {
+                    queue.ranges.extend(halves);
+                    continue;
+                }
+                self.propose_counted(x, is_weak, scratch);
+            }
+            queue.ranks.next();
         }
+    }
+
+    /// Adds to the proposed candidates those of x that were counted.
+    fn propose_counted(&self, x: u32, is_weak: bool, scratch: &mut VerifyScratch) {
+        let VerifyScratch {
+            counts,
+            proposed,
+            comparisons,
+            ..
+        } = scratch;
+        counts.drain(|y, counted| {
+            comparisons.visits += u64::from(counted);
+            comparisons.candidates += 1;
+            let shared_groups = match is_weak {
+                // Members of x in groups where both are weak were not shown, so the count of visits is too
+                // low for the rule.
+                true => self.groups.shared(x, y),
+                false => counted,
+            };
+            // Groups of pages also propose pairs that share no key of the text: these are no candidates.
+            if shared_groups > 0 && self.is_promising(x, y, shared_groups) {
+                self.sets.prefetch(self.places[x as usize]);
+                self.sets.prefetch(self.places[y as usize]);
+                proposed.push(CandidatePair {
+                    x,
+                    y,
+                    shared_groups,
+                });
+            }
+        });
     }
 
     fn is_promising(&self, x: u32, y: u32, shared_groups: u32) -> bool {
@@ -557,33 +629,26 @@ struct MemberVisitor<'v, 'a, M> {
 }
 
 impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
-    /// Hands out each member with a rank in a range, with the number of its visits. Where there are more than `counts` has room for, one half
-    /// of the range after the other.
-    fn count(
-        &self,
-        within: Range<u32>,
-        counts: &mut VisitCounts,
-        found: &mut impl FnMut(u32, u32),
-    ) {
+    /// Counts the visits of each member with a rank in a range. Where there are more than `counts` has room for, none is counted, and the halves
+    /// of the range are returned, the first one last.
+    fn count(&self, within: &Range<u32>, counts: &mut VisitCounts) -> Option<[Range<u32>; 2]> {
         for membership in self.verifier.groups.of(self.x) {
-            self.members.each(membership, &within, |y| counts.add(y));
+            self.members.each(membership, within, |y| counts.add(y));
         }
         if let Some(page_groups) = self.verifier.page_groups.filter(|_| self.is_weak) {
             for membership in page_groups.of(self.x) {
                 let count = |y| counts.add(y);
-                self.members.each_by_page(membership, &within, count);
+                self.members.each_by_page(membership, within, count);
             }
         }
         if !counts.is_full() {
-            counts.drain(found);
-            return;
+            return None;
         }
         // Visits were left out, so all counts are void.
         counts.drain(|_, _| {});
         let middle = within.start + within.len() as u32 / 2;
-        // Halves have fewer members each. The recursion ends, for a range of few ranks always has room.
-        self.count(within.start..middle, counts, found);
-        self.count(middle..within.end, counts, found);
+        // Halves have fewer members each. It ends, for a range of few ranks always has room.
+        Some([middle..within.end, within.start..middle])
     }
 }
 
@@ -595,12 +660,45 @@ mod tests {
     use crate::dedup::pairs::EarlierMembers;
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
 
+    /// A family of so many sets that share nine of ten features, and one that is compared with all of them: it shares the same nine.
+    fn family(sets: u64) -> Vec<Vec<u64>> {
+        let with = |own: &[u64]| (0..9).chain(own.iter().copied()).collect();
+        let members = (0..sets).map(|number| with(&[100 + number]));
+        members.chain([with(&[10, 11])]).collect()
+    }
+
+    #[test]
+    fn candidates_of_a_large_family_do_not_wait_side_by_side() {
+        const FAMILY: u32 = 100_000;
+        // Nine of twelve features are just not enough, or just enough.
+        for (threshold, expected) in [(0.76, None), (0.75, Some(0))] {
+            let collection = TestCollection::by_any_feature(family(FAMILY.into()), threshold);
+            let verifier = collection.verifier();
+            let mut scratch = VerifyScratch::default();
+            let mut best = None;
+            let earlier = |than| EarlierMembers::new(&verifier, than);
+            let visit = |_, found: VerifiedMatch| best = Some(found.rank);
+            verifier
+                .best(FAMILY..FAMILY + 1, &mut scratch, earlier, visit)
+                .unwrap();
+            assert_eq!(best, expected);
+            assert_eq!(scratch.comparisons.candidates, u64::from(FAMILY));
+            assert_eq!(scratch.comparisons.compared, u64::from(FAMILY));
+            assert!(
+                scratch.proposed.capacity() * size_of::<CandidatePair>() <= 2 << 20,
+                "{} pairs",
+                scratch.proposed.capacity()
+            );
+        }
+    }
+
     proptest! {
         #[test]
         fn room_for_few_counts_finds_what_room_for_all_finds(
             sets in feature_sets(60),
             threshold in thresholds(),
             slots in 1..4_u32,
+            most_proposed in 1..6_usize,
         ) {
             let ranks = sets.len() as u32;
             let collection = TestCollection::by_any_feature(sets, threshold);
@@ -615,7 +713,10 @@ mod tests {
                 (matches, best, candidates, scratch.comparisons)
             };
             let all = found(VerifyScratch::default());
-            prop_assert_eq!(found(VerifyScratch::with_slots(1 << slots)), all.clone());
+            let mut few = found(VerifyScratch::with_slots(1 << slots, most_proposed));
+            // The likeliest comes first among those that stand side by side only, and decides what need not be compared.
+            few.3.compared = all.3.compared;
+            prop_assert_eq!(few, all.clone());
             for x in 0..ranks {
                 let similar: Vec<u32> = (0..x).filter(|&y| collection.similar(x, y).is_some()).collect();
                 let matches: Vec<u32> = all.0.iter().filter(|found| found.0 == x).map(|found| found.1.rank).collect();

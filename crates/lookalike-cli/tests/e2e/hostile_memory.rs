@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::results::Results;
 use crate::support::{Finish, Folder, STORY, lookalike, record};
 
 const MIB: u64 = 1 << 20;
@@ -103,6 +104,36 @@ fn a_short_document_takes_a_hundred_bytes_of_memory_at_most() {
     command.args(["--threads", "2", "--memory", &limit]);
     let (_, most) = measured(&mut command, 0);
     assert!(most <= memory, "{} of {} MiB", most / MIB, memory / MIB);
+}
+
+#[test]
+fn a_document_that_two_hundred_thousand_others_promise_to_resemble_is_compared_with_all() {
+    const FAMILY: usize = 200_000;
+    let folder = Folder::new();
+    let common = "one two three four five six seven eight nine ten eleven twelve";
+    let family = |number| {
+        record(
+            &format!("old-{number:06}"),
+            &format!("{common} n{number:06}"),
+        )
+    };
+    let old = folder.add("old.jsonl", (0..FAMILY).map(family).collect::<String>());
+    // It shares 12 of 15 words with each: just enough.
+    let new = folder.add("new.jsonl", record("new", &format!("{common} x y")));
+    let out = folder.path("out");
+    let mut command = lookalike("dedup");
+    command
+        .arg(&new)
+        .arg("--against")
+        .arg(&old)
+        .arg("-o")
+        .arg(&out);
+    command.args(["--shingle", "words:1", "--threads", "2", "--memory", "96M"]);
+    let (_, most) = measured(&mut command, 0);
+    assert!(most <= 96 * MIB, "{} MiB", most / MIB);
+    let results = Results::read(&out);
+    assert_eq!(results.run["comparisons"]["compared"], FAMILY);
+    assert_eq!(results.removals()["new"], ("old-000000", 0.8, false));
 }
 
 /// A small packed file is read into a buffer whole, long before its records are.
