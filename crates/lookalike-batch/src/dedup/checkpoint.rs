@@ -4,34 +4,38 @@
 //! One file, `decided.bin`, replaced atomically. Little-endian:
 //!
 //! ```text
-//! 8 bytes   "LOOKDEC1"
+//! 8 bytes   "LOOKDEC2"
 //! u64       length of a JSON object: settings, input, counts, what was skipped
 //! ...       that object
 //! u64 x 7   numbers of id bytes, documents, unreadable records, sources; documents given with --against; of the two columns of resemblances
-//! ...       ids, each behind its length (7 bits a byte); text lengths (u64); documents by id (u32); for each the one that is kept (u32);
-//!           resemblances, by document (u32 document, u32 and u32 halves of the bits), and those of visible texts; unreadable records (u64 source, u64 number);
+//! ...       ids, each behind its length (7 bits a byte); text lengths (u64); documents by id, and for each the one that is kept
+//!           (columns of numbers); resemblances of documents, and those of visible texts; unreadable records (u64 source, u64 number);
 //!           records of each source (u64)
 //! u64       XXH3-64 of all before
 //! ```
+//!
+//! For columns of numbers, which may have any size, and of resemblances see [`number_column`](crate::dedup::number_column).
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use bytemuck::Pod;
 use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::Xxh3;
 
 use crate::dedup::counts::{ComparisonCounts, DecisionCounts, InputCounts};
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::documents::DocumentTable;
+use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::id_table::IdTable;
 use crate::dedup::just_below::JustBelow;
+use crate::dedup::number_column::{
+    ExpectedNumber, read_numbers, read_similarities, write_numbers, write_similarities,
+};
 use crate::dedup::skipped_files::CopiedFiles;
 use crate::skipped::SkippedRow;
 
-const MAGIC: [u8; 8] = *b"LOOKDEC1";
+const MAGIC: [u8; 8] = *b"LOOKDEC2";
 
 /// All that is needed to write the results.
 pub(crate) struct DecisionCheckpoint {
@@ -59,95 +63,10 @@ pub(crate) struct CheckpointHead {
     pub(crate) copied: CopiedFiles,
 }
 
-/// A writer or reader that hashes what passes.
-pub(crate) struct HashingStream<W> {
-    inner: W,
-    hash: Xxh3,
-    passed: u64,
+/// Numbers as they stand in a file.
+fn wide(column: &[u32]) -> impl Iterator<Item = u64> {
+    column.iter().copied().map(u64::from)
 }
-
-impl<W> HashingStream<W> {
-    pub(crate) fn new(inner: W) -> Self {
-        Self {
-            inner,
-            hash: Xxh3::new(),
-            passed: 0,
-        }
-    }
-
-    /// Number of bytes that passed.
-    pub(crate) fn passed(&self) -> u64 {
-        self.passed
-    }
-
-    /// The hasher of all that passed, to go on with.
-    pub(crate) fn hasher(&self) -> Xxh3 {
-        self.hash.clone()
-    }
-
-    /// The hash of all that passed.
-    pub(crate) fn digest(&self) -> u64 {
-        self.hash.digest()
-    }
-}
-
-impl<W: Write> Write for HashingStream<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        // The inner writer may take a part: the rest comes again.
-        self.hash.update(&bytes[..written]);
-        self.passed += written as u64;
-        Ok(written)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
-impl<R: Read> HashingStream<R> {
-    pub(crate) fn take(&mut self, bytes: &mut [u8]) -> io::Result<()> {
-        self.inner.read_exact(bytes)?;
-        self.hash.update(bytes);
-        self.passed += bytes.len() as u64;
-        Ok(())
-    }
-
-    pub(crate) fn word(&mut self) -> io::Result<u64> {
-        let mut bytes = [0; 8];
-        self.take(&mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
-    }
-
-    /// A column; `count` comes from the file, so memory is taken only as bytes really arrive.
-    pub(crate) fn column<T: Pod>(&mut self, count: u64) -> io::Result<Vec<T>> {
-        const STEP: usize = 1 << 16;
-        let count = usize::try_from(count).map_err(|_| damaged())?;
-        let mut column = Vec::new();
-        while column.len() < count {
-            let start = column.len();
-            column.resize(count.min(start + STEP), T::zeroed());
-            self.take(bytemuck::cast_slice_mut(&mut column[start..]))?;
-        }
-        Ok(column)
-    }
-
-    /// Demands that the hash of all before comes now.
-    pub(crate) fn end(&mut self) -> io::Result<()> {
-        let sum = self.hash.digest();
-        if self.word()? == sum {
-            Ok(())
-        } else {
-            Err(damaged())
-        }
-    }
-}
-
-pub(crate) fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the checkpoint is damaged")
-}
-
-#[cfg(target_endian = "big")]
-compile_error!("checkpoints are written as they lie in memory, which must be little-endian");
 
 impl DecisionCheckpoint {
     /// Writes the checkpoint under its final name, all or nothing.
@@ -174,10 +93,10 @@ impl DecisionCheckpoint {
         }
         out.write_all(&ids)?;
         self.documents.lengths.write(&mut out)?;
-        out.write_all(bytemuck::cast_slice(&self.by_id))?;
-        out.write_all(bytemuck::cast_slice(kept))?;
-        out.write_all(bytemuck::cast_slice(near))?;
-        out.write_all(bytemuck::cast_slice(visible))?;
+        write_numbers(&mut out, wide(&self.by_id), ExpectedNumber::Next)?;
+        write_numbers(&mut out, wide(kept), ExpectedNumber::Position)?;
+        write_similarities(&mut out, near)?;
+        write_similarities(&mut out, visible)?;
         out.write_all(bytemuck::cast_slice(&self.bad))?;
         out.write_all(bytemuck::cast_slice(&self.records))?;
         let sum = out.digest();
@@ -231,11 +150,11 @@ impl DecisionCheckpoint {
         ];
         let ids = file.column(id_bytes)?;
         let lengths = file.column(documents)?.into_iter().collect();
-        let by_id = file.column(documents)?;
+        let by_id = read_numbers(file, documents, ExpectedNumber::Next)?;
         let outcomes = DecisionTable::of_columns(
-            file.column(documents)?,
-            file.column(near)?,
-            file.column(visible)?,
+            read_numbers(file, documents, ExpectedNumber::Position)?,
+            read_similarities(file, near)?,
+            read_similarities(file, visible)?,
         );
         let bad = file.column(bad)?;
         let records = file.column(sources)?;

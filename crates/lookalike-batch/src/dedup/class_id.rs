@@ -6,7 +6,7 @@ pub(crate) struct ClassId(std::num::NonZeroU32);
 
 impl ClassId {
     pub(crate) fn new(position: usize) -> Option<Self> {
-        u32::try_from(position + 1)
+        u32::try_from(position.checked_add(1)?)
             .ok()
             .and_then(std::num::NonZeroU32::new)
             .map(Self)

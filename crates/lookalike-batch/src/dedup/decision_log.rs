@@ -6,13 +6,15 @@
 //! One file, `compared.bin`, to which a segment is added after so much work. Little-endian:
 //!
 //! ```text
-//! 8 bytes   "LOOKCMP1"
+//! 8 bytes   "LOOKCMP2"
 //! u64       XXH3-64 of settings, input, and the texts in the order of ranks
 //! segments  u64 ranks that are settled; u64 x 3 what was looked at for them; u64 x 3 numbers of what follows
-//!           decisions on classes that join another (u32 rank, u32 and u32 halves of the bits of their resemblance), the ranks that
-//!           they join (u32); resemblances of visible texts (as those); ranks that were refused as pages (u32)
+//!           resemblances of classes that join another, by rank, and the ranks that they join; resemblances of visible texts; ranks that
+//!           were refused as pages
 //!           u64 XXH3-64 of all before
 //! ```
+//!
+//! For columns of ranks, which may have any size, and of resemblances see [`number_column`](crate::dedup::number_column).
 //!
 //! Nothing is forced to the disk: after a power cut the sums say what is left.
 
@@ -22,11 +24,13 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::dedup::checkpoint::{HashingStream, damaged};
-use crate::dedup::decision_table::NumberedSimilarity;
+use crate::dedup::hashing_stream::{HashingStream, damaged};
+use crate::dedup::number_column::{
+    ExpectedNumber, read_numbers, read_similarities, write_numbers, write_similarities,
+};
 use crate::dedup::survivors::SettledRanks;
 
-const MAGIC: [u8; 8] = *b"LOOKCMP1";
+const MAGIC: [u8; 8] = *b"LOOKCMP2";
 
 /// The place of a log, the job that it is of, and the bytes of feature sets that are compared between two segments.
 pub(crate) struct DecisionLogPlace {
@@ -107,9 +111,9 @@ impl DecisionLog {
         if settled.compared_bytes - self.noted.work < self.segment_bytes {
             return;
         }
-        let segment = segment(settled, &self.noted);
+        let added = segment(settled, &self.noted).and_then(|segment| file.add(segment));
         self.noted = NotedRanks::of(settled);
-        if file.add(segment).is_err() {
+        if added.is_err() {
             self.file = None;
             // A job can do without its log.
             let _ = std::fs::remove_file(&self.path);
@@ -118,11 +122,11 @@ impl DecisionLog {
 }
 
 /// The bytes of a segment, but for its sum.
-fn segment(settled: &SettledRanks, noted: &NotedRanks) -> Vec<u8> {
+fn segment(settled: &SettledRanks, noted: &NotedRanks) -> io::Result<Vec<u8>> {
     let (kept, near, visible) = settled.decisions.columns();
     let (near, visible) = (&near[noted.near..], &visible[noted.visible..]);
     let refused = &settled.refused[noted.refused..];
-    let survivors: Vec<u32> = near.iter().map(|near| kept[near.number()]).collect();
+    let survivors = near.iter().map(|near| u64::from(kept[near.number()]));
     let compared = settled.comparisons;
     let numbers = [
         settled.count as u64,
@@ -137,11 +141,12 @@ fn segment(settled: &SettledRanks, noted: &NotedRanks) -> Vec<u8> {
         .iter()
         .flat_map(|number| number.to_le_bytes())
         .collect();
-    bytes.extend_from_slice(bytemuck::cast_slice(near));
-    bytes.extend_from_slice(bytemuck::cast_slice(&survivors));
-    bytes.extend_from_slice(bytemuck::cast_slice(visible));
-    bytes.extend_from_slice(bytemuck::cast_slice(refused));
-    bytes
+    write_similarities(&mut bytes, near)?;
+    write_numbers(&mut bytes, survivors, ExpectedNumber::Next)?;
+    write_similarities(&mut bytes, visible)?;
+    let refused = refused.iter().copied().map(u64::from);
+    write_numbers(&mut bytes, refused, ExpectedNumber::Next)?;
+    Ok(bytes)
 }
 
 impl HashedFile {
@@ -205,10 +210,10 @@ fn take_segment(
         *number = file.word()?;
     }
     let [count, visits, candidates, compared, near, visible, refused] = numbers;
-    let near = file.column::<NumberedSimilarity>(near)?;
-    let survivors = file.column::<u32>(near.len() as u64)?;
-    let visible = file.column::<NumberedSimilarity>(visible)?;
-    let mut refused = file.column::<u32>(refused)?;
+    let near = read_similarities(file, near)?;
+    let survivors: Vec<u32> = read_numbers(file, near.len() as u64, ExpectedNumber::Next)?;
+    let visible = read_similarities(file, visible)?;
+    let mut refused = read_numbers(file, refused, ExpectedNumber::Next)?;
     // Before anything is taken over: ranks of a damaged segment would be out of bounds.
     file.end()?;
     let count = usize::try_from(count).map_err(|_| damaged())?;

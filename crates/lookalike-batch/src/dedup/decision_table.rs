@@ -1,7 +1,5 @@
 //! Decisions on documents, or on classes, in little memory.
 
-use bytemuck::{Pod, Zeroable};
-
 use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::document_decision::DocumentDecision;
 use crate::parallel::concatenated;
@@ -18,8 +16,7 @@ pub(crate) struct DecisionTable {
 }
 
 /// A number and a resemblance.
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NumberedSimilarity {
     number: u32,
     /// Halves of its bits.
@@ -28,7 +25,7 @@ pub(crate) struct NumberedSimilarity {
 }
 
 impl NumberedSimilarity {
-    fn new(number: u32, similarity: f64) -> Self {
+    pub(crate) fn new(number: u32, similarity: f64) -> Self {
         let bits = similarity.to_bits();
         Self {
             number,
@@ -43,7 +40,7 @@ impl NumberedSimilarity {
         self.number as usize
     }
 
-    fn similarity(self) -> f64 {
+    pub(crate) fn similarity(self) -> f64 {
         f64::from_bits(u64::from(self.high) << 32 | u64::from(self.low))
     }
 }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::dedup::number_column::{put_varint, split_varint};
+
 /// Ids between two whose places are noted: the others are found from there on.
 const BLOCK: usize = 16;
 
@@ -122,28 +124,15 @@ fn text(id: &[u8]) -> &str {
 }
 
 fn put(bytes: &mut Vec<u8>, id: &str) {
-    let mut length = id.len();
-    while length > 0x7f {
-        bytes.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    bytes.push(length as u8);
+    put_varint(bytes, id.len() as u64);
     bytes.extend_from_slice(id.as_bytes());
 }
 
 /// The first id, and what follows it.
 fn split_first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (mut length, mut rest) = (0_usize, bytes);
-    for shift in (0..usize::BITS).step_by(7) {
-        let (&byte, others) = rest.split_first()?;
-        rest = others;
-        // A length may be damaged: it must fit what is left, below.
-        length |= usize::from(byte & 0x7f).checked_shl(shift)?;
-        if byte < 0x80 {
-            return rest.split_at_checked(length);
-        }
-    }
-    None
+    let (length, rest) = split_varint(bytes)?;
+    // A length may be damaged: it must fit what is left.
+    rest.split_at_checked(usize::try_from(length).ok()?)
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use lookalike_corpus::{
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dedup::candidate_groups::{KeyRecord, KeySink, KeyWriter, key_record};
-use crate::dedup::checkpoint::damaged;
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::frequency::FeatureFrequency;
+use crate::dedup::hashing_stream::damaged;
 use crate::dedup::memory_budget::{ReadingBudget, later_bytes, skip_bytes};
 use crate::dedup::pair_test::{PairTest, TestSets};
 use crate::dedup::scan_batch::{EncodedBatch, NewClass, NewPage, ScanBatch, ScanRow, SetColumns};

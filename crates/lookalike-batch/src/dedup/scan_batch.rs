@@ -7,9 +7,9 @@ use lookalike_corpus::{BadRecord, OrderNumber, PageIdentity, SkippedPart};
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::candidate_groups::KeyRecord;
-use crate::dedup::checkpoint::{HashingStream, damaged};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::ValueTexts;
+use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::scan_tally::ScanTally;
 
 /// Result of one worker for one chunk.
@@ -113,8 +113,7 @@ struct LoggedRow {
     source: u32,
     id_end: u32,
     /// Position of the class and one more; 0 for none.
-    class: u32,
-    zero: u32,
+    class: u64,
 }
 
 /// A class as it lies in the log.
@@ -125,10 +124,10 @@ struct LoggedClass {
     fingerprint: u128,
     text: u128,
     category: u64,
-    position: u32,
+    position: u64,
     word: u32,
     size: u32,
-    zero: [u32; 3],
+    zero: [u32; 2],
 }
 
 /// Adds a column: its length, and the values as they lie in memory. Returns where the values begin.
@@ -161,19 +160,18 @@ impl ScanBatch {
             value_rest: row.value.rest,
             source: row.source,
             id_end: row.id_end,
-            class: row.class.map_or(0, |class| class.position() as u32 + 1),
-            // A gap would be written, too, and `Pod` allows none.
-            zero: 0,
+            class: row.class.map_or(0, |class| class.position() as u64 + 1),
         };
         let class = |class: &NewClass| LoggedClass {
             hash: class.hash,
             fingerprint: class.fingerprint,
             text: class.text,
             category: class.category,
-            position: class.class.position() as u32,
+            position: class.class.position() as u64,
             word: class.word,
             size: class.size,
-            zero: [0; 3],
+            // A gap would be written, too, and `Pod` allows none.
+            zero: [0; 2],
         };
         let pages = self.classes.iter().enumerate();
         let facts = BatchFacts {
@@ -234,17 +232,25 @@ impl ScanBatch {
             test_words.push(words);
             sets.test_words.push(offset);
         }
-        let row = |row: LoggedRow| ScanRow {
-            source: row.source,
-            id_end: row.id_end,
-            class: (row.class as usize).checked_sub(1).and_then(ClassId::new),
-            length: row.length,
-            record_hash: row.record_hash,
-            value: OrderNumber {
-                nearest: row.value,
-                rest: row.value_rest,
-            },
+        let row = |row: LoggedRow| {
+            let class = match row.class.checked_sub(1) {
+                // A number that no table of this program has is not that of a document without a class.
+                Some(position) => Some(ClassId::new(usize::try_from(position).ok()?)?),
+                None => None,
+            };
+            Some(ScanRow {
+                source: row.source,
+                id_end: row.id_end,
+                class,
+                length: row.length,
+                record_hash: row.record_hash,
+                value: OrderNumber {
+                    nearest: row.value,
+                    rest: row.value_rest,
+                },
+            })
         };
+        let rows: Option<Vec<ScanRow>> = rows.into_iter().map(row).collect();
         // As many for each class as there are tests; without tests there is nothing to cut.
         let mut tests = tests.chunks(test_words.len().max(1));
         let mut class = |class: LoggedClass| {
@@ -264,7 +270,7 @@ impl ScanBatch {
         let classes: Option<Vec<NewClass>> = classes.into_iter().map(&mut class).collect();
         let mut batch = Self {
             ids,
-            rows: rows.into_iter().map(row).collect(),
+            rows: rows.ok_or_else(damaged)?,
             words,
             test_words,
             page_words,

@@ -14,6 +14,9 @@
 //!
 //! Feature sets that do not fit into memory are read back from here: the log has them all, so they are written once.
 //!
+//! Documents have no numbers here but their place, and classes have 64 bits, but for the keys and feature sets, which lie here as they do in
+//! memory: there a class has 32 bits, as in every table of a running job, which the job refuses to outgrow.
+//!
 //! A resumed job reads the chunks before that end again, but does not parse them: their bytes must be those of which the log tells.
 
 use std::fs::{File, OpenOptions};
@@ -25,7 +28,7 @@ use std::thread::JoinHandle;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::dedup::checkpoint::HashingStream;
+use crate::dedup::hashing_stream::HashingStream;
 use crate::dedup::scan_batch::{EncodedBatch, ScanBatch, SetColumns};
 use crate::document_memory::LongestDocument;
 use crate::pipeline::InputChunk;

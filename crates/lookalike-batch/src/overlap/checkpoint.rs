@@ -25,9 +25,9 @@ use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
 
 use super::read::{DocumentSites, ReadOut, ReadPlan};
-use crate::dedup::checkpoint::{HashingStream, damaged};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
+use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::id_table::IdTable;
 use crate::dedup::scan_tally::ScanTally;
 use crate::output_dir::JobIdentity;

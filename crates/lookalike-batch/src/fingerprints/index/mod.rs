@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use mapped::{map, read};
 
-use crate::dedup::checkpoint::HashingStream;
+use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
 use crate::fingerprints::unfinished::{JOB, UnfinishedJob, folder_beside, save};

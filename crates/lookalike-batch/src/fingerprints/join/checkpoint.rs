@@ -13,7 +13,7 @@ use lookalike_hamming::JoinedTables;
 use serde::{Deserialize, Serialize};
 
 use super::stream_position::StreamedPart;
-use crate::dedup::checkpoint::HashingStream;
+use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::unfinished::{JOB, UnfinishedJob, can_resume, folder_beside, save};
 use crate::folder_lock::FolderLock;

@@ -1,0 +1,241 @@
+//! Columns of numbers of documents and classes in files, as wide as any number is: a table in memory may know 2^32, a file need not.
+//!
+//! A number is written as its way from the one that its reader expects: most of them are one byte then. A column is blocks of up to
+//! [`BLOCK`] numbers: bytes (u64), and those; a way as a varint (7 bits a byte, lowest first) in zigzag (0, -1, 1, -2, ...).
+//!
+//! Resemblances stand behind the column of what they are of, 8 bytes each.
+
+use std::io::{self, Read, Write};
+
+use crate::dedup::decision_table::NumberedSimilarity;
+use crate::dedup::hashing_stream::{HashingStream, damaged};
+
+/// Numbers of a block, but for the last one.
+const BLOCK: usize = 1 << 16;
+
+/// The number that stands most often at a place of a column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ExpectedNumber {
+    /// One more than the number before; 0 at first.
+    Next,
+    /// The place itself.
+    Position,
+}
+
+/// The place in a column that comes next.
+struct ColumnPlace {
+    expected: ExpectedNumber,
+    position: u64,
+    next: u64,
+}
+
+impl ColumnPlace {
+    fn first(expected: ExpectedNumber) -> Self {
+        Self {
+            expected,
+            position: 0,
+            next: 0,
+        }
+    }
+
+    fn expected(&self) -> u64 {
+        match self.expected {
+            ExpectedNumber::Next => self.next,
+            ExpectedNumber::Position => self.position,
+        }
+    }
+
+    fn pass(&mut self, number: u64) {
+        self.position += 1;
+        self.next = number.wrapping_add(1);
+    }
+}
+
+/// Adds a number, 7 bits a byte, lowest first.
+pub(crate) fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
+    while number > 0x7f {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// The number with which bytes begin, and the bytes behind it.
+pub(crate) fn split_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut number, mut rest) = (0, bytes);
+    for shift in (0..u64::BITS).step_by(7) {
+        let (&byte, others) = rest.split_first()?;
+        rest = others;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some((number, rest));
+        }
+    }
+    None
+}
+
+fn zigzag(way: u64) -> u64 {
+    way << 1 ^ ((way as i64) >> 63) as u64
+}
+
+fn unzigzag(way: u64) -> u64 {
+    way >> 1 ^ (way & 1).wrapping_neg()
+}
+
+/// Writes a column.
+pub(crate) fn write_numbers(
+    out: &mut impl Write,
+    numbers: impl Iterator<Item = u64>,
+    expected: ExpectedNumber,
+) -> io::Result<()> {
+    let mut place = ColumnPlace::first(expected);
+    let mut numbers = numbers.peekable();
+    let mut block = Vec::new();
+    while numbers.peek().is_some() {
+        block.clear();
+        for number in numbers.by_ref().take(BLOCK) {
+            put_varint(&mut block, zigzag(number.wrapping_sub(place.expected())));
+            place.pass(number);
+        }
+        out.write_all(&(block.len() as u64).to_le_bytes())?;
+        out.write_all(&block)?;
+    }
+    Ok(())
+}
+
+/// Reads a column of so many numbers back; one that `T` cannot hold is an error.
+pub(crate) fn read_numbers<T: TryFrom<u64>>(
+    file: &mut HashingStream<impl Read>,
+    count: u64,
+    expected: ExpectedNumber,
+) -> io::Result<Vec<T>> {
+    let mut place = ColumnPlace::first(expected);
+    let mut numbers = Vec::new();
+    while place.position < count {
+        let length = file.word()?;
+        let block = file.column::<u8>(length)?;
+        let mut rest = &block[..];
+        let of_block = (count - place.position).min(BLOCK as u64);
+        for _ in 0..of_block {
+            let (way, others) = split_varint(rest).ok_or_else(damaged)?;
+            rest = others;
+            let number = place.expected().wrapping_add(unzigzag(way));
+            place.pass(number);
+            numbers.push(T::try_from(number).map_err(|_| damaged())?);
+        }
+        if !rest.is_empty() {
+            return Err(damaged());
+        }
+    }
+    Ok(numbers)
+}
+
+/// Writes resemblances with the numbers that they are of, which ascend.
+pub(crate) fn write_similarities(
+    out: &mut impl Write,
+    similarities: &[NumberedSimilarity],
+) -> io::Result<()> {
+    let numbers = similarities.iter().map(|near| near.number() as u64);
+    write_numbers(out, numbers, ExpectedNumber::Next)?;
+    for block in similarities.chunks(BLOCK) {
+        let bits: Vec<u64> = block
+            .iter()
+            .map(|near| near.similarity().to_bits())
+            .collect();
+        out.write_all(bytemuck::cast_slice(&bits))?;
+    }
+    Ok(())
+}
+
+/// Reads so many resemblances back.
+pub(crate) fn read_similarities(
+    file: &mut HashingStream<impl Read>,
+    count: u64,
+) -> io::Result<Vec<NumberedSimilarity>> {
+    let numbers: Vec<u32> = read_numbers(file, count, ExpectedNumber::Next)?;
+    let mut similarities = Vec::with_capacity(numbers.len());
+    for block in numbers.chunks(BLOCK) {
+        let bits = file.column::<u64>(block.len() as u64)?;
+        let near = block.iter().zip(bits);
+        similarities.extend(
+            near.map(|(&number, bits)| NumberedSimilarity::new(number, f64::from_bits(bits))),
+        );
+    }
+    Ok(similarities)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(numbers: &[u64], expected: ExpectedNumber) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_numbers(&mut bytes, numbers.iter().copied(), expected).unwrap();
+        bytes
+    }
+
+    fn read<T: TryFrom<u64>>(
+        bytes: &[u8],
+        count: usize,
+        expected: ExpectedNumber,
+    ) -> io::Result<Vec<T>> {
+        read_numbers(&mut HashingStream::new(bytes), count as u64, expected)
+    }
+
+    fn expectations() -> impl Strategy<Value = ExpectedNumber> {
+        prop_oneof![Just(ExpectedNumber::Next), Just(ExpectedNumber::Position)]
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_of_any_size_come_back(
+            numbers in prop::collection::vec(prop_oneof![0..300_u64, (1_u64 << 32) - 2..(1_u64 << 32) + 2, any::<u64>()], 0..60),
+            expected in expectations(),
+        ) {
+            let bytes = written(&numbers, expected);
+            prop_assert_eq!(read::<u64>(&bytes, numbers.len(), expected).unwrap(), numbers.clone());
+            let narrow: Result<Vec<u32>, _> = numbers.iter().map(|&number| u32::try_from(number)).collect();
+            prop_assert_eq!(read::<u32>(&bytes, numbers.len(), expected).ok(), narrow.ok());
+        }
+
+        #[test]
+        fn other_bytes_are_refused_or_give_as_many_numbers(
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+            count in 0..6_usize,
+            expected in expectations(),
+        ) {
+            let framed = [&(bytes.len() as u64).to_le_bytes(), &bytes[..]].concat();
+            if let Ok(numbers) = read::<u64>(&framed, count, expected) {
+                prop_assert_eq!(numbers.len(), count);
+            }
+        }
+    }
+
+    #[test]
+    fn six_billion_documents_have_numbers_in_files() {
+        // The last numbers of six billion, in the order of ids and as kept ones, but for two that are removed for the first.
+        let first = 6_000_000_000_u64;
+        let numbers = [first, first + 1, first + 2, first, first, first + 5];
+        for expected in [ExpectedNumber::Next, ExpectedNumber::Position] {
+            let bytes = written(&numbers, expected);
+            assert_eq!(read::<u64>(&bytes, 6, expected).unwrap(), numbers);
+            assert!(read::<u32>(&bytes, 6, expected).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_expected_takes_a_byte_and_blocks_follow_each_other() {
+        let count = 2 * BLOCK + 3;
+        let numbers: Vec<u64> = (0..count as u64).collect();
+        for expected in [ExpectedNumber::Next, ExpectedNumber::Position] {
+            let bytes = written(&numbers, expected);
+            assert_eq!(bytes.len(), count + 3 * 8);
+            assert_eq!(read::<u64>(&bytes, count, expected).unwrap(), numbers);
+            // One too few and one too many.
+            assert!(read::<u64>(&bytes, count - 1, expected).is_err());
+            assert!(read::<u64>(&bytes, count + 1, expected).is_err());
+        }
+    }
+}
