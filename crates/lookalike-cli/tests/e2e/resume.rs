@@ -84,10 +84,15 @@ fn kill(mut child: Child) -> bool {
     running
 }
 
-/// Every result that is there is whole; `run.json` only beside all of them.
+/// Every result that is there is whole, those that wait for their places too; `run.json` only beside all of them.
 #[track_caller]
 fn nothing_is_half(out: &Path, reference: &Reference) {
     let mut whole = 0;
+    for (name, bytes) in &reference.bytes {
+        if let Ok(found) = fs::read(out.join(".lookalike/new").join(name)) {
+            assert!(found == *bytes, "{name} waits and is not whole");
+        }
+    }
     for (name, bytes) in &reference.bytes {
         if let Ok(found) = fs::read(out.join(name)) {
             assert!(found == *bytes, "{name} is there and not whole");
@@ -168,6 +173,25 @@ fn killed_while_results_are_written() {
     kill_and_resume(12, "writing", |attempt, pace, out, child| {
         wait_for(&out.join(".lookalike/decided.bin"), child);
         sleep(left.mul_f64(pace * (attempt % 12) as f64 / 12.0));
+    });
+}
+
+/// As results are finished one after another, and at a random moment behind each.
+#[test]
+fn killed_behind_each_result_at_a_random_moment() {
+    let results = [
+        "pairs.jsonl",
+        "skipped.jsonl",
+        "clusters.jsonl",
+        "kept.jsonl",
+        "removed.jsonl",
+        "report.html",
+    ];
+    kill_and_resume(18, "behind", |attempt, pace, out, child| {
+        let new = out.join(".lookalike/new");
+        wait_for(&new.join(results[attempt % results.len()]), child);
+        let milliseconds = Numbers(attempt as u64).below(30) as f64;
+        sleep(Duration::from_millis(1).mul_f64(pace * milliseconds));
     });
 }
 
