@@ -230,7 +230,8 @@ fn parts(rows: &[Row], cuts: &[prop::sample::Index]) -> Vec<Vec<Row>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    // Each case is several jobs.
+    #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
     fn decisions_against_a_collection_are_those_against_its_documents(
