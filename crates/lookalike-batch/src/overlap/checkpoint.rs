@@ -8,9 +8,9 @@
 //!           addresses of servers
 //! ...       that object
 //! u64 x 6   numbers of id bytes, documents, URL bytes, sites, classes, chunkings
-//! ...       id bytes; id starts (u64); id lengths (u32); classes (u32, one more than their position, or 0);
-//!           text lengths (u64); record hashes (u64); URL bytes; URL ends (u64); servers (u32, one more than their
-//!           position, or 0); text hashes of classes (u128)
+//! ...       ids, each preceded by its length (7 bits per byte, lowest first); classes (u32, their position plus one, or 0);
+//!           text lengths (u64); record hashes (u64); URL bytes; URL ends (u64); servers (u32, their position plus
+//!           one, or 0); text hashes of classes (u128)
 //! ...       for each chunking: number of segments (u64), and of each its words (u64) and the words themselves
 //! u64       XXH3-64 of all before
 //! ```

@@ -145,7 +145,17 @@ impl SetStore {
     fn spill(&mut self, folder: &Path) -> io::Result<()> {
         // All at once: from here on no new segment stays in memory.
         self.is_on_disk = true;
-        for segment in self.segments.iter_mut().filter(|s| !s.words.is_empty()) {
+        // Nothing stays before a segment that went, and of many segments only the last is looked at.
+        let is_gone = |segment: &SetSegment| segment.words.len() < segment.length;
+        let kept = self
+            .segments
+            .iter()
+            .rposition(is_gone)
+            .map_or(0, |at| at + 1);
+        for segment in self.segments[kept..]
+            .iter_mut()
+            .filter(|s| !s.words.is_empty())
+        {
             let bytes: &[u8] = bytemuck::cast_slice(&segment.words);
             if !segment.is_logged {
                 let file = match self.file.take() {
