@@ -85,7 +85,7 @@ class Client:
     # Collections
 
     def create(self, collection: str, **options: Any) -> dict[str, Any]:
-        """Create a collection with the options ``radius``, ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``boilerplate`` (learned lines in base64), ``keep`` (text hashes, texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
+        """Create a collection with the options ``radius`` (of fingerprints) or ``equal`` (the fewest super-shingles or minima in common, a number or a share such as 0.8), ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``boilerplate`` (learned lines in base64), ``keep`` (text hashes, texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
 
         ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``. The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
         """
@@ -117,7 +117,7 @@ class Client:
         return self._json("POST", self._path(collection, "compact"))  # type: ignore[no-any-return]
 
     def resketch(self, collection: str, **options: Any) -> dict[str, Any]:
-        """Make new sketches of all documents from the texts that the collection keeps, in the background; options are ``scheme``, ``terms`` (a table in base64) and ``radius``.
+        """Make new sketches of all documents from the texts that the collection keeps, in the background; options are ``scheme``, ``terms`` (a table in base64), ``radius`` and ``equal``.
 
         ``resketching`` in the answer of ``show`` says that the job is running, or why it failed. The collection changes in one step at the end.
         """
@@ -141,8 +141,8 @@ class Client:
     def check(self, collection: str, documents: Any, **options: Any) -> Any:
         """Check which documents were seen before: verdicts only.
 
-        ``exact``: a document has the same text. ``same-fingerprint``: one has the same fingerprint, but no known text is the same.
-        ``near``: one is within the radius. ``new``: none is.
+        ``exact``: a document has the same text. ``same-fingerprint``: one has the same fingerprint, or all super-shingles or minima, but no known text is the same.
+        ``near``: one is within the radius, or has enough of these in common (``equal``). ``new``: none is.
         """
         return self._documents(collection, "check", documents, options)
 

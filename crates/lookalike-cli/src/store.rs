@@ -11,8 +11,8 @@ use lookalike_batch::fingerprints::files::{CodeFile, FingerprintFile, Fingerprin
 use lookalike_server::default_scheme;
 use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
-    Collection, CollectionSettings, Store, StoreError, StoreOptions, StoreTuning, StoredDocument,
-    StoredScheme, UnixMillis, WriteOp, info, restore, salvage, verify,
+    Collection, CollectionSettings, SketchForm, Store, StoreError, StoreOptions, StoreTuning,
+    StoredDocument, StoredScheme, UnixMillis, WriteOp, info, restore, salvage, verify,
 };
 use serde_json::json;
 
@@ -198,15 +198,15 @@ fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Collections hold fingerprints of 64 bits.
+/// Files of fingerprints have 64 bits.
 fn ensure_width(scheme: &Scheme) -> Result<(), Failure> {
     if scheme.sketch == Sketch::Simhash {
         return Ok(());
     }
     let sketch = scheme.sketch;
     Err(Failure::Usage(format!(
-        "--scheme: collections hold 64-bit fingerprints (sketch=simhash:64), not {sketch}; the low half of simhash:128 equals \
-         simhash:64 of the same text"
+        "--scheme: what is loaded are 64-bit fingerprints (sketch=simhash:64), not {sketch}; the low half of simhash:128 equals \
+         simhash:64 of the same text, and super-shingles and minima come into a collection by the service: `lookalike client insert`"
     )))
 }
 
@@ -220,6 +220,13 @@ impl LoadArguments {
                 self.collection
             )))
         };
+        if own.sketch_form() != SketchForm::Fingerprint {
+            return Err(Failure::Usage(format!(
+                "the collection {} holds no fingerprints: insert the documents with `lookalike client insert`, or load into another \
+                 collection",
+                self.collection
+            )));
+        }
         if self.radius.is_some_and(|radius| radius != own.radius) {
             return refused("--radius", format!("with radius {}", own.radius));
         }

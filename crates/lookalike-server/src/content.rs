@@ -1,10 +1,9 @@
-//! The content of a request: a fingerprint, a text or a page.
+//! The content of a request: a sketch, a text or a page.
 
 use std::borrow::Cow;
 
-use lookalike::Fingerprint;
 use lookalike_corpus::{category_hash, host};
-use lookalike_store::{PairRule, TextHash};
+use lookalike_store::{DocumentSketch, PairRule, TextHash};
 
 use crate::problem::ProblemDetails;
 use crate::request::SentFields;
@@ -28,7 +27,7 @@ pub(crate) struct ContentPlace {
     pub(crate) id: Option<String>,
     pub(crate) category: Option<String>,
     pub(crate) url: Option<String>,
-    /// Bytes of its text, which a fingerprint does not tell.
+    /// Bytes of its text, which a sketch does not tell.
     pub(crate) length: Option<u32>,
     /// Further sources of features, as they were sent.
     pub(crate) fields: SentFields,
@@ -37,7 +36,7 @@ pub(crate) struct ContentPlace {
 /// The content itself.
 #[derive(Debug)]
 pub(crate) enum ContentSource {
-    Fingerprint(Fingerprint),
+    Sketch(DocumentSketch),
     Text(String),
     Html(String),
 }
@@ -65,18 +64,18 @@ impl RequestContent {
     /// Bytes of its text or page.
     pub(crate) fn len(&self) -> usize {
         match &self.source {
-            ContentSource::Fingerprint(_) => 0,
+            ContentSource::Sketch(_) => 0,
             ContentSource::Text(text) | ContentSource::Html(text) => text.len(),
         }
     }
 
-    /// The length of the text that a fingerprint was made of; 0 where the collection keeps none.
+    /// The length of the text that a sketch was made of; 0 where the collection keeps none.
     pub(crate) fn told_length(&self, pairs: &PairRule) -> Result<u32, ProblemDetails> {
         match (pairs.length_share, self.place.length) {
             (None, _) => Ok(0),
             (Some(_), Some(length)) => Ok(length),
             (Some(_), None) => Err(ProblemDetails::invalid(
-                "the collection compares lengths of texts, and a fingerprint tells none",
+                "the collection compares lengths of texts, and a sketch tells none",
                 "send `length`, the bytes of its text in UTF-8, or the text itself",
             )),
         }

@@ -216,7 +216,7 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
         .takes(of::<EmptyObject>(schemas))
         .status(202),
         ApiOperation::Resketch => OperationDoc::new(
-            "Sketch all documents anew under another scheme, table of terms or radius, in the background; 200 if the collection has these.",
+            "Sketch all documents anew under another scheme, table of terms, radius or number of equal places, in the background; 200 if the collection has these.",
             Some(of::<collection::CollectionResponse>(schemas)),
         )
         .takes(of::<ResketchedCollection>(schemas))
@@ -504,6 +504,9 @@ mod tests {
             .iter()
             .filter_map(|parameter| parameter["name"].as_str())
             .collect();
-        assert_eq!(names, ["name", "lengths", "pairs", "radius", "scheme"]);
+        assert_eq!(
+            names,
+            ["name", "equal", "lengths", "pairs", "radius", "scheme"]
+        );
     }
 }

@@ -1,6 +1,8 @@
-//! Share of near-duplicates that a collection finds, by their resemblance: [`lookalike::sketch::simhash_recall`].
+//! Share of near-duplicates that a collection finds, by their resemblance: [`lookalike::sketch::simhash_recall`], and of sketches of several
+//! places the chance that enough of them are equal.
 
-use lookalike::sketch::{one_changed_word, simhash_recall};
+use lookalike::Sketch;
+use lookalike::sketch::{binomial_at_most, one_changed_word, simhash_recall};
 use lookalike_store::CollectionSettings;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +16,7 @@ const RESEMBLANCES: [f64; 6] = [0.8, 0.9, 0.95, 0.98, 0.99, 0.995];
 /// Lengths of texts that are told, in words.
 const LENGTHS: [u32; 3] = [100, 1000, 10_000];
 
-/// The share of near-duplicates that a collection finds, expected from its features and its radius.
+/// The share of near-duplicates that a collection finds, expected from its features and from what is near.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Recall")]
 pub(crate) struct RecallResponse {
@@ -47,15 +49,26 @@ struct ChangedWordRecall {
 impl RecallResponse {
     pub(crate) fn of(settings: &CollectionSettings) -> Self {
         let radius = settings.radius;
-        let of = |resemblance| rounded(simhash_recall(resemblance, BITS, radius));
+        // A scheme that this program cannot use makes no sketches here.
+        let scheme = parse_scheme(settings.scheme.text()).ok();
+        let sketch = scheme.map(|scheme| scheme.sketch);
+        let of = |resemblance: f64| {
+            // A super-shingle of r minima differs unless all of them are equal.
+            let of_places =
+                |places, rows: i32| binomial_at_most(radius, places, 1.0 - resemblance.powi(rows));
+            rounded(match sketch {
+                Some(Sketch::SuperShingle { groups, rows }) => {
+                    of_places(groups.into(), rows.into())
+                }
+                Some(Sketch::MinHash { functions }) => of_places(functions.into(), 1),
+                _ => simhash_recall(resemblance, BITS, radius),
+            })
+        };
         let by_resemblance = RESEMBLANCES.map(|resemblance| ResemblanceRecall {
             resemblance,
             recall: of(resemblance),
         });
-        // A scheme that this program cannot use makes no sketches here.
-        let width = parse_scheme(settings.scheme.text())
-            .ok()
-            .and_then(|scheme| scheme.shingle.words_each());
+        let width = scheme.and_then(|scheme| scheme.shingle.words_each());
         let changed = width.map(|width| {
             LENGTHS.into_iter().filter_map(move |words| {
                 let resemblance = one_changed_word(words, width)?;

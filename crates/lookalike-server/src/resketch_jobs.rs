@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::problem::ProblemDetails;
+use crate::request::ShownNearness;
 use crate::sync::lock;
 
 /// Jobs by collection. One that has ended well is forgotten: the collection shows its new scheme.
@@ -20,7 +21,7 @@ pub(crate) struct ResketchJobs(Mutex<BTreeMap<String, Arc<ResketchProgress>>>);
 #[derive(Debug)]
 pub(crate) struct ResketchProgress {
     scheme: SchemeId,
-    radius: u32,
+    nearness: ShownNearness,
     documents: u64,
     done: AtomicU64,
     failure: OnceLock<String>,
@@ -35,8 +36,12 @@ pub(crate) struct ResketchInfo {
     state: &'static str,
     /// Id of the scheme that the collection is to have: 16 hexadecimal digits.
     scheme_id: String,
-    /// Radius that it is to have.
-    radius: u32,
+    /// Radius that it is to have, of fingerprints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    radius: Option<u32>,
+    /// Fewest super-shingles or minima in common that it is to demand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    equal: Option<u32>,
     /// Documents that were sketched so far; some twice, if they changed meanwhile.
     done: u64,
     /// Documents when the job began.
@@ -47,10 +52,10 @@ pub(crate) struct ResketchInfo {
 }
 
 impl ResketchProgress {
-    pub(crate) fn new(scheme: SchemeId, radius: u32, documents: u64) -> Self {
+    pub(crate) fn new(scheme: SchemeId, nearness: ShownNearness, documents: u64) -> Self {
         Self {
             scheme,
-            radius,
+            nearness,
             documents,
             done: AtomicU64::new(0),
             failure: OnceLock::new(),
@@ -76,7 +81,8 @@ impl ResketchProgress {
                 "running"
             },
             scheme_id: self.scheme.to_string(),
-            radius: self.radius,
+            radius: self.nearness.radius,
+            equal: self.nearness.equal,
             done: self.done.load(Ordering::Relaxed),
             documents: self.documents,
             reason,

@@ -1,8 +1,9 @@
-//! Schemes under which the service makes fingerprints.
+//! Schemes under which the service makes sketches.
 
 use lookalike::scheme::{ParseSchemeError, TokenHash};
-use lookalike::{Scheme, Sketch};
+use lookalike::{Scheme, Sketch, Weight};
 use lookalike_corpus::HtmlText;
+use lookalike_store::{MOST_PLACES, SketchForm};
 
 use crate::problem::ProblemDetails;
 
@@ -11,7 +12,7 @@ pub fn default_scheme() -> Scheme {
     Scheme::default().sketch(Sketch::Simhash)
 }
 
-/// A scheme under which the service cannot make fingerprints.
+/// A scheme under which the service cannot make sketches.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnusableScheme {
     /// The text is not a scheme.
@@ -19,19 +20,25 @@ pub(crate) enum UnusableScheme {
     Malformed(#[from] ParseSchemeError),
     /// A fingerprint of another width.
     #[error(
-        "collections hold 64-bit fingerprints (sketch=simhash:64), not {0}; the low half of simhash:128 equals simhash:64 of the \
+        "collections hold fingerprints of 64 bits (sketch=simhash:64), not {0}; the low half of simhash:128 equals simhash:64 of the \
          same text"
     )]
     OtherWidth(Sketch),
-    /// The sketch is no fingerprint.
+    /// The sketch has too many places.
     #[error(
-        "collections hold 64-bit fingerprints (sketch=simhash:64), not {0}; `lookalike fingerprint --sketch {0} -o FILE` keeps such sketches \
-         in files, of which `lookalike join FILE --equal N` and `lookalike cluster FILE --equal N` find all near-duplicates"
+        "collections hold sketches of up to {MOST_PLACES} places, which {0} has not; `lookalike fingerprint --sketch {0} -o FILE` keeps such \
+         sketches in files, of which `lookalike join FILE --equal N` and `lookalike cluster FILE --equal N` find all near-duplicates"
     )]
-    InFilesOnly(Sketch),
+    TooManyPlaces(Sketch),
+    /// The sketch is made of a set, and the features have weights.
+    #[error(
+        "weight={0} does nothing for {1}, which is made of the set of features: use weight=set"
+    )]
+    Weighted(Weight, Sketch),
     /// The sketch is for comparison with other systems only.
     #[error(
-        "collections hold 64-bit fingerprints (sketch=simhash:64), not {0}; `lookalike dedup` and `pairs` have the method"
+        "collections hold fingerprints (sketch=simhash:64), super-shingles (super-shingle:GxR) and minima (minhash:N), not {0}; \
+         `lookalike dedup` and `pairs` have the method"
     )]
     OtherSketch(Sketch),
     /// The scheme depends on more than the document.
@@ -42,7 +49,7 @@ pub(crate) enum UnusableScheme {
     Extraction(String),
 }
 
-/// Reads a scheme under which the service can make fingerprints.
+/// Reads a scheme under which the service can make sketches.
 pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
     parse_scheme(text).map_err(|reason| {
         let remedy = "`lookalike fingerprint --json` names schemes that can be used";
@@ -50,21 +57,29 @@ pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
     })
 }
 
-fn other_sketch(sketch: Sketch) -> UnusableScheme {
+/// Refuses sketches that no collection holds.
+fn check_sketch(scheme: &Scheme) -> Result<(), UnusableScheme> {
+    let sketch = scheme.sketch;
     match sketch {
-        Sketch::Simhash32 | Sketch::Simhash128 => UnusableScheme::OtherWidth(sketch),
-        Sketch::MinHash { .. } | Sketch::SuperShingle { .. } => UnusableScheme::InFilesOnly(sketch),
-        _ => UnusableScheme::OtherSketch(sketch),
+        Sketch::Simhash => Ok(()),
+        Sketch::MinHash { .. } | Sketch::SuperShingle { .. } => {
+            if SketchForm::from(sketch).places() > Some(MOST_PLACES) {
+                return Err(UnusableScheme::TooManyPlaces(sketch));
+            }
+            match scheme.weight {
+                Weight::Set => Ok(()),
+                weight => Err(UnusableScheme::Weighted(weight, sketch)),
+            }
+        }
+        Sketch::Simhash32 | Sketch::Simhash128 => Err(UnusableScheme::OtherWidth(sketch)),
+        _ => Err(UnusableScheme::OtherSketch(sketch)),
     }
 }
 
 /// Reads a scheme and checks that the service can use it, with the table of terms and the learned lines that it may name.
 pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, UnusableScheme> {
     let scheme: Scheme = text.parse()?;
-    match scheme.sketch {
-        Sketch::Simhash => {}
-        other => return Err(other_sketch(other)),
-    }
+    check_sketch(&scheme)?;
     if matches!(scheme.hash, TokenHash::SipHash(_)) {
         return Err(UnusableScheme::NeedsMore("a secret key"));
     }

@@ -1,4 +1,4 @@
-//! Contents to fingerprints and all else that is compared, under the scheme of a collection, exactly as the other commands
+//! Contents to sketches and all else that is compared, under the scheme of a collection, exactly as the other commands
 //! make them.
 
 use std::borrow::Cow;
@@ -8,17 +8,19 @@ use axum::http::StatusCode;
 use lookalike::chunk::{ChunkBits, Chunker, Chunking};
 use lookalike::scheme::Boilerplate;
 use lookalike::{
-    DocumentFields, FeatureExtractor, Features, Fingerprint, MinHash, Scheme, SchemeId, Shingle,
-    Signature, Simhash,
+    DocumentFields, FeatureExtractor, Features, MinHash, Scheme, SchemeId, Shingle, Signature,
+    Simhash, Sketch, SketchValue, Sketcher,
 };
 use lookalike_corpus::{BoilerplateLines, HtmlText, long_hash, seen_text_hash};
 use lookalike_store::{
-    CollectionSettings, ContentKey, PairTraits, StoredDocument, StoredScheme, TextHash,
+    CollectionSettings, ContentKey, DocumentSketch, PairTraits, SketchForm, StoredDocument,
+    StoredScheme, TextHash,
 };
 
 use crate::content::{ContentSource, RequestContent, kept_length};
 use crate::paragraph::{PageParagraph, ParagraphHasher};
 use crate::problem::ProblemDetails;
+use crate::request::places_name;
 use crate::scheme::parse_scheme;
 use crate::scheme_state::SchemeState;
 
@@ -105,6 +107,9 @@ struct SchemeSketcher {
     paragraphs: ParagraphHasher,
     html: HtmlText,
     boilerplate: Option<Arc<BoilerplateLines>>,
+    /// Of sketches of several places.
+    places: Option<Sketcher>,
+    /// Of signatures that are kept beside sketches.
     minhash: MinHash,
 }
 
@@ -112,7 +117,7 @@ struct SchemeSketcher {
 #[derive(Debug, Default)]
 pub(crate) struct QuerySketch {
     pub(crate) key: ContentKey,
-    /// As it was sketched; `None` of a ready fingerprint.
+    /// As it was sketched; `None` of a ready sketch.
     pub(crate) text: Option<String>,
     pub(crate) set: Vec<u64>,
     pub(crate) signature: Option<Signature>,
@@ -125,7 +130,7 @@ impl SchemeSketcher {
                 StatusCode::CONFLICT,
                 "unusable-scheme",
                 reason,
-                "send fingerprints that were made with the collection's scheme",
+                "send sketches that were made with the collection's scheme",
             )
         };
         let parsed = parse_scheme(scheme.text()).map_err(|error| unusable(error.to_string()))?;
@@ -136,11 +141,12 @@ impl SchemeSketcher {
             paragraphs: ParagraphHasher::new(&parsed),
             html: HtmlText::new(parsed.html).map_err(|error| unusable(error.to_string()))?,
             boilerplate: boilerplate(&parsed, state).map_err(unusable)?,
+            places: sketcher_of_places(&parsed).map_err(unusable)?,
             minhash: MinHash::new(MINIMA, parsed.seed),
         })
     }
 
-    /// The text of a content, which the buffers may have to hold; none of a ready fingerprint.
+    /// The text of a content, which the buffers may have to hold; none of a ready sketch.
     fn text<'t>(&mut self, content: &'t RequestContent, buffers: &'t mut TextBuffers) -> &'t str {
         self.read(content, buffers, false).text
     }
@@ -156,7 +162,7 @@ impl SchemeSketcher {
         // Learned lines may be all of the main content.
         let chooses = self.html.chooses() && (wants_seen || self.boilerplate.is_some());
         let (text, seen): (&'t str, &'t str) = match &content.source {
-            ContentSource::Fingerprint(_) => return ContentText::default(),
+            ContentSource::Sketch(_) => return ContentText::default(),
             ContentSource::Text(text) => (text, text),
             ContentSource::Html(page) => {
                 text.clear();
@@ -206,7 +212,7 @@ impl SchemeSketcher {
         let has_fields = !self.scheme.fields.is_none();
         let (text, hash) = self.plain_hashed_text(content, buffers, wants_hash);
         // Documents of equal text and other fields have other features; as copies of each other they would
-        // share one fingerprint.
+        // share one sketch.
         let with_fields = |TextHash(hash): TextHash| {
             stored_hash(long_hash(u128::from_le_bytes(hash), Some(fields)))
         };
@@ -229,7 +235,7 @@ impl SchemeSketcher {
         if !wants_hash {
             return (self.text(content, buffers), None);
         }
-        if matches!(content.source, ContentSource::Fingerprint(_)) {
+        if matches!(content.source, ContentSource::Sketch(_)) {
             return ("", content.text_hash);
         }
         let ContentText { text, seen } = self.read(content, buffers, content.text_hash.is_none());
@@ -262,6 +268,40 @@ fn extractor(scheme: &Scheme, state: Option<&SchemeState>) -> Result<FeatureExtr
     FeatureExtractor::with_terms(scheme, terms).map_err(|error| error.to_string())
 }
 
+/// What makes the sketches of several places of a scheme; `None` where they are fingerprints.
+fn sketcher_of_places(scheme: &Scheme) -> Result<Option<Sketcher>, String> {
+    match scheme.sketch {
+        Sketch::Simhash => Ok(None),
+        _ => Sketcher::new(scheme, None)
+            .map(Some)
+            .map_err(|error| error.to_string()),
+    }
+}
+
+/// The sketch of features.
+fn sketch_of(places: Option<&Sketcher>, features: &Features<'_>) -> Option<DocumentSketch> {
+    let Some(places) = places else {
+        return Simhash::of(features).map(DocumentSketch::Fingerprint);
+    };
+    match places.sketch(features)? {
+        SketchValue::Signature(minima) => Some(DocumentSketch::Minima(minima.into_vec())),
+        SketchValue::Hashes(shingles) => {
+            let shingles = shingles.iter().copied().flatten();
+            Some(DocumentSketch::SuperShingles(shingles.collect()))
+        }
+        // `parse_scheme` lets no other sketches pass.
+        SketchValue::Set(_) | SketchValue::Bits(..) => None,
+    }
+}
+
+/// The signature that is kept of a content: its sketch, where that is one.
+fn kept_signature(minhash: &MinHash, key: &ContentKey, set: &[u64]) -> Option<Signature> {
+    match &key.sketch {
+        Some(DocumentSketch::Minima(minima)) => Some(Signature::from(minima.clone())),
+        _ => minhash.signature(set),
+    }
+}
+
 impl QuerySketch {
     /// Of a content of which nothing else is known.
     pub(crate) fn of(key: ContentKey) -> Self {
@@ -272,14 +312,29 @@ impl QuerySketch {
     }
 }
 
-/// The key of a content that came as a fingerprint.
+/// The key of a content that came as a sketch.
 fn ready_key(
     settings: &CollectionSettings,
     content: &RequestContent,
-    fingerprint: Fingerprint,
+    sketch: &DocumentSketch,
 ) -> Result<ContentKey, ProblemDetails> {
+    let (wanted, found) = (settings.sketch_form(), sketch.form());
+    if wanted != found {
+        let shown = |form: SketchForm| match form.places() {
+            Some(places) => format!("{places} {}", places_name(form)),
+            None => places_name(form).to_owned(),
+        };
+        return Err(ProblemDetails::invalid(
+            format!(
+                "the collection holds {}, and {} were sent",
+                shown(wanted),
+                shown(found)
+            ),
+            "send the text or page, or a sketch of the collection's scheme",
+        ));
+    }
     Ok(ContentKey {
-        fingerprint: Some(fingerprint),
+        sketch: Some(sketch.clone()),
         text_hash: content.text_hash.filter(|_| settings.keep.text_hashes),
         traits: PairTraits {
             category: 0,
@@ -289,9 +344,9 @@ fn ready_key(
 }
 
 /// The key of a text.
-fn text_key(text: &str, features: &Features<'_>, text_hash: Option<TextHash>) -> ContentKey {
+fn text_key(text: &str, sketch: Option<DocumentSketch>, text_hash: Option<TextHash>) -> ContentKey {
     ContentKey {
-        fingerprint: Simhash::of(features),
+        sketch,
         text_hash,
         traits: PairTraits {
             category: 0,
@@ -338,18 +393,16 @@ impl SketchCache {
         settings: &CollectionSettings,
         content: &RequestContent,
     ) -> Result<ContentKey, ProblemDetails> {
-        if let ContentSource::Fingerprint(code) = content.source {
-            return ready_key(settings, content, code);
+        if let ContentSource::Sketch(sketch) = &content.source {
+            return ready_key(settings, content, sketch);
         }
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
         let fields = sketcher.fields(content)?;
         let (text, text_hash) =
             sketcher.hashed_text(content, &fields, buffers, settings.keep.text_hashes);
-        Ok(text_key(
-            text,
-            &sketcher.features.extract_with(text, &fields),
-            text_hash,
-        ))
+        let features = sketcher.features.extract_with(text, &fields);
+        let sketch = sketch_of(sketcher.places.as_ref(), &features);
+        Ok(text_key(text, sketch, text_hash))
     }
 
     /// The parts of a document that a collection keeps, but for what is no part of its content; and where `compares`, all that its
@@ -360,25 +413,30 @@ impl SketchCache {
         content: &RequestContent,
         compares: bool,
     ) -> Result<(StoredDocument, QuerySketch), ProblemDetails> {
-        if let ContentSource::Fingerprint(code) = content.source {
-            let key = ready_key(settings, content, code)?;
-            return Ok((StoredDocument::of_content(key), QuerySketch::of(key)));
+        if let ContentSource::Sketch(sketch) = &content.source {
+            let key = ready_key(settings, content, sketch)?;
+            let document = StoredDocument::of_content(key.clone());
+            return Ok((document, QuerySketch::of(key)));
         }
         let keep = settings.keep;
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
         let fields = sketcher.fields(content)?;
         let (text, text_hash) = sketcher.hashed_text(content, &fields, buffers, keep.text_hashes);
         let features = sketcher.features.extract_with(text, &fields);
-        let key = text_key(text, &features, text_hash);
-        let mut document = StoredDocument::of_content(key);
-        let mut sketch = QuerySketch::of(key);
+        let key = text_key(
+            text,
+            sketch_of(sketcher.places.as_ref(), &features),
+            text_hash,
+        );
+        let mut document = StoredDocument::of_content(key.clone());
         let signature = keep
             .signatures
-            .then(|| sketcher.minhash.signature(features.set))
+            .then(|| kept_signature(&sketcher.minhash, &key, features.set))
             .flatten();
-        document.signature = signature
-            .as_ref()
-            .map(|signature| signature.values().to_vec());
+        let mut sketch = QuerySketch::of(key);
+        if let Some(signature) = &signature {
+            document.signature = Some(signature.values().to_vec());
+        }
         if compares {
             // Without fields: of neighbours only texts are kept.
             // Both sides of a comparison must come of the same input, and a neighbour has no fields any more.
@@ -410,7 +468,7 @@ impl SketchCache {
         content: &RequestContent,
     ) -> Result<QuerySketch, ProblemDetails> {
         let key = self.key(settings, content)?;
-        if matches!(content.source, ContentSource::Fingerprint(_)) {
+        if matches!(content.source, ContentSource::Sketch(_)) {
             return Ok(QuerySketch::of(key));
         }
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
@@ -424,7 +482,7 @@ impl SketchCache {
         let keep = settings.keep;
         let signature = keep
             .signatures
-            .then(|| sketcher.minhash.signature(features.set));
+            .then(|| kept_signature(&sketcher.minhash, &key, features.set));
         // Of neighbours only texts are kept.
         let set = match sketcher.scheme.fields.is_none() {
             true => features.set.to_vec(),

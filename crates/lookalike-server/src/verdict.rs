@@ -2,13 +2,15 @@
 
 use std::sync::LazyLock;
 
-use lookalike::Fingerprint;
-use lookalike_store::{ContentKey, LARGEST_RADIUS, Neighbour, QueryResult, Verdict};
+use lookalike::{Scheme, Sketch};
+use lookalike_store::{
+    CollectionSettings, ContentKey, DocumentSketch, LARGEST_RADIUS, Neighbour, QueryResult, Verdict,
+};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::request::{ItemResponse, packed};
+use crate::request::{HexFingerprint, ItemResponse, packed};
 use crate::verify::VerifiedNeighbour;
 
 /// Bits of a fingerprint.
@@ -18,19 +20,19 @@ const BITS: f64 = 64.0;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Verdict")]
 pub(crate) struct VerdictResponse {
-    /// `exact`: a document has the same text. `same-fingerprint`: one has the same fingerprint, but none is known to have the same
-    /// text. `near`: one is within the radius. `new`: none is.
+    /// `exact`: a document has the same text. `same-fingerprint`: one has the same fingerprint, or all super-shingles or minima, but none
+    /// is known to have the same text. `near`: one is within the radius, or has enough of these in common. `new`: none is.
     #[schemars(extend("enum" = ["new", "near", "same-fingerprint", "exact"]))]
     verdict: &'static str,
-    /// Distance of the nearest.
+    /// Distance of the nearest: bits of a fingerprint, super-shingles or minima that differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u32>,
-    /// From 0 to 1.
+    /// From 0 to 1: the resemblance that the distance points to.
     score: f64,
-    /// `null`: the text has no features, and resembles nothing.
-    #[serde(serialize_with = "digits")]
+    /// `null`: the text has no features, and resembles nothing. Left out of a text that has, where the collection holds other sketches.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    fingerprint: Option<Fingerprint>,
+    fingerprint: Option<Option<HexFingerprint>>,
 }
 
 /// A judgement with what it rests on.
@@ -54,7 +56,7 @@ pub(crate) struct QueryResponse {
     next: Option<String>,
 }
 
-/// A document within the radius.
+/// A document that is near.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Neighbour")]
 struct NeighbourResponse {
@@ -67,20 +69,63 @@ struct NeighbourResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
-    /// Value, if it was asked for: `null` where only the fingerprint is known of one of the two.
+    /// Value, if it was asked for: `null` where only the sketch is known of one of the two.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Option<VerifiedNeighbour>>,
 }
 
-/// A fingerprint as it is sent.
-pub(crate) fn digits<S: Serializer>(
-    code: &Option<Fingerprint>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match code {
-        Some(code) => serializer.collect_str(code),
-        None => serializer.serialize_none(),
+/// The fingerprint that is shown of a sketch: `null` where there is none, nothing of longer ones.
+pub(crate) fn shown_fingerprint(sketch: Option<&DocumentSketch>) -> Option<Option<HexFingerprint>> {
+    match sketch {
+        None => Some(None),
+        Some(DocumentSketch::Fingerprint(code)) => Some(Some(HexFingerprint(*code))),
+        Some(DocumentSketch::SuperShingles(_) | DocumentSketch::Minima(_)) => None,
     }
+}
+
+/// The score of distances in a collection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ScoreRule {
+    /// Of fingerprints.
+    Bits,
+    /// Of sketches of so many places, each of which is equal if so many minima are.
+    Places { places: u32, rows: u32 },
+}
+
+impl ScoreRule {
+    pub(crate) fn of(settings: &CollectionSettings) -> Self {
+        // A scheme that this program cannot read makes no sketches here, but scores of fingerprints need none.
+        let scheme = settings.scheme.text().parse::<Scheme>().ok();
+        match scheme.map(|scheme| scheme.sketch) {
+            Some(Sketch::SuperShingle { groups, rows }) => Self::Places {
+                places: groups.into(),
+                rows: rows.into(),
+            },
+            Some(Sketch::MinHash { functions }) => Self::Places {
+                places: functions.into(),
+                rows: 1,
+            },
+            _ => Self::Bits,
+        }
+    }
+
+    /// From 0 to 1: the resemblance at which so many places or bits are expected to differ.
+    ///
+    /// Two sets of resemblance J share a minimum with probability J, and a super-shingle of r minima with J^r (Broder 1997).
+    pub(crate) fn score(self, distance: u32) -> f64 {
+        match self {
+            Self::Bits => score(distance),
+            Self::Places { places, rows } => {
+                let equal = f64::from(places.saturating_sub(distance)) / f64::from(places);
+                rounded(equal.powf(1.0 / f64::from(rows)))
+            }
+        }
+    }
+}
+
+/// Six digits are more than a sketch can tell, and equal everywhere.
+fn rounded(score: f64) -> f64 {
+    (score * 1e6).round() / 1e6
 }
 
 /// The score of a distance, from 0 to 1: the resemblance of two equally large sets of features whose fingerprints are expected
@@ -89,7 +134,7 @@ pub(crate) fn digits<S: Serializer>(
 /// A bit of a simhash differs with probability a/pi, a being the angle between the two weight vectors (Charikar, STOC 2002).
 /// So d of 64 bits point to a cosine c = cos(pi d / 64), and two sets of n features that share s have c = s / n and the
 /// resemblance s / (2n - s) = c / (2 - c). Beyond 32 bits it is 0.
-pub(crate) fn score(distance: u32) -> f64 {
+fn score(distance: u32) -> f64 {
     /// Of each distance that a collection may have a radius of.
     static SCORES: LazyLock<[f64; LARGEST_RADIUS as usize + 1]> =
         LazyLock::new(|| std::array::from_fn(|distance| resemblance(distance as u32)));
@@ -101,9 +146,7 @@ pub(crate) fn score(distance: u32) -> f64 {
 fn resemblance(distance: u32) -> f64 {
     let angle = std::f64::consts::PI * f64::from(distance) / BITS;
     let cosine = angle.cos().max(0.0);
-    let resemblance = cosine / (2.0 - cosine);
-    // Six digits are more than 64 bits can tell, and equal everywhere.
-    (resemblance * 1e6).round() / 1e6
+    rounded(cosine / (2.0 - cosine))
 }
 
 /// The name of a verdict, as it is sent.
@@ -117,13 +160,13 @@ pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
 }
 
 impl VerdictResponse {
-    pub(crate) fn new(verdict: Verdict, content: &ContentKey) -> Self {
+    pub(crate) fn new(verdict: Verdict, content: &ContentKey, rule: ScoreRule) -> Self {
         let distance = verdict.distance();
         Self {
             verdict: verdict_name(verdict),
             distance,
-            score: distance.map_or(0.0, score),
-            fingerprint: content.fingerprint,
+            score: distance.map_or(0.0, |distance| rule.score(distance)),
+            fingerprint: shown_fingerprint(content.sketch.as_ref()),
         }
     }
 
@@ -148,6 +191,7 @@ impl QueryResponse {
     pub(crate) fn new(
         answer: QueryResult,
         content: &ContentKey,
+        rule: ScoreRule,
         verified: Option<Vec<Option<VerifiedNeighbour>>>,
     ) -> Self {
         let all = verified.iter().flatten().flatten();
@@ -155,12 +199,13 @@ impl QueryResponse {
         let mut verified = verified.map(Vec::into_iter);
         let neighbours = answer.neighbours.into_iter();
         Self {
-            verdict: VerdictResponse::new(answer.verdict, content),
+            verdict: VerdictResponse::new(answer.verdict, content, rule),
             copy_of: answer.copy_of,
             resemblance,
             neighbours: neighbours
                 .map(|near| {
-                    NeighbourResponse::new(near, verified.as_mut().map(|all| all.next().flatten()))
+                    let verified = verified.as_mut().map(|all| all.next().flatten());
+                    NeighbourResponse::new(near, rule, verified)
                 })
                 .collect(),
             more: answer.more,
@@ -184,10 +229,14 @@ impl ItemResponse for QueryResponse {
 }
 
 impl NeighbourResponse {
-    fn new(neighbour: Neighbour, verified: Option<Option<VerifiedNeighbour>>) -> Self {
+    fn new(
+        neighbour: Neighbour,
+        rule: ScoreRule,
+        verified: Option<Option<VerifiedNeighbour>>,
+    ) -> Self {
         Self {
             distance: neighbour.distance,
-            score: score(neighbour.distance),
+            score: rule.score(neighbour.distance),
             same_text: neighbour.same_text,
             metadata: metadata(&neighbour.metadata),
             id: neighbour.id,
@@ -219,6 +268,18 @@ mod tests {
         assert!((1..=32).all(|distance| score(distance) < score(distance - 1)));
         // cos(3 pi / 64) = 0.989177, of which 0.989177 / 1.010823.
         assert_eq!(score(3), 0.978585);
+    }
+
+    #[test]
+    fn scores_of_places_are_the_resemblance_that_so_many_equal_ones_point_to() {
+        let of = |sketch: &str, distance| {
+            let scheme = Scheme::default().sketch(sketch.parse().expect("a sketch"));
+            ScoreRule::of(&CollectionSettings::new(&scheme)).score(distance)
+        };
+        // 96 of 128 minima; a third to the power of 1/14 is e to the power of -0.0784723.
+        assert_eq!((of("minhash:128", 0), of("minhash:128", 32)), (1.0, 0.75));
+        assert_eq!(of("super-shingle:6x14", 4), 0.924528);
+        assert_eq!(of("simhash:64", 3), score(3));
     }
 
     #[test]

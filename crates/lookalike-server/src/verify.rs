@@ -16,7 +16,7 @@ use crate::word_diff::WordDiff;
 pub(crate) struct VerifiedNeighbour {
     /// Shared features over all features, from 0 to 1.
     pub(crate) resemblance: f64,
-    /// `text`: exact. `signature`: estimated from 128 minima.
+    /// `text`: exact. `signature`: estimated from minima, 128 unless the sketches of the collection are such.
     #[schemars(extend("enum" = ["text", "signature"]))]
     by: &'static str,
     /// Share of the features of what was sent that the neighbour has; of texts only.
@@ -32,7 +32,7 @@ fn rounded(share: f64) -> f64 {
     (share * 1e6).round() / 1e6
 }
 
-/// Compares what was sent with a neighbour; `None` where nothing is kept of one of them but the fingerprint. Of all texts
+/// Compares what was sent with a neighbour; `None` where nothing is kept of one of them but the sketch. Of all texts
 /// that are kept one is in memory at a time.
 pub(crate) fn verify(
     cache: &mut SketchCache,

@@ -60,11 +60,6 @@ impl<'a> ByteDecoder<'a> {
         Some(u64::from_le_bytes(bytes))
     }
 
-    pub(crate) fn fixed32(&mut self) -> Option<u32> {
-        let bytes = self.take(4)?.try_into().ok()?;
-        Some(u32::from_le_bytes(bytes))
-    }
-
     pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
         let count = self.number()?;
         self.take(usize::try_from(count).ok()?)

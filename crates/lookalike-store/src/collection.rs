@@ -272,7 +272,7 @@ impl Collection {
         lock(&self.shared.queue).requests.len()
     }
 
-    /// Finds the nearest documents of a fingerprint or content: a page of them. A search in memory, and a read for each document shown;
+    /// Finds the nearest documents of a sketch or content: a page of them. A search in memory, and a read for each document shown;
     /// pages after the first pass over those before them.
     ///
     /// # Errors
@@ -288,8 +288,8 @@ impl Collection {
         engine.query(&content.into(), scope.into(), now, page.into())
     }
 
-    /// The verdict on a fingerprint or content. Reads only where the hash of a text is given and a document has its
-    /// fingerprint.
+    /// The verdict on a sketch or content. Reads only where the hash of a text is given and a document has its
+    /// sketch.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
@@ -303,17 +303,17 @@ impl Collection {
         Ok(verdicts[0])
     }
 
-    /// The verdicts on some fingerprints or contents, all of one moment.
+    /// The verdicts on some sketches or contents, all of one moment.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
-    pub fn check_many<K: Copy + Into<ContentKey>>(
+    pub fn check_many<K: Clone + Into<ContentKey>>(
         &self,
         contents: &[K],
         scope: impl Into<NeighbourScope>,
         now: UnixMillis,
     ) -> Result<Vec<Verdict>> {
-        let contents: Vec<ContentKey> = contents.iter().copied().map(Into::into).collect();
+        let contents: Vec<ContentKey> = contents.iter().cloned().map(Into::into).collect();
         self.shared.engine.check_many(&contents, scope.into(), now)
     }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use lookalike::Fingerprint;
 
 use crate::codec::{ByteDecoder, fixed, put_bytes, put_number};
+use crate::document_sketch::{DocumentSketch, SketchForm};
 use crate::error::{Result, StoreError};
 use crate::pair_rule::PairTraits;
 use crate::time::UnixMillis;
@@ -81,16 +82,16 @@ impl From<u64> for StoredParagraph {
 pub struct StoredDocument {
     /// The user's own id: 1 to 4096 bytes.
     pub id: String,
-    /// Fingerprint; `None` for a text without features, which resembles nothing.
+    /// Fingerprint, by which collections of fingerprints find it; `None` for a text without features, which resembles nothing.
     pub fingerprint: Option<Fingerprint>,
     /// Time of expiry; `None` in a collection means never. Inserts without one take the collection's time to live, unless they have
     /// [`UnixMillis::NEVER`].
     pub expires: Option<UnixMillis>,
     /// Hash of its text; `None` where only the fingerprint is known.
     pub text_hash: Option<TextHash>,
-    /// Values of a min-hash signature.
+    /// Values of a min-hash signature, by which collections of minima find it.
     pub signature: Option<Vec<u32>>,
-    /// Super-shingles.
+    /// Super-shingles, by which collections of these find it.
     pub super_shingles: Option<Vec<u64>>,
     /// Its paragraphs, in order.
     pub paragraphs: Vec<StoredParagraph>,
@@ -119,41 +120,45 @@ pub(crate) struct DocumentHeader {
     pub(crate) metadata: Vec<u8>,
 }
 
-/// Fingerprint and hash of a content, by which documents are found, and what decides which of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Sketch and hash of a content, by which documents are found, and what decides which of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentKey {
-    /// Fingerprint; `None` of a text without features.
-    pub fingerprint: Option<Fingerprint>,
+    /// Sketch, of the collection's form; `None` of a text without features.
+    pub sketch: Option<DocumentSketch>,
     /// Hash of the text; `None` where it is unknown.
     pub text_hash: Option<TextHash>,
     /// Category and length, which decide with which documents it is compared.
     pub traits: PairTraits,
 }
 
-impl From<Fingerprint> for ContentKey {
-    fn from(fingerprint: Fingerprint) -> Self {
+impl From<DocumentSketch> for ContentKey {
+    fn from(sketch: DocumentSketch) -> Self {
         Self {
-            fingerprint: Some(fingerprint),
+            sketch: Some(sketch),
             ..Self::default()
         }
+    }
+}
+
+impl From<Fingerprint> for ContentKey {
+    fn from(fingerprint: Fingerprint) -> Self {
+        DocumentSketch::from(fingerprint).into()
     }
 }
 
 impl ContentKey {
     /// Tells whether two contents have equal texts, as far as is known of both.
     pub(crate) fn is_same_text(&self, other: &Self) -> bool {
-        // Equal texts have equal fingerprints, and `may_be_copy` looks for copies at distance zero only.
-        self.text_hash.is_some()
-            && self.text_hash == other.text_hash
-            && self.fingerprint == other.fingerprint
+        // Equal texts have equal sketches, and `may_be_copy` looks for copies at distance zero only.
+        self.text_hash.is_some() && self.text_hash == other.text_hash && self.sketch == other.sketch
     }
 }
 
 impl DocumentHeader {
-    pub(crate) fn of(document: &StoredDocument) -> Self {
+    pub(crate) fn of(document: &StoredDocument, form: SketchForm) -> Self {
         Self {
             id: document.id.clone(),
-            content: document.content(),
+            content: document.content(form),
             metadata: document.metadata.clone(),
         }
     }
@@ -163,7 +168,7 @@ impl DocumentHeader {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentOutline<'a> {
     pub(crate) id: &'a str,
-    pub(crate) fingerprint: Option<u64>,
+    fingerprint: Option<u64>,
     pub(crate) expires: Option<UnixMillis>,
     pub(crate) text_hash: Option<TextHash>,
     pub(crate) traits: PairTraits,
@@ -184,12 +189,18 @@ impl StoredDocument {
     /// A document without an id: what is found by a key, and nothing else.
     #[must_use]
     pub fn of_content(content: ContentKey) -> Self {
-        Self {
-            fingerprint: content.fingerprint,
+        let mut document = Self {
             text_hash: content.text_hash,
             traits: content.traits,
             ..Self::default()
+        };
+        match content.sketch {
+            Some(DocumentSketch::Fingerprint(code)) => document.fingerprint = Some(code),
+            Some(DocumentSketch::SuperShingles(values)) => document.super_shingles = Some(values),
+            Some(DocumentSketch::Minima(values)) => document.signature = Some(values),
+            None => {}
         }
+        document
     }
 
     /// True if the document has not expired at a time.
@@ -197,10 +208,10 @@ impl StoredDocument {
         self.expires.is_none_or(|end| end > now)
     }
 
-    /// The key by which it is found.
-    pub fn content(&self) -> ContentKey {
+    /// The key by which a collection of sketches of a form finds it.
+    pub fn content(&self, form: SketchForm) -> ContentKey {
         ContentKey {
-            fingerprint: self.fingerprint,
+            sketch: form.of_document(self),
             text_hash: self.text_hash,
             traits: self.traits,
         }
@@ -347,6 +358,19 @@ impl<'a> ParagraphBytes<'a> {
     }
 }
 
+/// The values of a document that stand between its paragraphs and its metadata, in its bytes.
+struct ValueBytes<'a> {
+    signature: Option<&'a [u8]>,
+    super_shingles: Option<&'a [u8]>,
+    rest: ByteDecoder<'a>,
+}
+
+/// Numbers of so many bytes each.
+fn numbers<const BYTES: usize, T>(bytes: &[u8], number: impl Fn([u8; BYTES]) -> T) -> Vec<T> {
+    let (words, _) = bytes.as_chunks();
+    words.iter().map(|&word| number(word)).collect()
+}
+
 /// Refuses ids that cannot be stored.
 pub(crate) fn check_id(id: &str) -> Result<()> {
     if id.is_empty() || id.len() > LONGEST_ID {
@@ -393,12 +417,29 @@ impl<'a> DocumentOutline<'a> {
     }
 
     /// The key by which it is found.
-    pub(crate) fn content(&self) -> ContentKey {
-        ContentKey {
-            fingerprint: self.fingerprint.map(Fingerprint),
+    pub(crate) fn content(&self, form: SketchForm) -> Option<ContentKey> {
+        Some(ContentKey {
+            sketch: self.sketch(form)?,
             text_hash: self.text_hash,
             traits: self.traits,
-        }
+        })
+    }
+
+    /// The sketch of a form, if it has one; the outer `None` when the bytes are not those of a document.
+    pub(crate) fn sketch(&self, form: SketchForm) -> Option<Option<DocumentSketch>> {
+        let sketch = match form {
+            SketchForm::Fingerprint => self.fingerprint.map(|code| Fingerprint(code).into()),
+            SketchForm::SuperShingles(_) => {
+                let values = self.values()?.super_shingles;
+                values
+                    .map(|bytes| DocumentSketch::SuperShingles(numbers(bytes, u64::from_le_bytes)))
+            }
+            SketchForm::Minima(_) => {
+                let values = self.values()?.signature;
+                values.map(|bytes| DocumentSketch::Minima(numbers(bytes, u32::from_le_bytes)))
+            }
+        };
+        Some(sketch.filter(|sketch| sketch.form() == form))
     }
 
     /// The paragraphs.
@@ -417,17 +458,28 @@ impl<'a> DocumentOutline<'a> {
         Some((paragraphs, rest))
     }
 
+    /// The values behind the paragraphs.
+    fn values(&self) -> Option<ValueBytes<'a>> {
+        let (_, mut rest) = self.after_paragraphs()?;
+        let mut bytes = |flag: u8, size: usize| {
+            if self.flags & flag == 0 {
+                return Some(None);
+            }
+            let count = rest.count(size)?;
+            rest.take(count * size).map(Some)
+        };
+        Some(ValueBytes {
+            signature: bytes(SIGNATURE, 4)?,
+            super_shingles: bytes(SUPER_SHINGLES, 8)?,
+            rest,
+        })
+    }
+
     /// The metadata.
     pub(crate) fn metadata(&self) -> Option<&'a [u8]> {
-        let (_, mut rest) = self.after_paragraphs()?;
-        // Skipped, not decoded: a neighbour is shown with its metadata, and a signature of some kilobytes lies
-        // between.
-        for (flag, size) in [(SIGNATURE, 4), (SUPER_SHINGLES, 8)] {
-            if self.flags & flag != 0 {
-                let count = rest.count(size)?;
-                rest.take(count * size)?;
-            }
-        }
+        // Values are skipped, not decoded: a neighbour is shown with its metadata, and a signature of some kilobytes
+        // lies between.
+        let mut rest = self.values()?.rest;
         if self.flags & METADATA == 0 {
             return Some(&[]);
         }
@@ -436,26 +488,23 @@ impl<'a> DocumentOutline<'a> {
 
     /// The whole document, and what follows it.
     fn document(&self) -> Option<(StoredDocument, ByteDecoder<'a>)> {
-        let (paragraphs, mut rest) = self.after_paragraphs()?;
+        let (paragraphs, _) = self.after_paragraphs()?;
+        let ValueBytes {
+            signature,
+            super_shingles,
+            mut rest,
+        } = self.values()?;
         let mut document = StoredDocument {
             id: self.id.to_owned(),
             fingerprint: self.fingerprint.map(Fingerprint),
             expires: self.expires,
             text_hash: self.text_hash,
             paragraphs: paragraphs.iter().collect(),
+            signature: signature.map(|bytes| numbers(bytes, u32::from_le_bytes)),
+            super_shingles: super_shingles.map(|bytes| numbers(bytes, u64::from_le_bytes)),
             traits: self.traits,
             ..StoredDocument::default()
         };
-        if self.flags & SIGNATURE != 0 {
-            let count = rest.count(4)?;
-            let values = (0..count).map(|_| rest.fixed32());
-            document.signature = Some(values.collect::<Option<_>>()?);
-        }
-        if self.flags & SUPER_SHINGLES != 0 {
-            let count = rest.count(8)?;
-            let values = (0..count).map(|_| rest.fixed64());
-            document.super_shingles = Some(values.collect::<Option<_>>()?);
-        }
         if self.flags & METADATA != 0 {
             document.metadata = rest.bytes()?.to_vec();
         }
@@ -517,7 +566,14 @@ mod tests {
             let outline = DocumentOutline::read(decoder).expect("whole");
             prop_assert!(outline.paragraphs().expect("whole").eq(document.paragraphs.iter().copied()));
             prop_assert_eq!(outline.metadata(), Some(document.metadata.as_slice()));
-            prop_assert_eq!(outline.content(), document.content());
+            for form in [
+                SketchForm::Fingerprint,
+                SketchForm::SuperShingles(document.super_shingles.as_ref().map_or(1, Vec::len)),
+                SketchForm::Minima(document.signature.as_ref().map_or(1, Vec::len)),
+                SketchForm::Minima(300),
+            ] {
+                prop_assert_eq!(outline.content(form), Some(document.content(form)));
+            }
             prop_assert_eq!(StoredDocument::decode(&mut decoder), Some(document));
             prop_assert_eq!(decoder.rest(), [7]);
         }

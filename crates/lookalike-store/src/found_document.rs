@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::document::{DocumentHeader, StoredDocument, StoredParagraph};
+use crate::document_sketch::SketchForm;
 use crate::error::{Result, StoreError};
 use crate::run::StoredRun;
 use crate::searches::ParagraphSearch;
@@ -58,10 +59,10 @@ impl FoundDocument {
         }
     }
 
-    /// Its id and metadata. Reads one block of the run.
-    pub(crate) fn header(&self) -> Result<DocumentHeader> {
+    /// Its id, key and metadata; its sketches are of this form. Reads one block of the run.
+    pub(crate) fn header(&self, form: SketchForm) -> Result<DocumentHeader> {
         match self {
-            Self::InMemory(document) => Ok(DocumentHeader::of(document)),
+            Self::InMemory(document) => Ok(DocumentHeader::of(document, form)),
             Self::InRun(run, place) => run.header(*place),
         }
     }

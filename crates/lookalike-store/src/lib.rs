@@ -1,12 +1,13 @@
-//! A durable, expiring, exact collection of near-duplicate fingerprints.
+//! A durable, expiring, exact collection of the sketches of documents.
 //!
-//! A [`Store`] is a directory of [`Collection`]s. Each keeps documents by id, with their fingerprints, and finds every document
-//! within a Hamming distance. Acknowledged writes are on the disk; batches are atomic; readers see one moment while others
+//! A [`Store`] is a directory of [`Collection`]s. Each keeps documents by id, with their sketches, and finds every document
+//! within a distance: in bits of fingerprints, or in super-shingles or minima that differ. Acknowledged writes are on the disk; batches are atomic; readers see one moment while others
 //! write; expired documents stop matching at once.
 //!
 //! The path of a write: the writer thread drains its queue (`collection`), evaluates the requests one after the other
 //! (`engine::commit`), writes them as one frame of the log with one sync (`log`), and shows them to readers (`view`). A full
-//! `memtable` becomes an immutable run (`run`), whose fingerprint tables are those of [`lookalike_hamming`]. Runs are merged
+//! `memtable` becomes an immutable run (`run`), whose fingerprint tables are those of [`lookalike_hamming`]; sketches of several
+//! places have an index in memory (`place_index`). Runs are merged
 //! by levels (`engine::install`). All files go through [`fs::FileSystem`]; the feature `simulation` adds a simulated medium
 //! that loses power.
 //!
@@ -35,6 +36,7 @@ mod clean_shutdown;
 mod codec;
 mod collection;
 mod document;
+mod document_sketch;
 mod engine;
 mod error;
 mod file_copy;
@@ -54,6 +56,7 @@ mod neighbour_hits;
 mod operations;
 mod pair_rule;
 mod paragraph_hits;
+mod place_index;
 mod rebuild;
 mod run;
 mod scheme_part;
@@ -73,6 +76,7 @@ pub use document::{
     ContentKey, LARGEST_DOCUMENT, LONGEST_ID, ParseTextHashError, StoredDocument, StoredParagraph,
     TextHash,
 };
+pub use document_sketch::{DocumentSketch, MOST_PLACES, SketchForm};
 pub use engine::{CollectionStats, LARGEST_BATCH, RecoveryReport};
 pub use error::{Result, StoreError};
 pub use maintenance::{SalvageReport, SnapshotSummary, StoreInfo, info, restore, salvage, verify};

@@ -9,6 +9,7 @@ use lookalike::ParagraphRule;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::{FileIdentity, whole_file};
+use crate::document_sketch::SketchForm;
 use crate::error::{Result, StoreError};
 use crate::file_names::MANIFEST;
 use crate::fs::{FileSystem, read_whole, write_all};
@@ -119,7 +120,9 @@ impl CollectionManifest {
         let parts: Vec<PartEntry> = numbered
             .map(|(part, number)| PartEntry::new(part, FileIdentity { collection, number }))
             .collect();
-        let is_plain = settings.pairs.is_open() && parts.is_empty();
+        let is_plain = settings.pairs.is_open()
+            && parts.is_empty()
+            && settings.sketch_form() == SketchForm::Fingerprint;
         Self {
             version: if is_plain { VERSION } else { WITH_MORE },
             collection,
@@ -295,7 +298,7 @@ pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
 
 #[cfg(test)]
 mod tests {
-    use lookalike::Scheme;
+    use lookalike::{Scheme, Sketch};
 
     use super::*;
 
@@ -304,10 +307,13 @@ mod tests {
         let plain = CollectionSettings::new(&Scheme::default());
         let ruled = plain.clone().pairs(PairRule::default().within("site"));
         let part = [SchemePart::new("terms", vec![7])];
+        let minima = Scheme::default().sketch(Sketch::MinHash { functions: 9 });
+        let minima = CollectionSettings::new(&minima);
         for (settings, parts, version) in [
             (&plain, &[][..], 1),
             (&ruled, &[], 2),
             (&plain, &part[..], 2),
+            (&minima, &[], 2),
         ] {
             let manifest = CollectionManifest::new(settings, parts, 1, 2);
             let json = serde_json::to_value(&manifest).expect("plain values");

@@ -1,4 +1,4 @@
-//! The newest documents, in memory: by id, by fingerprint, by text, by paragraph.
+//! The newest documents, in memory: by id, by sketch, by text, by paragraph.
 
 mod hamming;
 mod slot_chain;
@@ -8,9 +8,13 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashTable};
 
 use crate::bits::AtomicBits;
+use crate::codec::fixed;
 use crate::document::{StoredDocument, StoredParagraph, TextHash};
+use crate::document_sketch::SketchForm;
 use crate::id_hash::IdHasher;
+use crate::place_index::PlaceIndex;
 use crate::searches::ContentSearch;
+use crate::settings::IndexShape;
 use crate::time::UnixMillis;
 
 use hamming::GrowingHammingIndex;
@@ -19,6 +23,43 @@ use slot_chain::{SlotChain, SlotLinks};
 /// Memory of the fingerprint of a paragraph: in up to four buckets of the index, and in the list of its documents.
 const PARAGRAPH_CODE_BYTES: usize = 150;
 
+/// Distinct sketches, numbered in the order in which they came.
+#[derive(Debug)]
+enum GrowingSketchIndex {
+    Codes(GrowingHammingIndex),
+    Places(PlaceIndex),
+}
+
+impl GrowingSketchIndex {
+    fn new(shape: IndexShape) -> Self {
+        match shape.form {
+            SketchForm::Fingerprint => Self::Codes(GrowingHammingIndex::new(shape.radius)),
+            form => Self::Places(PlaceIndex::new(form, shape.radius)),
+        }
+    }
+
+    fn find(&self, sketch: &[u8]) -> Option<u32> {
+        match self {
+            Self::Codes(codes) => codes.find(fixed(sketch)),
+            Self::Places(places) => places.find(sketch),
+        }
+    }
+
+    fn insert(&mut self, sketch: &[u8]) -> (u32, bool) {
+        match self {
+            Self::Codes(codes) => codes.insert(fixed(sketch)),
+            Self::Places(places) => places.insert(sketch),
+        }
+    }
+
+    fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u32, u32)) {
+        match self {
+            Self::Codes(codes) => codes.search(fixed(sketch), radius, visit),
+            Self::Places(places) => places.search(sketch, radius, visit),
+        }
+    }
+}
+
 /// Documents in the order in which they came; a slot is a place in that order.
 #[derive(Debug)]
 pub(crate) struct MemTable {
@@ -26,10 +67,11 @@ pub(crate) struct MemTable {
     hashes: Vec<u64>,
     tombstones: AtomicBits,
     by_id: HashTable<u32>,
-    by_code: GrowingHammingIndex,
-    /// Slots of each code of `by_code`.
-    with_code: Vec<SlotChain>,
-    code_links: SlotLinks,
+    form: SketchForm,
+    by_sketch: GrowingSketchIndex,
+    /// Slots of each sketch of `by_sketch`.
+    with_sketch: Vec<SlotChain>,
+    sketch_links: SlotLinks,
     with_text: HashMap<TextHash, SlotChain>,
     text_links: SlotLinks,
     /// Slots of each paragraph, by its hash.
@@ -43,19 +85,20 @@ pub(crate) struct MemTable {
 }
 
 impl MemTable {
-    pub(crate) fn new(radius: u32) -> Self {
+    pub(crate) fn new(shape: IndexShape) -> Self {
         Self {
             documents: Vec::new(),
             hashes: Vec::new(),
             tombstones: AtomicBits::default(),
             by_id: HashTable::new(),
-            by_code: GrowingHammingIndex::new(radius),
-            with_code: Vec::new(),
-            code_links: SlotLinks::default(),
+            form: shape.form,
+            by_sketch: GrowingSketchIndex::new(shape),
+            with_sketch: Vec::new(),
+            sketch_links: SlotLinks::default(),
             with_text: HashMap::new(),
             text_links: SlotLinks::default(),
             paragraphs: HashMap::new(),
-            by_paragraph_code: GrowingHammingIndex::new(radius),
+            by_paragraph_code: GrowingHammingIndex::new(shape.paragraph_radius),
             with_paragraph_code: Vec::new(),
             first_expiry: UnixMillis::NEVER,
             bytes: 0,
@@ -102,15 +145,19 @@ impl MemTable {
         hashes.push(hash);
         self.by_id
             .insert_unique(hash, slot, |&slot| hashes[slot as usize]);
-        // One link a slot in each list of links, whether the document has a code or a text: the slot is the
+        // One link a slot in each list of links, whether the document has a sketch or a text: the slot is the
         // index.
-        self.code_links.grow();
-        if let Some(code) = document.fingerprint {
-            let (group, new) = self.by_code.insert(code.0);
+        self.sketch_links.grow();
+        if let Some(sketch) = self.form.of_document(&document) {
+            let (group, new) = self.by_sketch.insert(&sketch.to_bytes());
             if new {
-                self.with_code.push(SlotChain::default());
+                self.with_sketch.push(SlotChain::default());
             }
-            self.with_code[group as usize].push(slot, &mut self.code_links);
+            self.with_sketch[group as usize].push(slot, &mut self.sketch_links);
+            if self.form.places().is_some() {
+                // The sketch once more, and up to twelve bytes for each of its places.
+                self.bytes += self.form.bytes() * 4;
+            }
         }
         self.text_links.grow();
         if let Some(hash) = document.text_hash {
@@ -173,14 +220,14 @@ impl MemTable {
         if let Ok(entry) = found {
             entry.remove();
         }
-        let content = self.documents[slot as usize].content();
+        let content = self.documents[slot as usize].content(self.form);
         // Chains are linked one way, so only their dead heads can go; those behind wait for their turn.
         let is_dead = |slot: u32| self.tombstones.get(slot as usize);
         let group = content
-            .fingerprint
-            .and_then(|code| self.by_code.find(code.0));
+            .sketch
+            .and_then(|sketch| self.by_sketch.find(&sketch.to_bytes()));
         if let Some(group) = group {
-            self.with_code[group as usize].drop_leading(&self.code_links, is_dead);
+            self.with_sketch[group as usize].drop_leading(&self.sketch_links, is_dead);
         }
         if let Some(hash) = content.text_hash
             && let Some(chain) = self.with_text.get_mut(&hash)
@@ -205,18 +252,23 @@ impl MemTable {
             self.is_alive(slot, search.now)
                 && search.filter.admits(self.document(slot).traits)
                 && !skip(slot)
-                && self.document(slot).content().is_same_text(content)
+                && self.document(slot).content(self.form).is_same_text(content)
         })
     }
 
-    /// Visits every code within `radius`, with its distance and a name for [`MemTable::slots`].
-    pub(crate) fn search(&self, code: u64, radius: u32, visit: &mut dyn FnMut(u32, u32)) {
-        self.by_code.search(code, radius, visit);
+    /// Visits every sketch within `radius`, with its distance and a name for [`MemTable::slots`].
+    pub(crate) fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u32, u32)) {
+        self.by_sketch.search(sketch, radius, visit);
     }
 
-    /// The slots of a code, from the oldest to the newest, dead ones included.
+    /// The slots of a sketch, from the oldest to the newest, dead ones included.
     pub(crate) fn slots(&self, group: u32) -> impl Iterator<Item = u32> + '_ {
-        self.with_code[group as usize].slots(&self.code_links)
+        self.with_sketch[group as usize].slots(&self.sketch_links)
+    }
+
+    /// The form of the sketches.
+    pub(crate) fn form(&self) -> SketchForm {
+        self.form
     }
 
     /// The slots with a paragraph, from the oldest to the newest, dead ones included.

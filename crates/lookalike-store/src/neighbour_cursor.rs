@@ -49,7 +49,7 @@ impl FromStr for NeighbourCursor {
             last: u64::from_str_radix(last, 16).map_err(|_| ParseCursorError)?,
         };
         // A page ends behind a document, and there are never more in a collection than this.
-        let is_possible = cursor.distance <= 64 && (1..1 << 40).contains(&cursor.passed);
+        let is_possible = cursor.distance <= 128 && (1..1 << 40).contains(&cursor.passed);
         is_possible.then_some(cursor).ok_or(ParseCursorError)
     }
 }

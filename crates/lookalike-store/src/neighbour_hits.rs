@@ -1,6 +1,7 @@
 //! Neighbours before their documents are read, and the page of them that is shown.
 
 use crate::document::ContentKey;
+use crate::document_sketch::SketchForm;
 use crate::error::{Result, StoreError};
 use crate::found_document::SearchHit;
 use crate::id_hash::IdHasher;
@@ -16,6 +17,7 @@ const WINDOW: usize = 64;
 /// Neighbours of a content at a moment.
 pub(crate) struct NeighbourHits {
     content: ContentKey,
+    form: SketchForm,
     page: NeighbourPage,
     /// Distance of the nearest.
     nearest: Option<u32>,
@@ -41,19 +43,20 @@ impl NeighbourHits {
         skip: &dyn Fn(DocumentLocation) -> bool,
     ) -> Self {
         let mut found = Self {
-            content: wanted.content,
+            content: wanted.content.clone(),
+            form: wanted.form,
             page,
             nearest: None,
             hits: Vec::new(),
         };
-        let Some(code) = wanted.content.fingerprint else {
+        let Some(sketch) = wanted.sketch() else {
             return found;
         };
         let start = start(page);
         // Hits that earlier pages have shown and the window finds again.
         let before = page.after.map_or(0, |after| after.passed - start.skip);
         let wanted = NeighbourSearch {
-            code: code.0,
+            sketch: &sketch,
             radius: wanted.radius,
             now: wanted.now,
             filter: wanted.filter,
@@ -93,8 +96,8 @@ impl NeighbourHits {
         let limit = self.page.limit;
         let more = self.hits.len() > limit;
         self.hits.truncate(limit);
-        let content = self.content;
-        let read = |hit: SearchHit| Neighbour::read(hit, &content);
+        let (content, form) = (self.content, self.form);
+        let read = |hit: SearchHit| Neighbour::read(hit, &content, form);
         let neighbours: Vec<Neighbour> = self.hits.into_iter().map(read).collect::<Result<_>>()?;
         let next = neighbours.last().filter(|_| more).map(|last| {
             let same = |near: &&Neighbour| near.distance == last.distance;
@@ -132,7 +135,7 @@ impl NeighbourHits {
         // From the end: usually nothing was deleted meanwhile, and the first look hits. Each look reads a block
         // of a run.
         for place in (0..most).rev() {
-            if hasher.hash(&self.hits[place].found.header()?.id) == after.last {
+            if hasher.hash(&self.hits[place].found.header(self.form)?.id) == after.last {
                 self.hits.drain(..=place);
                 return Ok(skipped + place + 1);
             }
@@ -143,7 +146,7 @@ impl NeighbourHits {
 
 /// Tells whether a document may have the same text, by the distance of the nearest.
 pub(crate) fn may_be_copy(content: &ContentKey, nearest: Option<u32>) -> bool {
-    content.text_hash.is_some() && (content.fingerprint.is_none() || nearest == Some(0))
+    content.text_hash.is_some() && (content.sketch.is_none() || nearest == Some(0))
 }
 
 /// The verdict by the distance of the nearest, and whether a document has the same text.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
+use crate::document_sketch::SketchForm;
 use crate::error::Result;
 use crate::found_document::{FoundDocument, SearchHit};
 use crate::neighbour_cursor::NeighbourCursor;
@@ -10,7 +11,7 @@ use crate::pair_rule::NeighbourScope;
 use crate::time::UnixMillis;
 use crate::verdict::{SimilarParagraph, Verdict};
 
-/// Documents within a radius of a fingerprint.
+/// Documents within a radius of a sketch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryResult {
     /// The verdict, which does not depend on the limit of neighbours.
@@ -50,7 +51,7 @@ impl From<usize> for NeighbourPage {
 /// A document within the radius. Its text and signature are read on demand.
 #[derive(Clone, Debug)]
 pub struct Neighbour {
-    /// Bits that differ.
+    /// Bits of the fingerprint, or places of a longer sketch, that differ.
     pub distance: u32,
     /// Its id.
     pub id: String,
@@ -63,9 +64,9 @@ pub struct Neighbour {
 
 impl Neighbour {
     /// Reads the small parts of a document that was found for a content.
-    pub(crate) fn read(hit: SearchHit, of: &ContentKey) -> Result<Self> {
+    pub(crate) fn read(hit: SearchHit, of: &ContentKey, form: SketchForm) -> Result<Self> {
         let SearchHit { distance, found } = hit;
-        let header = found.header()?;
+        let header = found.header(form)?;
         Ok(Self::new(distance, found, header, of))
     }
 
@@ -128,7 +129,7 @@ pub enum WriteOp {
     /// Looks for documents within a radius and inserts, in one step. A document never counts as its own neighbour: one
     /// with the same id is left out.
     CheckAndInsert {
-        /// The document; one without a fingerprint is always new.
+        /// The document; one without a sketch is always new.
         document: StoredDocument,
         /// Documents that count as neighbours.
         scope: NeighbourScope,
@@ -161,7 +162,7 @@ impl WriteOp {
 pub enum InsertWhen {
     /// Insert if nothing is within the radius.
     New,
-    /// Insert if nothing has the same fingerprint.
+    /// Insert if nothing has the same sketch.
     NotSameFingerprint,
     /// Insert if nothing has the same text.
     NotExact,

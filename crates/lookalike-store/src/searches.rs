@@ -1,29 +1,39 @@
-//! Searches: contents, fingerprints and paragraphs that are looked for at a time.
+//! Searches: contents, sketches and paragraphs that are looked for at a time.
 
 use crate::document::{ContentKey, StoredParagraph};
+use crate::document_sketch::{DocumentSketch, SketchForm};
 use crate::pair_rule::PairFilter;
 use crate::time::UnixMillis;
 use crate::verdict::Verdict;
 
 /// A search for what is like a content at a time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ContentSearch {
     pub(crate) content: ContentKey,
+    /// The form of the collection's sketches.
+    pub(crate) form: SketchForm,
     pub(crate) radius: u32,
     pub(crate) now: UnixMillis,
     pub(crate) filter: PairFilter,
 }
 
-/// A search for the neighbours of a fingerprint.
+/// A search for the neighbours of a sketch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NeighbourSearch {
-    pub(crate) code: u64,
+pub(crate) struct NeighbourSearch<'s> {
+    pub(crate) sketch: &'s [u8],
     pub(crate) radius: u32,
     pub(crate) now: UnixMillis,
     pub(crate) filter: PairFilter,
     pub(crate) start: SearchStart,
     /// Largest number of documents, at least one.
     pub(crate) most: usize,
+}
+
+impl ContentSearch {
+    /// The bytes of its sketch, if it has one.
+    pub(crate) fn sketch(&self) -> Option<Vec<u8>> {
+        self.content.sketch.as_ref().map(DocumentSketch::to_bytes)
+    }
 }
 
 /// The first document of a search: nearer ones are left out, and so many of this distance.

@@ -4,15 +4,18 @@ use std::fmt;
 use std::time::Duration;
 
 use lookalike::hash::xxh3_64;
-use lookalike::{ParagraphRule, Scheme, SchemeId};
+use lookalike::{ParagraphRule, Scheme, SchemeId, Sketch};
 use serde::{Deserialize, Serialize};
 
 use crate::document::StoredDocument;
+use crate::document_sketch::{MOST_PLACES, SketchForm};
 use crate::error::{Result, StoreError};
 use crate::pair_rule::PairRule;
 
-/// Largest radius of a collection.
+/// Largest radius of a collection of fingerprints.
 pub const LARGEST_RADIUS: u32 = 16;
+/// Radius of fingerprints, unless another one is named.
+const RADIUS: u32 = 3;
 
 /// The canonical text of a scheme. It is kept as text, so that a collection can be opened by a program that has no
 /// key or no dictionary for the scheme.
@@ -35,6 +38,15 @@ impl StoredScheme {
     /// The id, as of the scheme itself.
     pub fn id(&self) -> SchemeId {
         SchemeId(xxh3_64(self.0.as_bytes(), 0))
+    }
+
+    /// The form of its sketches.
+    pub fn sketch_form(&self) -> SketchForm {
+        // On the text, as below. What is no sketch is none of several places either.
+        let mut fields = self.0.split(' ');
+        let sketch = fields.find_map(|field| field.strip_prefix("sketch="));
+        let sketch = sketch.and_then(|sketch| sketch.parse::<Sketch>().ok());
+        sketch.map_or(SketchForm::Fingerprint, SketchForm::from)
     }
 
     /// The fields in which two texts differ, such as `shingle (words:5 and chars:9)`; empty when they are equal.
@@ -80,9 +92,10 @@ impl StoredScheme {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CollectionSettings {
-    /// The scheme of the fingerprints.
+    /// The scheme of the sketches.
     pub scheme: StoredScheme,
-    /// Largest distance of a query, 0 to [`LARGEST_RADIUS`]. Answers within it are complete.
+    /// Largest distance of a query: 0 to [`LARGEST_RADIUS`] bits of fingerprints, or places in which longer sketches may differ,
+    /// up to [`SketchForm::largest_radius`]. Answers within it are complete.
     pub radius: u32,
     /// Lifetime of documents that are inserted without an expiry; `None` means forever.
     pub time_to_live: Option<Duration>,
@@ -94,7 +107,7 @@ pub struct CollectionSettings {
     pub pairs: PairRule,
 }
 
-/// Optional parts of a document that a collection keeps beside id, fingerprint, expiry and metadata. Inserts drop the others.
+/// Optional parts of a document that a collection keeps beside id, sketch, expiry and metadata. Inserts drop the others.
 /// The default keeps hashes of texts, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,7 +115,7 @@ pub struct CollectionSettings {
 pub struct RetainedParts {
     /// Hashes of texts, with a lookup: without them no text is known to be equal to another.
     pub text_hashes: bool,
-    /// Signatures and super-shingles.
+    /// Signatures and super-shingles, where documents are found by other sketches.
     pub signatures: bool,
     /// Hashes and fingerprints of paragraphs, with a lookup.
     pub paragraphs: bool,
@@ -145,6 +158,16 @@ lookalike::setters! {
         paragraphs: bool,
         texts: bool,
     }
+}
+
+/// What the indexes of a collection are made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexShape {
+    pub(crate) form: SketchForm,
+    /// Largest distance of documents.
+    pub(crate) radius: u32,
+    /// Largest distance of paragraphs.
+    pub(crate) paragraph_radius: u32,
 }
 
 /// Refuses a search beyond the radius of a collection, which would miss documents.
@@ -210,11 +233,11 @@ lookalike::setters! {
 }
 
 impl CollectionSettings {
-    /// Settings for fingerprints of a scheme: radius 3, documents live forever, of optional parts only hashes of texts are kept.
+    /// Settings for sketches of a scheme: radius 3, documents live forever, of optional parts only hashes of texts are kept.
     pub fn new(scheme: &Scheme) -> Self {
         Self {
             scheme: scheme.into(),
-            radius: 3,
+            radius: RADIUS,
             time_to_live: None,
             keep: RetainedParts::default(),
             paragraphs: ParagraphRule::default(),
@@ -229,11 +252,38 @@ impl CollectionSettings {
         self
     }
 
+    /// The form of the sketches.
+    pub fn sketch_form(&self) -> SketchForm {
+        self.scheme.sketch_form()
+    }
+
+    /// Largest distance of similar paragraphs, which are found by fingerprints in any collection.
+    pub fn paragraph_radius(&self) -> u32 {
+        match self.sketch_form() {
+            SketchForm::Fingerprint => self.radius,
+            SketchForm::SuperShingles(_) | SketchForm::Minima(_) => RADIUS,
+        }
+    }
+
+    pub(crate) fn index_shape(&self) -> IndexShape {
+        IndexShape {
+            form: self.sketch_form(),
+            radius: self.radius,
+            paragraph_radius: self.paragraph_radius(),
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
-        if self.radius > LARGEST_RADIUS {
-            let radius = self.radius;
+        let (radius, form) = (self.radius, self.sketch_form());
+        if let Some(places) = form.places().filter(|&places| places > MOST_PLACES) {
             return Err(StoreError::Invalid(format!(
-                "radius {radius} is too large: collections take 0 to {LARGEST_RADIUS}"
+                "sketches of {places} places are too long: collections take up to {MOST_PLACES}"
+            )));
+        }
+        let most = form.largest_radius();
+        if radius > most {
+            return Err(StoreError::Invalid(format!(
+                "radius {radius} is too large: collections of such sketches take 0 to {most}"
             )));
         }
         self.pairs.check()
@@ -244,8 +294,14 @@ impl CollectionSettings {
         if !self.keep.text_hashes {
             document.text_hash = None;
         }
-        if !self.keep.signatures {
+        let (form, keeps) = (self.sketch_form(), self.keep.signatures);
+        if form != SketchForm::Fingerprint {
+            document.fingerprint = None;
+        }
+        if !keeps && !matches!(form, SketchForm::Minima(_)) {
             document.signature = None;
+        }
+        if !keeps && !matches!(form, SketchForm::SuperShingles(_)) {
             document.super_shingles = None;
         }
         if !self.keep.paragraphs {

@@ -678,6 +678,21 @@ fn open_collection(
     Ok(Arc::new(Collection::start(name, engine, recovery, lock)?))
 }
 
+/// Describes the difference of the radiuses of two settings, unless their sketches have nothing in common.
+fn radius_difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<String> {
+    let places = |settings: &CollectionSettings| settings.sketch_form().places();
+    let equal = |settings: &CollectionSettings, places: usize| places as u32 - settings.radius;
+    match (places(ours), places(other)) {
+        (None, None) => Some(format!("radius ({} and {})", ours.radius, other.radius)),
+        (Some(a), Some(b)) => Some(format!(
+            "equal ({} and {})",
+            equal(ours, a),
+            equal(other, b)
+        )),
+        _ => None,
+    }
+}
+
 /// Describes the differences of two settings.
 fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<String> {
     let mut told = Vec::new();
@@ -685,7 +700,7 @@ fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<S
         told.push(ours.scheme.differences(&other.scheme));
     }
     if ours.radius != other.radius {
-        told.push(format!("radius ({} and {})", ours.radius, other.radius));
+        told.extend(radius_difference(ours, other));
     }
     if ours.time_to_live != other.time_to_live {
         let told_of = |life: Option<Duration>| {

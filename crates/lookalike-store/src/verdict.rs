@@ -7,7 +7,7 @@ pub enum Verdict {
     New,
     /// Something has the same text.
     Exact,
-    /// Something has the same fingerprint, but no known text is equal.
+    /// Something has the same fingerprint or longer sketch, but no known text is equal.
     SameFingerprint,
     /// Something is within the radius.
     Near {

@@ -65,27 +65,23 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    /// Visits name and distance of every fingerprint within the radius.
-    fn search(self, code: u64, radius: u32, visit: &mut dyn FnMut(u64, u32)) {
+    /// Visits name and distance of every sketch within the radius.
+    fn search(self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u64, u32)) {
         match self {
-            // The radius was checked against that of the collection, which all tables were made for.
-            Self::Run(run) => {
-                let found = run.index().search(code, radius, visit);
-                debug_assert!(found.is_ok());
-            }
+            Self::Run(run) => run.search(sketch, radius, visit),
             Self::MemTable(_, memtable) => {
-                memtable.search(code, radius, &mut |group, distance| {
+                memtable.search(sketch, radius, &mut |group, distance| {
                     visit(group.into(), distance)
                 });
             }
         }
     }
 
-    /// The live documents of a fingerprint, ascending.
+    /// The live documents of a sketch, ascending.
     fn places(self, name: u64, now: UnixMillis) -> Box<dyn Iterator<Item = u32> + 'a> {
         match self {
             Self::Run(run) => Box::new(
-                run.with_code(name)
+                run.with_sketch(name)
                     .filter(move |&place| run.is_alive(place, now)),
             ),
             Self::MemTable(_, memtable) => {
@@ -111,7 +107,7 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    /// Tells whether any document of a fingerprint is live and compared.
+    /// Tells whether any document of a sketch is live and compared.
     fn has_compared(self, name: u64, now: UnixMillis, filter: &PairFilter) -> bool {
         let mut live = self.places(name, now);
         live.any(|place| filter.is_open() || filter.admits(self.traits(place)))
@@ -172,23 +168,23 @@ impl<'a> ViewPart<'a> {
 /// Documents within the radius, by distance and then age, without those that `skip` hides.
 pub(crate) fn search<'a>(
     parts: &[ViewPart<'a>],
-    wanted: NeighbourSearch,
+    wanted: NeighbourSearch<'_>,
     skip: &dyn Fn(DocumentLocation) -> bool,
 ) -> Vec<SearchHit> {
     let NeighbourSearch {
-        code,
+        sketch,
         radius,
         now,
         filter,
         start,
         most,
     } = wanted;
-    // By distance and part: names of fingerprints.
+    // By distance and part: names of sketches.
     let mut groups: BTreeMap<(u32, usize), Vec<u64>> = BTreeMap::new();
     // All names first, then documents, so that a nearer name in a later part comes before a farther one in an
     // earlier part.
     for (at, part) in parts.iter().enumerate() {
-        part.search(code, radius, &mut |name, distance| {
+        part.search(sketch, radius, &mut |name, distance| {
             if distance >= start.distance {
                 groups.entry((distance, at)).or_default().push(name);
             }
@@ -213,7 +209,7 @@ pub(crate) fn search<'a>(
                         place,
                     })
             });
-            // The documents that are shown may all have one fingerprint, so each may fill the page.
+            // The documents that are shown may all have one sketch, so each may fill the page.
             places.extend(shown.take(room));
         }
         // Names of one distance in one part interleave by age.
@@ -251,37 +247,34 @@ impl CollectionView {
             .chain([active])
     }
 
-    /// The nearest live document of each code within the radius: only its distance.
+    /// The nearest live document of each sketch within the radius: only its distance.
     pub(crate) fn nearest(
         &self,
-        codes: &[u64],
+        sketches: &[Vec<u8>],
         filters: &[PairFilter],
         radius: u32,
         now: UnixMillis,
     ) -> Vec<Option<u32>> {
-        // Codes are searched as a group in each run: their probes overlap in memory, and many are in flight at
+        // Fingerprints are searched as a group in each run: their probes overlap in memory, and many are in flight at
         // once.
-        let mut nearest: Vec<Option<u32>> = vec![None; codes.len()];
+        let mut nearest: Vec<Option<u32>> = vec![None; sketches.len()];
         let better = |best: Option<u32>, distance| best.is_none_or(|best| distance < best);
         for part in self.parts() {
             match part {
                 ViewPart::Run(run) => {
-                    let found =
-                        run.index()
-                            .search_group(codes, radius, &mut |at, code, distance| {
-                                // The distance first: documents are looked at only where they would improve the
-                                // answer.
-                                if better(nearest[at], distance)
-                                    && run.has_compared(code, now, &filters[at])
-                                {
-                                    nearest[at] = Some(distance);
-                                }
-                            });
-                    debug_assert!(found.is_ok());
+                    run.search_group(sketches, radius, &mut |at, name, distance| {
+                        // The distance first: documents are looked at only where they would improve the
+                        // answer.
+                        if better(nearest[at], distance)
+                            && run.has_compared(name, now, &filters[at])
+                        {
+                            nearest[at] = Some(distance);
+                        }
+                    });
                 }
                 ViewPart::MemTable(..) => {
-                    for ((best, code), filter) in nearest.iter_mut().zip(codes).zip(filters) {
-                        part.search(*code, radius, &mut |name, distance| {
+                    for ((best, sketch), filter) in nearest.iter_mut().zip(sketches).zip(filters) {
+                        part.search(sketch, radius, &mut |name, distance| {
                             if better(*best, distance) && part.has_compared(name, now, filter) {
                                 *best = Some(distance);
                             }

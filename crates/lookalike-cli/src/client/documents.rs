@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write, stdout};
 
 use lookalike::scheme::{Boilerplate, BoilerplateScope, FieldWeights};
 use lookalike::{DocumentFields, Scheme};
+use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{FieldTally, SkippedRows};
 use lookalike_corpus::{Category, Parser, TextState, server_of};
 use serde_json::{Value, json};
@@ -40,7 +41,7 @@ pub(super) struct CheckArguments {
     #[command(flatten)]
     documents: SentDocuments,
 
-    /// Maximum distance, up to the radius of the collection
+    /// Maximum distance of fingerprints, up to the radius of the collection
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 
@@ -58,20 +59,25 @@ struct ComparedArguments {
     /// Minimum length of the shorter text relative to the longer one, in bytes; 0 for none [default: that of the collection]
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Question")]
     lengths: Option<f64>,
+
+    /// Minimum number of super-shingles or minima in common, if the collection holds them [default: that of the collection]
+    #[arg(long, value_name = "NUMBER", help_heading = "Question")]
+    equal: Option<LeastEqual>,
 }
 
 impl ComparedArguments {
     fn options(&self) -> impl Iterator<Item = (&'static str, String)> {
         let pairs = self.pairs.as_deref().map(|pairs| ("pairs", escaped(pairs)));
         let lengths = self.lengths.map(|share| ("lengths", share.to_string()));
-        pairs.into_iter().chain(lengths)
+        let equal = self.equal.map(|least| ("equal", least.to_string()));
+        pairs.into_iter().chain(lengths).chain(equal)
     }
 }
 
 /// Neighbours that are looked for and shown.
 #[derive(clap::Args)]
 struct NeighbourArguments {
-    /// Maximum distance, up to the radius of the collection
+    /// Maximum distance of fingerprints, up to the radius of the collection
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 

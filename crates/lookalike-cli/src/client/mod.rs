@@ -8,6 +8,7 @@ mod lines;
 mod output;
 mod overlap;
 mod resketch;
+mod sketches;
 mod terms;
 
 use std::io::{Read, Write as _};
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use lookalike::Scheme;
+use lookalike_server::default_scheme;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -24,11 +26,13 @@ use documents::{
 };
 use http::ServiceClient;
 use output::print;
+use sketches::SketchSettings;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   lookalike client create pages --radius 3 --keep texts,paragraphs
+  lookalike client create pages --sketch super-shingle:6x14 --equal 2
   lookalike client check-and-insert pages crawl.jsonl       one line of JSON per document
   lookalike client query pages page.html --verify --diff
   lookalike client copies-of pages http://gone.example/1 --chunk words:8:sliding
@@ -147,7 +151,7 @@ enum ClientCommand {
         /// Name of the collection
         collection: String,
     },
-    /// Recompute all sketches under another scheme, table of terms or radius, from the texts that the collection keeps
+    /// Recompute all sketches under another scheme, sketch, table of terms or radius, from the texts that the collection keeps
     ///
     /// The job runs in the service while it is in use; the collection changes in one step at the end. If the service is killed, the
     /// collection stays as it was.
@@ -187,9 +191,12 @@ struct CreateArguments {
     /// Name of the collection
     collection: String,
 
-    /// Maximum distance of queries, in bits [default: 3]
+    /// Maximum distance of fingerprints in queries, in bits [default: 3]
     #[arg(long, value_name = "BITS")]
     radius: Option<u32>,
+
+    #[command(flatten)]
+    sketches: SketchSettings,
 
     /// Print no warnings
     #[arg(long, short)]
@@ -211,7 +218,7 @@ struct CreateArguments {
     #[arg(long, value_name = "FILE")]
     boilerplate: Option<PathBuf>,
 
-    /// Parts of documents to store besides fingerprints and hashes of texts: texts, signatures, paragraphs
+    /// Parts of documents to store besides sketches and hashes of texts: texts, signatures, paragraphs
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     keep: Vec<String>,
 
@@ -308,6 +315,9 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
     if let Some(path) = &arguments.boilerplate {
         lines::add(path, &mut body)?;
     }
+    arguments
+        .sketches
+        .add(&default_scheme().to_string(), &mut body)?;
     let given = [
         ("radius", arguments.radius.map(Value::from)),
         ("ttl_seconds", arguments.ttl.map(Value::from)),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::http::{self, ServiceClient};
 use super::output::print;
+use super::sketches::SketchSettings;
 use super::terms;
 use crate::failure::Failure;
 
@@ -26,9 +27,12 @@ pub(super) struct ResketchArguments {
     #[arg(long, value_name = "FILE")]
     terms: Option<PathBuf>,
 
-    /// Maximum distance of queries, in bits [default: that of the collection]
+    /// Maximum distance of fingerprints in queries, in bits [default: that of the collection]
     #[arg(long, value_name = "BITS")]
     radius: Option<u32>,
+
+    #[command(flatten)]
+    sketches: SketchSettings,
 
     /// Wait for the end of the job; exit with status 1 if it fails
     #[arg(long)]
@@ -43,15 +47,23 @@ pub(super) fn resketch(
     match (&arguments.terms, &arguments.scheme) {
         (Some(path), scheme) => terms::add(path, scheme.as_deref(), &mut body)?,
         (None, Some(scheme)) => body["scheme"] = scheme.as_str().into(),
-        (None, None) if arguments.radius.is_none() => {
+        (None, None) if arguments.radius.is_none() && arguments.sketches.is_empty() => {
             return Err(Failure::Usage(
-                "nothing would change: give --scheme, --terms or --radius".to_owned(),
+                "nothing would change: give --scheme, --sketch, --terms, --radius or --equal"
+                    .to_owned(),
             ));
         }
         (None, None) => {}
     }
     if let Some(radius) = arguments.radius {
         body["radius"] = radius.into();
+    }
+    if arguments.sketches.names_sketch() {
+        let shown = client.json("GET", &http::collection(&arguments.collection, ""), None)?;
+        let scheme = shown["scheme"].as_str().unwrap_or_default();
+        arguments.sketches.add(scheme, &mut body)?;
+    } else {
+        arguments.sketches.add("", &mut body)?;
     }
     let path = http::collection(&arguments.collection, "/resketch");
     let mut shown = client.json("POST", &path, Some(&body))?;

@@ -85,6 +85,8 @@ mod serve_settings;
 #[cfg(unix)]
 mod service_pairs;
 #[cfg(unix)]
+mod service_sketches;
+#[cfg(unix)]
 mod service_state;
 mod sketch_files;
 mod skipped_files;

@@ -394,7 +394,7 @@ fn a_resketch_that_cannot_be_done_says_why() {
     .fail(1)
     .says(&[
         "the collection is unchanged",
-        "\"x\" was inserted as a fingerprint",
+        "\"x\" was inserted as a sketch",
         "insert its text",
     ]);
 }

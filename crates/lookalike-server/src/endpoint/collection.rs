@@ -18,7 +18,7 @@ use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
 use crate::recall::RecallResponse;
 use crate::request::{
-    ChangedCollection, EncodedBody, KeptParts, NewCollection, ParagraphRuleOption,
+    ChangedCollection, EncodedBody, KeptParts, NewCollection, ParagraphRuleOption, ShownNearness,
 };
 use crate::resketch_jobs::ResketchInfo;
 use crate::response::{json, with_permit};
@@ -48,8 +48,12 @@ struct OpenCollectionInfo {
     /// Learned lines that are left out of texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     boilerplate: Option<BoilerplateInfo>,
-    /// Largest distance of a query.
-    radius: u32,
+    /// Largest distance of a query, where the collection holds fingerprints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    radius: Option<u32>,
+    /// Fewest super-shingles or minima that near-duplicates have in common, where the collection holds these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    equal: Option<u32>,
     /// `null`: documents live for ever, unless they have a time of their own.
     ttl_seconds: Option<u64>,
     keep: KeptParts,
@@ -156,12 +160,14 @@ impl OpenCollectionInfo {
             let pairs = &settings.pairs;
             pairs.category.clone().filter(|_| pairs.scope == scope)
         };
+        let nearness = ShownNearness::of(settings.sketch_form(), settings.radius);
         Self {
             scheme: settings.scheme.text().to_owned(),
             scheme_id: settings.scheme.id().to_string(),
             terms: TermsInfo::of(app, collection),
             boilerplate: BoilerplateInfo::of(app, collection),
-            radius: settings.radius,
+            radius: nearness.radius,
+            equal: nearness.equal,
             ttl_seconds: settings.time_to_live.map(|life| life.as_secs()),
             keep: settings.keep.into(),
             paragraphs: settings.keep.paragraphs.then(|| settings.paragraphs.into()),

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use lookalike::Fingerprint;
 use lookalike_store::{
-    CollectionSettings, ContentKey, QueryResult, StoreError, StoredDocument, UnixMillis, WriteOp,
-    WriteOutcome,
+    CollectionSettings, ContentKey, QueryResult, SketchForm, StoreError, StoredDocument,
+    UnixMillis, WriteOp, WriteOutcome,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,12 +19,12 @@ use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::{
     CheckAndInsertOptions, ContentItem, DocumentId, DocumentMeta, ExpiringDocument, GetOptions,
-    InsertOptions, ItemResponse, ItemsShape, LONGEST_ID, MOST_METADATA, NeighbourOptions,
-    NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
+    HexFingerprint, InsertOptions, ItemResponse, ItemsShape, LONGEST_ID, MOST_METADATA,
+    NeighbourOptions, NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
 };
 use crate::response::with_permit;
 use crate::sketch_cache::{QuerySketch, SketchCache};
-use crate::verdict::{QueryResponse, VerdictResponse, digits, metadata};
+use crate::verdict::{QueryResponse, ScoreRule, VerdictResponse, metadata, shown_fingerprint};
 use crate::verify::verify;
 use crate::word_diff;
 
@@ -38,9 +37,10 @@ const NEIGHBOUR: usize = 2 * (LONGEST_ID + MOST_METADATA);
 pub(crate) struct InsertResponse {
     /// True if a document with this id existed.
     replaced: bool,
-    #[serde(serialize_with = "digits")]
+    /// `null`: the text has no features. Left out of a text that has, where the collection holds other sketches.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    fingerprint: Option<Fingerprint>,
+    fingerprint: Option<Option<HexFingerprint>>,
 }
 
 /// The answer to a check-and-insert.
@@ -76,9 +76,10 @@ pub(crate) struct DeleteResponse {
 #[schemars(rename = "StoredDocument")]
 pub(crate) struct DocumentResponse<'d> {
     id: &'d str,
-    #[serde(serialize_with = "digits")]
+    /// `null`: the text has no features. Left out of a text that has, where the collection holds other sketches.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    fingerprint: Option<Fingerprint>,
+    fingerprint: Option<Option<HexFingerprint>>,
     /// Milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_ms: Option<u64>,
@@ -143,8 +144,9 @@ pub(crate) async fn check(
         let (keys, shape) = keys?.into_parts();
         // All of a batch in one search: probes of many fingerprints overlap in memory.
         let verdicts = task.collection.check_many(&keys, scope, task.now)?;
+        let rule = ScoreRule::of(&task.settings);
         let judged = verdicts.into_iter().zip(&keys);
-        let judged = judged.map(|(verdict, key)| VerdictResponse::new(verdict, key));
+        let judged = judged.map(|(verdict, key)| VerdictResponse::new(verdict, key, rule));
         let judged: Vec<VerdictResponse> = judged.collect();
         task.app
             .metrics
@@ -174,7 +176,9 @@ pub(crate) async fn query(
                 .and_then(|content| task.sketch(&content, neighbours))
                 .and_then(|sketch| {
                     let (now, page) = (task.now, neighbours.page);
-                    let found = task.collection.query(sketch.key, scope, now, page)?;
+                    let found = task
+                        .collection
+                        .query(sketch.key.clone(), scope, now, page)?;
                     task.report(found, &sketch, neighbours)
                 });
             report.map_err(|problem| problem.at(place))
@@ -200,7 +204,10 @@ pub(crate) async fn insert(
         options.scope.radius_in(&task.collection)?;
         let (documents, shape) = task.documents(None, options.time_to_live)?.into_parts();
         // For the answer: the documents themselves go to the writer.
-        let codes: Vec<_> = documents.iter().map(|(one, _)| one.fingerprint).collect();
+        let sketches = documents
+            .iter()
+            .map(|(_, sketch)| sketch.key.sketch.as_ref());
+        let codes: Vec<_> = sketches.map(shown_fingerprint).collect();
         let writes = documents.into_iter().map(|(one, _)| WriteOp::Insert(one));
         Ok((task.submit(writes.collect(), 0)?, codes, shape))
     };
@@ -359,9 +366,10 @@ pub(crate) async fn get(
                 "leave out text=true, or ask for each document",
             ));
         }
+        let form = task.settings.sketch_form();
         let found = ids.iter().map(|id| {
             let found = task.collection.get(id, task.now)?;
-            Ok(found.map(|document| DocumentExcerpt::of(&document, with_text)))
+            Ok(found.map(|document| DocumentExcerpt::of(&document, form, with_text)))
         });
         let found = found.collect::<Result<Vec<_>, StoreError>>()?;
         if shape == ItemsShape::One && found.iter().all(Option::is_none) {
@@ -382,31 +390,31 @@ pub(crate) async fn get(
 }
 
 /// The shown parts of a document, so that texts of a batch are not in memory together.
-struct DocumentExcerpt(StoredDocument);
-
-impl DocumentExcerpt {
-    fn of(document: &StoredDocument, with_text: bool) -> Self {
-        Self(StoredDocument {
-            id: document.id.clone(),
-            fingerprint: document.fingerprint,
-            expires: document.expires,
-            metadata: document.metadata.clone(),
-            text: document.text.as_ref().filter(|_| with_text).cloned(),
-            ..StoredDocument::default()
-        })
-    }
-
-    fn shown(&self) -> DocumentResponse<'_> {
-        DocumentResponse::of(&self.0)
-    }
+struct DocumentExcerpt {
+    document: StoredDocument,
+    fingerprint: Option<Option<HexFingerprint>>,
 }
 
-impl<'d> DocumentResponse<'d> {
-    /// All that is shown of a document, its text included if it has one.
-    fn of(document: &'d StoredDocument) -> Self {
+impl DocumentExcerpt {
+    fn of(document: &StoredDocument, form: SketchForm, with_text: bool) -> Self {
         Self {
+            fingerprint: shown_fingerprint(form.of_document(document).as_ref()),
+            document: StoredDocument {
+                id: document.id.clone(),
+                expires: document.expires,
+                metadata: document.metadata.clone(),
+                text: document.text.as_ref().filter(|_| with_text).cloned(),
+                ..StoredDocument::default()
+            },
+        }
+    }
+
+    /// All that is shown, the text included if it is wanted.
+    fn shown(&self) -> DocumentResponse<'_> {
+        let document = &self.document;
+        DocumentResponse {
             id: &document.id,
-            fingerprint: document.fingerprint,
+            fingerprint: self.fingerprint,
             expires_ms: document.expires.map(|UnixMillis(end)| end),
             metadata: metadata(&document.metadata),
             text: document.text.as_deref(),
@@ -444,6 +452,7 @@ fn report(
     Ok(QueryResponse::new(
         found,
         &sketch.key,
+        ScoreRule::of(settings),
         verified.transpose()?,
     ))
 }

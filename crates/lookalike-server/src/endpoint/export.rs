@@ -109,7 +109,7 @@ struct ExportLines<'a> {
 
 impl ExportLines<'_> {
     fn push(&mut self, document: &StoredDocument) -> lookalike_store::Result<()> {
-        let exported = ExportedDocument::new(document, &self.settings.pairs);
+        let exported = ExportedDocument::new(document, &self.settings);
         serde_json::to_writer(&mut self.bytes, &exported)
             .expect("documents have keys that are strings");
         self.bytes.push(b'\n');

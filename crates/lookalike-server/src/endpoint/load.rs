@@ -1,7 +1,7 @@
 //! Documents as an export has them, stored as they are.
 
 use axum::response::Response;
-use lookalike_store::{CollectionSettings, WriteOp, WriteOutcome};
+use lookalike_store::{CollectionSettings, SketchForm, WriteOp, WriteOutcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::response::with_permit;
 pub(crate) struct LoadResponse {
     /// True if a document with this id existed.
     replaced: bool,
-    /// Parts of the document that this collection does not keep: `text_hash`, `text`, `signature`, `paragraphs`,
+    /// Parts of the document that this collection does not keep: `fingerprint`, `text_hash`, `text`, `signature`, `paragraphs`,
     /// `category`, `length`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<&'static str>,
@@ -32,8 +32,27 @@ impl ItemResponse for LoadResponse {
 /// Parts of a document that a collection drops.
 fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'static str> {
     let (keep, pairs) = (settings.keep, &settings.pairs);
-    let has_signature = document.signature.is_some() || document.super_shingles.is_some();
+    let form = settings.sketch_form();
+    let is_there = [
+        document.signature.as_ref().is_some_and(Option::is_some),
+        document
+            .super_shingles
+            .as_ref()
+            .is_some_and(Option::is_some),
+    ];
+    // The sketches by which documents are found are kept anyway.
+    let has_signature = match form {
+        SketchForm::Fingerprint => is_there[0] || is_there[1],
+        SketchForm::SuperShingles(_) => is_there[0],
+        SketchForm::Minima(_) => is_there[1],
+    };
+    let has_fingerprint = document.fingerprint.as_ref().is_some_and(Option::is_some);
     let parts = [
+        (
+            "fingerprint",
+            has_fingerprint,
+            form == SketchForm::Fingerprint,
+        ),
         ("text_hash", document.text_hash.is_some(), keep.text_hashes),
         ("text", document.text.is_some(), keep.texts),
         ("signature", has_signature, keep.signatures),
@@ -70,7 +89,7 @@ pub(crate) async fn load(
         let settings: &CollectionSettings = &task.settings;
         let documents = items.try_map(|item, place| {
             let lost = dropped(&item, settings);
-            let document = item.document(task.now, options.time_to_live, &settings.pairs);
+            let document = item.document(task.now, options.time_to_live, settings);
             let document = document.map_err(|problem| problem.at(place))?;
             Ok((WriteOp::Insert(document), lost))
         });

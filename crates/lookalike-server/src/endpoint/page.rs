@@ -110,7 +110,7 @@ pub(crate) async fn paragraphs(
         ..RequestCost::default()
     };
     let work = move |mut task: CollectionTask<'_>| {
-        let radius = scope.radius_in(&task.collection)?;
+        let radius = scope.paragraph_radius_in(&task.collection)?;
         let mut lookup = ParagraphLookup {
             radius,
             limit,

@@ -1,4 +1,4 @@
-//! New sketches for a collection: another scheme, table of terms or radius, from the texts that it keeps, beside its traffic.
+//! New sketches for a collection: another scheme, table of terms, radius or number of equal places, from the texts that it keeps, beside its traffic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::app_state::AppState;
 use crate::content::{ContentPlace, ContentSource, RequestContent};
 use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
-use crate::request::{EncodedBody, ResketchedCollection};
+use crate::request::{EncodedBody, ResketchedCollection, ShownNearness};
 use crate::resketch_jobs::ResketchProgress;
 use crate::response::with_permit;
 use crate::scheme::usable_scheme;
@@ -43,7 +43,8 @@ pub(crate) async fn resketch(
         if is_new {
             check_texts(&settings, &target)?;
             let documents = task.collection.stats().documents;
-            let progress = ResketchProgress::new(target.scheme.id(), target.radius, documents);
+            let nearness = ShownNearness::of(target.scheme.sketch_form(), target.radius);
+            let progress = ResketchProgress::new(target.scheme.id(), nearness, documents);
             let progress = app.resketches.begin(&name, progress)?;
             let entry = LogEntry::new(LogLevel::Info, "collection-resketching");
             let entry = entry.with("scheme", target.scheme.id().to_string());
@@ -178,7 +179,7 @@ fn sketched(
             StatusCode::CONFLICT,
             "no-texts",
             format!(
-                "the document {:?} was inserted as a fingerprint, without its text, so that it cannot be sketched anew",
+                "the document {:?} was inserted as a sketch, without its text, so that it cannot be sketched anew",
                 document.id
             ),
             "insert its text, or delete it, and begin again",

@@ -5,7 +5,7 @@ mod connection;
 #[path = "../../../lookalike-corpus/tests/fuzzing/mutate.rs"]
 mod mutate;
 
-use lookalike_store::{PairRule, UnixMillis};
+use lookalike_store::{CollectionSettings, DocumentSketch, PairRule, UnixMillis};
 
 use crate::content::{ContentSource, RequestContent};
 use crate::problem::ProblemDetails;
@@ -14,6 +14,7 @@ use crate::request::{
     HASHES, NewCollection, NewDocument, NewSnapshot, PageItem, ParagraphQuery, RequestItem,
     RequestItems, parse_one,
 };
+use crate::scheme::default_scheme;
 
 /// All targets.
 pub const TARGETS: &[&str] = &["body-json", "body-packed", "http"];
@@ -31,6 +32,8 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             r#" [{"id":"\ud83d\ude00","fingerprint":"FFFFFFFFFFFFFFFF"}] "#,
             r#"{"id":"a","hashes":["0123456789abcdef","0"]}"#,
             r#"{"scheme":"x","radius":16,"ttl_seconds":1,"keep":{"texts":true,"signatures":false}}"#,
+            r#"{"id":"a","super_shingles":"0123456789abcdef","equal":"0.8"}"#,
+            r#"{"scheme":"x","equal":0.8}"#,
             r#"{"ttl_seconds":null}"#,
             r#"{"name":"a-1_b"}"#,
         ]
@@ -90,19 +93,22 @@ fn json(bytes: &[u8]) {
         PairRule::default(),
         PairRule::default().within("lang").length_share(0.5),
     ];
-    let of_rules = rules.iter().flat_map(|pairs| {
+    let settings = rules.map(|pairs| CollectionSettings::new(&default_scheme()).pairs(pairs));
+    let of_rules = settings.iter().flat_map(|settings| {
         let documents = items::<ExportedDocument>(bytes, BodyFormat::Json);
-        documents.into_iter().map(move |document| (pairs, document))
+        documents
+            .into_iter()
+            .map(move |document| (settings, document))
     });
-    for (pairs, document) in of_rules {
-        let Some(document) = checked(document.document(UnixMillis(1), None, pairs)) else {
+    for (settings, document) in of_rules {
+        let Some(document) = checked(document.document(UnixMillis(1), None, settings)) else {
             continue;
         };
         // What is exported is loaded as the same.
-        let line = serde_json::to_string(&ExportedDocument::new(&document, pairs))
+        let line = serde_json::to_string(&ExportedDocument::new(&document, settings))
             .expect("strings as keys");
         let again: ExportedDocument = serde_json::from_str(&line).expect("an export");
-        let mut again = checked(again.document(UnixMillis(1), None, pairs)).expect("an export");
+        let mut again = checked(again.document(UnixMillis(1), None, settings)).expect("an export");
         again.expires = again.expires.filter(|_| document.expires.is_some());
         assert_eq!(again, document);
     }
@@ -139,7 +145,7 @@ fn packed(bytes: &[u8]) {
     let mut entries = Vec::new();
     for entry in items::<NewDocument>(bytes, BodyFormat::Packed) {
         if let Some((content, kept)) = checked(entry.parts(UnixMillis(1), None))
-            && let ContentSource::Fingerprint(code) = content.source
+            && let ContentSource::Sketch(DocumentSketch::Fingerprint(code)) = content.source
         {
             entries.extend_from_slice(&code.0.to_le_bytes());
             entries.extend_from_slice(&(kept.id.len() as u16).to_le_bytes());

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lookalike::Fingerprint;
 use lookalike_store::{
-    PairRule, PairTraits, StoredDocument, StoredParagraph, TextHash, UnixMillis,
+    CollectionSettings, PairRule, PairTraits, SketchForm, StoredDocument, StoredParagraph,
+    TextHash, UnixMillis,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,7 +14,9 @@ use serde_json::value::RawValue;
 use super::fields::{
     HASH, HEX, HexFingerprint, HexTextHash, LONGEST_ID, check_id, metadata_bytes, there,
 };
+use super::hex_words::HexWords;
 use super::items::RequestItem;
+use super::least_equal::places_name;
 use super::packed::PackedReader;
 use crate::content::{ContentPlace, kept_length};
 use crate::problem::ProblemDetails;
@@ -28,10 +31,14 @@ pub(crate) struct ExportedDocument {
     /// 1 to 2048 bytes in UTF-8.
     #[schemars(length(min = 1, max = LONGEST_ID))]
     pub(crate) id: String,
-    /// 16 hexadecimal digits; `null` of a text without features.
-    #[serde(deserialize_with = "Option::deserialize")]
-    #[schemars(with = "Option<String>", required, extend("pattern" = HEX))]
-    fingerprint: Option<HexFingerprint>,
+    /// 16 hexadecimal digits; `null` of a text without features. There where the collection holds fingerprints.
+    #[serde(
+        default,
+        deserialize_with = "there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
+    pub(crate) fingerprint: Option<Option<HexFingerprint>>,
     /// 32 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("pattern" = HASH))]
@@ -49,14 +56,22 @@ pub(crate) struct ExportedDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
-    /// Values of a signature, 8 hexadecimal digits each.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Values of a signature, 8 hexadecimal digits each; `null` of a text without features. There where the collection holds minima.
+    #[serde(
+        default,
+        deserialize_with = "there",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(with = "Option<String>")]
-    pub(crate) signature: Option<HexWords<8>>,
-    /// Super-shingles, 16 hexadecimal digits each.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<Option<HexWords<8>>>,
+    /// Super-shingles, 16 hexadecimal digits each; `null` of a text without features. There where the collection holds these.
+    #[serde(
+        default,
+        deserialize_with = "there",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(with = "Option<String>")]
-    pub(crate) super_shingles: Option<HexWords<16>>,
+    pub(crate) super_shingles: Option<Option<HexWords<16>>>,
     /// Its paragraphs in order: 16 hexadecimal digits of the hash, and of all but short ones 16 of the fingerprint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>", inner(regex(pattern = PARAGRAPH)))]
@@ -75,34 +90,6 @@ pub(crate) struct ExportedDocument {
     /// Bytes of its text, where the collection keeps lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) length: Option<u32>,
-}
-
-/// Numbers of so many hexadecimal digits each, back to back.
-#[derive(Debug)]
-pub(crate) struct HexWords<const DIGITS: usize>(Vec<u64>);
-
-impl<const DIGITS: usize> Serialize for HexWords<DIGITS> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let digits = self.0.iter().map(|word| format!("{word:0DIGITS$x}"));
-        serializer.serialize_str(&digits.collect::<String>())
-    }
-}
-
-impl<'de, const DIGITS: usize> Deserialize<'de> for HexWords<DIGITS> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let digits = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        let word = |digits: &[u8]| {
-            let text = std::str::from_utf8(digits).ok()?;
-            // `from_str_radix` takes a sign, and the last chunk may be shorter.
-            let is_whole = text.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
-            u64::from_str_radix(text, 16).ok().filter(|_| is_whole)
-        };
-        let words: Option<Vec<u64>> = digits.as_bytes().chunks(DIGITS).map(word).collect();
-        let wrong = || format!("expected numbers of {DIGITS} hexadecimal digits each");
-        words
-            .map(Self)
-            .ok_or_else(|| serde::de::Error::custom(wrong()))
-    }
 }
 
 /// A paragraph in hexadecimal digits.
@@ -135,20 +122,25 @@ impl<'de> Deserialize<'de> for HexParagraph {
 }
 
 impl ExportedDocument {
-    /// A document of a collection in which these pairs count.
-    pub(crate) fn new(document: &StoredDocument, pairs: &PairRule) -> Self {
-        let signature = document.signature.as_ref();
+    /// A document of a collection.
+    pub(crate) fn new(document: &StoredDocument, settings: &CollectionSettings) -> Self {
+        let (form, pairs) = (settings.sketch_form(), &settings.pairs);
+        let fingerprint = document.fingerprint.map(HexFingerprint);
+        let signature = document.signature.as_deref().map(HexWords::from);
+        let super_shingles = document.super_shingles.clone().map(HexWords);
+        // The sketch is there even if there is none, other values only if there are any.
+        let is_minima = matches!(form, SketchForm::Minima(_));
+        let is_shingles = matches!(form, SketchForm::SuperShingles(_));
         let PairTraits { category, length } = document.traits;
         let category = (category != 0).then_some(HexFingerprint(Fingerprint(category)));
         Self {
             id: document.id.clone(),
-            fingerprint: document.fingerprint.map(HexFingerprint),
+            fingerprint: (form == SketchForm::Fingerprint).then_some(fingerprint),
             text_hash: document.text_hash.map(HexTextHash),
             expires_ms: Some(document.expires.map(|UnixMillis(end)| end)),
             metadata: crate::verdict::metadata(&document.metadata),
-            signature: signature
-                .map(|values| HexWords(values.iter().map(|&value| value.into()).collect())),
-            super_shingles: document.super_shingles.clone().map(HexWords),
+            signature: (is_minima || signature.is_some()).then_some(signature),
+            super_shingles: (is_shingles || super_shingles.is_some()).then_some(super_shingles),
             paragraphs: document
                 .paragraphs
                 .iter()
@@ -165,28 +157,27 @@ impl ExportedDocument {
         self,
         now: UnixMillis,
         time_to_live: Option<Duration>,
-        pairs: &PairRule,
+        settings: &CollectionSettings,
     ) -> Result<StoredDocument, ProblemDetails> {
         check_id(&self.id)?;
-        let traits = self.traits(pairs)?;
+        self.check_sketch(settings.sketch_form())?;
+        let traits = self.traits(&settings.pairs)?;
         let expires = match self.expires_ms {
             Some(end) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
             None => time_to_live.map(|life| now.after(life)),
         };
-        let signature = self.signature.map(|HexWords(words)| {
-            // Eight digits are 32 bits.
-            words.into_iter().map(|word| word as u32).collect()
-        });
+        let fingerprint = self.fingerprint.flatten();
+        let super_shingles = self.super_shingles.flatten();
         let paragraphs = self.paragraphs.into_iter();
         Ok(StoredDocument {
             id: self.id,
-            fingerprint: self.fingerprint.map(|HexFingerprint(code)| code),
+            fingerprint: fingerprint.map(|HexFingerprint(code)| code),
             expires,
             text_hash: self
                 .text_hash
                 .map(|HexTextHash(hash): HexTextHash| -> TextHash { hash }),
-            signature,
-            super_shingles: self.super_shingles.map(|HexWords(words)| words),
+            signature: self.signature.flatten().map(Vec::from),
+            super_shingles: super_shingles.map(|HexWords(words)| words),
             paragraphs: paragraphs
                 .map(|HexParagraph(paragraph)| paragraph)
                 .collect(),
@@ -194,6 +185,33 @@ impl ExportedDocument {
             text: self.text,
             traits,
         })
+    }
+
+    /// Refuses a document that does not tell the sketch by which the collection finds it.
+    fn check_sketch(&self, form: SketchForm) -> Result<(), ProblemDetails> {
+        let shingles = self.super_shingles.as_ref();
+        let minima = self.signature.as_ref();
+        let found = match form {
+            SketchForm::Fingerprint => self.fingerprint.as_ref().map(|_| None),
+            SketchForm::SuperShingles(_) => shingles.map(|told| told.as_ref().map(HexWords::len)),
+            SketchForm::Minima(_) => minima.map(|told| told.as_ref().map(HexWords::len)),
+        };
+        let refused = |what: String| {
+            Err(ProblemDetails::invalid(
+                what,
+                "insert its text, or load it into a collection of the scheme that the export comes from",
+            ))
+        };
+        let name = places_name(form);
+        match (found, form.places()) {
+            (None, _) => refused(format!(
+                "the collection holds {name}, and the exported document has none"
+            )),
+            (Some(Some(found)), Some(places)) if found != places => refused(format!(
+                "the collection holds {places} {name}, and the exported document has {found}"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Category and length, which decide with which documents it is compared.

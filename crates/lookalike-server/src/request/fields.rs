@@ -5,15 +5,17 @@ use std::time::Duration;
 use lookalike::{Fingerprint, ParagraphRule};
 use lookalike_corpus::Category;
 use lookalike_store::{
-    CollectionSettings, LARGEST_RADIUS, PairRule, RebuildTarget, RetainedParts, SchemePart,
-    StoredScheme, TextHash, UnixMillis,
+    CollectionSettings, DocumentSketch, LARGEST_RADIUS, PairRule, RebuildTarget, RetainedParts,
+    SchemePart, SketchForm, StoredScheme, TextHash, UnixMillis,
 };
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::hex_words::HexWords;
 use super::items::RequestItem;
+use super::least_equal::{LeastEqualOption, places_name, told_distance};
 use super::packed::PackedReader;
 use super::sent_fields::{AnchorItem, SentFields};
 use crate::content::{ContentPlace, ContentSource, RequestContent};
@@ -28,6 +30,9 @@ pub(crate) const MOST_METADATA: usize = 1024;
 /// Longest time to live: a hundred years of 365 days, in seconds.
 pub(crate) const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
 
+/// Radius of fingerprints, unless another one is told.
+const RADIUS: u32 = 3;
+
 /// Most hashes of paragraphs that are asked for at once.
 pub(crate) const HASHES: usize = 10_000;
 /// Pattern of 16 hexadecimal digits.
@@ -38,24 +43,26 @@ pub(crate) const HASH: &str = "^[0-9a-fA-F]{32}$";
 pub(crate) const NAME: &str = "^[a-z0-9_-]{1,64}$";
 
 /// Adds to the schema of an object that it has exactly one of some fields; `null` is as good as none.
-fn exactly_one_of(schema: &mut Schema, fields: [(&str, &str); 3]) {
+fn exactly_one_of(schema: &mut Schema, fields: &[(&str, &str)]) {
     let has = |(name, kind): (&str, &str)| json!({"required": [name], "properties": {name: {"type": kind}}});
-    let [a, b, c] = fields.map(has);
+    let all: Vec<_> = fields.iter().copied().map(has).collect();
     // Not a plain `anyOf`: see `one_document`.
-    let none = json!({"not": {"anyOf": [a, b, c]}});
-    let two = [[&a, &b], [&a, &c], [&b, &c]].map(|two| json!({"allOf": two}));
-    let [ab, ac, bc] = two;
-    schema.insert("not".to_owned(), json!({"anyOf": [none, ab, ac, bc]}));
+    let mut wrong = vec![json!({"not": {"anyOf": all}})];
+    for (at, one) in all.iter().enumerate() {
+        let others = &all[at + 1..];
+        wrong.extend(others.iter().map(|other| json!({"allOf": [one, other]})));
+    }
+    schema.insert("not".to_owned(), json!({"anyOf": wrong}));
 }
 
 fn exactly_one_content(schema: &mut Schema) {
-    let fields = ["fingerprint", "text", "html"].map(|name| (name, "string"));
-    exactly_one_of(schema, fields);
+    let fields = ["fingerprint", "text", "html", "super_shingles", "signature"];
+    exactly_one_of(schema, &fields.map(|name| (name, "string")));
 }
 
 fn exactly_one_part(schema: &mut Schema) {
     let fields = [("text", "string"), ("html", "string"), ("hashes", "array")];
-    exactly_one_of(schema, fields);
+    exactly_one_of(schema, &fields);
 }
 
 /// Adds to the schema of an object that it has an id, a text or a page, and not both of the latter; `null` is as good as none.
@@ -124,19 +131,25 @@ pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
-/// A content to be looked for: exactly one of the three.
+/// A content to be looked for: a text, a page or a sketch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Content", transform = exactly_one_content)]
 pub(crate) struct ContentItem {
-    /// 16 hexadecimal digits.
+    /// 16 hexadecimal digits, where the collection holds fingerprints.
     #[schemars(with = "Option<String>", extend("pattern" = HEX))]
     fingerprint: Option<HexFingerprint>,
     /// A text.
     text: Option<String>,
     /// A page, of which the text is extracted.
     html: Option<String>,
-    /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a fingerprint
+    /// Super-shingles, 16 hexadecimal digits each, where the collection holds these.
+    #[schemars(with = "Option<String>")]
+    super_shingles: Option<HexWords<16>>,
+    /// Minima of a signature, 8 hexadecimal digits each, where the collection holds these.
+    #[schemars(with = "Option<String>")]
+    signature: Option<HexWords<8>>,
+    /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a sketch
     /// only.
     #[schemars(with = "Option<String>", extend("pattern" = HASH))]
     text_hash: Option<HexTextHash>,
@@ -144,7 +157,7 @@ pub(crate) struct ContentItem {
     category: Option<String>,
     /// Its URL, of which the site is taken where the collection compares sites.
     url: Option<String>,
-    /// Bytes of the text; needed beside a fingerprint only, where the collection compares lengths.
+    /// Bytes of the text; needed beside a sketch only, where the collection compares lengths.
     length: Option<u32>,
     /// Links to it, where the scheme of the collection looks at them.
     #[schemars(with = "Option<Vec<AnchorItem>>")]
@@ -157,7 +170,7 @@ pub(crate) struct ContentItem {
     out_links: Option<Box<RawValue>>,
 }
 
-/// A document to be kept: an id and exactly one of fingerprint, text and html.
+/// A document to be kept: an id, and a text, a page or a sketch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewDocument", transform = exactly_one_content)]
@@ -165,14 +178,20 @@ pub(crate) struct NewDocument {
     /// 1 to 2048 bytes in UTF-8.
     #[schemars(length(min = 1, max = LONGEST_ID))]
     id: String,
-    /// 16 hexadecimal digits.
+    /// 16 hexadecimal digits, where the collection holds fingerprints.
     #[schemars(with = "Option<String>", extend("pattern" = HEX))]
     fingerprint: Option<HexFingerprint>,
     /// A text.
     text: Option<String>,
     /// A page, of which the text is extracted.
     html: Option<String>,
-    /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a fingerprint
+    /// Super-shingles, 16 hexadecimal digits each, where the collection holds these.
+    #[schemars(with = "Option<String>")]
+    super_shingles: Option<HexWords<16>>,
+    /// Minima of a signature, 8 hexadecimal digits each, where the collection holds these.
+    #[schemars(with = "Option<String>")]
+    signature: Option<HexWords<8>>,
+    /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a sketch
     /// only.
     #[schemars(with = "Option<String>", extend("pattern" = HASH))]
     text_hash: Option<HexTextHash>,
@@ -180,7 +199,7 @@ pub(crate) struct NewDocument {
     category: Option<String>,
     /// Its URL, of which the site is taken where the collection compares sites.
     url: Option<String>,
-    /// Bytes of the text; needed beside a fingerprint only, where the collection compares lengths.
+    /// Bytes of the text; needed beside a sketch only, where the collection compares lengths.
     length: Option<u32>,
     /// Links to it, where the scheme of the collection looks at them.
     #[schemars(with = "Option<Vec<AnchorItem>>")]
@@ -305,9 +324,12 @@ impl RequestItem for ExpiringDocument {
 pub(crate) struct NewCollection {
     /// Whole text of a scheme; the default is that of `lookalike fingerprint`.
     scheme: Option<String>,
-    /// Largest distance of a query: 0 to 16, 3 unless told otherwise.
+    /// Largest distance of a query in bits of fingerprints: 0 to 16, 3 unless told otherwise.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
+    /// Fewest super-shingles or minima that near-duplicates have in common, where the sketches of the scheme are such: a whole number,
+    /// or a share of all with a point, such as 0.8, rounded up.
+    equal: Option<LeastEqualOption>,
     /// The table of terms that the scheme names, if it needs one: the file that `lookalike terms` made, in base64.
     terms: Option<String>,
     /// The lines that the scheme names, if it leaves any out: the file that --boilerplate-lines made, in base64.
@@ -368,7 +390,8 @@ pub(crate) struct KeptParts {
     pub(crate) text_hashes: bool,
     /// Texts: neighbours can be verified exactly, and shown with their differences.
     pub(crate) texts: bool,
-    /// Signatures of 128 minima: the resemblance of neighbours can be estimated, at 512 bytes a document.
+    /// Signatures of 128 minima: the resemblance of neighbours can be estimated, at 512 bytes a document. Where the sketches are minima,
+    /// these are the signature.
     pub(crate) signatures: bool,
     /// Hashes and fingerprints of paragraphs: the same and similar ones are found.
     pub(crate) paragraphs: bool,
@@ -396,9 +419,11 @@ pub(crate) struct ChangedCollection {
 pub(crate) struct ResketchedCollection {
     /// Whole text of a scheme.
     scheme: Option<String>,
-    /// Largest distance of a query: 0 to 16.
+    /// Largest distance of a query in bits of fingerprints: 0 to 16.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
+    /// Fewest super-shingles or minima that near-duplicates have in common, where the sketches are such.
+    equal: Option<LeastEqualOption>,
     /// The table of terms that the scheme names, if it needs one: the file that `lookalike terms` made, in base64.
     terms: Option<String>,
 }
@@ -409,13 +434,13 @@ impl ResketchedCollection {
         self,
         settings: &CollectionSettings,
     ) -> Result<RebuildTarget, ProblemDetails> {
-        let radius = self.radius.unwrap_or(settings.radius);
-        if radius > LARGEST_RADIUS {
-            return Err(ProblemDetails::invalid(
-                format!("radius {radius} is larger than {LARGEST_RADIUS}"),
-                "use a smaller radius",
-            ));
-        }
+        let (told, equal) = (self.radius, self.equal);
+        let radius = |form: SketchForm| {
+            // What is not told stays, where it means the same.
+            let stays = (form == settings.sketch_form()).then_some(settings.radius);
+            let radius = told_distance(form, told, equal)?.or(stays);
+            checked_distance(form, radius)
+        };
         let Some(text) = self.scheme else {
             if self.terms.is_some() {
                 return Err(ProblemDetails::invalid(
@@ -423,12 +448,33 @@ impl ResketchedCollection {
                     "send `scheme`, too: `lookalike client resketch NAME --terms FILE` does",
                 ));
             }
+            let radius = radius(settings.sketch_form())?;
             return Ok(RebuildTarget::new(settings.scheme.clone(), radius));
         };
         let scheme = usable_scheme(&text)?;
         let terms = sent_terms(&scheme, self.terms.as_deref())?;
+        let radius = radius(scheme.sketch.into())?;
         let target = RebuildTarget::new(StoredScheme::from(&scheme), radius);
         Ok(target.parts(terms.into_iter().collect()))
+    }
+}
+
+/// The radius of a collection of sketches of a form, where it is told or follows from the form.
+fn checked_distance(form: SketchForm, told: Option<u32>) -> Result<u32, ProblemDetails> {
+    match (told, form.places()) {
+        (Some(radius), _) if radius > form.largest_radius() => Err(ProblemDetails::invalid(
+            format!("radius {radius} is larger than {}", form.largest_radius()),
+            "use a smaller radius",
+        )),
+        (Some(radius), _) => Ok(radius),
+        (None, None) => Ok(RADIUS),
+        (None, Some(places)) => Err(ProblemDetails::invalid(
+            format!(
+                "it is not told how many of {places} {} near-duplicates have in common",
+                places_name(form)
+            ),
+            "send `equal`, a number of them or a share with a point, such as 2 of 6 super-shingles, or 0.8 of the minima: `lookalike client create NAME --scheme TEXT --equal NUMBER` does",
+        )),
     }
 }
 
@@ -459,30 +505,45 @@ pub(crate) struct NewSnapshot {
     pub(crate) name: String,
 }
 
-/// The content of an item that has exactly one of three fields.
-fn exactly_one(
+/// The fields of an item of which it has exactly one.
+struct SentContent {
     fingerprint: Option<HexFingerprint>,
     text: Option<String>,
     html: Option<String>,
-    text_hash: Option<HexTextHash>,
-    place: ContentPlace,
-) -> Result<RequestContent, ProblemDetails> {
-    let source = match (fingerprint, text, html) {
-        (Some(HexFingerprint(code)), None, None) => ContentSource::Fingerprint(code),
-        (None, Some(text), None) => ContentSource::Text(text),
-        (None, None, Some(page)) => ContentSource::Html(page),
-        _ => {
+    super_shingles: Option<HexWords<16>>,
+    signature: Option<HexWords<8>>,
+}
+
+impl SentContent {
+    fn content(
+        self,
+        text_hash: Option<HexTextHash>,
+        place: ContentPlace,
+    ) -> Result<RequestContent, ProblemDetails> {
+        let code = self.fingerprint.map(|HexFingerprint(code)| code.into());
+        let shingles = self.super_shingles;
+        let shingles = shingles.map(|HexWords(words)| DocumentSketch::SuperShingles(words));
+        let minima = self.signature;
+        let minima = minima.map(|words| DocumentSketch::Minima(words.into()));
+        let sketches = [code, shingles, minima].into_iter().flatten();
+        let texts = [
+            self.text.map(ContentSource::Text),
+            self.html.map(ContentSource::Html),
+        ];
+        let texts = texts.into_iter().flatten();
+        let mut sources = sketches.map(ContentSource::Sketch).chain(texts);
+        let (Some(source), None) = (sources.next(), sources.next()) else {
             return Err(ProblemDetails::invalid(
-                "an item has exactly one of fingerprint, text and html",
+                "an item has exactly one of text, html, fingerprint, super_shingles and signature",
                 "send one of them",
             ));
-        }
-    };
-    Ok(RequestContent {
-        source,
-        text_hash: text_hash.map(|HexTextHash(hash)| hash),
-        place,
-    })
+        };
+        Ok(RequestContent {
+            source,
+            text_hash: text_hash.map(|HexTextHash(hash)| hash),
+            place,
+        })
+    }
 }
 
 impl RequestItem for ContentItem {
@@ -492,6 +553,8 @@ impl RequestItem for ContentItem {
             fingerprint,
             text: None,
             html: None,
+            super_shingles: None,
+            signature: None,
             text_hash: None,
             category: None,
             url: None,
@@ -516,13 +579,14 @@ impl ContentItem {
                 out_links: self.out_links,
             },
         };
-        exactly_one(
-            self.fingerprint,
-            self.text,
-            self.html,
-            self.text_hash,
-            place,
-        )
+        SentContent {
+            fingerprint: self.fingerprint,
+            text: self.text,
+            html: self.html,
+            super_shingles: self.super_shingles,
+            signature: self.signature,
+        }
+        .content(self.text_hash, place)
     }
 }
 
@@ -534,6 +598,8 @@ impl RequestItem for NewDocument {
             fingerprint,
             text: None,
             html: None,
+            super_shingles: None,
+            signature: None,
             text_hash: None,
             category: None,
             url: None,
@@ -583,13 +649,14 @@ impl NewDocument {
                 out_links: self.out_links,
             },
         };
-        let content = exactly_one(
-            self.fingerprint,
-            self.text,
-            self.html,
-            self.text_hash,
-            place,
-        )?;
+        let content = SentContent {
+            fingerprint: self.fingerprint,
+            text: self.text,
+            html: self.html,
+            super_shingles: self.super_shingles,
+            signature: self.signature,
+        }
+        .content(self.text_hash, place)?;
         Ok((content, kept))
     }
 }
@@ -699,7 +766,8 @@ impl NewCollection {
         let parts = terms.into_iter().chain(lines).collect();
         let mut settings = CollectionSettings::new(&scheme);
         settings.scheme = StoredScheme::from(&scheme);
-        settings.radius = self.radius.unwrap_or(settings.radius);
+        let form = settings.sketch_form();
+        settings.radius = checked_distance(form, told_distance(form, self.radius, self.equal)?)?;
         settings.time_to_live = self.ttl_seconds.map(life).transpose()?;
         settings.pairs = pair_rule(self.within, self.across, self.lengths)?;
         let KeptParts {

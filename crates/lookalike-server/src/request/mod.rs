@@ -3,7 +3,9 @@
 mod body;
 mod exported;
 mod fields;
+mod hex_words;
 mod items;
+mod least_equal;
 mod options;
 pub(crate) mod packed;
 mod sent_fields;
@@ -12,12 +14,14 @@ pub(crate) use body::{BodyFormat, ReceivedBody, body_format, receive};
 pub(crate) use exported::ExportedDocument;
 pub(crate) use fields::{
     ChangedCollection, ChunkedDocument, ChunkedItem, ContentItem, DocumentId, DocumentMeta,
-    ExpiringDocument, HASHES, KeptParts, LONGEST_ID, MOST_METADATA, NAME, NewCollection,
-    NewDocument, NewSnapshot, PageItem, ParagraphQuery, ParagraphRuleOption, ResketchedCollection,
+    ExpiringDocument, HASHES, HexFingerprint, KeptParts, LONGEST_ID, MOST_METADATA, NAME,
+    NewCollection, NewDocument, NewSnapshot, PageItem, ParagraphQuery, ParagraphRuleOption,
+    ResketchedCollection,
 };
 pub(crate) use items::{
     EncodedBody, ItemResponse, ItemsShape, RequestItem, RequestItems, parse_one,
 };
+pub(crate) use least_equal::{ShownNearness, places_name};
 pub(crate) use options::{
     CheckAndInsertOptions, CopiesOptions, CopyScope, GetOptions, InsertOptions, NeighbourOptions,
     PageOptions, QueryOptions, RerankOptions, ScopeOptions,

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::fields::{HEX, LONGEST_LIFE, life};
+use super::least_equal::{LeastEqualOption, told_distance};
 use crate::problem::ProblemDetails;
 
 /// Neighbours that are shown, unless another number is asked for.
@@ -21,13 +22,15 @@ const MOST_COPIES: usize = 1000;
 /// Most neighbours of an item.
 const MOST_NEIGHBOURS: usize = 100;
 
-/// Fingerprints that an operation takes, and its radius.
+/// Sketches that an operation takes, and what is near.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScopeOptions {
-    /// Largest distance, at most that of the collection, which is the default.
+    /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
+    /// Fewest super-shingles or minima in common, where the collection holds these: no fewer than it names, which is the default.
+    equal: Option<LeastEqualOption>,
     /// Id of a scheme: refuses unless the collection has this one.
     #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
@@ -43,9 +46,11 @@ pub(crate) struct ScopeOptions {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QueryOptions {
-    /// Largest distance, at most that of the collection, which is the default.
+    /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
+    /// Fewest super-shingles or minima in common, where the collection holds these: no fewer than it names, which is the default.
+    equal: Option<LeastEqualOption>,
     /// Id of a scheme: refuses unless the collection has this one.
     #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
@@ -103,9 +108,11 @@ impl InsertOptions {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckAndInsertOptions {
-    /// Largest distance, at most that of the collection, which is the default.
+    /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
+    /// Fewest super-shingles or minima in common, where the collection holds these: no fewer than it names, which is the default.
+    equal: Option<LeastEqualOption>,
     /// Id of a scheme: refuses unless the collection has this one.
     #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
@@ -222,6 +229,7 @@ impl From<PairsOption> for CategoryScope {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SearchScope {
     radius: Option<u32>,
+    equal: Option<LeastEqualOption>,
     scheme: Option<SchemeId>,
     categories: Option<CategoryScope>,
     length_share: Option<f64>,
@@ -256,10 +264,16 @@ impl SearchScope {
         });
         Ok(Self {
             radius,
+            equal: None,
             scheme: scheme.transpose()?,
             categories: None,
             length_share: None,
         })
+    }
+
+    fn equal(mut self, equal: Option<LeastEqualOption>) -> Self {
+        self.equal = equal;
+        self
     }
 
     fn comparing(
@@ -309,11 +323,37 @@ impl SearchScope {
         if let Some(scheme) = self.scheme {
             collection.ensure_scheme_id(scheme)?;
         }
-        let most = collection.settings().radius;
-        match self.radius {
-            Some(radius) if radius > most => Err(ProblemDetails::invalid(
+        let settings = collection.settings();
+        let (form, most) = (settings.sketch_form(), settings.radius);
+        let told = told_distance(form, self.radius, self.equal)?;
+        match (told.filter(|&radius| radius > most), form.places()) {
+            (Some(radius), None) => Err(ProblemDetails::invalid(
                 format!("radius {radius} is larger than {most}, the radius of the collection"),
                 "use a smaller radius, or create a collection with a larger one",
+            )),
+            (Some(radius), Some(places)) => {
+                let [told, least] = [radius, most].map(|apart| places - apart as usize);
+                Err(ProblemDetails::invalid(
+                    format!("equal {told} is less than {least}, which the collection demands"),
+                    "use a larger number, or create a collection with a smaller one",
+                ))
+            }
+            (None, _) => Ok(told.unwrap_or(most)),
+        }
+    }
+
+    /// The radius of similar paragraphs in a collection.
+    pub(crate) fn paragraph_radius_in(
+        &self,
+        collection: &Collection,
+    ) -> Result<u32, ProblemDetails> {
+        let most = collection.settings().paragraph_radius();
+        match self.radius {
+            Some(radius) if radius > most => Err(ProblemDetails::invalid(
+                format!(
+                    "radius {radius} is larger than {most}, the radius of paragraphs in the collection"
+                ),
+                "use a smaller radius",
             )),
             radius => Ok(radius.unwrap_or(most)),
         }
@@ -334,7 +374,7 @@ impl ScopeOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
         let categories = self.pairs.map(CategoryScope::from);
         let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
-        scope.comparing(categories, self.lengths)
+        scope.equal(self.equal).comparing(categories, self.lengths)
     }
 }
 
@@ -342,7 +382,7 @@ impl QueryOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
         let categories = self.pairs.map(CategoryScope::from);
         let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
-        scope.comparing(categories, self.lengths)
+        scope.equal(self.equal).comparing(categories, self.lengths)
     }
 
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
@@ -368,7 +408,7 @@ impl CheckAndInsertOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
         let categories = self.pairs.map(CategoryScope::from);
         let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
-        scope.comparing(categories, self.lengths)
+        scope.equal(self.equal).comparing(categories, self.lengths)
     }
 
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {

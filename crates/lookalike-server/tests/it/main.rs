@@ -12,6 +12,7 @@ mod paragraphs;
 mod refusals;
 mod resketch;
 mod service;
+mod sketches;
 mod states;
 mod telemetry;
 mod verdicts;

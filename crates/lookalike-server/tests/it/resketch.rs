@@ -113,6 +113,62 @@ async fn a_resketched_collection_is_one_that_had_the_scheme_from_the_beginning()
 }
 
 #[tokio::test]
+async fn fingerprints_become_super_shingles_minima_and_fingerprints_again() {
+    let service = Service::new();
+    let kept = |scheme: &Scheme| {
+        let mut settings = settings(scheme);
+        settings.as_object_mut().unwrap().remove("radius");
+        settings
+    };
+    let (codes, shingles, minima) = (
+        default_scheme(),
+        default_scheme().sketch("super-shingle:6x14".parse().unwrap()),
+        default_scheme().sketch("minhash:32".parse().unwrap()),
+    );
+    service.create("pages", kept(&codes)).await.is(201);
+    insert(&service, "pages").await;
+    let first = export(&service, "pages").await;
+    for (at, (scheme, equal)) in [(&shingles, json!(2)), (&minima, json!(0.8))]
+        .into_iter()
+        .enumerate()
+    {
+        let wanted = format!("wanted{at}");
+        let mut settings = kept(scheme);
+        settings["equal"] = equal.clone();
+        let made = service.create(&wanted, settings).await.is(201);
+        insert(&service, &wanted).await;
+        let refused = json!({"scheme": scheme.to_string()});
+        service
+            .ask("resketch", refused)
+            .await
+            .refuses(422, "invalid");
+        let body = json!({"scheme": scheme.to_string(), "equal": equal});
+        service.ask("resketch", body).await.is(202);
+        let shown = end(&service).await;
+        assert_eq!(
+            (&shown["scheme"], &shown["equal"]),
+            (&made["scheme"], &made["equal"])
+        );
+        assert!(
+            shown["resketching"].is_null() && shown.get("radius").is_none(),
+            "{shown}"
+        );
+        assert_eq!(
+            export(&service, "pages").await,
+            export(&service, &wanted).await
+        );
+    }
+    // Fewer places in common need no new sketches, and no text.
+    service.ask("resketch", json!({"equal": 20})).await.is(202);
+    assert_eq!(end(&service).await["equal"], 20);
+    let body = json!({"scheme": codes.to_string()});
+    service.ask("resketch", body).await.is(202);
+    let shown = end(&service).await;
+    assert_eq!((&shown["radius"], shown.get("equal")), (&json!(3), None));
+    assert_eq!(export(&service, "pages").await, first);
+}
+
+#[tokio::test]
 async fn a_newer_table_of_terms_takes_the_place_of_the_old_one_and_stays_when_the_radius_changes() {
     let words = Scheme::default()
         .shingle("words:1".parse().unwrap())

@@ -101,7 +101,7 @@ impl CollectionEngine {
         waiting: &mut VecDeque<WriteRequest>,
         frees_space: bool,
     ) -> Vec<WriteRequest> {
-        let mut stage = WriteStage::new(self.radius);
+        let mut stage = WriteStage::new(self.shape);
         let mut group = Vec::with_capacity(waiting.len());
         let mut results = Vec::with_capacity(waiting.len());
         let mut now = UnixMillis(0);
@@ -255,7 +255,8 @@ impl CollectionEngine {
                 insert,
             } => {
                 document.check()?;
-                let wanted = self.content_search(&document.content(), *scope, now)?;
+                let wanted =
+                    self.content_search(&document.content(self.shape.form), *scope, now)?;
                 let known = self.known(stage, &document.id)?;
                 let old = known.as_ref().map(|known| known.location);
                 // Evaluated under the writer lock, so of two equal documents that arrive at once exactly one is
@@ -474,7 +475,7 @@ impl CollectionEngine {
         // and its documents to the old memory.
         writer.log = log;
         let mut view = self.view_mut();
-        let memtable = std::mem::replace(&mut view.active, MemTable::new(self.radius));
+        let memtable = std::mem::replace(&mut view.active, MemTable::new(self.shape));
         let log = std::mem::replace(&mut view.log, number);
         let next = header.first;
         view.frozen.push(FrozenMemTable {

@@ -110,7 +110,7 @@ impl CollectionEngine {
         };
         let path = self.path(options.identity.number, "run");
         let built = write_run(&*self.fs, &path, &options, sources, &self.cancelled)
-            .and_then(|()| StoredRun::open(&*self.fs, &path, options.identity, options.radius));
+            .and_then(|()| StoredRun::open(&*self.fs, &path, options.identity, options.shape));
         if built.is_err() {
             // What is left of it is removed at the next start at the latest.
             let _ = self.fs.remove(&path);

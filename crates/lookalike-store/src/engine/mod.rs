@@ -28,7 +28,7 @@ use crate::manifest::{CollectionManifest, ReplaceError};
 use crate::pair_rule::PairRule;
 use crate::run::RunOptions;
 use crate::scheme_part::{PartEntry, SchemePart};
-use crate::settings::{CollectionSettings, RetainedParts, StoreTuning};
+use crate::settings::{CollectionSettings, IndexShape, RetainedParts, StoreTuning};
 use crate::sync::{lock, read_lock, write_lock};
 use crate::time::UnixMillis;
 
@@ -51,7 +51,7 @@ pub(crate) struct CollectionEngine {
     folder: PathBuf,
     /// Only the time to live ever changes.
     settings: RwLock<Arc<CollectionSettings>>,
-    radius: u32,
+    shape: IndexShape,
     keep: RetainedParts,
     pairs: PairRule,
     has_parts: bool,
@@ -180,7 +180,7 @@ impl CollectionEngine {
     fn run_options(&self, writer: &WriterState, number: u64) -> RunOptions {
         RunOptions {
             identity: writer.manifest.file(number),
-            radius: self.radius,
+            shape: self.shape,
             small: self.tuning.small_run,
             scratch: self.tuning.scratch_bytes,
         }

@@ -21,7 +21,7 @@ use crate::manifest::{CollectionManifest, RunEntry};
 use crate::memtable::MemTable;
 use crate::run::StoredRun;
 use crate::scheme_part::{self, SchemePart, check_parts};
-use crate::settings::{CollectionSettings, StoreTuning};
+use crate::settings::{CollectionSettings, IndexShape, StoreTuning};
 use crate::time::UnixMillis;
 use crate::tombstones;
 use crate::view::{CollectionView, FrozenMemTable, find_in_runs};
@@ -108,7 +108,7 @@ impl CollectionEngine {
         let engine = Self {
             fs,
             folder: folder.to_owned(),
-            radius: settings.radius,
+            shape: settings.index_shape(),
             keep: settings.keep,
             pairs: settings.pairs.clone(),
             has_parts: !manifest.parts.is_empty(),
@@ -179,7 +179,7 @@ impl OpenedFiles {
         let view = CollectionView {
             runs,
             frozen: Vec::new(),
-            active: MemTable::new(settings.radius),
+            active: MemTable::new(settings.index_shape()),
             // A manifest without a log is refused as contradictory.
             log: manifest.logs[0],
             changes: 0,
@@ -189,7 +189,7 @@ impl OpenedFiles {
             hasher: &hasher,
             time: UnixMillis(manifest.time),
             groups: 0,
-            radius: settings.radius,
+            shape: settings.index_shape(),
         };
         let last = replay.logs(fs, folder, &manifest)?;
         let begins_log = clean_shutdown.is_none()
@@ -306,8 +306,9 @@ fn open_run(
     entry: &RunEntry,
 ) -> Result<StoredRun> {
     let path = file_path(folder, entry.file, "run");
-    let run = StoredRun::open(fs, &path, manifest.file(entry.file), manifest.radius)
-        .map_err(or_missing(&path))?;
+    let shape = manifest.settings().index_shape();
+    let run =
+        StoredRun::open(fs, &path, manifest.file(entry.file), shape).map_err(or_missing(&path))?;
     if run.len() as u64 != entry.documents {
         return Err(StoreError::damaged(
             &path,
@@ -335,7 +336,7 @@ struct LogReplay<'a> {
     hasher: &'a IdHasher,
     time: UnixMillis,
     groups: u64,
-    radius: u32,
+    shape: IndexShape,
 }
 
 impl LogReplay<'_> {
@@ -384,7 +385,7 @@ impl LogReplay<'_> {
     }
 
     fn freeze(&mut self, before: &LogContents, number: u64) {
-        let memtable = std::mem::replace(&mut self.view.active, MemTable::new(self.radius));
+        let memtable = std::mem::replace(&mut self.view.active, MemTable::new(self.shape));
         let log = std::mem::replace(&mut self.view.log, number);
         // A last frame that was not read yet is the first of the next log.
         let next = before.next - u64::from(before.last.is_some());
@@ -586,10 +587,11 @@ pub(crate) fn salvage(
     each: &mut dyn FnMut(UnixMillis, Vec<LogChange<StoredDocument>>) -> Result<()>,
 ) -> Result<Vec<StoreError>> {
     let manifest = CollectionManifest::read(fs, folder)?;
+    let shape = manifest.settings().index_shape();
     let mut lost = Vec::new();
     for entry in &manifest.runs {
         let path = file_path(folder, entry.file, "run");
-        let run = match StoredRun::open(fs, &path, manifest.file(entry.file), manifest.radius) {
+        let run = match StoredRun::open(fs, &path, manifest.file(entry.file), shape) {
             Ok(run) => run,
             Err(error) => {
                 lost.push(or_missing(&path)(error));

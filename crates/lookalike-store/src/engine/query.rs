@@ -1,4 +1,4 @@
-//! Reads: neighbours of fingerprints, documents by id and by paragraph.
+//! Reads: neighbours of sketches, documents by id and by paragraph.
 
 use std::sync::Arc;
 
@@ -78,9 +78,19 @@ impl CollectionEngine {
         scope: NeighbourScope,
         now: UnixMillis,
     ) -> Result<ContentSearch> {
-        check_radius(scope.radius, self.radius)?;
+        check_radius(scope.radius, self.shape.radius)?;
+        let form = self.shape.form;
+        if content
+            .sketch
+            .as_ref()
+            .is_some_and(|sketch| sketch.form() != form)
+        {
+            let what = "the sketch has another form than those of the collection";
+            return Err(StoreError::Invalid(what.to_owned()));
+        }
         Ok(ContentSearch {
-            content: *content,
+            content: content.clone(),
+            form,
             radius: scope.radius,
             now,
             filter: self.pairs.filter(scope, content.traits)?,
@@ -98,7 +108,7 @@ impl CollectionEngine {
         let contents = contents.iter();
         let contents = contents.map(|content| self.content_search(content, scope, now));
         let contents: Vec<ContentSearch> = contents.collect::<Result<_>>()?;
-        check_radius(scope.radius, self.radius)?;
+        check_radius(scope.radius, self.shape.radius)?;
         loop {
             let (nearest, runs) = {
                 let view = self.view();
@@ -173,7 +183,7 @@ impl CollectionEngine {
             let what = "this collection keeps no paragraphs";
             return Err(StoreError::Invalid(what.to_owned()));
         }
-        check_radius(radius, self.radius)?;
+        check_radius(radius, self.shape.paragraph_radius)?;
         let now = self.now(now);
         let searches = paragraphs.iter().map(|&paragraph| ParagraphSearch {
             paragraph,
@@ -299,22 +309,24 @@ impl CollectionEngine {
     }
 }
 
-/// Distances of the nearest documents of some contents; none of those without a fingerprint.
+/// Distances of the nearest documents of some contents; none of those without a sketch.
 fn nearest_of(
     view: &CollectionView,
     contents: &[ContentSearch],
     radius: u32,
     now: UnixMillis,
 ) -> Vec<Option<u32>> {
-    let fingerprint = |search: &ContentSearch| search.content.fingerprint;
     let known = contents
         .iter()
-        .filter_map(|search| Some((fingerprint(search)?.0, search.filter)));
-    let (codes, filters): (Vec<u64>, Vec<PairFilter>) = known.unzip();
-    // Contents without a fingerprint were left out of the search, so results are dealt out again to those that
+        .filter_map(|search| Some((search.sketch()?, search.filter)));
+    let (sketches, filters): (Vec<Vec<u8>>, Vec<PairFilter>) = known.unzip();
+    // Contents without a sketch were left out of the search, so results are dealt out again to those that
     // have one, in order.
-    let mut found = view.nearest(&codes, &filters, radius, now).into_iter();
-    let of = |search: &ContentSearch| fingerprint(search).and_then(|_| found.next().flatten());
+    let mut found = view.nearest(&sketches, &filters, radius, now).into_iter();
+    let of = |search: &ContentSearch| {
+        let sketch = search.content.sketch.as_ref();
+        sketch.and_then(|_| found.next().flatten())
+    };
     contents.iter().map(of).collect()
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::document::StoredDocument;
 use crate::id_hash::IdHasher;
 use crate::memtable::MemTable;
+use crate::settings::IndexShape;
 
 use super::payload::LogChange;
 use crate::view::DocumentLocation;
@@ -29,17 +30,17 @@ pub(crate) struct WriteStage {
     pub(crate) bytes: usize,
     /// Documents outside of the stage that are gone.
     gone: HashSet<DocumentLocation>,
-    radius: u32,
+    shape: IndexShape,
 }
 
 impl WriteStage {
-    pub(crate) fn new(radius: u32) -> Self {
+    pub(crate) fn new(shape: IndexShape) -> Self {
         Self {
-            memtable: MemTable::new(radius),
+            memtable: MemTable::new(shape),
             changes: Vec::new(),
             bytes: 0,
             gone: HashSet::new(),
-            radius,
+            shape,
         }
     }
 
@@ -76,7 +77,7 @@ impl WriteStage {
         // A memtable cannot take a document back, so the changes that stay are staged anew.
         let mut kept = std::mem::take(&mut self.changes);
         kept.truncate(changes);
-        *self = Self::new(self.radius);
+        *self = Self::new(self.shape);
         kept.into_iter()
             .for_each(|staged| self.push(staged, hasher));
     }

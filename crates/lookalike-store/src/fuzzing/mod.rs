@@ -149,9 +149,11 @@ fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
     let codes = [1, 2, 0x9e37_79b9_7f4a_7c15].map(Fingerprint);
     let radius = engine.settings().radius;
     let contents = codes.map(ContentKey::from);
+    let form = engine.settings().sketch_form();
     let checked = engine.check_many(&contents, radius.into(), NOW);
     assert!(!whole || checked.is_ok());
-    let texts = documents.iter().step_by(5).map(StoredDocument::content);
+    let texts = documents.iter().step_by(5);
+    let texts = texts.map(|document| document.content(form));
     for content in contents.into_iter().chain(texts) {
         let found = engine.query(&content, radius.into(), NOW, 3.into());
         assert!(!whole || found.is_ok());

@@ -19,17 +19,17 @@ pub(crate) const NEVER: u64 = u64::MAX;
 pub(crate) struct RunFooter {
     /// Documents.
     pub(crate) documents: u64,
-    /// Documents with a fingerprint.
+    /// Documents with a sketch.
     pub(crate) coded: u64,
     /// First document of each block of documents, 4 bytes each.
     pub(crate) firsts: RunSection,
     /// Offset of each block of documents, and end of the last, 8 bytes each.
     pub(crate) offsets: RunSection,
-    /// Fingerprints in the order of the documents, 8 bytes each.
+    /// Sketches in the order of the documents: fingerprints of 8 bytes, super-shingles of 8 bytes each, or minima of 4 each.
     pub(crate) codes: RunSection,
-    /// Documents without a fingerprint, ascending, 4 bytes each.
+    /// Documents without a sketch, ascending, 4 bytes each.
     pub(crate) absent: RunSection,
-    /// A fingerprint index (`LKIX`); empty in small runs, whose tables are made when they are opened.
+    /// A fingerprint index (`LKIX`); empty in small runs, whose tables are made when they are opened, and where sketches are longer.
     pub(crate) tables: RunSection,
     /// Starts of the documents of each fingerprint, in the order of ranks: a bit for each document.
     pub(crate) starts: RunSection,
@@ -108,7 +108,13 @@ impl RunFooter {
         out.finish()
     }
 
-    pub(super) fn read(file: &dyn FileHandle, path: &Path, identity: FileIdentity) -> Result<Self> {
+    /// Of a run whose sketches have so many bytes.
+    pub(super) fn read(
+        file: &dyn FileHandle,
+        path: &Path,
+        identity: FileIdentity,
+        sketch_bytes: usize,
+    ) -> Result<Self> {
         let length = file
             .length()
             .map_err(StoreError::io(path, "reading a run"))?;
@@ -158,14 +164,14 @@ impl RunFooter {
         if !whole || !decoder.rest().is_empty() {
             return damaged("the footer has another length");
         }
-        if !footer.fits(at) {
+        if !footer.fits(at, sketch_bytes as u64) {
             return damaged("the parts that the footer names do not fit each other");
         }
         Ok(footer)
     }
 
     /// Tells whether all parts lie before `end` and are as long as the others say: memory is allocated by these numbers.
-    fn fits(&self, end: u64) -> bool {
+    fn fits(&self, end: u64, sketch_bytes: u64) -> bool {
         let is_inside = |section: &RunSection| section.end().is_some_and(|at| at <= end);
         let sections = [
             &self.firsts,
@@ -194,7 +200,7 @@ impl RunFooter {
             && self.firsts.length == blocks * 4
             && self.offsets.length == (blocks + 1) * 8
             && (blocks == 0) == (self.documents == 0)
-            && self.codes.length == self.coded * 8
+            && self.codes.length == self.coded * sketch_bytes
             && self.absent.length == (self.documents - self.coded) * 4
             && [0, self.documents * 8].contains(&self.expires.length)
             && [0, self.documents * 8].contains(&self.categories.length)

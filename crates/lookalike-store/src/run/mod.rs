@@ -1,4 +1,4 @@
-//! Immutable runs: many documents in one file, with tables of their fingerprints.
+//! Immutable runs: many documents in one file, with tables of their fingerprints or with longer sketches.
 //!
 //! | at | bytes | what |
 //! |---|---|---|

@@ -303,6 +303,29 @@ impl BlockReader<'_> {
         Ok(())
     }
 
+    /// Hands on the content of a section in rows of so many bytes.
+    pub(crate) fn rows(
+        &self,
+        section: RunSection,
+        bytes: usize,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        // A row may begin on one page and end on the next.
+        let mut begun = Vec::with_capacity(bytes);
+        self.pages(section, &mut |page| {
+            let missing = (bytes - begun.len()) % bytes;
+            let (end, page) = page.split_at(missing.min(page.len()));
+            begun.extend_from_slice(end);
+            if begun.len() == bytes {
+                each(&begun)?;
+                begun.clear();
+            }
+            let mut rows = page.chunks_exact(bytes);
+            begun.extend_from_slice(rows.remainder());
+            rows.try_for_each(&mut *each)
+        })
+    }
+
     /// A section of little-endian words of eight bytes.
     pub(crate) fn words(&self, section: RunSection) -> Result<Vec<u64>> {
         let mut words = Vec::with_capacity(section.length as usize / 8);

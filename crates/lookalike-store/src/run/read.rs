@@ -11,15 +11,17 @@ use super::footer::{NEVER, RunFooter};
 use super::id_filter::IdFilter;
 use super::pages::BlockReader;
 use super::sorted::{IndexEntry, SortedIndex};
-use super::tables::RunTables;
+use super::tables::{RunSketches, RunTables};
 use crate::bits::AtomicBits;
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::{ByteDecoder, fixed};
 use crate::document::{DocumentHeader, DocumentOutline, StoredDocument, StoredParagraph, TextHash};
+use crate::document_sketch::sketch_key;
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem};
 use crate::pair_rule::{PairFilter, PairTraits};
 use crate::searches::ContentSearch;
+use crate::settings::IndexShape;
 use crate::time::UnixMillis;
 
 /// An open run.
@@ -29,7 +31,8 @@ pub(crate) struct StoredRun {
     file: Arc<dyn FileHandle>,
     checksum: FileChecksum,
     footer: RunFooter,
-    codes: RunTables,
+    shape: IndexShape,
+    sketches: RunSketches,
     groups: CodeGroups,
     expires: ExpiryTimes,
     firsts: Vec<u32>,
@@ -47,9 +50,12 @@ pub(crate) struct StoredRun {
     tombstones: AtomicBits,
 }
 
+/// Takes the number of each document and its sketch, if it has one.
+type EachSketch<'a> = dyn FnMut(u32, Option<&[u8]>) -> Result<()> + 'a;
+
 /// Documents of a run that are looked at one by one to see how many have expired.
 const COUNTED: usize = 1 << 14;
-/// Places of the documents of a run, and those without a fingerprint.
+/// Places of the documents of a run, and those without a sketch.
 struct DocumentLists {
     firsts: Vec<u32>,
     offsets: Vec<u64>,
@@ -92,12 +98,12 @@ impl StoredRun {
         fs: &dyn FileSystem,
         path: &Path,
         identity: FileIdentity,
-        radius: u32,
+        shape: IndexShape,
     ) -> Result<Self> {
         let file = fs
             .open(path, false)
             .map_err(StoreError::io(path, "opening a run"))?;
-        let footer = RunFooter::read(&*file, path, identity)?;
+        let footer = RunFooter::read(&*file, path, identity, shape.form.bytes())?;
         let checksum = FileChecksum::new(identity);
         let reader = BlockReader {
             file: &*file,
@@ -114,9 +120,10 @@ impl StoredRun {
         let index = |location| SortedIndex::open(&reader, location);
         // Tables and lists stay in memory: a search touches no file. What a search only shows (ids, metadata,
         // texts) stays on the medium.
-        let (codes, groups) = RunTables::open(&reader, &footer, radius)?;
+        let (sketches, groups) = RunSketches::open(&reader, &footer, shape)?;
         let paragraph_codes = index(footer.paragraph_codes)?;
         let stored = footer.paragraph_tables;
+        let radius = shape.paragraph_radius;
         let paragraph_tables = RunTables::of_paragraphs(&reader, stored, &paragraph_codes, radius)?;
         let expires = ExpiryTimes::new(reader.words(footer.expires)?);
         let lists = DocumentLists {
@@ -131,7 +138,8 @@ impl StoredRun {
         Ok(Self {
             number: identity.number,
             path: path.to_owned(),
-            codes,
+            shape,
+            sketches,
             groups,
             expires,
             firsts: lists.firsts,
@@ -213,12 +221,12 @@ impl StoredRun {
         (document as usize) < self.len() && !self.tombstones.get(document as usize)
     }
 
-    /// Tells whether any document of a fingerprint is live at a time. Skips the documents if none of
+    /// Tells whether any document of a sketch is live at a time. Skips the documents if none of
     /// the run ever ends.
-    pub(crate) fn has_live(&self, code: u64, now: UnixMillis) -> bool {
+    fn has_live(&self, name: u64, now: UnixMillis) -> bool {
         (self.tombstones.count() == 0 && !self.any_expires())
             || self
-                .with_code(code)
+                .with_sketch(name)
                 .any(|document| self.is_alive(document, now))
     }
 
@@ -235,12 +243,12 @@ impl StoredRun {
         }
     }
 
-    /// Tells whether any document of a fingerprint is live at a time and compared.
-    pub(crate) fn has_compared(&self, code: u64, now: UnixMillis, filter: &PairFilter) -> bool {
+    /// Tells whether any document of a sketch is live at a time and compared.
+    pub(crate) fn has_compared(&self, name: u64, now: UnixMillis, filter: &PairFilter) -> bool {
         if filter.is_open() {
-            return self.has_live(code, now);
+            return self.has_live(name, now);
         }
-        self.with_code(code)
+        self.with_sketch(name)
             .any(|document| self.is_alive(document, now) && filter.admits(self.traits(document)))
     }
 
@@ -261,7 +269,7 @@ impl StoredRun {
         ];
         let firsts: usize = indexes.iter().map(|index| index.firsts.len()).sum();
         let keys = (firsts + self.filter.words().len()) * 8;
-        let tables = self.codes.index().bytes() + self.paragraph_tables.index().bytes();
+        let tables = self.sketches.bytes() + self.paragraph_tables.index().bytes();
         let traits = self.categories.len() * 8 + self.lengths.len() * 4;
         tables + lists + groups + keys + traits + self.len() / 8
     }
@@ -274,14 +282,24 @@ impl StoredRun {
         }
     }
 
-    /// The tables of its fingerprints.
-    pub(crate) fn index(&self) -> &TableIndex<u64> {
-        self.codes.index()
+    /// Visits name and distance of every sketch within the radius.
+    pub(crate) fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u64, u32)) {
+        self.sketches.search(sketch, radius, visit);
     }
 
-    /// The documents with a fingerprint of the tables, ascending, dead ones included.
-    pub(crate) fn with_code(&self, code: u64) -> impl Iterator<Item = u32> + '_ {
-        let rank = self.codes.index().rank(code);
+    /// The same of several at once: visits the place in the list, too.
+    pub(crate) fn search_group(
+        &self,
+        sketches: &[Vec<u8>],
+        radius: u32,
+        visit: &mut dyn FnMut(usize, u64, u32),
+    ) {
+        self.sketches.search_group(sketches, radius, visit);
+    }
+
+    /// The documents with the sketch of a name, ascending, dead ones included.
+    pub(crate) fn with_sketch(&self, name: u64) -> impl Iterator<Item = u32> + '_ {
+        let rank = self.sketches.rank(name);
         rank.into_iter().flat_map(|rank| self.groups.of(rank))
     }
 
@@ -301,7 +319,7 @@ impl StoredRun {
             let outline = DocumentOutline::read(ByteDecoder::new(bytes))?;
             Some(DocumentHeader {
                 id: outline.id.to_owned(),
-                content: outline.content(),
+                content: outline.content(self.shape.form)?,
                 metadata: outline.metadata()?.to_vec(),
             })
         })
@@ -480,27 +498,23 @@ impl StoredRun {
         lost
     }
 
-    /// Visits the fingerprints of all documents.
+    /// Visits the sketches of all documents.
     ///
     /// # Errors
     /// Those of the medium, damage, and those of `each`.
-    pub(crate) fn for_each_code(
-        &self,
-        each: &mut dyn FnMut(u32, Option<u64>) -> Result<()>,
-    ) -> Result<()> {
+    pub(crate) fn for_each_sketch(&self, each: &mut EachSketch<'_>) -> Result<()> {
         let (mut document, mut absent) = (0, self.absent.iter().peekable());
-        self.reader().pages(self.footer.codes, &mut |page| {
-            for code in page.chunks_exact(8).map(fixed) {
-                while absent.next_if_eq(&&document).is_some() {
-                    each(document, None)?;
-                    document += 1;
-                }
-                each(document, Some(code))?;
+        let (codes, bytes) = (self.footer.codes, self.shape.form.bytes());
+        self.reader().rows(codes, bytes, &mut |sketch| {
+            while absent.next_if_eq(&&document).is_some() {
+                each(document, None)?;
                 document += 1;
             }
+            each(document, Some(sketch))?;
+            document += 1;
             Ok(())
         })?;
-        // Behind the last fingerprint only documents without one are left.
+        // Behind the last sketch only documents without one are left.
         (document..self.len() as u32).try_for_each(|document| each(document, None))
     }
 
@@ -568,7 +582,8 @@ impl StoredRun {
             let id = hash(outline.id);
             is_filtered |= !self.filter.may_have(id);
             ids.push((id, document));
-            codes.push(outline.fingerprint);
+            let sketch = outline.sketch(self.shape.form).flatten();
+            codes.push(sketch.map(|sketch| sketch_key(&sketch.to_bytes())));
             fits &= outline.expires.map_or(NEVER, |end| end.0) == self.expires(document);
             same_traits &= outline.traits == self.traits(document);
             for paragraph in outline.paragraphs().into_iter().flatten() {
@@ -591,15 +606,15 @@ impl StoredRun {
         if !same_traits {
             return damaged("the categories or lengths are not those of the documents");
         }
-        self.for_each_code(&mut |document, code| {
-            fits &= codes.get(document as usize) == Some(&code);
+        self.for_each_sketch(&mut |document, sketch| {
+            fits &= codes.get(document as usize) == Some(&sketch.map(sketch_key));
             Ok(())
         })?;
-        // The lists of all codes hold each document with a code once, under its own.
+        // The lists of all sketches hold each document with one once, under its own.
         let mut listed = 0;
-        self.index().for_each(&mut |code| {
+        self.sketches.for_each(&mut |name, code| {
             let mut before = None;
-            for document in self.with_code(code) {
+            for document in self.with_sketch(name) {
                 fits &=
                     codes.get(document as usize) == Some(&Some(code)) && before < Some(document);
                 before = Some(document);

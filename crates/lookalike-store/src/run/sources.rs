@@ -22,8 +22,8 @@ pub(crate) trait DocumentSource {
     fn live(&self) -> u32;
     /// Their bytes.
     fn documents(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
-    /// Their fingerprints.
-    fn codes(&self, each: &mut dyn FnMut(Option<u64>) -> Result<()>) -> Result<()>;
+    /// Their sketches.
+    fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()>;
     /// Tells whether any document may expire.
     fn any_expires(&self) -> bool;
     /// Expiry times.
@@ -111,9 +111,12 @@ impl DocumentSource for MemTableSource {
         })
     }
 
-    fn codes(&self, each: &mut dyn FnMut(Option<u64>) -> Result<()>) -> Result<()> {
-        self.slots()
-            .try_for_each(|slot| each(self.memtable.document(slot).fingerprint.map(|code| code.0)))
+    fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()> {
+        let form = self.memtable.form();
+        self.slots().try_for_each(|slot| {
+            let sketch = form.of_document(self.memtable.document(slot));
+            each(sketch.map(|sketch| sketch.to_bytes()).as_deref())
+        })
     }
 
     fn any_expires(&self) -> bool {
@@ -214,10 +217,10 @@ impl DocumentSource for RunSource {
         })
     }
 
-    fn codes(&self, each: &mut dyn FnMut(Option<u64>) -> Result<()>) -> Result<()> {
-        self.run.for_each_code(&mut |document, code| {
+    fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()> {
+        self.run.for_each_sketch(&mut |document, sketch| {
             if self.live.get(document as usize) {
-                each(code)
+                each(sketch)
             } else {
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! The fingerprint tables of a run, and the documents of each fingerprint.
+//! What the documents of a run are found by: tables of fingerprints, or an index of longer sketches, and the documents of each.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,12 +10,120 @@ use super::pages::{BlockReader, RunSection, ensure_wanted};
 use super::sorted::SortedIndex;
 use super::table_design::{CodeSample, small_design};
 use crate::codec::fixed;
+use crate::document_sketch::{SketchForm, sketch_key};
 use crate::error::{Result, StoreError};
+use crate::place_index::PlaceIndex;
+use crate::settings::IndexShape;
+
+/// The distinct sketches of a run. Each has a name: a fingerprint is its own, longer ones are numbered.
+pub(super) enum RunSketches {
+    Codes(RunTables),
+    Places(Box<PlaceIndex>),
+}
 
 /// The fingerprint tables of a run.
 pub(super) enum RunTables {
     Stored(Box<IndexFile<u64>>),
     Made(Box<TableIndex<u64>>),
+}
+
+impl RunSketches {
+    /// Reads or builds what documents are found by, and lists those of each sketch.
+    pub(super) fn open(
+        reader: &BlockReader<'_>,
+        footer: &RunFooter,
+        shape: IndexShape,
+    ) -> Result<(Self, CodeGroups)> {
+        if shape.form == SketchForm::Fingerprint {
+            let (tables, groups) = RunTables::open(reader, footer, shape.radius)?;
+            return Ok((Self::Codes(tables), groups));
+        }
+        let mut index = PlaceIndex::new(shape.form, shape.radius);
+        let mut numbers = Vec::with_capacity(footer.coded as usize);
+        reader.rows(footer.codes, shape.form.bytes(), &mut |sketch| {
+            numbers.push(index.insert(sketch).0);
+            Ok(())
+        })?;
+        index.shrink_to_fit();
+        let absent = reader.section(footer.absent)?;
+        let (coded, documents) = (footer.coded as usize, footer.documents as usize);
+        let groups = CodeGroups::build(index.len(), coded, documents, &mut |each| {
+            let listed = with_sketch(&absent).zip(&numbers);
+            listed.for_each(|(document, &number)| each(document, number as usize));
+        });
+        Ok((Self::Places(Box::new(index)), groups))
+    }
+
+    /// The rank of a name, by which its documents are listed.
+    pub(super) fn rank(&self, name: u64) -> Option<usize> {
+        match self {
+            Self::Codes(tables) => tables.index().rank(name),
+            Self::Places(_) => Some(name as usize),
+        }
+    }
+
+    /// Visits name and distance of every sketch within the radius.
+    pub(super) fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u64, u32)) {
+        match self {
+            Self::Codes(tables) => {
+                // The radius was checked against that of the collection, which all tables were made for.
+                let found = tables.index().search(fixed(sketch), radius, visit);
+                debug_assert!(found.is_ok());
+            }
+            Self::Places(index) => index.search(sketch, radius, &mut |number, distance| {
+                visit(number.into(), distance)
+            }),
+        }
+    }
+
+    /// The same of several at once: visits the place in the list, too.
+    pub(super) fn search_group(
+        &self,
+        sketches: &[Vec<u8>],
+        radius: u32,
+        visit: &mut dyn FnMut(usize, u64, u32),
+    ) {
+        match self {
+            Self::Codes(tables) => {
+                let codes: Vec<u64> = sketches.iter().map(|sketch| fixed(sketch)).collect();
+                let found = tables.index().search_group(&codes, radius, visit);
+                debug_assert!(found.is_ok());
+            }
+            Self::Places(_) => {
+                for (at, sketch) in sketches.iter().enumerate() {
+                    self.search(sketch, radius, &mut |name, distance| {
+                        visit(at, name, distance)
+                    });
+                }
+            }
+        }
+    }
+
+    /// Visits the name of every sketch, and the key of its bytes.
+    pub(super) fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {
+        match self {
+            Self::Codes(tables) => tables.index().for_each(&mut |code| visit(code, code)),
+            Self::Places(index) => (0..index.len() as u32)
+                .for_each(|number| visit(number.into(), sketch_key(index.sketch(number)))),
+        }
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Codes(tables) => tables.index().bytes(),
+            Self::Places(index) => index.bytes(),
+        }
+    }
+}
+
+/// The documents with a sketch, ascending: all but those that are listed.
+fn with_sketch(absent: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let mut absent = absent
+        .chunks_exact(4)
+        .map(|bytes| fixed(bytes) as u32)
+        .peekable();
+    (0..).filter(move |document| absent.next_if_eq(document).is_none())
 }
 
 impl RunTables {
@@ -27,7 +135,7 @@ impl RunTables {
     }
 
     /// Reads stored tables, or builds those of a small run.
-    pub(super) fn open(
+    fn open(
         reader: &BlockReader<'_>,
         footer: &RunFooter,
         radius: u32,
@@ -120,23 +228,15 @@ pub(super) fn group_by_code(
     let ranks = index.len();
     let mut failed = None;
     let groups = CodeGroups::build(ranks, coded, documents, &mut |each| {
-        let mut absent = absent
-            .chunks_exact(4)
-            .map(|bytes| fixed(bytes) as u32)
-            .peekable();
-        let mut document = 0;
+        let mut documents = with_sketch(absent);
         let read = reader.pages(footer.codes, &mut |page| {
             ensure_wanted(cancelled)?;
-            for code in page.chunks_exact(8).map(fixed) {
-                while absent.next_if_eq(&document).is_some() {
-                    document += 1;
-                }
+            for (code, document) in page.chunks_exact(8).map(fixed).zip(&mut documents) {
                 let rank = index.rank(code).ok_or_else(|| {
                     let what = "a fingerprint is not in the tables";
                     StoreError::damaged(reader.path, footer.codes.offset, what)
                 })?;
                 each(document, rank);
-                document += 1;
             }
             Ok(())
         });

@@ -15,8 +15,10 @@ use super::tables::{group_by_code, load_tables};
 use super::{VERSION, WITH_TRAITS};
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::{fixed, put_bytes};
+use crate::document_sketch::SketchForm;
 use crate::error::{Result, StoreError};
 use crate::fs::FileSystem;
+use crate::settings::IndexShape;
 
 /// Bytes of documents that are put into one block.
 const BLOCK: usize = 4096;
@@ -25,7 +27,7 @@ const BLOCK: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOptions {
     pub(crate) identity: FileIdentity,
-    pub(crate) radius: u32,
+    pub(crate) shape: IndexShape,
     /// Tables of no more fingerprints than this are made when a run is opened.
     pub(crate) small: usize,
     /// Memory for sorting.
@@ -49,7 +51,7 @@ pub(crate) fn write_run(
     out.raw(&header(options.identity, version))?;
     let mut footer = RunFooter::default();
     write_documents(&mut out, &mut footer, sources)?;
-    write_codes(&mut out, &mut footer, sources)?;
+    write_sketches(&mut out, &mut footer, sources)?;
     write_tables(&mut out, &mut footer, options)?;
     write_expiry(&mut out, &mut footer, sources)?;
     write_ids(&mut out, &mut footer, sources)?;
@@ -100,7 +102,7 @@ fn write_documents(
     Ok(())
 }
 
-fn write_codes(
+fn write_sketches(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
     sources: &[&dyn DocumentSource],
@@ -108,10 +110,10 @@ fn write_codes(
     let (mut absent, mut document) = (Vec::new(), 0_u32);
     let mut section = SectionWriter::new(out);
     for source in sources {
-        source.codes(&mut |code| {
-            match code {
-                Some(code) => {
-                    section.put(&code.to_le_bytes())?;
+        source.sketches(&mut |sketch| {
+            match sketch {
+                Some(sketch) => {
+                    section.put(sketch)?;
                     footer.coded += 1;
                 }
                 None => absent.extend_from_slice(&document.to_le_bytes()),
@@ -166,17 +168,19 @@ impl CodeSource<u64> for StoredCodes<'_> {
     }
 }
 
-/// Tables and the documents of each fingerprint; nothing where few are.
+/// Tables and the documents of each fingerprint; nothing where few are, and of longer sketches, whose index is made anew.
 fn write_tables(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
     options: &RunOptions,
 ) -> Result<()> {
     let coded = footer.coded as usize;
-    if coded <= options.small {
+    let shape = options.shape;
+    if coded <= options.small || shape.form != SketchForm::Fingerprint {
         return Ok(());
     }
-    footer.tables = write_index(out, &CodeList::Documents(footer.codes), coded, options)?;
+    let list = CodeList::Documents(footer.codes);
+    footer.tables = write_index(out, &list, coded, shape.radius, options)?;
     out.flush()?;
     let path = out.path().to_owned();
     let file = out.file();
@@ -222,7 +226,8 @@ fn write_paragraph_tables(
         checksum: out.checksum(),
     };
     let index = SortedIndex::open(&reader, footer.paragraph_codes)?;
-    footer.paragraph_tables = write_index(out, &CodeList::Paragraphs(index), listed, options)?;
+    let (list, radius) = (CodeList::Paragraphs(index), options.shape.paragraph_radius);
+    footer.paragraph_tables = write_index(out, &list, listed, radius, options)?;
     Ok(())
 }
 
@@ -231,6 +236,7 @@ fn write_index(
     out: &mut BlockWriter<'_>,
     list: &CodeList,
     count: usize,
+    radius: u32,
     options: &RunOptions,
 ) -> Result<RunSection> {
     // The codes are read back.
@@ -259,7 +265,7 @@ fn write_index(
     };
     let mut sample = CodeSample::of(count);
     source.visit(&mut |codes| codes.iter().for_each(|&code| sample.see(code)))?;
-    let design = large_design(options.radius, count, &sample);
+    let design = large_design(radius, count, &sample);
     let mut section = SectionWriter::new(out);
     let built = (|| {
         let mut writer = IndexFileWriter::new(&mut section, None, &design, Layout::Packed)

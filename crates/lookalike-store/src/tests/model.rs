@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
+use crate::document_sketch::{DocumentSketch, SketchForm};
 use crate::found_document::FoundDocument;
 use crate::operations::{
     InsertWhen, Neighbour, ParagraphMatches, QueryResult, WriteOp, WriteOutcome,
@@ -12,6 +13,25 @@ use crate::pair_rule::{CategoryScope, NeighbourScope, PairTraits};
 use crate::settings::CollectionSettings;
 use crate::time::UnixMillis;
 use crate::verdict::{SimilarParagraph, Verdict};
+
+/// Bits or places in which two sketches differ, counted one by one.
+fn distance(a: &DocumentSketch, b: &DocumentSketch) -> u32 {
+    let differing = |count: usize, differ: &dyn Fn(usize) -> bool| {
+        (0..count).filter(|&at| differ(at)).count() as u32
+    };
+    match (a, b) {
+        (DocumentSketch::Fingerprint(a), DocumentSketch::Fingerprint(b)) => {
+            differing(64, &|at| (a.0 ^ b.0) >> at & 1 == 1)
+        }
+        (DocumentSketch::SuperShingles(a), DocumentSketch::SuperShingles(b)) => {
+            differing(a.len(), &|at| a[at] != b[at])
+        }
+        (DocumentSketch::Minima(a), DocumentSketch::Minima(b)) => {
+            differing(a.len(), &|at| a[at] != b[at])
+        }
+        _ => panic!("sketches of two forms"),
+    }
+}
 
 /// The model.
 #[derive(Clone, Debug)]
@@ -59,10 +79,12 @@ impl Model {
                 .filter(|document| Some(document.id.as_str()) != own)
                 .filter(|document| self.is_compared(content.traits, document.traits, scope))
         };
+        let form = self.settings.sketch_form();
         let near = others().filter_map(|document| {
-            let distance = (document.fingerprint?.0 ^ content.fingerprint?.0).count_ones();
+            let theirs = form.of_document(document)?;
+            let distance = distance(&theirs, content.sketch.as_ref()?);
             let found = FoundDocument::InMemory(Arc::clone(document));
-            let header = DocumentHeader::of(document);
+            let header = DocumentHeader::of(document, form);
             (distance <= scope.radius).then(|| Neighbour::new(distance, found, header, content))
         });
         let mut neighbours: Vec<Neighbour> = near.collect();
@@ -70,7 +92,7 @@ impl Model {
         let mut copies = others().filter(|document| {
             content.text_hash.is_some()
                 && document.text_hash == content.text_hash
-                && document.fingerprint == content.fingerprint
+                && form.of_document(document) == content.sketch
         });
         let copy_of = copies.next().map(|copy| copy.id.clone());
         let verdict = match neighbours.first().map(|nearest| nearest.distance) {
@@ -193,8 +215,19 @@ impl Model {
         if rule.length_share.is_none() {
             document.traits.length = 0;
         }
-        if !keep.signatures {
-            (document.signature, document.super_shingles) = (None, None);
+        match (self.settings.sketch_form(), keep.signatures) {
+            (SketchForm::Fingerprint, true) => {}
+            (SketchForm::Fingerprint, false) => {
+                (document.signature, document.super_shingles) = (None, None);
+            }
+            (SketchForm::SuperShingles(_), keeps) => {
+                document.fingerprint = None;
+                document.signature = document.signature.filter(|_| keeps);
+            }
+            (SketchForm::Minima(_), keeps) => {
+                document.fingerprint = None;
+                document.super_shingles = document.super_shingles.filter(|_| keeps);
+            }
         }
         if document.expires.is_none() {
             document.expires = self
@@ -225,7 +258,12 @@ impl Model {
                 scope,
                 insert,
             } => {
-                let answer = self.query(&document.content(), *scope, limit, Some(&document.id));
+                let answer = self.query(
+                    &document.content(self.settings.sketch_form()),
+                    *scope,
+                    limit,
+                    Some(&document.id),
+                );
                 let known = self.get(&document.id).is_some();
                 let inserted = match insert {
                     InsertWhen::New => answer.verdict == Verdict::New,

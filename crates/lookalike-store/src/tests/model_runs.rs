@@ -4,8 +4,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lookalike::Fingerprint;
-
 use super::model::Model;
 use super::random_writes::RandomWrites;
 use crate::document::ContentKey;
@@ -141,15 +139,17 @@ pub(crate) fn compare(
         let all = model.query(&content, scope, usize::MAX, None);
         assert_eq!(found.neighbours, all.neighbours);
     }
-    let other = ContentKey::from(Fingerprint(random_writes.code()));
-    let verdicts = engine.check_many(&[content, other], scope, now);
+    let code = random_writes.code();
+    let other = ContentKey::from(random_writes.sketch(code));
+    let verdicts = engine.check_many(&[content, other.clone()], scope, now);
     let far = model.query(&other, scope, 0, None);
     assert_eq!(verdicts.expect("a check"), [expected.verdict, far.verdict]);
     assert_eq!(engine.get(&id, now).expect("a read"), model.get(&id));
     if random_writes.settings.keep.paragraphs {
         let paragraph = random_writes.paragraph();
-        let found = engine.paragraphs(&[paragraph], scope.radius, now, limit);
-        let expected = model.paragraph(&paragraph, scope.radius, limit);
+        let radius = scope.radius.min(random_writes.settings.paragraph_radius());
+        let found = engine.paragraphs(&[paragraph], radius, now, limit);
+        let expected = model.paragraph(&paragraph, radius, limit);
         assert_eq!(found.expect("a read"), [expected]);
     }
 }

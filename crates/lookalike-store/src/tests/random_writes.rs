@@ -1,11 +1,12 @@
-//! Random settings, documents and writes: few ids and few, close fingerprints, so that everything meets everything.
+//! Random settings, documents and writes: few ids and few, close sketches, so that everything meets everything.
 
 use std::time::Duration;
 
-use lookalike::{Fingerprint, Scheme};
+use lookalike::{Fingerprint, Scheme, Sketch};
 
 use super::rng::TestRng;
 use crate::document::{ContentKey, StoredDocument, StoredParagraph, TextHash};
+use crate::document_sketch::{DocumentSketch, SketchForm};
 use crate::operations::{InsertWhen, WriteOp};
 use crate::pair_rule::{CategoryScope, NeighbourScope, PairRule, PairTraits};
 use crate::scheme_part::SchemePart;
@@ -33,6 +34,16 @@ fn random_rule(rng: &mut TestRng) -> PairRule {
     rule
 }
 
+/// Half of the collections hold sketches of several places.
+fn scheme(seed: u64) -> Scheme {
+    let sketch = match seed % 4 {
+        2 => Sketch::SuperShingle { groups: 6, rows: 1 },
+        3 => Sketch::MinHash { functions: 7 },
+        _ => Sketch::Simhash,
+    };
+    Scheme::default().sketch(sketch)
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct RandomWrites {
     pub(crate) rng: TestRng,
@@ -46,9 +57,10 @@ pub(crate) struct RandomWrites {
 impl RandomWrites {
     pub(crate) fn new(seed: u64, ids: u64) -> Self {
         let mut rng = TestRng::new(seed);
-        let scheme = Scheme::default();
+        let scheme = scheme(seed);
+        let most = SketchForm::from(scheme.sketch).largest_radius();
         let settings = CollectionSettings {
-            radius: [3, 3, 3, 0, 1, 2, 4, 7][rng.below(8) as usize],
+            radius: [3, 3, 3, 0, 1, 2, 4, 7][rng.below(8) as usize].min(most),
             time_to_live: rng
                 .one_in(3)
                 .then(|| Duration::from_millis(1 + rng.below(5000))),
@@ -104,14 +116,28 @@ impl RandomWrites {
         code
     }
 
-    /// A content with this fingerprint or none. Some texts have equal fingerprints, and some equal hashes though they are none of
+    /// The sketch of a code: itself, or its bits dealt out to the places.
+    pub(crate) fn sketch(&self, code: u64) -> DocumentSketch {
+        let places = |places: usize| (0..places).map(move |at| code >> (at * 9) & 0x1ff);
+        match self.settings.sketch_form() {
+            SketchForm::Fingerprint => Fingerprint(code).into(),
+            SketchForm::SuperShingles(count) => {
+                DocumentSketch::SuperShingles(places(count).collect())
+            }
+            SketchForm::Minima(count) => {
+                DocumentSketch::Minima(places(count).map(|place| place as u32).collect())
+            }
+        }
+    }
+
+    /// A content with the sketch of a code or none. Some texts have equal sketches, and some equal hashes though they are none of
     /// equal texts.
     pub(crate) fn content(&mut self, code: u64) -> ContentKey {
-        let fingerprint = (!self.rng.one_in(12)).then_some(Fingerprint(code));
-        let text = fingerprint.map_or(3, |code| code.0 % 1000) + self.rng.below(2);
+        let has_sketch = !self.rng.one_in(12);
+        let text = if has_sketch { code % 1000 } else { 3 } + self.rng.below(2);
         let hash = TextHash(u128::from(text).to_le_bytes());
         ContentKey {
-            fingerprint,
+            sketch: has_sketch.then(|| self.sketch(code)),
             text_hash: (!self.rng.one_in(4)).then_some(hash),
             traits: self.traits(),
         }
@@ -150,10 +176,8 @@ impl RandomWrites {
         let (id, code) = (self.id(), self.code());
         let content = self.content(code);
         let mut document = StoredDocument {
-            fingerprint: content.fingerprint,
-            text_hash: content.text_hash,
-            traits: content.traits,
-            ..StoredDocument::new(id, Fingerprint(code))
+            id,
+            ..StoredDocument::of_content(content)
         };
         if self.rng.one_in(4) {
             let end = UnixMillis(self.now.0 + self.rng.below(800));
@@ -168,7 +192,9 @@ impl RandomWrites {
         }
         if self.rng.one_in(3) {
             document.paragraphs = (0..self.rng.below(6)).map(|_| self.paragraph()).collect();
-            document.signature = Some(vec![self.rng.next_u64() as u32; 3]);
+            let other = vec![self.rng.next_u64() as u32; 3];
+            // Of a document without minima it is none by which these find it.
+            document.signature.get_or_insert(other);
             let length = self.rng.below(if self.rng.clone().one_in(10) {
                 9000
             } else {

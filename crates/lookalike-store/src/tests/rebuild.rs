@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lookalike::{Fingerprint, Scheme};
+use lookalike::{Fingerprint, Scheme, Sketch};
 
 use crate::collection::Collection;
 use crate::error::StoreError;
@@ -15,8 +15,8 @@ use crate::operations::WriteOp;
 use crate::rebuild::{RebuildReport, RebuildTarget};
 use crate::time::UnixMillis;
 use crate::{
-    CollectionSettings, RetainedParts, SchemePart, Store, StoreOptions, StoredDocument,
-    StoredScheme, Verdict, restore, salvage, verify,
+    CollectionSettings, DocumentSketch, RetainedParts, SchemePart, Store, StoreOptions,
+    StoredDocument, StoredScheme, Verdict, restore, salvage, verify,
 };
 
 const NOW: UnixMillis = UnixMillis(1000);
@@ -463,4 +463,55 @@ fn of_two_folders_of_one_name_a_salvage_without_catalog_keeps_both() {
     let saved = salvage(&shared, from, to, StoreOptions::default()).expect("a store");
     assert_eq!(saved.saved["pages"], 10);
     assert!(saved.saved.contains_key("pages-rebuilt"), "{saved:?}");
+}
+
+#[test]
+fn fingerprints_become_super_shingles_and_fingerprints_again() {
+    let (fs, store, old) = medium(40);
+    let scheme = Scheme::default().sketch(Sketch::SuperShingle { groups: 4, rows: 2 });
+    let target = RebuildTarget::new(StoredScheme::from(&scheme), 2);
+    let places = |text: u64| vec![text, 7, text % 5, 1000 + text];
+    let mut inserted = false;
+    let rebuilt = store.rebuild_collection::<StoreError>("pages", &target, &mut |document| {
+        if !std::mem::replace(&mut inserted, true) {
+            write(&old, vec![insert(1000, 41)]);
+        }
+        let text = document.text.as_ref().and_then(|text| text.parse().ok());
+        Ok(StoredDocument {
+            fingerprint: None,
+            super_shingles: text.map(places),
+            ..document
+        })
+    });
+    rebuilt.expect("it is done");
+    drop((store, old));
+    let store = open(&fs);
+    let new = store.collection("pages").expect("it is there");
+    let check = |values: Vec<u64>| {
+        let found = new.check(DocumentSketch::SuperShingles(values), 2, NOW);
+        found.expect("a check")
+    };
+    assert_eq!(check(places(41)), Verdict::SameFingerprint);
+    // 41 has the second and the third place in common with it.
+    assert_eq!(check(vec![0, 7, 1, 0]), Verdict::Near { distance: 2 });
+    assert_eq!(check(vec![5000, 7, 9, 0]), Verdict::New);
+    let refused = new.check(Fingerprint(41), 2, NOW);
+    assert!(
+        matches!(refused, Err(StoreError::Invalid(_))),
+        "{refused:?}"
+    );
+    let before = all(&new);
+    drop(new);
+    rebuild(&store).expect("it is done");
+    let new = store.collection("pages").expect("it is there");
+    let found = new.check(Fingerprint(41 << 32), 0, NOW).expect("a check");
+    assert_eq!(
+        (found, all(&new).len()),
+        (Verdict::SameFingerprint, before.len())
+    );
+    assert!(
+        all(&new)
+            .iter()
+            .all(|document| document.super_shingles.is_none())
+    );
 }

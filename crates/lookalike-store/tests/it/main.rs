@@ -3,5 +3,6 @@
 mod collections;
 mod kill;
 mod removal;
+mod sketches;
 mod skew;
 mod threads;

@@ -1,0 +1,224 @@
+//! Super-shingles and minima in the service: neighbours are the pairs of `lookalike join` on the same documents.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::scope::mixed;
+use crate::serve::Service;
+use crate::support::{Finish as _, Folder, contents, corpus, json_lines, lookalike};
+
+type IdPairs = BTreeSet<[String; 2]>;
+
+/// Sketches, the number that must be equal, and the field of their digits.
+const SKETCHES: [[&str; 3]; 2] = [
+    ["super-shingle:6x14", "2", "super_shingles"],
+    ["minhash:64", "0.8", "signature"],
+];
+
+fn client(service: &Service, words: &[&str]) -> Command {
+    let mut command = lookalike("client");
+    let url = format!("http://{}", service.address);
+    command.args(["--url", &url]).args(words);
+    command
+}
+
+fn path(file: &Path) -> &str {
+    file.to_str().unwrap()
+}
+
+fn pair(a: &str, b: &str) -> [String; 2] {
+    let mut pair = [a.to_owned(), b.to_owned()];
+    pair.sort();
+    pair
+}
+
+/// Sketches by id, as the command makes them, and the pairs that it joins.
+fn of_batch(
+    folder: &Folder,
+    documents: &Path,
+    [sketch, equal, field]: [&str; 3],
+) -> (BTreeMap<String, Value>, IdPairs) {
+    let out = folder.path("sketches.jsonl");
+    lookalike("fingerprint")
+        .arg(documents)
+        .args(["--sketch", sketch, "-q", "-o", path(&out)])
+        .succeed();
+    let rows = json_lines(&contents(&out));
+    let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
+    let sketches: BTreeMap<String, Value> = rows
+        .iter()
+        .map(|row| (id(row), row[field].clone()))
+        .collect();
+    // A join names equal sketches by one of their documents.
+    let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (id, sketch) in &sketches {
+        if let Some(digits) = sketch.as_str() {
+            classes.entry(digits).or_default().push(id);
+        }
+    }
+    let mut pairs = IdPairs::new();
+    for members in classes.values() {
+        for (at, a) in members.iter().enumerate() {
+            pairs.extend(members[at + 1..].iter().map(|b| pair(a, b)));
+        }
+    }
+    let class = |id: &Value| &classes[sketches[id.as_str().unwrap()].as_str().unwrap()];
+    let joined = lookalike("join")
+        .args([path(&out), "--equal", equal, "-q"])
+        .succeed()
+        .lines();
+    for row in &joined {
+        for a in class(&row["a"]) {
+            let others = class(&row["b"]).iter().filter(|b| *b != a);
+            pairs.extend(others.map(|b| pair(a, b)));
+        }
+    }
+    (sketches, pairs)
+}
+
+/// Each document and its neighbours, once all are inserted.
+fn of_service(service: &Service, name: &str, documents: &Path) -> IdPairs {
+    let words = ["query", name, path(documents), "--limit", "100000"];
+    let mut pairs = IdPairs::new();
+    for answer in client(service, &words).succeed().lines() {
+        let id = answer["id"].as_str().unwrap();
+        let near = answer["neighbours"].as_array().unwrap();
+        let near = near.iter().map(|near| near["id"].as_str().unwrap());
+        pairs.extend(
+            near.filter(|other| *other != id)
+                .map(|other| pair(id, other)),
+        );
+    }
+    pairs
+}
+
+/// The same sketches as a collection exports them.
+fn exported(service: &Service, name: &str, field: &str) -> BTreeMap<String, Value> {
+    let rows = client(service, &["export", name]).succeed().lines();
+    let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
+    rows.iter()
+        .map(|row| (id(row), row[field].clone()))
+        .collect()
+}
+
+fn create(service: &Service, name: &str, [sketch, equal, _]: [&str; 3], further: &[&str]) -> Value {
+    let words = ["create", name, "--sketch", sketch, "--equal", equal];
+    client(service, &[&words[..], further].concat())
+        .succeed()
+        .json()
+}
+
+#[test]
+fn neighbours_of_public_collections_are_the_pairs_of_the_batch_also_after_a_kill() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    let (mixed, _) = mixed(&folder);
+    let sets = [
+        Some(mixed),
+        corpus("java-api-html/docs.jsonl.gz"),
+        corpus("de-laws-revisions/docs.jsonl.gz"),
+        corpus("newsgroups20/docs.jsonl.gz"),
+    ];
+    let mut service = Service::start(&data, &["--max-body", "64M"]);
+    for (at, documents) in sets.into_iter().flatten().enumerate() {
+        for (number, sketch) in SKETCHES.into_iter().enumerate() {
+            let name = format!("pages{at}-{number}");
+            let (sketches, pairs) = of_batch(&folder, &documents, sketch);
+            assert!(pairs.len() > 20, "{documents:?}");
+            create(&service, &name, sketch, &[]);
+            client(&service, &["insert", &name, path(&documents)]).succeed();
+            assert_eq!(exported(&service, &name, sketch[2]), sketches);
+            // In memory and from the log, then from one run.
+            service.kill();
+            service = Service::start(&data, &["--max-body", "64M"]);
+            assert!(
+                of_service(&service, &name, &documents) == pairs,
+                "{documents:?} {sketch:?}"
+            );
+            client(&service, &["compact", &name]).succeed();
+            while client(&service, &["show", &name]).succeed().json()["compacting"] == true {}
+            assert!(
+                of_service(&service, &name, &documents) == pairs,
+                "{documents:?} {sketch:?}"
+            );
+            service.kill();
+            service = Service::start(&data, &["--max-body", "64M"]);
+            assert!(
+                of_service(&service, &name, &documents) == pairs,
+                "{documents:?} {sketch:?}"
+            );
+        }
+    }
+    service.stop();
+    lookalike("store").args(["verify", path(&data)]).succeed();
+}
+
+#[test]
+fn a_collection_of_fingerprints_is_sketched_anew_as_super_shingles_and_back() {
+    let folder = Folder::new();
+    let (documents, _) = mixed(&folder);
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "pages", "--keep", "texts", "--quiet"]).succeed();
+    client(&service, &["insert", "pages", path(&documents)]).succeed();
+    let before = exported(&service, "pages", "fingerprint");
+    let [sketch, equal, field] = SKETCHES[0];
+    let words = [
+        "resketch", "pages", "--sketch", sketch, "--equal", equal, "--wait",
+    ];
+    let shown = client(&service, &words).succeed().json();
+    assert_eq!((&shown["equal"], shown.get("radius")), (&json!(2), None));
+    let (sketches, pairs) = of_batch(&folder, &documents, SKETCHES[0]);
+    assert_eq!(exported(&service, "pages", field), sketches);
+    assert!(of_service(&service, "pages", &documents) == pairs);
+    // Narrower questions are asked by the same word.
+    let narrow = ["check", "pages", path(&documents), "--equal", "6"];
+    client(&service, &narrow).succeed();
+    let back = ["resketch", "pages", "--sketch", "simhash:64", "--wait"];
+    let shown = client(&service, &back).succeed().json();
+    assert_eq!(shown["radius"], 3);
+    assert_eq!(exported(&service, "pages", "fingerprint"), before);
+}
+
+#[test]
+fn what_super_shingles_have_no_use_for_is_refused_with_what_to_do() {
+    let folder = Folder::new();
+    let documents = folder.records(
+        "docs.jsonl",
+        &[("a", "one two three"), ("b", "two three four")],
+    );
+    let service = Service::start(&folder.path("data"), &[]);
+    client(
+        &service,
+        &["create", "pages", "--sketch", "super-shingle:6x14"],
+    )
+    .fail(1)
+    .says(&["how many of 6 super-shingles", "--equal NUMBER"]);
+    client(&service, &["create", "pages", "--equal", "2"])
+        .fail(1)
+        .says(&["holds fingerprints", "`radius`"]);
+    client(&service, &["create", "pages", "--equal", "two"])
+        .fail(2)
+        .says(&["not a number of equal places"]);
+    create(&service, "pages", SKETCHES[0], &["--keep", "texts"]);
+    client(
+        &service,
+        &["check", "pages", path(&documents), "--radius", "3"],
+    )
+    .fail(1)
+    .says(&["bits of fingerprints", "`equal`"]);
+    let codes = folder.path("codes.lkfp");
+    lookalike("fingerprint")
+        .arg(&documents)
+        .args(["-q", "-o", path(&codes)])
+        .succeed();
+    client(&service, &["load", "pages", path(&codes)]).fail(1);
+    service.stop();
+    let data = folder.path("data");
+    lookalike("store")
+        .args(["load", path(&data), "pages", path(&codes)])
+        .fail(2)
+        .says(&["holds no fingerprints", "client insert"]);
+}

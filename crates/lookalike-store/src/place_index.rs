@@ -1,0 +1,223 @@
+//! Exact search over sketches of several places that keep coming: all that differ in few places.
+//!
+//! Places are cut into one band more than may differ. Two sketches that differ in no more places than that agree wholly in
+//! some band (the pigeonhole principle), so that those which share a band with a query, and only they, are compared with it.
+//! A chain leads through the sketches of each value of a band, the newest first.
+
+use std::ops::Range;
+
+use hashbrown::HashTable;
+use lookalike::hash::xxh3_64;
+
+use crate::document_sketch::SketchForm;
+
+/// No sketch.
+const END: u32 = u32::MAX;
+
+/// Distinct sketches of one form as bytes, numbered in the order in which they came.
+#[derive(Debug)]
+pub(crate) struct PlaceIndex {
+    form: SketchForm,
+    /// The bytes of each band in a sketch.
+    bands: Vec<Range<usize>>,
+    sketches: Vec<u8>,
+    numbers: HashTable<u32>,
+    /// Of each band, the newest sketch of each value.
+    newest: Vec<HashTable<u32>>,
+    /// Of each sketch, of each band, the one before with this value.
+    older: Vec<u32>,
+}
+
+/// Cuts the places of a sketch into bands of about the same length, of which one agrees in any two sketches within the radius.
+fn bands(form: SketchForm, radius: u32) -> Vec<Range<usize>> {
+    let places = form.places().unwrap_or(1);
+    let bands = (radius as usize + 1).min(places);
+    let start = |band: usize| band * places / bands * form.place_bytes();
+    (0..bands)
+        .map(|band| start(band)..start(band + 1))
+        .collect()
+}
+
+fn differing<const BYTES: usize>(a: &[u8], b: &[u8]) -> u32 {
+    let [(a, _), (b, _)] = [a, b].map(<[u8]>::as_chunks::<BYTES>);
+    a.iter().zip(b).map(|(a, b)| u32::from(a != b)).sum()
+}
+
+impl PlaceIndex {
+    pub(crate) fn new(form: SketchForm, radius: u32) -> Self {
+        let bands = bands(form, radius);
+        Self {
+            form,
+            newest: bands.iter().map(|_| HashTable::new()).collect(),
+            bands,
+            sketches: Vec::new(),
+            numbers: HashTable::new(),
+            older: Vec::new(),
+        }
+    }
+
+    /// Number of sketches.
+    pub(crate) fn len(&self) -> usize {
+        self.sketches.len() / self.form.bytes()
+    }
+
+    /// Gives back the room for sketches that will not come.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.sketches.shrink_to_fit();
+        self.older.shrink_to_fit();
+    }
+
+    /// Bytes of memory, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let tables = self.newest.iter().chain([&self.numbers]);
+        // Four bytes an entry, and one of control.
+        let entries: usize = tables.map(HashTable::capacity).sum();
+        self.sketches.capacity() + self.older.capacity() * 4 + entries * 5
+    }
+
+    /// The bytes of the sketch of a number.
+    pub(crate) fn sketch(&self, number: u32) -> &[u8] {
+        let bytes = self.form.bytes();
+        &self.sketches[number as usize * bytes..][..bytes]
+    }
+
+    /// The number of a sketch.
+    pub(crate) fn find(&self, sketch: &[u8]) -> Option<u32> {
+        let same = |&number: &u32| self.sketch(number) == sketch;
+        self.numbers.find(xxh3_64(sketch, 0), same).copied()
+    }
+
+    /// The number of a sketch of the form, and whether it is new.
+    pub(crate) fn insert(&mut self, sketch: &[u8]) -> (u32, bool) {
+        if let Some(number) = self.find(sketch) {
+            return (number, false);
+        }
+        let number = self.len() as u32;
+        self.sketches.extend_from_slice(sketch);
+        let (sketches, bytes) = (&self.sketches, self.form.bytes());
+        let at = |number: u32| &sketches[number as usize * bytes..][..bytes];
+        let hash = |&number: &u32| xxh3_64(at(number), 0);
+        self.numbers.insert_unique(xxh3_64(sketch, 0), number, hash);
+        for (band, newest) in self.bands.iter().zip(&mut self.newest) {
+            let value = &sketch[band.clone()];
+            let same = |&other: &u32| at(other)[band.clone()] == *value;
+            let older = match newest.find_mut(xxh3_64(value, 0), same) {
+                Some(entry) => std::mem::replace(entry, number),
+                None => {
+                    let hash = |&other: &u32| xxh3_64(&at(other)[band.clone()], 0);
+                    newest.insert_unique(xxh3_64(value, 0), number, hash);
+                    END
+                }
+            };
+            self.older.push(older);
+        }
+        (number, true)
+    }
+
+    /// Number of places in which two sketches differ.
+    fn distance(&self, a: &[u8], b: &[u8]) -> u32 {
+        match self.form {
+            SketchForm::Minima(_) => differing::<4>(a, b),
+            SketchForm::Fingerprint | SketchForm::SuperShingles(_) => differing::<8>(a, b),
+        }
+    }
+
+    /// Visits number and distance of every sketch within `radius`, which is at most the one of the start.
+    pub(crate) fn search(&self, query: &[u8], radius: u32, visit: &mut dyn FnMut(u32, u32)) {
+        for (at, band) in self.bands.iter().enumerate() {
+            let (earlier, value) = (&self.bands[..at], &query[band.clone()]);
+            let same = |&number: &u32| self.sketch(number)[band.clone()] == *value;
+            let newest = self.newest[at].find(xxh3_64(value, 0), same);
+            let mut next = newest.copied().unwrap_or(END);
+            while next != END {
+                let sketch = self.sketch(next);
+                let distance = self.distance(sketch, query);
+                // What several bands find belongs to the first of them.
+                let was_met = || {
+                    let mut earlier = earlier.iter().cloned();
+                    earlier.any(|band| sketch[band.clone()] == query[band])
+                };
+                if distance <= radius && !was_met() {
+                    visit(next, distance);
+                }
+                next = self.older[next as usize * self.bands.len() + at];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::document_sketch::DocumentSketch;
+
+    /// Sketches of one form, of few values, so that many share places.
+    fn sketches() -> impl Strategy<Value = Vec<DocumentSketch>> {
+        (any::<bool>(), 1..9_usize, 1..4_u32).prop_flat_map(|(is_minima, places, values)| {
+            let places = prop::collection::vec(0..values, places);
+            let sketch = places.prop_map(move |places| match is_minima {
+                true => DocumentSketch::Minima(places),
+                false => DocumentSketch::SuperShingles(places.into_iter().map(u64::from).collect()),
+            });
+            prop::collection::vec(sketch, 1..60)
+        })
+    }
+
+    fn places(sketch: &DocumentSketch) -> Vec<u64> {
+        match sketch {
+            DocumentSketch::Fingerprint(_) => Vec::new(),
+            DocumentSketch::SuperShingles(values) => values.clone(),
+            DocumentSketch::Minima(values) => values.iter().map(|&value| value.into()).collect(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_linear_scan_at_every_radius(sketches in sketches(), most in 0..9_u32) {
+            let form = sketches[0].form();
+            let most = most.min(form.largest_radius());
+            let mut index = PlaceIndex::new(form, most);
+            let mut distinct: Vec<&DocumentSketch> = Vec::new();
+            for sketch in &sketches {
+                let known = distinct.iter().position(|other| *other == sketch);
+                let number = known.unwrap_or(distinct.len());
+                prop_assert_eq!(index.insert(&sketch.to_bytes()), (number as u32, known.is_none()));
+                if known.is_none() {
+                    distinct.push(sketch);
+                }
+                prop_assert_eq!(index.find(&sketch.to_bytes()), Some(number as u32));
+                prop_assert_eq!(index.sketch(number as u32), &sketch.to_bytes()[..]);
+            }
+            prop_assert_eq!(index.len(), distinct.len());
+            for (query, radius) in sketches.iter().flat_map(|query| (0..=most).map(move |radius| (query, radius))) {
+                let mut found = Vec::new();
+                index.search(&query.to_bytes(), radius, &mut |number, distance| found.push((number, distance)));
+                found.sort_unstable();
+                let distance = |other: &&DocumentSketch| {
+                    let (ours, theirs) = (places(query), places(other));
+                    (0..ours.len()).filter(|&at| ours[at] != theirs[at]).count() as u32
+                };
+                let all = (0..).zip(distinct.iter().map(distance));
+                let expected: Vec<(u32, u32)> = all.filter(|&(_, distance)| distance <= radius).collect();
+                prop_assert_eq!(found, expected, "radius {} of {}", radius, most);
+            }
+        }
+    }
+
+    #[test]
+    fn bands_are_one_more_than_places_may_differ_and_cover_all() {
+        for (places, radius) in [(6, 4), (6, 0), (1, 0), (128, 25), (7, 6)] {
+            let form = SketchForm::Minima(places);
+            let bands = bands(form, radius);
+            assert_eq!(bands.len(), radius as usize + 1);
+            let mut end = 0;
+            for band in bands {
+                assert!(band.start == end && band.end >= end + 4);
+                end = band.end;
+            }
+            assert_eq!(end, form.bytes());
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Collections of super-shingles and minima.
+
+use lookalike::{Fingerprint, Scheme, Sketch};
+use lookalike_store::{
+    CollectionSettings, DocumentSketch, InsertWhen, SketchForm, Store, StoreError, StoreOptions,
+    StoredDocument, UnixMillis, Verdict, WriteOp, WriteOutcome, verify,
+};
+
+const NOW: UnixMillis = UnixMillis(1000);
+
+fn settings(sketch: Sketch, radius: u32) -> CollectionSettings {
+    CollectionSettings::new(&Scheme::default().sketch(sketch)).radius(radius)
+}
+
+const SHINGLES: Sketch = Sketch::SuperShingle {
+    groups: 6,
+    rows: 14,
+};
+
+fn document(id: &str, places: [u64; 6]) -> StoredDocument {
+    let sketch = DocumentSketch::SuperShingles(places.to_vec());
+    StoredDocument {
+        id: id.to_owned(),
+        ..StoredDocument::of_content(sketch.into())
+    }
+}
+
+#[test]
+fn documents_with_two_of_six_super_shingles_in_common_are_near_in_memory_in_runs_and_after_a_restart()
+ {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = StoreOptions::default().create(true);
+    let store = Store::open(folder.path(), options).expect("it opens");
+    let made = settings(SHINGLES, 4);
+    let pages = store
+        .create_collection("pages", &made)
+        .expect("a collection");
+    let inserted = [
+        document("a", [1, 2, 3, 4, 5, 6]),
+        document("b", [1, 2, 0, 0, 0, 0]),
+        document("c", [6, 5, 4, 3, 2, 1]),
+    ];
+    let writes = inserted.map(|document| WriteOp::CheckAndInsert {
+        document,
+        scope: 4.into(),
+        insert: InsertWhen::New,
+    });
+    let outcomes = pages.write(writes.to_vec(), NOW, 10).expect("a write");
+    let verdicts: Vec<(Verdict, bool)> = outcomes
+        .into_iter()
+        .map(|outcome| match outcome {
+            WriteOutcome::Checked {
+                answer, inserted, ..
+            } => (answer.verdict, inserted),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    // Equal values count in the same place only.
+    let near = Verdict::Near { distance: 4 };
+    assert_eq!(
+        verdicts,
+        [(Verdict::New, true), (near, false), (Verdict::New, true)]
+    );
+    let look = |pages: &lookalike_store::Collection| {
+        let query = DocumentSketch::SuperShingles(vec![6, 5, 3, 4, 5, 0]);
+        let found = pages.query(query, 4, NOW, 10).expect("a query");
+        let found = found.neighbours.into_iter();
+        found
+            .map(|near| (near.id, near.distance))
+            .collect::<Vec<_>>()
+    };
+    let expected = [("a".to_owned(), 3), ("c".to_owned(), 4)];
+    assert_eq!(look(&pages), expected);
+    pages.flush().expect("a run");
+    assert_eq!(look(&pages), expected);
+    drop(pages);
+    store.close().expect("an end");
+    verify(&lookalike_store::fs::RealFs::default(), folder.path()).expect("whole");
+    let store = Store::open(folder.path(), StoreOptions::default()).expect("it opens");
+    let pages = store.collection("pages").expect("it is there");
+    assert_eq!(
+        (look(&pages), &*pages.settings()),
+        (expected.to_vec(), &made)
+    );
+}
+
+#[test]
+fn sketches_of_another_form_and_radiuses_without_a_common_place_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = StoreOptions::default().create(true);
+    let store = Store::open(folder.path(), options).expect("it opens");
+    for (sketch, radius, words) in [
+        (SHINGLES, 6, "0 to 5"),
+        (Sketch::MinHash { functions: 200 }, 129, "0 to 128"),
+        (Sketch::MinHash { functions: 257 }, 3, "257 places"),
+    ] {
+        let refused = store.create_collection("pages", &settings(sketch, radius));
+        let told = refused.expect_err("no such collection").to_string();
+        assert!(told.contains(words), "{told}");
+    }
+    let pages = store
+        .create_collection("pages", &settings(SHINGLES, 5))
+        .expect("a collection");
+    assert_eq!(pages.settings().sketch_form(), SketchForm::SuperShingles(6));
+    for sketch in [
+        DocumentSketch::from(Fingerprint(1)),
+        DocumentSketch::Minima(vec![1; 6]),
+        DocumentSketch::SuperShingles(vec![1; 5]),
+    ] {
+        let refused = pages.check(sketch, 0, NOW);
+        assert!(
+            matches!(refused, Err(StoreError::Invalid(_))),
+            "{refused:?}"
+        );
+    }
+}
