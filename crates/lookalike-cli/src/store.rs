@@ -206,7 +206,7 @@ fn ensure_width(scheme: &Scheme) -> Result<(), Failure> {
     let sketch = scheme.sketch;
     Err(Failure::Usage(format!(
         "--scheme: what is loaded are 64-bit fingerprints (sketch=simhash:64), not {sketch}; the low half of simhash:128 equals \
-         simhash:64 of the same text, and super-shingles and minima come into a collection by the service: `lookalike client insert`"
+         simhash:64 of the same text, and other sketches come into a collection by the service: `lookalike client insert`"
     )))
 }
 

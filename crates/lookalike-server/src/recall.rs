@@ -52,6 +52,7 @@ impl RecallResponse {
         // A scheme that this program cannot use makes no sketches here.
         let scheme = parse_scheme(settings.scheme.text()).ok();
         let sketch = scheme.map(|scheme| scheme.sketch);
+        let bits = sketch.map_or(BITS, Sketch::fingerprint_bits);
         let of = |resemblance: f64| {
             // A super-shingle of r minima differs unless all of them are equal.
             let of_places =
@@ -61,7 +62,7 @@ impl RecallResponse {
                     of_places(groups.into(), rows.into())
                 }
                 Some(Sketch::MinHash { functions }) => of_places(functions.into(), 1),
-                _ => simhash_recall(resemblance, BITS, radius),
+                _ => simhash_recall(resemblance, bits, radius),
             })
         };
         let by_resemblance = RESEMBLANCES.map(|resemblance| ResemblanceRecall {

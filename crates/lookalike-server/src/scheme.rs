@@ -18,12 +18,6 @@ pub(crate) enum UnusableScheme {
     /// The text is not a scheme.
     #[error(transparent)]
     Malformed(#[from] ParseSchemeError),
-    /// A fingerprint of another width.
-    #[error(
-        "collections hold fingerprints of 64 bits (sketch=simhash:64), not {0}; the low half of simhash:128 equals simhash:64 of the \
-         same text"
-    )]
-    OtherWidth(Sketch),
     /// The sketch has too many places.
     #[error(
         "collections hold sketches of up to {MOST_PLACES} places, which {0} has not; `lookalike fingerprint --sketch {0} -o FILE` keeps such \
@@ -37,7 +31,7 @@ pub(crate) enum UnusableScheme {
     Weighted(Weight, Sketch),
     /// The sketch is for comparison with other systems only.
     #[error(
-        "collections hold fingerprints (sketch=simhash:64), super-shingles (super-shingle:GxR) and minima (minhash:N), not {0}; \
+        "collections hold fingerprints (sketch=simhash:64, or 32 or 128), super-shingles (super-shingle:GxR) and minima (minhash:N), not {0}; \
          `lookalike dedup` and `pairs` have the method"
     )]
     OtherSketch(Sketch),
@@ -61,7 +55,7 @@ pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
 fn check_sketch(scheme: &Scheme) -> Result<(), UnusableScheme> {
     let sketch = scheme.sketch;
     match sketch {
-        Sketch::Simhash => Ok(()),
+        Sketch::Simhash | Sketch::Simhash32 | Sketch::Simhash128 => Ok(()),
         Sketch::MinHash { .. } | Sketch::SuperShingle { .. } => {
             if SketchForm::from(sketch).places() > Some(MOST_PLACES) {
                 return Err(UnusableScheme::TooManyPlaces(sketch));
@@ -71,7 +65,6 @@ fn check_sketch(scheme: &Scheme) -> Result<(), UnusableScheme> {
                 weight => Err(UnusableScheme::Weighted(weight, sketch)),
             }
         }
-        Sketch::Simhash32 | Sketch::Simhash128 => Err(UnusableScheme::OtherWidth(sketch)),
         _ => Err(UnusableScheme::OtherSketch(sketch)),
     }
 }

@@ -107,8 +107,8 @@ struct SchemeSketcher {
     paragraphs: ParagraphHasher,
     html: HtmlText,
     boilerplate: Option<Arc<BoilerplateLines>>,
-    /// Of sketches of several places.
-    places: Option<Sketcher>,
+    /// Of sketches that are no fingerprints of 64 bits.
+    other: Option<Sketcher>,
     /// Of signatures that are kept beside sketches.
     minhash: MinHash,
 }
@@ -141,7 +141,7 @@ impl SchemeSketcher {
             paragraphs: ParagraphHasher::new(&parsed),
             html: HtmlText::new(parsed.html).map_err(|error| unusable(error.to_string()))?,
             boilerplate: boilerplate(&parsed, state).map_err(unusable)?,
-            places: sketcher_of_places(&parsed).map_err(unusable)?,
+            other: other_sketcher(&parsed).map_err(unusable)?,
             minhash: MinHash::new(MINIMA, parsed.seed),
         })
     }
@@ -268,8 +268,8 @@ fn extractor(scheme: &Scheme, state: Option<&SchemeState>) -> Result<FeatureExtr
     FeatureExtractor::with_terms(scheme, terms).map_err(|error| error.to_string())
 }
 
-/// What makes the sketches of several places of a scheme; `None` where they are fingerprints.
-fn sketcher_of_places(scheme: &Scheme) -> Result<Option<Sketcher>, String> {
+/// What makes the sketches of a scheme; `None` where they are fingerprints of 64 bits.
+fn other_sketcher(scheme: &Scheme) -> Result<Option<Sketcher>, String> {
     match scheme.sketch {
         Sketch::Simhash => Ok(None),
         _ => Sketcher::new(scheme, None)
@@ -279,18 +279,19 @@ fn sketcher_of_places(scheme: &Scheme) -> Result<Option<Sketcher>, String> {
 }
 
 /// The sketch of features.
-fn sketch_of(places: Option<&Sketcher>, features: &Features<'_>) -> Option<DocumentSketch> {
-    let Some(places) = places else {
+fn sketch_of(other: Option<&Sketcher>, features: &Features<'_>) -> Option<DocumentSketch> {
+    let Some(sketcher) = other else {
         return Simhash::of(features).map(DocumentSketch::Fingerprint);
     };
-    match places.sketch(features)? {
+    match sketcher.sketch(features)? {
+        SketchValue::Bits(code, bits) => Some(DocumentSketch::Bits(code, bits)),
         SketchValue::Signature(minima) => Some(DocumentSketch::Minima(minima.into_vec())),
         SketchValue::Hashes(shingles) => {
             let shingles = shingles.iter().copied().flatten();
             Some(DocumentSketch::SuperShingles(shingles.collect()))
         }
         // `parse_scheme` lets no other sketches pass.
-        SketchValue::Set(_) | SketchValue::Bits(..) => None,
+        SketchValue::Set(_) => None,
     }
 }
 
@@ -401,7 +402,7 @@ impl SketchCache {
         let (text, text_hash) =
             sketcher.hashed_text(content, &fields, buffers, settings.keep.text_hashes);
         let features = sketcher.features.extract_with(text, &fields);
-        let sketch = sketch_of(sketcher.places.as_ref(), &features);
+        let sketch = sketch_of(sketcher.other.as_ref(), &features);
         Ok(text_key(text, sketch, text_hash))
     }
 
@@ -425,7 +426,7 @@ impl SketchCache {
         let features = sketcher.features.extract_with(text, &fields);
         let key = text_key(
             text,
-            sketch_of(sketcher.places.as_ref(), &features),
+            sketch_of(sketcher.other.as_ref(), &features),
             text_hash,
         );
         let mut document = StoredDocument::of_content(key.clone());

@@ -10,11 +10,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::request::{HexFingerprint, ItemResponse, packed};
+use crate::request::{HexBits, ItemResponse, packed};
 use crate::verify::VerifiedNeighbour;
 
-/// Bits of a fingerprint.
-const BITS: f64 = 64.0;
+/// Bits of a fingerprint, unless its scheme says otherwise.
+const BITS: u32 = 64;
 
 /// The verdict on a document.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -32,7 +32,7 @@ pub(crate) struct VerdictResponse {
     /// `null`: the text has no features, and resembles nothing. Left out of a text that has, where the collection holds other sketches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    fingerprint: Option<Option<HexFingerprint>>,
+    fingerprint: Option<Option<HexBits>>,
 }
 
 /// A judgement with what it rests on.
@@ -75,19 +75,18 @@ struct NeighbourResponse {
 }
 
 /// The fingerprint that is shown of a sketch: `null` where there is none, nothing of longer ones.
-pub(crate) fn shown_fingerprint(sketch: Option<&DocumentSketch>) -> Option<Option<HexFingerprint>> {
+pub(crate) fn shown_fingerprint(sketch: Option<&DocumentSketch>) -> Option<Option<HexBits>> {
     match sketch {
         None => Some(None),
-        Some(DocumentSketch::Fingerprint(code)) => Some(Some(HexFingerprint(*code))),
-        Some(DocumentSketch::SuperShingles(_) | DocumentSketch::Minima(_)) => None,
+        Some(sketch) => HexBits::of(sketch.clone()).map(Some),
     }
 }
 
 /// The score of distances in a collection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ScoreRule {
-    /// Of fingerprints.
-    Bits,
+    /// Of fingerprints of so many bits.
+    Bits(u32),
     /// Of sketches of so many places, each of which is equal if so many minima are.
     Places { places: u32, rows: u32 },
 }
@@ -105,7 +104,10 @@ impl ScoreRule {
                 places: functions.into(),
                 rows: 1,
             },
-            _ => Self::Bits,
+            Some(sketch @ (Sketch::Simhash32 | Sketch::Simhash128)) => {
+                Self::Bits(sketch.fingerprint_bits())
+            }
+            _ => Self::Bits(BITS),
         }
     }
 
@@ -114,7 +116,8 @@ impl ScoreRule {
     /// Two sets of resemblance J share a minimum with probability J, and a super-shingle of r minima with J^r (Broder 1997).
     pub(crate) fn score(self, distance: u32) -> f64 {
         match self {
-            Self::Bits => score(distance),
+            Self::Bits(BITS) => score(distance),
+            Self::Bits(bits) => resemblance(distance, bits),
             Self::Places { places, rows } => {
                 let equal = f64::from(places.saturating_sub(distance)) / f64::from(places);
                 rounded(equal.powf(1.0 / f64::from(rows)))
@@ -137,14 +140,14 @@ fn rounded(score: f64) -> f64 {
 fn score(distance: u32) -> f64 {
     /// Of each distance that a collection may have a radius of.
     static SCORES: LazyLock<[f64; LARGEST_RADIUS as usize + 1]> =
-        LazyLock::new(|| std::array::from_fn(|distance| resemblance(distance as u32)));
+        LazyLock::new(|| std::array::from_fn(|distance| resemblance(distance as u32, BITS)));
     // Computed once: a batch may have a hundred thousand neighbours.
     let known = SCORES.get(distance as usize).copied();
-    known.unwrap_or_else(|| resemblance(distance))
+    known.unwrap_or_else(|| resemblance(distance, BITS))
 }
 
-fn resemblance(distance: u32) -> f64 {
-    let angle = std::f64::consts::PI * f64::from(distance) / BITS;
+fn resemblance(distance: u32, bits: u32) -> f64 {
+    let angle = std::f64::consts::PI * f64::from(distance) / f64::from(bits);
     let cosine = angle.cos().max(0.0);
     rounded(cosine / (2.0 - cosine))
 }
@@ -280,6 +283,7 @@ mod tests {
         assert_eq!((of("minhash:128", 0), of("minhash:128", 32)), (1.0, 0.75));
         assert_eq!(of("super-shingle:6x14", 4), 0.924528);
         assert_eq!(of("simhash:64", 3), score(3));
+        assert_eq!(of("simhash:128", 6), score(3));
     }
 
     #[test]

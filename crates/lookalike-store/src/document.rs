@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use lookalike::Fingerprint;
+use lookalike::sketch::WideFingerprint;
 
 use crate::codec::{ByteDecoder, fixed, put_bytes, put_number};
 use crate::document_sketch::{DocumentSketch, SketchForm};
@@ -84,6 +85,8 @@ pub struct StoredDocument {
     pub id: String,
     /// Fingerprint, by which collections of fingerprints find it; `None` for a text without features, which resembles nothing.
     pub fingerprint: Option<Fingerprint>,
+    /// Fingerprint of 32 or 128 bits, by which collections of such find it.
+    pub wide_fingerprint: Option<WideFingerprint>,
     /// Time of expiry; `None` in a collection means never. Inserts without one take the collection's time to live, unless they have
     /// [`UnixMillis::NEVER`].
     pub expires: Option<UnixMillis>,
@@ -103,14 +106,15 @@ pub struct StoredDocument {
     pub traits: PairTraits,
 }
 
-const FINGERPRINT: u8 = 1;
-const EXPIRES: u8 = 2;
-const SIGNATURE: u8 = 4;
-const SUPER_SHINGLES: u8 = 8;
-const PARAGRAPHS: u8 = 16;
-const METADATA: u8 = 32;
-const TEXT: u8 = 64;
-const TEXT_HASH: u8 = 128;
+const FINGERPRINT: u16 = 1;
+const EXPIRES: u16 = 2;
+const SIGNATURE: u16 = 4;
+const SUPER_SHINGLES: u16 = 8;
+const PARAGRAPHS: u16 = 16;
+const METADATA: u16 = 32;
+const TEXT: u16 = 64;
+const TEXT_HASH: u16 = 128;
+const WIDE_FINGERPRINT: u16 = 256;
 
 /// The small parts of a document, which neighbours are shown with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,11 +173,12 @@ impl DocumentHeader {
 pub(crate) struct DocumentOutline<'a> {
     pub(crate) id: &'a str,
     fingerprint: Option<u64>,
+    wide_fingerprint: Option<u128>,
     pub(crate) expires: Option<UnixMillis>,
     pub(crate) text_hash: Option<TextHash>,
     pub(crate) traits: PairTraits,
     rest: ByteDecoder<'a>,
-    flags: u8,
+    flags: u16,
 }
 
 impl StoredDocument {
@@ -196,6 +201,7 @@ impl StoredDocument {
         };
         match content.sketch {
             Some(DocumentSketch::Fingerprint(code)) => document.fingerprint = Some(code),
+            Some(DocumentSketch::Bits(code, _)) => document.wide_fingerprint = Some(code),
             Some(DocumentSketch::SuperShingles(values)) => document.super_shingles = Some(values),
             Some(DocumentSketch::Minima(values)) => document.signature = Some(values),
             None => {}
@@ -254,19 +260,22 @@ impl StoredDocument {
             self.traits.encode(out);
         }
         put_bytes(out, self.id.as_bytes());
-        let flag = |there: bool, flag: u8| if there { flag } else { 0 };
-        out.push(
-            flag(self.fingerprint.is_some(), FINGERPRINT)
-                | flag(self.expires.is_some(), EXPIRES)
-                | flag(self.signature.is_some(), SIGNATURE)
-                | flag(self.super_shingles.is_some(), SUPER_SHINGLES)
-                | flag(!self.paragraphs.is_empty(), PARAGRAPHS)
-                | flag(!self.metadata.is_empty(), METADATA)
-                | flag(self.text.is_some(), TEXT)
-                | flag(self.text_hash.is_some(), TEXT_HASH),
-        );
+        let flag = |there: bool, flag: u16| if there { flag } else { 0 };
+        let flags = flag(self.fingerprint.is_some(), FINGERPRINT)
+            | flag(self.expires.is_some(), EXPIRES)
+            | flag(self.signature.is_some(), SIGNATURE)
+            | flag(self.super_shingles.is_some(), SUPER_SHINGLES)
+            | flag(!self.paragraphs.is_empty(), PARAGRAPHS)
+            | flag(!self.metadata.is_empty(), METADATA)
+            | flag(self.text.is_some(), TEXT)
+            | flag(self.text_hash.is_some(), TEXT_HASH)
+            | flag(self.wide_fingerprint.is_some(), WIDE_FINGERPRINT);
+        put_number(out, flags.into());
         // The parts that searches look at come first, so that a `DocumentOutline` reads no further.
         if let Some(Fingerprint(code)) = self.fingerprint {
+            out.extend_from_slice(&code.to_le_bytes());
+        }
+        if let Some(WideFingerprint(code)) = self.wide_fingerprint {
             out.extend_from_slice(&code.to_le_bytes());
         }
         if let Some(UnixMillis(millis)) = self.expires {
@@ -392,10 +401,15 @@ impl<'a> DocumentOutline<'a> {
             id = decoder.bytes()?;
         }
         let id = std::str::from_utf8(id).ok()?;
-        let flags = decoder.byte()?;
+        let flags = u16::try_from(decoder.number()?).ok()?;
         let mut fingerprint = None;
         if flags & FINGERPRINT != 0 {
             fingerprint = Some(decoder.fixed64()?);
+        }
+        let mut wide_fingerprint = None;
+        if flags & WIDE_FINGERPRINT != 0 {
+            let code = decoder.take(16)?.try_into().ok()?;
+            wide_fingerprint = Some(u128::from_le_bytes(code));
         }
         let mut expires = None;
         if flags & EXPIRES != 0 {
@@ -408,6 +422,7 @@ impl<'a> DocumentOutline<'a> {
         Some(Self {
             id,
             fingerprint,
+            wide_fingerprint,
             expires,
             text_hash,
             traits,
@@ -429,6 +444,10 @@ impl<'a> DocumentOutline<'a> {
     pub(crate) fn sketch(&self, form: SketchForm) -> Option<Option<DocumentSketch>> {
         let sketch = match form {
             SketchForm::Fingerprint => self.fingerprint.map(|code| Fingerprint(code).into()),
+            SketchForm::Bits(bits) => {
+                let code = self.wide_fingerprint;
+                code.map(|code| DocumentSketch::low_bits(WideFingerprint(code), bits))
+            }
             SketchForm::SuperShingles(_) => {
                 let values = self.values()?.super_shingles;
                 values
@@ -461,7 +480,7 @@ impl<'a> DocumentOutline<'a> {
     /// The values behind the paragraphs.
     fn values(&self) -> Option<ValueBytes<'a>> {
         let (_, mut rest) = self.after_paragraphs()?;
-        let mut bytes = |flag: u8, size: usize| {
+        let mut bytes = |flag: u16, size: usize| {
             if self.flags & flag == 0 {
                 return Some(None);
             }
@@ -497,6 +516,7 @@ impl<'a> DocumentOutline<'a> {
         let mut document = StoredDocument {
             id: self.id.to_owned(),
             fingerprint: self.fingerprint.map(Fingerprint),
+            wide_fingerprint: self.wide_fingerprint.map(WideFingerprint),
             expires: self.expires,
             text_hash: self.text_hash,
             paragraphs: paragraphs.iter().collect(),
@@ -543,7 +563,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_document_is_read_as_it_was_written(
-            id in ".{1,20}", code: Option<u64>, expires: Option<u64>, hash: Option<[u8; 16]>, signature: Option<Vec<u32>>,
+            id in ".{1,20}", code: Option<u64>, wide: Option<u128>, expires: Option<u64>, hash: Option<[u8; 16]>, signature: Option<Vec<u32>>,
             super_shingles: Option<Vec<u64>>, paragraphs: Vec<(u64, Option<u64>)>, metadata: Vec<u8>, text: Option<String>, category: u64, length: u32,
         ) {
             let paragraphs = paragraphs.into_iter().map(|(hash, code)| StoredParagraph {
@@ -554,6 +574,7 @@ mod tests {
                 id,
                 paragraphs: paragraphs.collect(),
                 fingerprint: code.map(Fingerprint),
+                wide_fingerprint: wide.map(WideFingerprint),
                 expires: expires.map(UnixMillis),
                 text_hash: hash.map(TextHash),
                 signature, super_shingles, metadata, text,
@@ -568,6 +589,7 @@ mod tests {
             prop_assert_eq!(outline.metadata(), Some(document.metadata.as_slice()));
             for form in [
                 SketchForm::Fingerprint,
+                SketchForm::Bits(128),
                 SketchForm::SuperShingles(document.super_shingles.as_ref().map_or(1, Vec::len)),
                 SketchForm::Minima(document.signature.as_ref().map_or(1, Vec::len)),
                 SketchForm::Minima(300),

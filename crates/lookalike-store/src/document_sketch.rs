@@ -1,6 +1,7 @@
 //! The sketches that documents are found by: a fingerprint, or several places, each of which is equal in two sketches or not.
 
 use lookalike::hash::xxh3_64;
+use lookalike::sketch::WideFingerprint;
 use lookalike::{Fingerprint, Sketch};
 
 use crate::codec::fixed;
@@ -17,6 +18,8 @@ const MOST_APART: u32 = 128;
 pub enum SketchForm {
     /// A fingerprint of 64 bits; a distance counts bits.
     Fingerprint,
+    /// A fingerprint of 32 or 128 bits; a distance counts bits.
+    Bits(u32),
     /// So many super-shingles; a distance counts those that differ.
     SuperShingles(usize),
     /// The minima of so many functions; a distance counts those that differ.
@@ -36,6 +39,8 @@ pub enum SketchForm {
 pub enum DocumentSketch {
     /// A fingerprint.
     Fingerprint(Fingerprint),
+    /// A fingerprint of so many bits, 32 or 128.
+    Bits(WideFingerprint, u32),
     /// Super-shingles.
     SuperShingles(Vec<u64>),
     /// Minima of a signature.
@@ -53,6 +58,7 @@ impl From<Sketch> for SketchForm {
     /// inserted decides.
     fn from(sketch: Sketch) -> Self {
         match sketch {
+            Sketch::Simhash32 | Sketch::Simhash128 => Self::Bits(sketch.fingerprint_bits()),
             Sketch::SuperShingle { groups, .. } => Self::SuperShingles(groups.into()),
             Sketch::MinHash { functions } => Self::Minima(functions.into()),
             _ => Self::Fingerprint,
@@ -64,21 +70,29 @@ impl SketchForm {
     /// Number of places; `None` of a fingerprint.
     pub fn places(self) -> Option<usize> {
         match self {
-            Self::Fingerprint => None,
+            Self::Fingerprint | Self::Bits(_) => None,
             Self::SuperShingles(places) | Self::Minima(places) => Some(places),
         }
     }
 
     /// Largest radius of a collection of such sketches.
     pub fn largest_radius(self) -> u32 {
-        let of_places = |places: usize| (places.saturating_sub(1) as u32).min(MOST_APART);
-        self.places().map_or(LARGEST_RADIUS, of_places)
+        // One band of places, or of whole bytes, is left that agrees.
+        let of_parts = |parts: usize| (parts.saturating_sub(1) as u32).min(MOST_APART);
+        match self {
+            Self::Fingerprint => LARGEST_RADIUS,
+            Self::Bits(_) | Self::SuperShingles(_) | Self::Minima(_) => of_parts(self.parts()),
+        }
     }
 
     /// The sketch that a document is found by; `None` of a document without one, or with one of another form.
     pub fn of_document(self, document: &StoredDocument) -> Option<DocumentSketch> {
         let sketch = match self {
             Self::Fingerprint => document.fingerprint.map(DocumentSketch::Fingerprint),
+            Self::Bits(bits) => {
+                let code = document.wide_fingerprint;
+                code.map(|code| DocumentSketch::low_bits(code, bits))
+            }
             Self::SuperShingles(_) => {
                 let values = document.super_shingles.clone();
                 values.map(DocumentSketch::SuperShingles)
@@ -88,25 +102,42 @@ impl SketchForm {
         sketch.filter(|sketch| sketch.form() == self)
     }
 
-    /// Bytes of a place, or of a fingerprint.
-    pub(crate) fn place_bytes(self) -> usize {
+    /// Parts that bands are made of: places, or the bytes of a fingerprint.
+    pub(crate) fn parts(self) -> usize {
         match self {
-            Self::Fingerprint | Self::SuperShingles(_) => 8,
+            Self::Fingerprint => 8,
+            Self::Bits(bits) => bits as usize / 8,
+            Self::SuperShingles(places) | Self::Minima(places) => places,
+        }
+    }
+
+    /// Bytes of a part.
+    pub(crate) fn part_bytes(self) -> usize {
+        match self {
+            Self::Fingerprint | Self::Bits(_) => 1,
+            Self::SuperShingles(_) => 8,
             Self::Minima(_) => 4,
         }
     }
 
     /// Bytes of a sketch.
     pub(crate) fn bytes(self) -> usize {
-        self.places().unwrap_or(1) * self.place_bytes()
+        self.parts() * self.part_bytes()
     }
 }
 
 impl DocumentSketch {
+    /// The lowest bits of a fingerprint, so many.
+    pub(crate) fn low_bits(code: WideFingerprint, bits: u32) -> Self {
+        let mask = u128::MAX >> (128 - bits);
+        Self::Bits(WideFingerprint(code.0 & mask), bits)
+    }
+
     /// Its form.
     pub fn form(&self) -> SketchForm {
         match self {
             Self::Fingerprint(_) => SketchForm::Fingerprint,
+            Self::Bits(_, bits) => SketchForm::Bits(*bits),
             Self::SuperShingles(values) => SketchForm::SuperShingles(values.len()),
             Self::Minima(values) => SketchForm::Minima(values.len()),
         }
@@ -116,6 +147,7 @@ impl DocumentSketch {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Fingerprint(code) => code.0.to_le_bytes().to_vec(),
+            Self::Bits(code, bits) => code.0.to_le_bytes()[..*bits as usize / 8].to_vec(),
             Self::SuperShingles(values) => {
                 values.iter().flat_map(|one| one.to_le_bytes()).collect()
             }

@@ -154,9 +154,9 @@ impl MemTable {
                 self.with_sketch.push(SlotChain::default());
             }
             self.with_sketch[group as usize].push(slot, &mut self.sketch_links);
-            if self.form.places().is_some() {
-                // The sketch once more, and up to twelve bytes for each of its places.
-                self.bytes += self.form.bytes() * 4;
+            if self.form != SketchForm::Fingerprint {
+                // The sketch once more, and some twelve bytes for each of its bands.
+                self.bytes += self.form.bytes() + 12 * self.form.parts();
             }
         }
         self.text_links.grow();

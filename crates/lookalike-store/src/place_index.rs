@@ -1,6 +1,7 @@
-//! Exact search over sketches of several places that keep coming: all that differ in few places.
+//! Exact search over sketches of several places that keep coming, and over fingerprints of 32 and 128 bits: all that differ in few places
+//! or bits.
 //!
-//! Places are cut into one band more than may differ. Two sketches that differ in no more places than that agree wholly in
+//! Places, or the bytes of fingerprints, are cut into one band more than may differ. Two sketches that differ in no more places than that agree wholly in
 //! some band (the pigeonhole principle), so that those which share a band with a query, and only they, are compared with it.
 //! A chain leads through the sketches of each value of a band, the newest first.
 
@@ -30,9 +31,9 @@ pub(crate) struct PlaceIndex {
 
 /// Cuts the places of a sketch into bands of about the same length, of which one agrees in any two sketches within the radius.
 fn bands(form: SketchForm, radius: u32) -> Vec<Range<usize>> {
-    let places = form.places().unwrap_or(1);
-    let bands = (radius as usize + 1).min(places);
-    let start = |band: usize| band * places / bands * form.place_bytes();
+    let parts = form.parts();
+    let bands = (radius as usize + 1).min(parts);
+    let start = |band: usize| band * parts / bands * form.part_bytes();
     (0..bands)
         .map(|band| start(band)..start(band + 1))
         .collect()
@@ -41,6 +42,13 @@ fn bands(form: SketchForm, radius: u32) -> Vec<Range<usize>> {
 fn differing<const BYTES: usize>(a: &[u8], b: &[u8]) -> u32 {
     let [(a, _), (b, _)] = [a, b].map(<[u8]>::as_chunks::<BYTES>);
     a.iter().zip(b).map(|(a, b)| u32::from(a != b)).sum()
+}
+
+fn differing_bits(a: &[u8], b: &[u8]) -> u32 {
+    let [(a, _), (b, _)] = [a, b].map(<[u8]>::as_chunks::<4>);
+    let words = a.iter().zip(b);
+    let apart = words.map(|(a, b)| u32::from_le_bytes(*a) ^ u32::from_le_bytes(*b));
+    apart.map(u32::count_ones).sum()
 }
 
 impl PlaceIndex {
@@ -114,11 +122,12 @@ impl PlaceIndex {
         (number, true)
     }
 
-    /// Number of places in which two sketches differ.
+    /// Number of places or bits in which two sketches differ.
     fn distance(&self, a: &[u8], b: &[u8]) -> u32 {
         match self.form {
+            SketchForm::Fingerprint | SketchForm::Bits(_) => differing_bits(a, b),
+            SketchForm::SuperShingles(_) => differing::<8>(a, b),
             SketchForm::Minima(_) => differing::<4>(a, b),
-            SketchForm::Fingerprint | SketchForm::SuperShingles(_) => differing::<8>(a, b),
         }
     }
 
@@ -148,6 +157,7 @@ impl PlaceIndex {
 
 #[cfg(test)]
 mod tests {
+    use lookalike::sketch::WideFingerprint;
     use proptest::prelude::*;
 
     use super::*;
@@ -165,17 +175,35 @@ mod tests {
         })
     }
 
+    /// The places, or the bits of a fingerprint.
     fn places(sketch: &DocumentSketch) -> Vec<u64> {
         match sketch {
             DocumentSketch::Fingerprint(_) => Vec::new(),
+            DocumentSketch::Bits(code, bits) => {
+                (0..*bits).map(|at| (code.0 >> at & 1) as u64).collect()
+            }
             DocumentSketch::SuperShingles(values) => values.clone(),
             DocumentSketch::Minima(values) => values.iter().map(|&value| value.into()).collect(),
         }
     }
 
+    /// Fingerprints of 32 or 128 bits that differ in a few of them.
+    fn fingerprints() -> impl Strategy<Value = Vec<DocumentSketch>> {
+        let bits = prop::sample::select(vec![32_u32, 128]);
+        bits.prop_flat_map(|bits| {
+            let flips = prop::collection::vec(0..bits, 0..9);
+            let code = (0..3_u128, flips).prop_map(move |(centre, flips)| {
+                let centre = (centre + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+                let code = flips.iter().fold(centre, |code, flip| code ^ 1 << flip);
+                DocumentSketch::Bits(WideFingerprint(code & u128::MAX >> (128 - bits)), bits)
+            });
+            prop::collection::vec(code, 1..60)
+        })
+    }
+
     proptest! {
         #[test]
-        fn equals_a_linear_scan_at_every_radius(sketches in sketches(), most in 0..9_u32) {
+        fn equals_a_linear_scan_at_every_radius(sketches in prop_oneof![sketches(), fingerprints()], most in 0..9_u32) {
             let form = sketches[0].form();
             let most = most.min(form.largest_radius());
             let mut index = PlaceIndex::new(form, most);

@@ -261,7 +261,7 @@ impl CollectionSettings {
     pub fn paragraph_radius(&self) -> u32 {
         match self.sketch_form() {
             SketchForm::Fingerprint => self.radius,
-            SketchForm::SuperShingles(_) | SketchForm::Minima(_) => RADIUS,
+            SketchForm::Bits(_) | SketchForm::SuperShingles(_) | SketchForm::Minima(_) => RADIUS,
         }
     }
 
@@ -297,6 +297,9 @@ impl CollectionSettings {
         let (form, keeps) = (self.sketch_form(), self.keep.signatures);
         if form != SketchForm::Fingerprint {
             document.fingerprint = None;
+        }
+        if !matches!(form, SketchForm::Bits(_)) {
+            document.wide_fingerprint = None;
         }
         if !keeps && !matches!(form, SketchForm::Minima(_)) {
             document.signature = None;

@@ -1,4 +1,4 @@
-//! Sketches of collections other than fingerprints.
+//! Sketches of collections other than those of their schemes.
 
 use lookalike::{Scheme, Sketch};
 use lookalike_batch::fingerprints::sketches::LeastEqual;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 pub(super) struct SketchSettings {
-    /// Sketch of each document, in the place of that of the scheme: simhash:64, super-shingle:GxR or minhash:N
+    /// Sketch of each document, in the place of that of the scheme: simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N
     #[arg(long, value_name = "SKETCH")]
     sketch: Option<Sketch>,
 

@@ -1,4 +1,4 @@
-//! Super-shingles and minima in the service: neighbours are the pairs of `lookalike join` on the same documents.
+//! Super-shingles, minima and fingerprints of other widths in the service: neighbours are the pairs of `lookalike join` on the same documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,10 +12,12 @@ use crate::support::{Finish as _, Folder, contents, corpus, json_lines, lookalik
 
 type IdPairs = BTreeSet<[String; 2]>;
 
-/// Sketches, the number that must be equal, and the field of their digits.
-const SKETCHES: [[&str; 3]; 2] = [
+/// Sketches, the number that must be equal or the bits that may differ, and the field of their digits.
+const SKETCHES: [[&str; 3]; 4] = [
     ["super-shingle:6x14", "2", "super_shingles"],
     ["minhash:64", "0.8", "signature"],
+    ["simhash:128", "7", "fingerprint"],
+    ["simhash:32", "2", "fingerprint"],
 ];
 
 fn client(service: &Service, words: &[&str]) -> Command {
@@ -66,8 +68,13 @@ fn of_batch(
         }
     }
     let class = |id: &Value| &classes[sketches[id.as_str().unwrap()].as_str().unwrap()];
+    let condition = if field == "fingerprint" {
+        "--distance"
+    } else {
+        "--equal"
+    };
     let joined = lookalike("join")
-        .args([path(&out), "--equal", equal, "-q"])
+        .args([path(&out), condition, equal, "-q"])
         .succeed()
         .lines();
     for row in &joined {
@@ -104,8 +111,20 @@ fn exported(service: &Service, name: &str, field: &str) -> BTreeMap<String, Valu
         .collect()
 }
 
-fn create(service: &Service, name: &str, [sketch, equal, _]: [&str; 3], further: &[&str]) -> Value {
-    let words = ["create", name, "--sketch", sketch, "--equal", equal];
+fn create(
+    service: &Service,
+    name: &str,
+    [sketch, equal, field]: [&str; 3],
+    further: &[&str],
+) -> Value {
+    let condition = if field == "fingerprint" {
+        "--radius"
+    } else {
+        "--equal"
+    };
+    let words = [
+        "create", name, "--quiet", "--sketch", sketch, condition, equal,
+    ];
     client(service, &[&words[..], further].concat())
         .succeed()
         .json()

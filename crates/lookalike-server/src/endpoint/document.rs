@@ -19,8 +19,8 @@ use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::{
     CheckAndInsertOptions, ContentItem, DocumentId, DocumentMeta, ExpiringDocument, GetOptions,
-    HexFingerprint, InsertOptions, ItemResponse, ItemsShape, LONGEST_ID, MOST_METADATA,
-    NeighbourOptions, NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
+    HexBits, InsertOptions, ItemResponse, ItemsShape, LONGEST_ID, MOST_METADATA, NeighbourOptions,
+    NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
 };
 use crate::response::with_permit;
 use crate::sketch_cache::{QuerySketch, SketchCache};
@@ -40,7 +40,7 @@ pub(crate) struct InsertResponse {
     /// `null`: the text has no features. Left out of a text that has, where the collection holds other sketches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    fingerprint: Option<Option<HexFingerprint>>,
+    fingerprint: Option<Option<HexBits>>,
 }
 
 /// The answer to a check-and-insert.
@@ -79,7 +79,7 @@ pub(crate) struct DocumentResponse<'d> {
     /// `null`: the text has no features. Left out of a text that has, where the collection holds other sketches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    fingerprint: Option<Option<HexFingerprint>>,
+    fingerprint: Option<Option<HexBits>>,
     /// Milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_ms: Option<u64>,
@@ -392,7 +392,7 @@ pub(crate) async fn get(
 /// The shown parts of a document, so that texts of a batch are not in memory together.
 struct DocumentExcerpt {
     document: StoredDocument,
-    fingerprint: Option<Option<HexFingerprint>>,
+    fingerprint: Option<Option<HexBits>>,
 }
 
 impl DocumentExcerpt {
@@ -414,7 +414,7 @@ impl DocumentExcerpt {
         let document = &self.document;
         DocumentResponse {
             id: &document.id,
-            fingerprint: self.fingerprint,
+            fingerprint: self.fingerprint.clone(),
             expires_ms: document.expires.map(|UnixMillis(end)| end),
             metadata: metadata(&document.metadata),
             text: document.text.as_deref(),

@@ -42,17 +42,13 @@ fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'
     ];
     // The sketches by which documents are found are kept anyway.
     let has_signature = match form {
-        SketchForm::Fingerprint => is_there[0] || is_there[1],
+        SketchForm::Fingerprint | SketchForm::Bits(_) => is_there[0] || is_there[1],
         SketchForm::SuperShingles(_) => is_there[0],
         SketchForm::Minima(_) => is_there[1],
     };
     let has_fingerprint = document.fingerprint.as_ref().is_some_and(Option::is_some);
     let parts = [
-        (
-            "fingerprint",
-            has_fingerprint,
-            form == SketchForm::Fingerprint,
-        ),
+        ("fingerprint", has_fingerprint, form.places().is_none()),
         ("text_hash", document.text_hash.is_some(), keep.text_hashes),
         ("text", document.text.is_some(), keep.texts),
         ("signature", has_signature, keep.signatures),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lookalike::Fingerprint;
 use lookalike_store::{
-    CollectionSettings, PairRule, PairTraits, SketchForm, StoredDocument, StoredParagraph,
-    TextHash, UnixMillis,
+    CollectionSettings, DocumentSketch, PairRule, PairTraits, SketchForm, StoredDocument,
+    StoredParagraph, TextHash, UnixMillis,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::fields::{
     HASH, HEX, HexFingerprint, HexTextHash, LONGEST_ID, check_id, metadata_bytes, there,
 };
-use super::hex_words::HexWords;
+use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
 use super::least_equal::places_name;
 use super::packed::PackedReader;
@@ -31,14 +31,14 @@ pub(crate) struct ExportedDocument {
     /// 1 to 2048 bytes in UTF-8.
     #[schemars(length(min = 1, max = LONGEST_ID))]
     pub(crate) id: String,
-    /// 16 hexadecimal digits; `null` of a text without features. There where the collection holds fingerprints.
+    /// 16 hexadecimal digits, 8 of 32 bits, or 32 of 128; `null` of a text without features. There where the collection holds fingerprints.
     #[serde(
         default,
         deserialize_with = "there",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
-    pub(crate) fingerprint: Option<Option<HexFingerprint>>,
+    #[schemars(with = "Option<String>", extend("pattern" = FINGERPRINT))]
+    pub(crate) fingerprint: Option<Option<HexBits>>,
     /// 32 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("pattern" = HASH))]
@@ -125,7 +125,7 @@ impl ExportedDocument {
     /// A document of a collection.
     pub(crate) fn new(document: &StoredDocument, settings: &CollectionSettings) -> Self {
         let (form, pairs) = (settings.sketch_form(), &settings.pairs);
-        let fingerprint = document.fingerprint.map(HexFingerprint);
+        let fingerprint = form.of_document(document).and_then(HexBits::of);
         let signature = document.signature.as_deref().map(HexWords::from);
         let super_shingles = document.super_shingles.clone().map(HexWords);
         // The sketch is there even if there is none, other values only if there are any.
@@ -135,7 +135,7 @@ impl ExportedDocument {
         let category = (category != 0).then_some(HexFingerprint(Fingerprint(category)));
         Self {
             id: document.id.clone(),
-            fingerprint: (form == SketchForm::Fingerprint).then_some(fingerprint),
+            fingerprint: form.places().is_none().then_some(fingerprint),
             text_hash: document.text_hash.map(HexTextHash),
             expires_ms: Some(document.expires.map(|UnixMillis(end)| end)),
             metadata: crate::verdict::metadata(&document.metadata),
@@ -166,12 +166,19 @@ impl ExportedDocument {
             Some(end) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
             None => time_to_live.map(|life| now.after(life)),
         };
-        let fingerprint = self.fingerprint.flatten();
+        // The collection decides which of the two is kept.
+        let sketch = self.fingerprint.flatten().map(|HexBits(sketch)| sketch);
+        let (fingerprint, wide_fingerprint) = match sketch {
+            Some(DocumentSketch::Fingerprint(code)) => (Some(code), None),
+            Some(DocumentSketch::Bits(code, _)) => (None, Some(code)),
+            _ => (None, None),
+        };
         let super_shingles = self.super_shingles.flatten();
         let paragraphs = self.paragraphs.into_iter();
         Ok(StoredDocument {
             id: self.id,
-            fingerprint: fingerprint.map(|HexFingerprint(code)| code),
+            fingerprint,
+            wide_fingerprint,
             expires,
             text_hash: self
                 .text_hash
@@ -192,7 +199,14 @@ impl ExportedDocument {
         let shingles = self.super_shingles.as_ref();
         let minima = self.signature.as_ref();
         let found = match form {
-            SketchForm::Fingerprint => self.fingerprint.as_ref().map(|_| None),
+            SketchForm::Fingerprint | SketchForm::Bits(_) => {
+                let told = self.fingerprint.as_ref();
+                told.filter(|told| {
+                    told.as_ref()
+                        .is_none_or(|HexBits(sketch)| sketch.form() == form)
+                })
+                .map(|_| None)
+            }
             SketchForm::SuperShingles(_) => shingles.map(|told| told.as_ref().map(HexWords::len)),
             SketchForm::Minima(_) => minima.map(|told| told.as_ref().map(HexWords::len)),
         };

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::hex_words::HexWords;
+use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
 use super::least_equal::{LeastEqualOption, places_name, told_distance};
 use super::packed::PackedReader;
@@ -136,9 +136,9 @@ pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Content", transform = exactly_one_content)]
 pub(crate) struct ContentItem {
-    /// 16 hexadecimal digits, where the collection holds fingerprints.
-    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
-    fingerprint: Option<HexFingerprint>,
+    /// 16 hexadecimal digits, where the collection holds fingerprints; 8 or 32 where these have 32 or 128 bits.
+    #[schemars(with = "Option<String>", extend("pattern" = FINGERPRINT))]
+    fingerprint: Option<HexBits>,
     /// A text.
     text: Option<String>,
     /// A page, of which the text is extracted.
@@ -178,9 +178,9 @@ pub(crate) struct NewDocument {
     /// 1 to 2048 bytes in UTF-8.
     #[schemars(length(min = 1, max = LONGEST_ID))]
     id: String,
-    /// 16 hexadecimal digits, where the collection holds fingerprints.
-    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
-    fingerprint: Option<HexFingerprint>,
+    /// 16 hexadecimal digits, where the collection holds fingerprints; 8 or 32 where these have 32 or 128 bits.
+    #[schemars(with = "Option<String>", extend("pattern" = FINGERPRINT))]
+    fingerprint: Option<HexBits>,
     /// A text.
     text: Option<String>,
     /// A page, of which the text is extracted.
@@ -507,7 +507,7 @@ pub(crate) struct NewSnapshot {
 
 /// The fields of an item of which it has exactly one.
 struct SentContent {
-    fingerprint: Option<HexFingerprint>,
+    fingerprint: Option<HexBits>,
     text: Option<String>,
     html: Option<String>,
     super_shingles: Option<HexWords<16>>,
@@ -520,7 +520,7 @@ impl SentContent {
         text_hash: Option<HexTextHash>,
         place: ContentPlace,
     ) -> Result<RequestContent, ProblemDetails> {
-        let code = self.fingerprint.map(|HexFingerprint(code)| code.into());
+        let code = self.fingerprint.map(|HexBits(code)| code);
         let shingles = self.super_shingles;
         let shingles = shingles.map(|HexWords(words)| DocumentSketch::SuperShingles(words));
         let minima = self.signature;
@@ -548,7 +548,7 @@ impl SentContent {
 
 impl RequestItem for ContentItem {
     fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
-        let fingerprint = Some(HexFingerprint(from.fingerprint()?));
+        let fingerprint = Some(HexBits(from.fingerprint()?.into()));
         Some(Self {
             fingerprint,
             text: None,
@@ -592,7 +592,7 @@ impl ContentItem {
 
 impl RequestItem for NewDocument {
     fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
-        let fingerprint = Some(HexFingerprint(from.fingerprint()?));
+        let fingerprint = Some(HexBits(from.fingerprint()?.into()));
         Some(Self {
             id: from.id()?,
             fingerprint,

@@ -1,6 +1,63 @@
 //! Numbers as hexadecimal digits.
 
+use lookalike::sketch::WideFingerprint;
+use lookalike_store::DocumentSketch;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Pattern of the digits of a fingerprint of 32, 64 or 128 bits.
+pub(crate) const FINGERPRINT: &str = "^([0-9a-fA-F]{8}|[0-9a-fA-F]{16}|[0-9a-fA-F]{32})$";
+
+/// A fingerprint of 32, 64 or 128 bits as bodies have it: four bits a digit.
+#[derive(Clone, Debug)]
+pub(crate) struct HexBits(pub(crate) DocumentSketch);
+
+impl HexBits {
+    /// Of a sketch that is a fingerprint.
+    pub(crate) fn of(sketch: DocumentSketch) -> Option<Self> {
+        let is_fingerprint = sketch.form().places().is_none();
+        is_fingerprint.then_some(Self(sketch))
+    }
+}
+
+impl Serialize for HexBits {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            DocumentSketch::Fingerprint(code) => serializer.collect_str(code),
+            DocumentSketch::Bits(WideFingerprint(code), bits) => {
+                let digits = *bits as usize / 4;
+                serializer.collect_str(&format_args!("{code:0digits$x}"))
+            }
+            DocumentSketch::SuperShingles(_) | DocumentSketch::Minima(_) => {
+                Err(serde::ser::Error::custom("no fingerprint"))
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HexBits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct HexBitsVisitor;
+        impl serde::de::Visitor<'_> for HexBitsVisitor {
+            type Value = HexBits;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("16 hexadecimal digits as a string, or 8 or 32")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, digits: &str) -> Result<HexBits, E> {
+                let is_plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+                if is_plain && [8, 32].contains(&digits.len()) {
+                    let code = u128::from_str_radix(digits, 16).map_err(E::custom)?;
+                    let bits = digits.len() as u32 * 4;
+                    return Ok(HexBits(DocumentSketch::Bits(WideFingerprint(code), bits)));
+                }
+                let code: lookalike::Fingerprint = digits.parse().map_err(E::custom)?;
+                Ok(HexBits(code.into()))
+            }
+        }
+        deserializer.deserialize_str(HexBitsVisitor)
+    }
+}
 
 /// Numbers of so many hexadecimal digits each, back to back.
 #[derive(Debug)]

@@ -86,6 +86,8 @@ impl JsonSchema for LeastEqualOption {
 pub(crate) fn places_name(form: SketchForm) -> &'static str {
     match form {
         SketchForm::Fingerprint => "fingerprints",
+        SketchForm::Bits(32) => "fingerprints of 32 bits",
+        SketchForm::Bits(_) => "fingerprints of 128 bits",
         SketchForm::SuperShingles(_) => "super-shingles",
         SketchForm::Minima(_) => "minima",
     }

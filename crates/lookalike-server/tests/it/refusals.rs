@@ -146,8 +146,6 @@ async fn schemes_whose_sketches_no_collection_holds_are_refused() {
             .refuses(422, "invalid");
     }
     for (sketch, instead) in [
-        ("simhash:32", "low half"),
-        ("simhash:128", "low half"),
         ("minhash:257", "fingerprint --sketch minhash:257 -o FILE"),
         ("winnow:4", "`lookalike dedup`"),
     ] {

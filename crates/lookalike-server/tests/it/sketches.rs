@@ -36,6 +36,15 @@ fn places(scheme: &Scheme, text: &str) -> Vec<String> {
     }
 }
 
+fn code(scheme: &Scheme, text: &str) -> u128 {
+    let sketcher = Sketcher::new(scheme, None).unwrap();
+    let mut features = FeatureExtractor::new(scheme);
+    match sketcher.sketch(&features.extract(text)).unwrap() {
+        SketchValue::Bits(code, _) => code.0,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn differing(a: &[String], b: &[String]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a != b).count()
 }
@@ -249,6 +258,71 @@ async fn ready_sketches_are_as_good_as_texts_and_an_export_is_loaded_unchanged()
         .ask("paragraphs?radius=4", json!({"text": text(1)}))
         .await
         .refuses(422, "invalid");
+}
+
+#[tokio::test]
+async fn fingerprints_of_32_and_128_bits_are_neighbours_within_their_radius() {
+    for (sketch, radius, digits) in [("simhash:128", 15, 32), ("simhash:32", 3, 8)] {
+        let service = Service::new();
+        let scheme = scheme(sketch);
+        let settings = json!({"scheme": scheme.to_string(), "radius": radius + 1});
+        service
+            .create("pages", settings)
+            .await
+            .refuses(422, "invalid");
+        let settings =
+            json!({"scheme": scheme.to_string(), "radius": radius, "keep": {"texts": true}});
+        let made = service.create("pages", settings.clone()).await.is(201);
+        assert_eq!((&made["radius"], made.get("equal")), (&json!(radius), None));
+        service.create("copy", settings).await.is(201);
+        insert(&service).await;
+        let codes: Vec<u128> = (0..COUNT)
+            .map(|number| code(&scheme, &text(number)))
+            .collect();
+        let mut found = 0;
+        for (number, &query) in codes.iter().enumerate() {
+            let distance = |code: &u128| (code ^ query).count_ones() as usize;
+            let all = codes
+                .iter()
+                .enumerate()
+                .map(|(at, code)| (distance(code), at));
+            let mut near: Vec<_> = all.filter(|(apart, _)| *apart <= radius).collect();
+            near.sort_unstable();
+            let near: Vec<_> = near
+                .into_iter()
+                .map(|(apart, at)| (apart, at.to_string()))
+                .collect();
+            let answer = service
+                .ask("query?limit=100", json!({"text": text(number)}))
+                .await
+                .is(200);
+            assert_eq!(shown(&answer), near, "{sketch} {number}");
+            let fingerprint = format!("{query:0digits$x}");
+            assert_eq!(answer["fingerprint"], fingerprint);
+            let ready = service
+                .ask("query?limit=100", json!({"fingerprint": fingerprint}))
+                .await
+                .is(200);
+            assert_eq!(shown(&ready), near);
+            found += near.len() - 1;
+        }
+        assert!(found > 10, "{sketch}: {found}");
+        let exported = service.get("/v1/collections/pages/export").await.text;
+        for line in exported.lines() {
+            service
+                .post("/v1/collections/copy/load", line.to_owned())
+                .await
+                .is(200);
+        }
+        assert_eq!(
+            service.get("/v1/collections/copy/export").await.text,
+            exported
+        );
+        let other = json!({"fingerprint": "0123456789abcdef"});
+        service.ask("check", other).await.refuses(422, "invalid");
+        let got = service.ask("get", json!({"id": "3"})).await.is(200);
+        assert_eq!(got["fingerprint"], format!("{:0digits$x}", codes[3]));
+    }
 }
 
 #[tokio::test]

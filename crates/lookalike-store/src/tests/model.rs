@@ -23,6 +23,9 @@ fn distance(a: &DocumentSketch, b: &DocumentSketch) -> u32 {
         (DocumentSketch::Fingerprint(a), DocumentSketch::Fingerprint(b)) => {
             differing(64, &|at| (a.0 ^ b.0) >> at & 1 == 1)
         }
+        (DocumentSketch::Bits(a, bits), DocumentSketch::Bits(b, _)) => {
+            differing(*bits as usize, &|at| (a.0 ^ b.0) >> at & 1 == 1)
+        }
         (DocumentSketch::SuperShingles(a), DocumentSketch::SuperShingles(b)) => {
             differing(a.len(), &|at| a[at] != b[at])
         }
@@ -219,6 +222,10 @@ impl Model {
             (SketchForm::Fingerprint, true) => {}
             (SketchForm::Fingerprint, false) => {
                 (document.signature, document.super_shingles) = (None, None);
+            }
+            (SketchForm::Bits(_), keeps) => {
+                document.fingerprint = None;
+                document.signature = document.signature.filter(|_| keeps);
             }
             (SketchForm::SuperShingles(_), keeps) => {
                 document.fingerprint = None;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lookalike::sketch::WideFingerprint;
 use lookalike::{Fingerprint, Scheme, Sketch};
 
 use super::rng::TestRng;
@@ -34,11 +35,13 @@ fn random_rule(rng: &mut TestRng) -> PairRule {
     rule
 }
 
-/// Half of the collections hold sketches of several places.
+/// Half of the collections hold other sketches than fingerprints of 64 bits.
 fn scheme(seed: u64) -> Scheme {
-    let sketch = match seed % 4 {
+    let sketch = match seed % 8 {
         2 => Sketch::SuperShingle { groups: 6, rows: 1 },
         3 => Sketch::MinHash { functions: 7 },
+        6 => Sketch::Simhash128,
+        7 => Sketch::Simhash32,
         _ => Sketch::Simhash,
     };
     Scheme::default().sketch(sketch)
@@ -121,6 +124,10 @@ impl RandomWrites {
         let places = |places: usize| (0..places).map(move |at| code >> (at * 9) & 0x1ff);
         match self.settings.sketch_form() {
             SketchForm::Fingerprint => Fingerprint(code).into(),
+            SketchForm::Bits(bits) => {
+                let code = u128::from(code.rotate_left(9)) << 32 | u128::from(code as u32);
+                DocumentSketch::Bits(WideFingerprint(code & u128::MAX >> (128 - bits)), bits)
+            }
             SketchForm::SuperShingles(count) => {
                 DocumentSketch::SuperShingles(places(count).collect())
             }

@@ -1,5 +1,6 @@
-//! Collections of super-shingles and minima.
+//! Collections of super-shingles, minima, and fingerprints of 32 and 128 bits.
 
+use lookalike::sketch::WideFingerprint;
 use lookalike::{Fingerprint, Scheme, Sketch};
 use lookalike_store::{
     CollectionSettings, DocumentSketch, InsertWhen, SketchForm, Store, StoreError, StoreOptions,
@@ -91,6 +92,8 @@ fn sketches_of_another_form_and_radiuses_without_a_common_place_are_refused() {
     let store = Store::open(folder.path(), options).expect("it opens");
     for (sketch, radius, words) in [
         (SHINGLES, 6, "0 to 5"),
+        (Sketch::Simhash128, 16, "0 to 15"),
+        (Sketch::Simhash32, 4, "0 to 3"),
         (Sketch::MinHash { functions: 200 }, 129, "0 to 128"),
         (Sketch::MinHash { functions: 257 }, 3, "257 places"),
     ] {
@@ -105,6 +108,7 @@ fn sketches_of_another_form_and_radiuses_without_a_common_place_are_refused() {
     for sketch in [
         DocumentSketch::from(Fingerprint(1)),
         DocumentSketch::Minima(vec![1; 6]),
+        DocumentSketch::Bits(WideFingerprint(1), 128),
         DocumentSketch::SuperShingles(vec![1; 5]),
     ] {
         let refused = pages.check(sketch, 0, NOW);
