@@ -126,6 +126,10 @@ class Client:
             body["scheme"] = str(body["scheme"])
         return self._json("POST", self._path(collection, "resketch"), body)  # type: ignore[no-any-return]
 
+    def cancel_resketch(self, collection: str) -> dict[str, Any]:
+        """Cancel the job that sketches a collection anew, or forget why it failed: the collection stays as it was."""
+        return self._json("DELETE", self._path(collection, "resketch"))  # type: ignore[no-any-return]
+
     def ready(self) -> bool:
         """Check whether all collections are open and writable."""
         try:
@@ -346,6 +350,10 @@ class AsyncClient:
     async def resketch(self, collection: str, **options: Any) -> dict[str, Any]:
         """See :meth:`Client.resketch`."""
         return await self._call(self._client.resketch, collection, **options)  # type: ignore[no-any-return]
+
+    async def cancel_resketch(self, collection: str) -> dict[str, Any]:
+        """See :meth:`Client.cancel_resketch`."""
+        return await self._call(self._client.cancel_resketch, collection)  # type: ignore[no-any-return]
 
     async def ready(self) -> bool:
         """See :meth:`Client.ready`."""

@@ -221,6 +221,11 @@ fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<O
         )
         .takes(of::<ResketchedCollection>(schemas))
         .status(202),
+        ApiOperation::CancelResketch => OperationDoc::new(
+            "Cancel the job that sketches documents anew, or forget why it failed: the collection stays as it was.",
+            Some(of::<collection::CollectionResponse>(schemas)),
+        )
+        .status(202),
         ApiOperation::Snapshot => OperationDoc::new(
             "Make a snapshot of all collections, in the snapshot directory of the service.",
             Some(of::<snapshot::SnapshotResponse>(schemas)),

@@ -24,6 +24,9 @@ const BUCKETS: [u64; 14] = [
 
 const VERDICTS: [&str; 4] = ["new", "near", "same-fingerprint", "exact"];
 
+/// How jobs that sketch collections anew end.
+const JOB_ENDS: [&str; 3] = ["done", "failed", "cancelled"];
+
 /// Codes of refusals that more room would have avoided.
 const SHED: [&str; 10] = [
     "overload",
@@ -48,6 +51,7 @@ pub(crate) struct ServiceMetrics {
     verdicts: [AtomicU64; VERDICTS.len()],
     /// Verdicts on paragraphs.
     paragraphs: [AtomicU64; VERDICTS.len()],
+    resketches: [AtomicU64; JOB_ENDS.len()],
     shed: [AtomicU64; SHED.len()],
     /// Open connections.
     pub(crate) connections: AtomicUsize,
@@ -122,6 +126,11 @@ impl ServiceMetrics {
         count_verdicts(&self.paragraphs, given);
     }
 
+    /// The end of a job that sketched a collection anew.
+    pub(crate) fn resketched(&self, end: &str) {
+        bump(&self.resketches, &JOB_ENDS, end);
+    }
+
     /// A refusal, if it was one that more room would have avoided.
     pub(crate) fn refused(&self, code: &str) {
         bump(&self.shed, &SHED, code);
@@ -155,6 +164,14 @@ impl ServiceMetrics {
         );
         for (verdict, count) in VERDICTS.iter().zip(&self.paragraphs) {
             page.line("", &[("verdict", verdict)], count.load(Relaxed));
+        }
+        page.family(
+            "lookalike_resketches_total",
+            "counter",
+            "Jobs that sketched a collection anew, by how they ended.",
+        );
+        for (end, count) in JOB_ENDS.iter().zip(&self.resketches) {
+            page.line("", &[("end", end)], count.load(Relaxed));
         }
         page.family(
             "lookalike_refused_total",

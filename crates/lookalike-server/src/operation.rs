@@ -25,6 +25,7 @@ pub(crate) enum ApiOperation {
     DropCollection,
     Compact,
     Resketch,
+    CancelResketch,
     Snapshot,
     Health,
     Ready,
@@ -36,7 +37,7 @@ pub(crate) enum ApiOperation {
 }
 
 impl ApiOperation {
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 27] = [
         Self::Check,
         Self::Insert,
         Self::CheckAndInsert,
@@ -56,6 +57,7 @@ impl ApiOperation {
         Self::DropCollection,
         Self::Compact,
         Self::Resketch,
+        Self::CancelResketch,
         Self::Snapshot,
         Self::Health,
         Self::Ready,
@@ -87,6 +89,7 @@ impl ApiOperation {
             Self::DropCollection => "drop-collection",
             Self::Compact => "compact",
             Self::Resketch => "resketch",
+            Self::CancelResketch => "cancel-resketch",
             Self::Snapshot => "snapshot",
             Self::Health => "healthz",
             Self::Ready => "readyz",
@@ -119,6 +122,7 @@ impl ApiOperation {
             Self::DropCollection => ("DELETE", "/v1/collections/{name}"),
             Self::Compact => ("POST", "/v1/collections/{name}/compact"),
             Self::Resketch => ("POST", "/v1/collections/{name}/resketch"),
+            Self::CancelResketch => ("DELETE", "/v1/collections/{name}/resketch"),
             Self::Snapshot => ("POST", "/v1/snapshots"),
             Self::Health => ("GET", "/healthz"),
             Self::Ready => ("GET", "/readyz"),
@@ -154,6 +158,7 @@ impl ApiOperation {
             | Self::ChangeCollection
             | Self::DropCollection
             | Self::Resketch
+            | Self::CancelResketch
             | Self::Snapshot => Some(KeyRole::Admin),
         }
     }

@@ -1,7 +1,7 @@
 //! Jobs that sketch collections anew: the one that runs, and why others failed.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use axum::http::StatusCode;
@@ -25,6 +25,7 @@ pub(crate) struct ResketchProgress {
     documents: u64,
     done: AtomicU64,
     failure: OnceLock<String>,
+    cancelled: AtomicBool,
 }
 
 /// A job that sketches a collection anew, as it is shown.
@@ -59,12 +60,18 @@ impl ResketchProgress {
             documents,
             done: AtomicU64::new(0),
             failure: OnceLock::new(),
+            cancelled: AtomicBool::new(false),
         }
     }
 
     /// Counts a document.
     pub(crate) fn count(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// True once nobody wants the job any more.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
     }
 
     /// Ends the job as a failure.
@@ -114,7 +121,21 @@ impl ResketchJobs {
         Ok(progress)
     }
 
-    /// Forgets the job of a collection, which has ended well or was never begun.
+    /// Cancels the job of a collection that runs, or forgets why it failed; false if there is none.
+    pub(crate) fn cancel(&self, name: &str) -> bool {
+        let mut jobs = lock(&self.0);
+        let Some(job) = jobs.get(name) else {
+            return false;
+        };
+        // A job that runs ends at the next document, and is forgotten then: until that no other can begin.
+        job.cancelled.store(true, Ordering::Release);
+        if job.failure.get().is_some() {
+            jobs.remove(name);
+        }
+        true
+    }
+
+    /// Forgets the job of a collection, which has ended well, was cancelled or was never begun.
     pub(crate) fn forget(&self, name: &str) {
         lock(&self.0).remove(name);
     }

@@ -32,6 +32,7 @@ pub fn router(app: &Arc<AppState>) -> Router {
         .with(ApiOperation::DropCollection, collection::drop_collection)
         .with(ApiOperation::Compact, collection::compact)
         .with(ApiOperation::Resketch, resketch::resketch)
+        .with(ApiOperation::CancelResketch, resketch::cancel)
         .with(ApiOperation::Check, document::check)
         .with(ApiOperation::Query, document::query)
         .with(ApiOperation::Insert, document::insert)

@@ -37,12 +37,21 @@ pub(super) struct ResketchArguments {
     /// Wait for the end of the job; exit with status 1 if it fails
     #[arg(long)]
     wait: bool,
+
+    /// Cancel the job that runs, or forget why the last one failed: the collection stays as it was
+    #[arg(long, conflicts_with_all = ["scheme", "terms", "radius", "sketch", "equal"])]
+    cancel: bool,
 }
 
 pub(super) fn resketch(
     client: &ServiceClient,
     arguments: &ResketchArguments,
 ) -> Result<(), Failure> {
+    let path = http::collection(&arguments.collection, "/resketch");
+    if arguments.cancel {
+        let shown = client.json("DELETE", &path, None)?;
+        return finish(client, arguments, shown);
+    }
     let mut body = json!({});
     match (&arguments.terms, &arguments.scheme) {
         (Some(path), scheme) => terms::add(path, scheme.as_deref(), &mut body)?,
@@ -65,8 +74,16 @@ pub(super) fn resketch(
     } else {
         arguments.sketches.add("", &mut body)?;
     }
-    let path = http::collection(&arguments.collection, "/resketch");
-    let mut shown = client.json("POST", &path, Some(&body))?;
+    let shown = client.json("POST", &path, Some(&body))?;
+    finish(client, arguments, shown)
+}
+
+/// Prints the collection, after the end of its job if that is wanted.
+fn finish(
+    client: &ServiceClient,
+    arguments: &ResketchArguments,
+    mut shown: Value,
+) -> Result<(), Failure> {
     if arguments.wait {
         shown = end_of_job(client, &arguments.collection, shown)?;
     }

@@ -1,7 +1,7 @@
 //! Schemes that rest on more than their text, held by collections of the service: fingerprints are those of `lookalike fingerprint`.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -367,6 +367,51 @@ fn a_kill_while_a_collection_is_sketched_anew_leaves_it_whole_and_the_job_can_be
     service.kill();
     let service = Service::start(&wanted.data(), &[]);
     assert_eq!(of_service(&service, "pages"), wanted.expected);
+}
+
+/// What the service counts.
+fn metrics(service: &Service) -> String {
+    let mut stream = service.connect();
+    let head = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut told = String::new();
+    stream.read_to_string(&mut told).unwrap();
+    told
+}
+
+#[test]
+fn a_resketch_that_is_cancelled_leaves_the_collection_as_it_was_and_another_can_begin() {
+    let wanted = Resketched::new(6000);
+    let service = wanted.start();
+    let before = of_service(&service, "pages");
+    client(&service, &["resketch", "pages", "--cancel"])
+        .fail(1)
+        .says(&["no job sketches the collection anew"]);
+    let words = ["resketch", "pages", "--scheme", &wanted.scheme];
+    let begun = client(&service, &words).succeed().json();
+    assert_eq!(begun["resketching"]["state"], "running", "{begun}");
+    let words = ["resketch", "pages", "--cancel", "--wait"];
+    let shown = client(&service, &words).succeed().json();
+    assert_eq!(
+        (&shown["resketching"], &shown["radius"]),
+        (&Value::Null, &json!(3))
+    );
+    assert_eq!(of_service(&service, "pages"), before);
+    let folders = std::fs::read_dir(wanted.data().join("collections")).unwrap();
+    assert_eq!(folders.count(), 1, "what the job made is removed");
+    let told = metrics(&service);
+    assert!(
+        told.contains("lookalike_resketches_total{end=\"cancelled\"} 1"),
+        "{told}"
+    );
+    wanted.resketch(&service);
+    assert_eq!(of_service(&service, "pages"), wanted.expected);
+    let told = metrics(&service);
+    assert!(
+        told.contains("lookalike_resketches_total{end=\"done\"} 1"),
+        "{told}"
+    );
+    assert!(service.stop().contains("resketch-cancelled"));
 }
 
 #[test]

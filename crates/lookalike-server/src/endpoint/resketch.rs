@@ -16,7 +16,7 @@ use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
 use crate::request::{EncodedBody, ResketchedCollection, ShownNearness};
 use crate::resketch_jobs::ResketchProgress;
-use crate::response::with_permit;
+use crate::response::{json, with_permit};
 use crate::scheme::usable_scheme;
 use crate::scheme_state::{BOILERPLATE, SchemeState};
 use crate::sketch_cache::SketchCache;
@@ -60,6 +60,34 @@ pub(crate) async fn resketch(
         *response.status_mut() = StatusCode::ACCEPTED;
     }
     Ok(response)
+}
+
+/// `DELETE /v1/collections/NAME/resketch`.
+pub(crate) async fn cancel(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let CollectionRequest { app, name, by, .. } = request;
+    let on_worker = Arc::clone(&app);
+    let cancelled = app.workers.run(move |_| {
+        let app = on_worker;
+        let collection = app.collection(&name)?;
+        if !app.resketches.cancel(&name) {
+            return Err(ProblemDetails::new(
+                StatusCode::CONFLICT,
+                "no-job",
+                "no job sketches the collection anew, and none has failed",
+                "one that has ended well cannot be taken back: sketch the collection anew under its former scheme",
+            ));
+        }
+        let entry = LogEntry::new(LogLevel::Info, "resketch-cancelling");
+        app.log_change(entry.with("collection", name.as_str()), by.as_ref());
+        Ok(EncodedBody::json(&CollectionResponse::of(
+            &app,
+            name,
+            Ok(collection),
+        )))
+    });
+    Ok(json(StatusCode::ACCEPTED, cancelled.await?.bytes))
 }
 
 /// Refuses a scheme under which the texts of the collection cannot be sketched.
@@ -121,12 +149,20 @@ fn run(app: &AppState, name: &str, target: &RebuildTarget, progress: &ResketchPr
     match done.unwrap_or_else(|_| Err(ProblemDetails::panic())) {
         Ok(()) => {
             app.resketches.forget(name);
+            app.metrics.resketched("done");
             let entry = LogEntry::new(LogLevel::Info, "collection-resketched");
             let entry = entry.with("collection", name);
             app.log
                 .record(&entry.with("seconds", begun.elapsed().as_secs_f64()));
         }
+        Err(_) if progress.is_cancelled() => {
+            app.resketches.forget(name);
+            app.metrics.resketched("cancelled");
+            let entry = LogEntry::new(LogLevel::Info, "resketch-cancelled");
+            app.log.record(&entry.with("collection", name));
+        }
         Err(problem) => {
+            app.metrics.resketched("failed");
             let entry = LogEntry::new(LogLevel::Error, "resketch-failed").with("collection", name);
             app.log
                 .record(&entry.with("reason", problem.for_operators()));
@@ -152,6 +188,9 @@ fn rebuild(
     let mut convert = |document: StoredDocument| {
         if app.is_stopping() {
             return Err(ProblemDetails::busy("stopping", "the service is stopping"));
+        }
+        if progress.is_cancelled() {
+            return Err(ProblemDetails::busy("cancelled", "the job was cancelled"));
         }
         progress.count();
         if is_same_scheme {
