@@ -38,7 +38,7 @@ pub(super) struct ResketchArguments {
     #[arg(long)]
     wait: bool,
 
-    /// Cancel the job that runs, or forget why the last one failed: the collection stays as it was
+    /// Cancel the running job, or forget why the last one failed: the collection stays as it was
     #[arg(long, conflicts_with_all = ["scheme", "terms", "radius", "sketch", "equal"])]
     cancel: bool,
 }

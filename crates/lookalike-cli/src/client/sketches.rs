@@ -8,11 +8,11 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 pub(super) struct SketchSettings {
-    /// Sketch of each document, in the place of that of the scheme: simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N
+    /// Sketch of each document, instead of the one in the scheme: simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N
     #[arg(long, value_name = "SKETCH")]
     sketch: Option<Sketch>,
 
-    /// Fewest super-shingles or minima that near-duplicates have in common: a number, or a share such as 0.8
+    /// Minimum number of super-shingles or minima that near-duplicates have in common: a number, or a share such as 0.8
     #[arg(long, value_name = "NUMBER", conflicts_with = "radius")]
     equal: Option<LeastEqual>,
 }

@@ -51,7 +51,7 @@ struct OpenCollectionInfo {
     /// Largest distance of a query, where the collection holds fingerprints.
     #[serde(skip_serializing_if = "Option::is_none")]
     radius: Option<u32>,
-    /// Fewest super-shingles or minima that near-duplicates have in common, where the collection holds these.
+    /// Minimum number of super-shingles or minima that near-duplicates have in common, where the collection holds these.
     #[serde(skip_serializing_if = "Option::is_none")]
     equal: Option<u32>,
     /// `null`: documents live for ever, unless they have a time of their own.

@@ -327,7 +327,7 @@ pub(crate) struct NewCollection {
     /// Largest distance of a query in bits of fingerprints: 0 to 16, 3 unless told otherwise.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
-    /// Fewest super-shingles or minima that near-duplicates have in common, where the sketches of the scheme are such: a whole number,
+    /// Minimum number of super-shingles or minima that near-duplicates have in common, where the sketches of the scheme are such: a whole number,
     /// or a share of all with a point, such as 0.8, rounded up.
     equal: Option<LeastEqualOption>,
     /// The table of terms that the scheme names, if it needs one: the file that `lookalike terms` made, in base64.
@@ -422,7 +422,7 @@ pub(crate) struct ResketchedCollection {
     /// Largest distance of a query in bits of fingerprints: 0 to 16.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
-    /// Fewest super-shingles or minima that near-duplicates have in common, where the sketches are such.
+    /// Minimum number of super-shingles or minima that near-duplicates have in common, where the sketches are such.
     equal: Option<LeastEqualOption>,
     /// The table of terms that the scheme names, if it needs one: the file that `lookalike terms` made, in base64.
     terms: Option<String>,

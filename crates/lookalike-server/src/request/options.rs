@@ -29,7 +29,7 @@ pub(crate) struct ScopeOptions {
     /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
-    /// Fewest super-shingles or minima in common, where the collection holds these: no fewer than it names, which is the default.
+    /// Minimum number of super-shingles or minima in common, if the collection holds them: at least the collection's own number, which is the default.
     equal: Option<LeastEqualOption>,
     /// Id of a scheme: refuses unless the collection has this one.
     #[schemars(extend("pattern" = HEX))]
@@ -49,7 +49,7 @@ pub(crate) struct QueryOptions {
     /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
-    /// Fewest super-shingles or minima in common, where the collection holds these: no fewer than it names, which is the default.
+    /// Minimum number of super-shingles or minima in common, if the collection holds them: at least the collection's own number, which is the default.
     equal: Option<LeastEqualOption>,
     /// Id of a scheme: refuses unless the collection has this one.
     #[schemars(extend("pattern" = HEX))]
@@ -111,7 +111,7 @@ pub(crate) struct CheckAndInsertOptions {
     /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
     #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
-    /// Fewest super-shingles or minima in common, where the collection holds these: no fewer than it names, which is the default.
+    /// Minimum number of super-shingles or minima in common, if the collection holds them: at least the collection's own number, which is the default.
     equal: Option<LeastEqualOption>,
     /// Id of a scheme: refuses unless the collection has this one.
     #[schemars(extend("pattern" = HEX))]
