@@ -214,10 +214,27 @@ impl StoredDocument {
         self.expires.is_none_or(|end| end > now)
     }
 
+    /// The sketch by which a collection of sketches of a form finds it; `None` if it has none, or one of another form.
+    pub fn sketch(&self, form: SketchForm) -> Option<DocumentSketch> {
+        let sketch = match form {
+            SketchForm::Fingerprint => self.fingerprint.map(DocumentSketch::Fingerprint),
+            SketchForm::Bits(bits) => {
+                let code = self.wide_fingerprint;
+                code.map(|code| DocumentSketch::low_bits(code, bits))
+            }
+            SketchForm::SuperShingles(_) => {
+                let values = self.super_shingles.clone();
+                values.map(DocumentSketch::SuperShingles)
+            }
+            SketchForm::Minima(_) => self.signature.clone().map(DocumentSketch::Minima),
+        };
+        sketch.filter(|sketch| sketch.form() == form)
+    }
+
     /// The key by which a collection of sketches of a form finds it.
     pub fn content(&self, form: SketchForm) -> ContentKey {
         ContentKey {
-            sketch: form.of_document(self),
+            sketch: self.sketch(form),
             text_hash: self.text_hash,
             traits: self.traits,
         }

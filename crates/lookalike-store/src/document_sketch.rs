@@ -5,9 +5,9 @@ use lookalike::sketch::WideFingerprint;
 use lookalike::{Fingerprint, Sketch};
 
 use crate::codec::fixed;
-use crate::document::StoredDocument;
-use crate::settings::LARGEST_RADIUS;
 
+/// Largest radius of a collection of fingerprints of 64 bits.
+pub const LARGEST_RADIUS: u32 = 16;
 /// Most places of a sketch.
 pub const MOST_PLACES: usize = 256;
 /// Most places in which neighbours differ, as in lists of pairs.
@@ -83,23 +83,6 @@ impl SketchForm {
             Self::Fingerprint => LARGEST_RADIUS,
             Self::Bits(_) | Self::SuperShingles(_) | Self::Minima(_) => of_parts(self.parts()),
         }
-    }
-
-    /// The sketch that a document is found by; `None` of a document without one, or with one of another form.
-    pub fn of_document(self, document: &StoredDocument) -> Option<DocumentSketch> {
-        let sketch = match self {
-            Self::Fingerprint => document.fingerprint.map(DocumentSketch::Fingerprint),
-            Self::Bits(bits) => {
-                let code = document.wide_fingerprint;
-                code.map(|code| DocumentSketch::low_bits(code, bits))
-            }
-            Self::SuperShingles(_) => {
-                let values = document.super_shingles.clone();
-                values.map(DocumentSketch::SuperShingles)
-            }
-            Self::Minima(_) => document.signature.clone().map(DocumentSketch::Minima),
-        };
-        sketch.filter(|sketch| sketch.form() == self)
     }
 
     /// Parts that bands are made of: places, or the bytes of a fingerprint.

@@ -76,7 +76,7 @@ pub use document::{
     ContentKey, LARGEST_DOCUMENT, LONGEST_ID, ParseTextHashError, StoredDocument, StoredParagraph,
     TextHash,
 };
-pub use document_sketch::{DocumentSketch, MOST_PLACES, SketchForm};
+pub use document_sketch::{DocumentSketch, LARGEST_RADIUS, MOST_PLACES, SketchForm};
 pub use engine::{CollectionStats, LARGEST_BATCH, RecoveryReport};
 pub use error::{Result, StoreError};
 pub use maintenance::{SalvageReport, SnapshotSummary, StoreInfo, info, restore, salvage, verify};
@@ -87,7 +87,7 @@ pub use operations::{
 pub use pair_rule::{CategoryScope, NeighbourScope, PairRule, PairTraits};
 pub use rebuild::{RebuildReport, RebuildTarget};
 pub use scheme_part::SchemePart;
-pub use settings::{CollectionSettings, LARGEST_RADIUS, RetainedParts, StoreTuning, StoredScheme};
+pub use settings::{CollectionSettings, RetainedParts, StoreTuning, StoredScheme};
 pub use store::{Store, StoreId, StoreOptions};
 pub use time::UnixMillis;
 pub use verdict::{SimilarParagraph, Verdict};

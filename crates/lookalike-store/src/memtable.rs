@@ -148,7 +148,7 @@ impl MemTable {
         // One link a slot in each list of links, whether the document has a sketch or a text: the slot is the
         // index.
         self.sketch_links.grow();
-        if let Some(sketch) = self.form.of_document(&document) {
+        if let Some(sketch) = document.sketch(self.form) {
             let (group, new) = self.by_sketch.insert(&sketch.to_bytes());
             if new {
                 self.with_sketch.push(SlotChain::default());

@@ -12,8 +12,6 @@ use crate::document_sketch::{MOST_PLACES, SketchForm};
 use crate::error::{Result, StoreError};
 use crate::pair_rule::PairRule;
 
-/// Largest radius of a collection of fingerprints.
-pub const LARGEST_RADIUS: u32 = 16;
 /// Radius of fingerprints, unless another one is named.
 const RADIUS: u32 = 3;
 
@@ -94,7 +92,7 @@ impl StoredScheme {
 pub struct CollectionSettings {
     /// The scheme of the sketches.
     pub scheme: StoredScheme,
-    /// Largest distance of a query: 0 to [`LARGEST_RADIUS`] bits of fingerprints, or places in which longer sketches may differ,
+    /// Largest distance of a query: 0 to [`crate::LARGEST_RADIUS`] bits of fingerprints, or places in which longer sketches may differ,
     /// up to [`SketchForm::largest_radius`]. Answers within it are complete.
     pub radius: u32,
     /// Lifetime of documents that are inserted without an expiry; `None` means forever.

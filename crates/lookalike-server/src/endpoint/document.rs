@@ -398,7 +398,7 @@ struct DocumentExcerpt {
 impl DocumentExcerpt {
     fn of(document: &StoredDocument, form: SketchForm, with_text: bool) -> Self {
         Self {
-            fingerprint: shown_fingerprint(form.of_document(document).as_ref()),
+            fingerprint: shown_fingerprint(document.sketch(form).as_ref()),
             document: StoredDocument {
                 id: document.id.clone(),
                 expires: document.expires,

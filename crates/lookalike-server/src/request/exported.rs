@@ -125,7 +125,7 @@ impl ExportedDocument {
     /// A document of a collection.
     pub(crate) fn new(document: &StoredDocument, settings: &CollectionSettings) -> Self {
         let (form, pairs) = (settings.sketch_form(), &settings.pairs);
-        let fingerprint = form.of_document(document).and_then(HexBits::of);
+        let fingerprint = document.sketch(form).and_then(HexBits::of);
         let signature = document.signature.as_deref().map(HexWords::from);
         let super_shingles = document.super_shingles.clone().map(HexWords);
         // The sketch is there even if there is none, other values only if there are any.

@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn equals_a_linear_scan_at_every_radius() {
-        for radius in 0..=crate::settings::LARGEST_RADIUS {
+        for radius in 0..=crate::document_sketch::LARGEST_RADIUS {
             let mut hamming = GrowingHammingIndex::new(radius);
             let mut all = Vec::new();
             for i in 0..1500_u64 {
@@ -273,7 +273,7 @@ mod tests {
     /// With bits taken as they come, three of four buckets would hold every code.
     #[test]
     fn codes_that_share_most_of_their_bits_are_spread_over_the_buckets() {
-        for radius in 0..=crate::settings::LARGEST_RADIUS {
+        for radius in 0..=crate::document_sketch::LARGEST_RADIUS {
             let mut hamming = GrowingHammingIndex::new(radius);
             for i in 0..4000 {
                 hamming.insert(0xabcd_ef01_2345_0000 | mixed(i) & 0xffff);
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn budgets_add_up_to_the_radius() {
-        for radius in 0..=crate::settings::LARGEST_RADIUS {
+        for radius in 0..=crate::document_sketch::LARGEST_RADIUS {
             let sum: u32 = blocks(radius).iter().map(|block| block.budget + 1).sum();
             assert_eq!(sum, radius + 1);
         }

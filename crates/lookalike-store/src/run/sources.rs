@@ -114,7 +114,7 @@ impl DocumentSource for MemTableSource {
     fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()> {
         let form = self.memtable.form();
         self.slots().try_for_each(|slot| {
-            let sketch = form.of_document(self.memtable.document(slot));
+            let sketch = self.memtable.document(slot).sketch(form);
             each(sketch.map(|sketch| sketch.to_bytes()).as_deref())
         })
     }

@@ -84,7 +84,7 @@ impl Model {
         };
         let form = self.settings.sketch_form();
         let near = others().filter_map(|document| {
-            let theirs = form.of_document(document)?;
+            let theirs = document.sketch(form)?;
             let distance = distance(&theirs, content.sketch.as_ref()?);
             let found = FoundDocument::InMemory(Arc::clone(document));
             let header = DocumentHeader::of(document, form);
@@ -95,7 +95,7 @@ impl Model {
         let mut copies = others().filter(|document| {
             content.text_hash.is_some()
                 && document.text_hash == content.text_hash
-                && form.of_document(document) == content.sketch
+                && document.sketch(form) == content.sketch
         });
         let copy_of = copies.next().map(|copy| copy.id.clone());
         let verdict = match neighbours.first().map(|nearest| nearest.distance) {
