@@ -80,7 +80,7 @@ pub enum BatchError {
     },
     /// A field that was named and that no record has.
     #[error(
-        "none of the {records} records has a {field}, as {option} asks: fields of the first record are {fields}; {remedy}"
+        "none of the {records} records has a {field}, as {option} requires: the first record has the fields {fields}; {remedy}"
     )]
     NoField {
         /// The option that names it.
@@ -210,7 +210,7 @@ pub enum BatchError {
         least: u64,
     },
     /// A file of an index is damaged or foreign.
-    #[error("{path}: {source}: build the index again, or take a whole copy")]
+    #[error("{path}: {source}: build the index again, or restore it from a copy")]
     IndexFile {
         /// The file.
         path: String,
@@ -250,7 +250,7 @@ impl BatchError {
             false => Self::File {
                 path: folder.to_owned(),
                 source,
-                remedy: "temporary files are kept there while the job runs; free some space, or name another folder with --tmp",
+                remedy: "temporary files are stored there while the job runs; free some space, or name another directory with --tmp",
             },
         }
     }
@@ -263,8 +263,8 @@ impl BatchError {
             remedy: match path == std::path::Path::new(OUTPUT) {
                 true => "check where it goes and the free space there, then repeat the command",
                 false => {
-                    "results are written there; check its permissions and the free space, then repeat the command with \
-                     --resume, which takes over what was finished"
+                    "results are written there; check its permissions and the free space, then repeat the command with --resume, which \
+                     keeps what was finished"
                 }
             },
         }

@@ -47,7 +47,7 @@ impl FromStr for LossLimit {
             None => text.parse().ok().map(Self::Count),
         };
         limit.ok_or_else(|| {
-            format!("{text:?} is neither a number of records nor a percentage of them: write for example 20 or 0.1%")
+            format!("{text:?} is neither a number of records nor a percentage of them: use a value such as 20 or 0.1%")
         })
     }
 }
@@ -157,7 +157,7 @@ mod tests {
         let check = |limit: &str| LossPolicy::Limit(limit.parse().unwrap()).check(&rows, 1_000_000);
         assert!(check("1").is_ok());
         let refused = check("50%").unwrap_err().to_string();
-        assert!(refused.contains("nobody knows"), "{refused}");
+        assert!(refused.contains("it is unknown"), "{refused}");
         assert!(LossPolicy::Tolerate.check(&rows, 0).is_ok());
     }
 

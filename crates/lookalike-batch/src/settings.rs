@@ -240,7 +240,7 @@ impl FromStr for KeepRule {
                 "rule",
                 text,
                 &KEEP_RULES,
-                "; a comma that belongs to the name of a field is written \\,",
+                "; a comma in the name of a field is written \\,",
             )),
         }
     }
@@ -294,7 +294,7 @@ impl FromStr for KeepRules {
         let rules: Vec<KeepRule> = rules.collect::<Result<_, _>>()?;
         let fields = rules.iter().filter(|rule| rule.field().is_some());
         if fields.count() > 1 {
-            let fault = "reads two fields, and one is the most: use the more important one, and longest, shortest or first beside it";
+            let fault = "reads two fields, and only one is allowed: keep the more important one, and add longest, shortest or first";
             return Err(ParseSettingError::malformed(text, fault));
         }
         Ok(Self(rules))
@@ -584,8 +584,8 @@ impl JobSettings {
             .filter(|share| !(*share > 0.0 && *share <= 1.0))
         {
             return Err(BatchError::Settings(format!(
-                "lengths {share} is not above 0 and at most 1: it is the share of the longer text's bytes that the \
-                 shorter one must have, write for example --lengths 0.5"
+                "lengths {share} is not above 0 and at most 1: it is the minimum length of the shorter text relative to the longer one, \
+                 such as --lengths 0.5"
             )));
         }
         self.check_terms()
@@ -598,12 +598,12 @@ impl JobSettings {
         }
         let zero = match threshold == 0.0 {
             true => {
-                "; 0, which takes every candidate as it is, belongs to the methods with --distance or --agree"
+                "; 0, which accepts every candidate, is for the methods with --distance or --agree"
             }
             false => "",
         };
         Err(BatchError::Settings(format!(
-            "threshold {threshold} is not above 0 and at most 1: resemblance is a share, write for example --threshold 0.8{zero}"
+            "threshold {threshold} is not above 0 and at most 1: resemblance is a share, such as --threshold 0.8{zero}"
         )))
     }
 
@@ -631,7 +631,7 @@ impl JobSettings {
     fn check_tests(&self) -> Result<(), BatchError> {
         if self.method == Method::Copies && !self.tests.is_empty() {
             return Err(BatchError::Settings(
-                "--and tests near-duplicates, and --method copies looks for none: leave one of them out".to_owned(),
+                "--and tests near-duplicates, and --method copies does not look for any: leave one of them out".to_owned(),
             ));
         }
         self.tests.iter().try_for_each(PairTest::check)
@@ -643,11 +643,11 @@ impl JobSettings {
         match (self.method, self.scope) {
             (Method::Henzinger, PairScope::Everything) => Ok(()),
             (Method::Henzinger, _) => refused(
-                "--distance-for site tells pairs of one site from the others, and --within and --across leave one kind \
-                 out: within a site the distance counts for all pairs, across sites --method supershingle is the same rule",
+                "--distance-for site distinguishes pairs within a site from others, and --within and --across leave out one kind: \
+                 within a site, --distance applies to all pairs; across sites, --method supershingle is the same rule",
             ),
             _ => refused(
-                "--distance-for site belongs to --method henzinger: no other method has super-shingles and a distance",
+                "--distance-for site applies only to --method henzinger: no other method has super-shingles and a distance",
             ),
         }
     }
@@ -658,13 +658,13 @@ impl JobSettings {
         match (self.stop_features, self.method) {
             (None, _) => Ok(()),
             (Some(_), Method::ModP | Method::Winnow) if self.by_category() => refused(
-                "--stop-features leaves out what many texts have, and --within and --across find equal texts of many categories by \
-                 that: leave one of them out",
+                "--stop-features drops features of many texts, which --within and --across need to find equal texts of many categories: \
+                 leave one of them out",
             ),
             (Some(0 | 1), _) => refused("--stop-features takes at least 2: a pair is two texts"),
             (Some(_), Method::ModP | Method::Winnow) => Ok(()),
             (Some(_), _) => refused(
-                "--stop-features belongs to --method mod-p and winnow: the others propose candidates by other keys than features",
+                "--stop-features applies only to --method mod-p and winnow: the others do not propose candidates by features",
             ),
         }
     }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 pub enum CollectionArchiveError {
     /// A source that could not come back byte for byte.
     #[error(
-        "{name}: is {format}, whose records are not archived: they would not come back byte for byte. Convert it to JSON Lines or to \
-         one file a document, or leave it out"
+        "{name}: records of {format} are not archived, because they would not come back byte for byte: convert the file to JSON Lines \
+         or to one file per document, or leave it out"
     )]
     Inexact {
         /// The source.
@@ -19,13 +19,13 @@ pub enum CollectionArchiveError {
         format: String,
     },
     /// The file is no archive.
-    #[error("{}: is no archive of a collection: name a file that was built as one", .path.display())]
+    #[error("{}: not an archive of a collection: name a file that was built as one", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// The archive is of another version of the format.
-    #[error("{}: an archive of format {found}, and this program knows format {known}: read it with the program that wrote it", .path.display())]
+    #[error("{}: an archive of format {found}, and this program reads format {known}: read it with the program that wrote it", .path.display())]
     Version {
         /// The file.
         path: PathBuf,

@@ -35,8 +35,8 @@ pub enum ClusterError {
     },
     /// A document is a pair with itself.
     #[error(
-        "{name}, line {line}: {id} is paired with itself at distance {distance}: the two collections that were joined call \
-         different documents by one id; give them different ids and join again"
+        "{name}, line {line}: {id} is paired with itself at distance {distance}: the two collections that were joined use one id for \
+         different documents; give them different ids and join again"
     )]
     OneId {
         /// The list.
@@ -50,8 +50,8 @@ pub enum ClusterError {
     },
     /// An id of the pairs is in no file.
     #[error(
-        "{id} stands in the pairs and in none of the files ({count} such ids): name every file that was joined, or none, to \
-         decide about the ids of the pairs only"
+        "{id} is in the pairs but in none of the files ({count} such ids): name every file that was joined, or none, to decide only \
+         about the ids in the pairs"
     )]
     UnknownId {
         /// The id, as JSON.
@@ -61,8 +61,7 @@ pub enum ClusterError {
     },
     /// Two documents of the files have one id.
     #[error(
-        "{id} stands in the files more than once, so a line with it would not say which document is meant: give each document \
-         an id of its own"
+        "{id} is in the files more than once, so a line with it would be ambiguous: give each document its own id"
     )]
     RepeatedId {
         /// The id, as JSON.
@@ -85,8 +84,8 @@ pub enum ClusterError {
     },
     /// Some fingerprints have ids and others none.
     #[error(
-        "{name}: some fingerprints have ids and others, here or in a file before, have none: give all of them ids, or cluster \
-         them separately"
+        "{name}: some fingerprints have ids and others, here or in an earlier file, have none: give all of them ids, or cluster them \
+         separately"
     )]
     MixedIds {
         /// The file.
@@ -94,7 +93,7 @@ pub enum ClusterError {
     },
     /// Fingerprints without ids name no texts.
     #[error(
-        "the fingerprints have no ids, so no text can be found for them: make them again in a format that keeps ids"
+        "the fingerprints have no ids, so their texts cannot be found: make them again in a format that keeps ids"
     )]
     NoIds,
     /// No text of any document is there.

@@ -20,7 +20,7 @@ pub enum CodesError {
         source: io::Error,
     },
     /// The file is not what its first bytes say.
-    #[error("{name}: {source}: make the file again, or take a whole copy")]
+    #[error("{name}: {source}: make the file again, or restore it from a copy")]
     File {
         /// The file.
         name: String,
@@ -29,7 +29,7 @@ pub enum CodesError {
     },
     /// A table that cannot be read, or holds no fingerprints.
     #[error(
-        "{name}: {source}: write the table again, with a column named fingerprint and perhaps one named id"
+        "{name}: {source}: write the table with a column named fingerprint and optionally one named id"
     )]
     Table {
         /// The file.
@@ -89,9 +89,7 @@ pub enum CodesError {
         name: String,
     },
     /// Sketches that this version does not know.
-    #[error(
-        "{name} holds sketches of a kind that this program does not know: read it with a newer one"
-    )]
+    #[error("{name} holds sketches of an unknown kind: read it with a newer version")]
     UnknownShape {
         /// The file.
         name: String,
@@ -119,8 +117,8 @@ pub enum CodesError {
     Strict(String),
     /// Not one line is a fingerprint.
     #[error(
-        "{first}: no line of the file is one; fingerprint files, archives, Parquet tables, JSON Lines as of `lookalike \
-         fingerprint`, and raw little-endian numbers in a file named .u64, .u32 or .u128 are read"
+        "{first}: no line of the file is one; give a fingerprint file, an archive, a Parquet table, JSON Lines from `lookalike \
+         fingerprint`, or raw little-endian numbers in a file named .u64, .u32 or .u128"
     )]
     Unknown {
         /// Fault of the first line.
@@ -132,8 +130,7 @@ impl CodesError {
     pub(crate) fn table(name: &str, source: io::Error) -> Self {
         let name = name.to_owned();
         if name == "-" {
-            let reason =
-                "Parquet is read from its end, which standard input cannot: save it to a file";
+            let reason = "Parquet is read from its end, which standard input does not allow: save it to a file";
             let source = io::Error::new(io::ErrorKind::Unsupported, reason);
             return Self::Io { name, source };
         }

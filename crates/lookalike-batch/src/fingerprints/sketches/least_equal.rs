@@ -24,7 +24,7 @@ pub enum LeastEqual {
 /// A text that names no number of places.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{found:?} is no number of equal places: use a whole number from 1, such as 2, or a share with a point, such as 0.8"
+    "{found:?} is not a number of equal places: use a whole number of at least 1, such as 2, or a share with a decimal point, such as 0.8"
 )]
 pub struct ParseLeastEqualError {
     /// The text.
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(places("0.0001", 100), Ok(1));
         let told = |text, all| places(text, all).unwrap_err().to_string();
         assert!(told("7", 6).contains("more than the 6 minima"));
-        assert!(told("0.5", 300).contains("ask for 172 or more"));
+        assert!(told("0.5", 300).contains("give 172 or more"));
         for text in ["0", "-1", "0.0", "1.1", "two", "", "2x", "."] {
             assert!(text.parse::<LeastEqual>().is_err(), "{text}");
         }
