@@ -16,6 +16,7 @@ use crate::arguments::{
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::write_bytes;
+use crate::remedy;
 use crate::{machine, size};
 
 #[derive(clap::Args)]
@@ -348,7 +349,11 @@ impl TermsOutputArguments {
 }
 
 fn failed(path: &Path, error: TermsError) -> Failure {
-    Failure::Failed(format!("{}: {error}", path.display()))
+    let told = match &error {
+        TermsError::Memory(error) => remedy::told(error),
+        _ => error.to_string(),
+    };
+    Failure::Failed(format!("{}: {told}", path.display()))
 }
 
 fn read(path: &Path, key: Option<SipKey>, memory: u64) -> Result<GrowingTerms, Failure> {
