@@ -270,7 +270,7 @@ def test_steps_refuse_what_breaks_their_promises():
         kernel.pack(batches([{"id": "a", "text": "x"}], 1))
     with pytest.raises(ValueError, match="levels"):
         kernel.prepare(10, BUCKETS)
-    with pytest.raises(BadInput, match="no levels of features"):
+    with pytest.raises(BadInput, match="not valid as levels of features"):
         kernel.prepare(10, BUCKETS, b"something")
     with pytest.raises(BadInput, match="damaged"):
         DedupKernel.merge_frequencies([kernel.frequencies()[:-1]])

@@ -212,7 +212,7 @@ def test_explanations_of_texts_and_files(tmp_path):
 def test_options_that_are_words_of_python_are_told_with_an_underscore(tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text('{"id": "a", "text": "a rose"}\n', encoding="utf-8")
-    with pytest.raises(lk.LookalikeError, match='no record has the id "b": look for it in in_$'):
+    with pytest.raises(lk.LookalikeError, match='no record of in_ has the id "b": check the id'):
         lk.explain("a", "b", in_=file)
 
 
@@ -272,7 +272,7 @@ def test_hyphens_in_names_were_taken_for_options(tmp_path):
         lk.dedup(tmp_path / "no--such--file.jsonl")
     file = tmp_path / "rows.jsonl"
     file.write_text('{"id": "a", "text": "a rose"}\n', encoding="utf-8")
-    with pytest.raises(lk.LookalikeError, match='no record has the id "b--c": look for it in in_$'):
+    with pytest.raises(lk.LookalikeError, match='no record of in_ has the id "b--c": check the id'):
         lk.explain("a", "b--c", in_=file)
 
 

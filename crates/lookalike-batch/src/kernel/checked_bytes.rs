@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckedBytesError {
     /// They begin otherwise.
-    #[error("the bytes are not a valid {expected}: pass what this version made")]
+    #[error("the bytes are not valid as {expected}: pass bytes that this version made")]
     Kind {
         /// The table that they should be.
         expected: &'static str,
@@ -80,7 +80,7 @@ mod tests {
         }
         assert_eq!(
             kind.open(b"something else").unwrap_err().to_string(),
-            "the bytes are not a valid table of a test: pass what this version made"
+            "the bytes are not valid as table of a test: pass bytes that this version made"
         );
     }
 }
