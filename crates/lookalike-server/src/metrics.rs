@@ -24,7 +24,7 @@ const BUCKETS: [u64; 14] = [
 
 const VERDICTS: [&str; 4] = ["new", "near", "same-fingerprint", "exact"];
 
-/// How jobs that sketch collections anew end.
+/// Outcomes of resketch jobs.
 const JOB_ENDS: [&str; 3] = ["done", "failed", "cancelled"];
 
 /// Codes of refusals that more room would have avoided.

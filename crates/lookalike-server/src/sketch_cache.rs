@@ -268,7 +268,7 @@ fn extractor(scheme: &Scheme, state: Option<&SchemeState>) -> Result<FeatureExtr
     FeatureExtractor::with_terms(scheme, terms).map_err(|error| error.to_string())
 }
 
-/// What makes the sketches of a scheme; `None` where they are fingerprints of 64 bits.
+/// The sketcher of a scheme; `None` if its sketches are fingerprints of 64 bits.
 fn other_sketcher(scheme: &Scheme) -> Result<Option<Sketcher>, String> {
     match scheme.sketch {
         Sketch::Simhash => Ok(None),

@@ -74,7 +74,7 @@ fn records_without_end_are_refused_within_a_tenth_of_the_limit() {
     refused(&folder, &bad, 128 * MIB);
 }
 
-/// What the tables of a job take is what the number of its documents asks for, however short these are.
+/// The tables of a job take memory by the number of its documents, however short these are.
 #[test]
 fn a_short_document_takes_a_hundred_bytes_of_memory_at_most() {
     const RECORDS: u64 = 600_000;

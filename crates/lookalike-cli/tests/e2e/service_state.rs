@@ -369,7 +369,7 @@ fn a_kill_while_a_collection_is_sketched_anew_leaves_it_whole_and_the_job_can_be
     assert_eq!(of_service(&service, "pages"), wanted.expected);
 }
 
-/// What the service counts.
+/// The metrics of the service.
 fn metrics(service: &Service) -> String {
     let mut stream = service.connect();
     let head = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

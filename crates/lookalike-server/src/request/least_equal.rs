@@ -1,4 +1,4 @@
-//! What near is: a radius in bits of fingerprints, or how many super-shingles or minima are equal at least.
+//! The rule for near-duplicates: a radius in bits of fingerprints, or a minimum number of equal super-shingles or minima.
 
 use lookalike_store::SketchForm;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

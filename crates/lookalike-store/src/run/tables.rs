@@ -1,4 +1,4 @@
-//! What the documents of a run are found by: tables of fingerprints, or an index of longer sketches, and the documents of each.
+//! The search structures of a run: tables of fingerprints, or an index of longer sketches, and the documents of each.
 
 use std::sync::atomic::AtomicBool;
 
