@@ -12,6 +12,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Finish as _, lookalike};
 
+/// `lookalike client`, asked about a service.
+pub(crate) fn client(service: &Service, words: &[&str]) -> Command {
+    let mut command = lookalike("client");
+    let url = format!("http://{}", service.address);
+    command.args(["--url", &url]).args(words);
+    command
+}
+
 /// A service that runs.
 pub(crate) struct Service {
     pub(crate) child: Child,

@@ -2,22 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
 use crate::scope::mixed;
-use crate::serve::Service;
+use crate::serve::{Service, client};
 use crate::support::{Finish as _, Folder, corpus, lookalike};
 
 type IdPairs = BTreeSet<[String; 2]>;
-
-fn client(service: &Service, words: &[&str]) -> Command {
-    let mut command = lookalike("client");
-    let url = format!("http://{}", service.address);
-    command.args(["--url", &url]).args(words);
-    command
-}
 
 /// Pairs of the batch within a distance, whatever their resemblance.
 fn of_batch(documents: &Path, flags: &[&str]) -> IdPairs {

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::scope::mixed;
-use crate::serve::Service;
-use crate::support::{Finish as _, Folder, contents, corpus, json_lines, lookalike};
+use crate::serve::{Service, client};
+use crate::support::{Finish as _, Folder, contents, corpus, json_lines, lookalike, path};
 
 type IdPairs = BTreeSet<[String; 2]>;
 
@@ -19,17 +18,6 @@ const SKETCHES: [[&str; 3]; 4] = [
     ["simhash:128", "7", "fingerprint"],
     ["simhash:32", "2", "fingerprint"],
 ];
-
-fn client(service: &Service, words: &[&str]) -> Command {
-    let mut command = lookalike("client");
-    let url = format!("http://{}", service.address);
-    command.args(["--url", &url]).args(words);
-    command
-}
-
-fn path(file: &Path) -> &str {
-    file.to_str().unwrap()
-}
 
 fn pair(a: &str, b: &str) -> [String; 2] {
     let mut pair = [a.to_owned(), b.to_owned()];

@@ -3,23 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::serve::Service;
-use crate::support::{Finish as _, Folder, Numbers, contents, corpus, json_lines, lookalike};
-
-fn client(service: &Service, words: &[&str]) -> Command {
-    let mut command = lookalike("client");
-    let url = format!("http://{}", service.address);
-    command.args(["--url", &url]).args(words);
-    command
-}
-
-fn path(file: &Path) -> &str {
-    file.to_str().unwrap()
-}
+use crate::serve::{Service, client};
+use crate::support::{Finish as _, Folder, Numbers, contents, corpus, json_lines, lookalike, path};
 
 /// Fingerprints by id, as the command makes them, and the scheme.
 fn of_command(

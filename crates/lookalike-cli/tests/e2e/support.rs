@@ -178,6 +178,11 @@ impl Folder {
     }
 }
 
+/// A path as an option.
+pub(crate) fn path(file: &Path) -> &str {
+    file.to_str().unwrap()
+}
+
 /// A line of JSONL.
 pub(crate) fn record(id: &str, text: &str) -> String {
     format!("{}\n", serde_json::json!({ "id": id, "text": text }))
