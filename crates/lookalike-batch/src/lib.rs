@@ -86,7 +86,9 @@ pub use fingerprints::join::{
 pub use links::job::{LinkInversion, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
-pub use output_dir::{IfExists, JobProgress, OutputOptions, forget_unfinished, remove_unfinished};
+pub use output_dir::{
+    IfExists, JobProgress, OutputOptions, forget_unfinished, is_addition_staged, remove_unfinished,
+};
 pub use record_scan::RecordScan;
 pub use setting_words::ParseSettingError;
 pub use settings::{

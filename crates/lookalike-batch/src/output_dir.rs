@@ -73,45 +73,58 @@ pub enum JobProgress {
 }
 
 impl JobProgress {
-    /// `None` where no job has begun. Takes a few looks at the folder.
-    pub fn of(folder: &Path) -> Option<JobProgress> {
+    /// Progress of the job in a folder, `None` where no job has begun. Takes a few looks at the folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be looked at.
+    pub fn of(folder: &Path) -> io::Result<Option<JobProgress>> {
         let state = folder.join(STATE);
         // The results of an earlier job may stand in the folder until those of this one are whole.
         // `run.json` leaves `ready/` last, so without it all results have their places.
-        let is_placed = state.join(READY).exists() && !state.join(READY).join(LAST).exists();
-        let finished = folder.join(LAST).exists();
-        match state.join(JOB).exists() && !(finished && is_placed) {
-            true if STATES.iter().any(|name| state.join(name).exists()) => {
-                Some(JobProgress::Resumable)
-            }
-            true => Some(JobProgress::Begun),
-            false => finished.then_some(JobProgress::Finished),
+        let ready = state.join(READY);
+        let is_placed = is_there(&ready)? && !is_there(&ready.join(LAST))?;
+        let finished = is_there(&folder.join(LAST))?;
+        if !is_there(&state.join(JOB))? || finished && is_placed {
+            return Ok(finished.then_some(JobProgress::Finished));
         }
+        Ok(Some(match any_is_there(&state, &STATES)? {
+            true => JobProgress::Resumable,
+            false => JobProgress::Begun,
+        }))
     }
 }
 
-/// Removes the unfinished files of a job that was interrupted. What it needs to be resumed stays.
+/// True if the job in a folder has decided what it adds to a collection: it may have been interrupted before or behind the addition, and
+/// [`IfExists::Resume`] finds out which.
+pub fn is_addition_staged(folder: &Path) -> bool {
+    folder.join(STATE).join(STAGED).exists()
+}
+
+/// Removes the unfinished files of a job of this process that was interrupted. What it needs to be resumed stays. Nothing
+/// happens where no such job is at work: then what is there may be that of another process.
 ///
 /// # Errors
 /// When a folder cannot be listed or a file not be removed.
 pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
-    remove_leftovers(folder)?;
+    if !FolderLock::is_held(folder) {
+        return Ok(());
+    }
+    // Nowhere else: what stands beside the results is not ours, and may be what another command writes.
     match folder.join(STATE).join(NEW) {
-        new if new.exists() => remove_leftovers(&new).map(drop),
+        new if is_there(&new)? => remove_leftovers(&new, |_| true).map(drop),
         _ => Ok(()),
     }
 }
 
-/// Removes everything that a job made which was interrupted and cannot be resumed. Results that are getting their places stay: the next
-/// job in the folder ends that.
+/// Removes everything that a job of this process made which was interrupted and cannot be resumed. Results that are getting their places
+/// stay: the next job in the folder ends that. Nothing happens where no such job is at work.
 ///
 /// # Errors
 /// When a folder cannot be listed or a file not be removed.
 pub fn forget_unfinished(folder: &Path) -> io::Result<()> {
     let state = folder.join(STATE);
-    let is_whole = [READY, OLD].iter().any(|name| state.join(name).exists())
-        || state.join(NEW).join(LAST).exists();
-    match is_whole {
+    let is_whole = any_is_there(&state, &[READY, OLD])? || is_there(&state.join(NEW).join(LAST))?;
+    match is_whole || !FolderLock::is_held(folder) {
         true => remove_unfinished(folder),
         false => remove(&state),
     }
@@ -126,6 +139,9 @@ pub(crate) struct JobIdentity {
 
 /// In [`STATE`]: which job is at work.
 const JOB: &str = "job.json";
+
+/// Addition to a collection, made when the results are written.
+pub(crate) const STAGED: &str = "staged.json";
 
 /// Name of [`NEW`] once the older results are out of the way.
 const READY: &str = "ready";
@@ -198,14 +214,13 @@ impl OutputDir<'_> {
             IfExists::Resume => self.take_back().map_err(&failed)?,
             IfExists::New | IfExists::Overwrite => self.finish_publishing().map_err(&failed)?,
         }
-        let has_any = |names: &[&str]| names.iter().any(|name| self.state(name).exists());
-        let (resumable, decided) = (has_any(&STATES), has_any(&DECISIONS));
+        let state = self.folder.join(STATE);
+        let resumable = any_is_there(&state, &STATES).map_err(&failed)?;
+        let decided = any_is_there(&state, &DECISIONS).map_err(&failed)?;
         // The state of a job that failed before it had decided anything is in nobody's way.
-        let counts = |name: &&str| **name != *STATE || resumable || mode != IfExists::New;
-        let present = self
-            .results
-            .iter()
-            .find(|name| counts(name) && self.folder.join(name).symlink_metadata().is_ok());
+        let counts = |name: &&str| *name != STATE || resumable || mode != IfExists::New;
+        let present = first_there(self.folder, self.results.iter().copied().filter(counts));
+        let present = present.map_err(&failed)?;
         match (mode, present) {
             (IfExists::New, Some(name)) => {
                 return Err(self.refuse(format!(
@@ -262,7 +277,8 @@ impl OutputDir<'_> {
 
     /// Refuses to go on with a job of other settings or other input.
     fn recognise(&self, identity: &JobIdentity) -> Result<(), BatchError> {
-        if JobProgress::of(self.folder) == Some(JobProgress::Finished) {
+        let progress = JobProgress::of(self.folder).map_err(BatchError::result(self.folder))?;
+        if progress == Some(JobProgress::Finished) {
             return Err(self.refuse(
                 "the job in this directory is finished (run.json exists): nothing to resume; replace its results with --overwrite",
             ));
@@ -299,7 +315,7 @@ impl OutputDir<'_> {
 
     /// After a failure: removes the state of a job that left nothing from which it could go on.
     pub(crate) fn forget_undecided(&self) {
-        if !STATES.iter().any(|name| self.state(name).exists()) {
+        if !any_is_there(&self.folder.join(STATE), &STATES).unwrap_or(true) {
             // The failure at hand is what the user should hear of.
             let _ = std::fs::remove_dir_all(self.folder.join(STATE));
         }
@@ -327,13 +343,13 @@ impl OutputDir<'_> {
     }
 
     fn finish_publishing(&self) -> io::Result<()> {
-        if self.state(NEW).join(LAST).exists() {
+        if is_there(&self.state(NEW).join(LAST))? {
             self.clear_away()?;
             // From this moment on what stands in the folder is no longer old results: they are gone, and the
             // new ones can only be placed.
             std::fs::rename(self.state(NEW), self.state(READY))?;
         }
-        if self.state(READY).join(LAST).exists() {
+        if is_there(&self.state(READY).join(LAST))? {
             self.place()?;
             // Before the state goes, which is all that a command after a power cut could go on from.
             sync_directory(self.folder)?;
@@ -344,20 +360,20 @@ impl OutputDir<'_> {
     /// Undoes what a killed command had done of [`OutputDir::publish`], unless that was all: its last results are to be
     /// written once more.
     fn take_back(&self) -> io::Result<()> {
-        if !matches!(
-            JobProgress::of(self.folder),
-            Some(JobProgress::Begun | JobProgress::Resumable)
-        ) {
-            return Ok(());
+        match JobProgress::of(self.folder)? {
+            Some(JobProgress::Begun | JobProgress::Resumable) => {}
+            // All have their places; what a killed command did not come to is to remove the rest.
+            Some(JobProgress::Finished) => return remove(&self.folder.join(STATE)),
+            None => return Ok(()),
         }
         let (new, ready, old) = (self.state(NEW), self.state(READY), self.state(OLD));
-        if ready.exists() {
+        if is_there(&ready)? {
             self.move_results(self.folder, &ready)?;
             std::fs::rename(&ready, &new)?;
         }
         // It says that results are whole, and one of them is to be written again.
         remove(&new.join(LAST))?;
-        if old.exists() {
+        if is_there(&old)? {
             self.move_results(&old, self.folder)?;
         }
         remove(&old)
@@ -366,7 +382,7 @@ impl OutputDir<'_> {
     /// Moves the results that are in the one folder to the other.
     fn move_results(&self, from: &Path, to: &Path) -> io::Result<()> {
         for name in self.results.iter().filter(|name| **name != STATE) {
-            if from.join(name).symlink_metadata().is_ok() {
+            if is_there(&from.join(name))? {
                 std::fs::rename(from.join(name), to.join(name))?;
             }
         }
@@ -384,10 +400,11 @@ impl OutputDir<'_> {
                 continue;
             }
             let (from, to) = (self.folder.join(name), self.state(OLD).join(name));
-            if from.symlink_metadata().is_err() {
-                continue;
-            }
-            if let Err(error) = remove(&to).and_then(|()| std::fs::rename(&from, &to)) {
+            let move_away = || match is_there(&from)? {
+                true => remove(&to).and_then(|()| std::fs::rename(&from, &to)),
+                false => Ok(()),
+            };
+            if let Err(error) = move_away() {
                 for (from, to) in moved.iter().rev() {
                     // The first failure is what the user should hear of.
                     let _ = std::fs::rename(to, from);
@@ -403,7 +420,7 @@ impl OutputDir<'_> {
     fn place(&self) -> io::Result<()> {
         let ready = self.state(READY);
         for name in self.results.iter().filter(|name| **name != LAST) {
-            if ready.join(name).symlink_metadata().is_ok() {
+            if is_there(&ready.join(name))? {
                 std::fs::rename(ready.join(name), self.folder.join(name))?;
             }
         }
@@ -423,12 +440,40 @@ fn remove_folders_but(folder: &Path, whole: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// True if there is something of this name. Not `Path::exists`, for which a disk that fails for a moment has nothing on it: what seems
+/// gone is removed or replaced here.
+fn is_there(path: &Path) -> io::Result<bool> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The first of some names of which there is something in a folder.
+pub(crate) fn first_there<'n>(
+    folder: &Path,
+    names: impl IntoIterator<Item = &'n str>,
+) -> io::Result<Option<&'n str>> {
+    for name in names {
+        if is_there(&folder.join(name))? {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+fn any_is_there(folder: &Path, names: &[&str]) -> io::Result<bool> {
+    first_there(folder, names.iter().copied()).map(|found| found.is_some())
+}
+
 /// Removes a file, or a folder with all that is in it, if it is there.
 fn remove(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(data) if data.is_dir() => std::fs::remove_dir_all(path),
         Ok(_) => std::fs::remove_file(path),
-        Err(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -447,6 +492,26 @@ pub(crate) fn write_file(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_failing_disk_did_not_show_was_taken_for_gone() {
+        // A name that no file system looks up: an error, as of a disk.
+        let unseen = PathBuf::from("x".repeat(5000));
+        assert!(is_there(&unseen).is_err() && remove(&unseen).is_err());
+        assert!(JobProgress::of(&unseen).is_err() && forget_unfinished(&unseen).is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let place = OutputDir {
+            folder: folder.path(),
+            results: &[STATE, LAST],
+        };
+        let new = place.path(LAST);
+        std::fs::create_dir_all(new.parent().unwrap()).unwrap();
+        std::fs::write(&new, "{}").unwrap();
+        // The results cannot be moved away, and must not be removed with the state.
+        std::fs::write(place.state(OLD), "in the way").unwrap();
+        assert!(place.publish().is_err());
+        assert!(new.exists());
+    }
 
     #[test]
     fn two_jobs_in_one_folder_removed_the_state_of_each_other() {

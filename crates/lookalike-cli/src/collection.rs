@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use lookalike_batch::{
     CollectionInfo, CollectionSummary, CollectionWriter, DedupJob, DocumentCollection,
-    JobObserver as _, JobSettings, KeepRules,
+    JobObserver as _, JobProgress, JobSettings, KeepRules, is_addition_staged,
 };
 use lookalike_corpus::InputOptions;
 
@@ -268,8 +268,13 @@ pub(crate) struct JobCollections {
 }
 
 impl JobCollections {
-    /// Opens what `--against` and `--into` name; the latter is locked before anything is looked at.
-    pub(crate) fn open(against: &[OsString], into: Option<&Path>) -> Result<Self, Failure> {
+    /// Opens what `--against` and `--into` name; the latter is locked before anything is looked at. `resumed` is the folder of the job
+    /// that goes on.
+    pub(crate) fn open(
+        against: &[OsString],
+        into: Option<&Path>,
+        resumed: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let collections = against.iter().map(Path::new);
         let collections: Vec<&Path> = collections
             .filter(|path| DocumentCollection::is_in(path))
@@ -290,7 +295,14 @@ impl JobCollections {
             against: against.transpose()?,
             into: writer,
         };
-        if let Some(folder) = into {
+        // What is in the collection may be the addition of this very job, which looks at it itself.
+        let may_be_its_own = |folder| {
+            is_addition_staged(folder)
+                || matches!(JobProgress::of(folder), Ok(Some(JobProgress::Finished)))
+        };
+        if let Some(folder) = into
+            && !resumed.is_some_and(may_be_its_own)
+        {
             opened.refuse_unread(folder, collections.first().copied())?;
         }
         Ok(opened)

@@ -344,7 +344,7 @@ impl DedupArguments {
                 path.display()
             )));
         }
-        let collections = JobCollections::open(&self.against, self.into.as_deref())?;
+        let collections = JobCollections::open(&self.against, self.into.as_deref(), None)?;
         self.refuse_learning(&collections)?;
         Ok(DocumentJob {
             settings,
@@ -390,7 +390,8 @@ impl DedupArguments {
         self.refuse_results_in_collections()?;
         // Under the lock of `--into` before anything is read, so that two jobs do not compare with the same
         // state and then both add to it.
-        let collections = JobCollections::open(&self.against, self.into.as_deref())?;
+        let resumed = self.resume.then_some(&*self.output);
+        let collections = JobCollections::open(&self.against, self.into.as_deref(), resumed)?;
         self.refuse_learning(&collections)?;
         let limits = self.run.limits();
         let spool = self.run.spool(self.temporary()?)?;

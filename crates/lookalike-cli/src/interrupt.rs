@@ -62,7 +62,7 @@ impl TemporaryPath {
         };
         match self {
             Self::Folder(_) | Self::File(_) | Self::Results { .. } => None,
-            Self::Unfinished(folder) => match JobProgress::of(folder)? {
+            Self::Unfinished(folder) => match JobProgress::of(folder).ok()?? {
                 JobProgress::Begun => Some(anew()),
                 JobProgress::Resumable => Some(resumable(folder)),
                 JobProgress::Finished => {
@@ -127,7 +127,8 @@ pub(crate) fn remove_results(folder: &Path, is_new: bool) {
 
 /// Says before a job that is to be resumed when there is nothing to go on from.
 pub(crate) fn warn_of_nothing_in(folder: &Path) {
-    let progress = JobProgress::of(folder);
+    // A folder that cannot be looked at is an error of the job, a moment later.
+    let progress = JobProgress::of(folder).ok().flatten();
     warn_of_nothing_to_resume(matches!(
         progress,
         Some(JobProgress::Resumable | JobProgress::Finished)

@@ -321,13 +321,13 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     Ok(done)
 }
 
-/// Removes temporary files that a killed job left in a directory; returns how many. One that gets its name or vanishes meanwhile
-/// is no leftover.
+/// Removes temporary files that a killed job left in a directory that the caller has for itself, of the files whose names `is_ours`
+/// knows; returns how many. One that gets its name or vanishes meanwhile is no leftover.
 ///
 /// # Errors
 /// When the directory cannot be listed or a file not be removed.
-pub fn remove_leftovers(directory: &Path) -> io::Result<usize> {
-    remove_temporary(directory, |_| Some(()))
+pub fn remove_leftovers(directory: &Path, is_ours: impl Fn(&OsStr) -> bool) -> io::Result<usize> {
+    remove_temporary(directory, |_, name| is_ours(name).then_some(()))
 }
 
 /// Removes temporary files that killed jobs left of the file `path`; returns how many. What a running process writes stays, and so does
@@ -336,30 +336,26 @@ pub fn remove_leftovers(directory: &Path) -> io::Result<usize> {
 /// # Errors
 /// See [`remove_leftovers`].
 pub fn remove_leftovers_of(path: &Path) -> io::Result<usize> {
-    let mut prefix = path.file_name().unwrap_or_default().to_owned();
-    prefix.push(TEMPORARY);
-    remove_temporary(parent_directory(path), |entry| {
-        let name = entry.file_name();
-        let end = name.as_bytes().strip_prefix(prefix.as_bytes());
-        end.filter(|end| end.len() == RANDOM_BYTES)?;
+    remove_temporary(parent_directory(path), |entry, name| {
+        path.file_name().filter(|ours| *ours == name)?;
         let file = File::options().write(true).open(entry.path()).ok()?;
         // Held until the file is removed, so that nobody begins to write it meanwhile.
         file.try_lock().ok().map(|()| file)
     })
 }
 
-/// Removes the temporary files of a directory of which `claim` gives something.
+/// Removes the temporary files of a directory for which `claim` gives something; it gets the name of the file they would have become.
 fn remove_temporary<T>(
     directory: &Path,
-    claim: impl Fn(&DirEntry) -> Option<T>,
+    claim: impl Fn(&DirEntry, &OsStr) -> Option<T>,
 ) -> io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         // Not links: what they lead to was not made here.
-        if is_temporary(&entry.file_name())
+        if let Some(name) = final_name(&entry.file_name())
             && entry.file_type()?.is_file()
-            && let Some(_claimed) = claim(&entry)
+            && let Some(_claimed) = claim(&entry, name)
         {
             match fs::remove_file(entry.path()) {
                 Ok(()) => removed += 1,
@@ -386,12 +382,12 @@ pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// `NAME.tmp-` and six letters or digits at the end.
-fn is_temporary(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    name.rsplit_once(TEMPORARY).is_some_and(|(_, end)| {
-        end.len() == RANDOM_BYTES && end.bytes().all(|b| b.is_ascii_alphanumeric())
-    })
+/// Returns `NAME` of `NAME.tmp-` with six letters or digits behind it.
+fn final_name(temporary: &OsStr) -> Option<&OsStr> {
+    let (rest, end) = temporary.as_bytes().split_last_chunk::<RANDOM_BYTES>()?;
+    let is_random = end.iter().all(u8::is_ascii_alphanumeric);
+    let name = rest.strip_suffix(TEMPORARY.as_bytes())?;
+    is_random.then(|| OsStr::from_bytes(name))
 }
 
 /// A new file in the directory of `path`, open to whom the umask allows, and locked while it is open.

@@ -27,6 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::contents::{self, CONTENTS};
 use crate::dedup::checkpoint::{CheckpointHead, DecisionCheckpoint};
+use crate::dedup::collection::error::CollectionError;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision_log::DecisionLogPlace;
 use crate::dedup::job::{DedupJob, JobLogs};
@@ -41,11 +42,8 @@ use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::skipped_files::SkippedFiles;
 use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
 use crate::error::BatchError;
-use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, write_file};
+use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED, write_file};
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
-
-/// Addition to a collection, made when the results are written.
-const STAGED: &str = "staged.json";
 
 /// Clusters of a summary that are shown.
 const LARGEST: usize = 5;
@@ -476,6 +474,7 @@ fn may_be_mended(error: &BatchError) -> bool {
             | BatchError::Memory { .. }
             | BatchError::LongDocuments { .. }
             | BatchError::ResumedInput { .. }
+            | BatchError::Collection(CollectionError::Unwritable { .. })
             | BatchError::Cancelled
     )
 }
@@ -513,6 +512,15 @@ fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_under_the_collection_lost_what_was_read() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let error = CollectionError::unwritable(Path::new("seen"))(full());
+        assert!(may_be_mended(&error.into()));
+        let error = CollectionError::damaged(Path::new("seen"), "no checksum");
+        assert!(!may_be_mended(&error.into()));
+    }
 
     #[test]
     fn decisions_that_are_left_a_second_time_are_not_emptied() {

@@ -1,5 +1,6 @@
 //! The folder of what a job made so far, beside its output: after an interruption the job goes on from there.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -48,10 +49,11 @@ impl UnfinishedJob<'_> {
                 "another {name} is writing this output: wait until it has finished, or choose another output"
             )));
         };
-        remove_leftovers(folder).map_err(&failed)?;
+        let is_ours = |name: &OsStr| self.files.iter().any(|ours| name == *ours);
+        remove_leftovers(folder, is_ours).map_err(&failed)?;
         for entry in fs::read_dir(folder).map_err(&failed)? {
             let found = entry.map_err(&failed)?.file_name();
-            if !self.files.iter().any(|ours| found == *ours) {
+            if !is_ours(&found) {
                 return Err(refused(format!(
                     "{} is not a file of an interrupted {name} and may be yours: move it away, or choose another output",
                     found.display()

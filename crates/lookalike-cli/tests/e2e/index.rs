@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Finish, Folder, Numbers, lookalike};
+use crate::support::{Finish, Folder, Numbers, interrupt, lookalike};
 
 fn index(subcommand: &str) -> Command {
     let mut command = lookalike("index");
@@ -279,16 +279,11 @@ fn an_interrupted_build_says_what_goes_on_with_it() {
     while !building.exists() && child.try_wait().unwrap().is_none() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    let sent = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
     // Its input goes on meanwhile.
     let input = child.stdin.take();
-    let ended = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let (code, said) = interrupt(child);
     drop(input);
-    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert_eq!(code, Some(130), "{said}");
     // It was still reading: --resume would read everything again, and nothing else is said.
     let told = "interrupted: nothing was finished that --resume could continue from";
     assert!(said.contains(told), "{said}");

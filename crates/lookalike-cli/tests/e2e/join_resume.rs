@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::support::{Finish, Folder, Numbers, lookalike};
+use crate::support::{Finish, Folder, Numbers, interrupt, lookalike};
 
 /// Raw numbers, every third near an earlier one.
 fn raw(folder: &Folder, name: &str, count: usize, seed: u64) -> PathBuf {
@@ -246,15 +246,6 @@ fn resume_needs_an_output_and_says_when_there_is_nothing_to_go_on_from() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_join_says_what_goes_on_with_it() {
-    let interrupt = |child: Child| {
-        let sent = Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status();
-        assert!(sent.unwrap().success());
-        let ended = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        (ended.status.code(), said)
-    };
     let folder = Folder::new();
     let q = raw(&folder, "q.u64", 30_000, 9);
     let state = folder.path("early.jsonl.joining");

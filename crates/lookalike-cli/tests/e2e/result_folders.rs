@@ -36,6 +36,26 @@ fn skipped(out: &Path, kind: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_job_removed_what_another_command_was_writing_beside_its_results() {
+    let folder = Folder::new();
+    documents(&folder);
+    let others = ["out/linked.jsonl.tmp-AbC123", "out/notes.tmp-backup"];
+    for other in others {
+        folder.add(other, "not of this job");
+    }
+    let mut command = lookalike("dedup");
+    command
+        .arg(folder.path("a.txt"))
+        .arg("-o")
+        .arg(folder.path("out"));
+    command.succeed();
+    command.arg("--overwrite").succeed();
+    for other in others {
+        assert_eq!(fs::read(folder.path(other)).unwrap(), b"not of this job");
+    }
+}
+
+#[test]
 fn results_within_the_input_are_replaced_and_not_read() {
     let folder = Folder::new();
     documents(&folder);

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::results::{Results, STABLE};
-use crate::support::{Finish, Folder, Numbers, lookalike, record};
+use crate::support::{Finish, Folder, Numbers, interrupt, lookalike, record};
 
 /// The collection of this module and what an undisturbed job makes of it.
 struct Reference {
@@ -324,18 +324,6 @@ fn killed_while_resuming() {
     }
     job(&reference.input, &out, &["--resume"]).succeed();
     is_complete(&out, reference);
-}
-
-/// Sends the signal of Ctrl-C; the status of the job, and what it said.
-#[cfg(unix)]
-fn interrupt(child: Child) -> (Option<i32>, String) {
-    let sent = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
-    let ended = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    (ended.status.code(), said)
 }
 
 /// An interrupted job leaves what `--resume` goes on with, or all of its results, and says which.

@@ -74,10 +74,16 @@ fn leftovers_of_a_killed_job_are_swept() {
     for name in ["kept.jsonl", "x.tmp-long-name", "x.tmp-12345"] {
         fs::write(dir.path().join(name), "").unwrap();
     }
-    assert_eq!(remove_leftovers(dir.path()).unwrap(), 1);
+    assert_eq!(remove_leftovers(dir.path(), |_| true).unwrap(), 1);
     assert_eq!(
         entries(dir.path()),
         ["kept.jsonl", "x.tmp-12345", "x.tmp-long-name"]
+    );
+    fs::write(dir.path().join("notes.tmp-backup"), "").unwrap();
+    fs::write(dir.path().join("notes.tmp-backup.tmp-AbC123"), "").unwrap();
+    assert_eq!(
+        remove_leftovers(dir.path(), |name| name == "kept.jsonl").unwrap(),
+        0
     );
 }
 

@@ -296,7 +296,9 @@ impl CollectionWriter {
         manifest: &DirectoryManifest,
     ) -> Result<(), CollectionError> {
         let remove = || -> std::io::Result<()> {
-            remove_leftovers(&self.folder)?;
+            remove_leftovers(&self.folder, |name| {
+                name == COLLECTION_FILE || is_data(&name.to_string_lossy())
+            })?;
             for entry in std::fs::read_dir(&self.folder)? {
                 let entry = entry?;
                 let name = entry.file_name().to_string_lossy().into_owned();

@@ -54,7 +54,7 @@ use crate::fingerprints::sketches::LeastEqual;
 use crate::folder_lock::FolderLock;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
-use crate::output_dir::{IfExists, JobIdentity, OutputDir};
+use crate::output_dir::{IfExists, JobIdentity, OutputDir, first_there};
 use crate::setting_words::setting_words;
 use crate::settings::JobLimits;
 use documents::{ClusterDocuments, DocumentFiles};
@@ -320,12 +320,12 @@ impl FingerprintClustering<'_> {
 
     /// Makes the folder ready. There is nothing to resume: what is not whole is made again.
     fn enter(&self, place: &OutputDir<'_>, if_exists: IfExists) -> Result<FolderLock, BatchError> {
-        let mut results = CLUSTER_RESULTS.iter();
         // The state of a job that failed is in nobody's way.
-        let is_there = |name: &&&str| {
-            ***name != *STATE_FOLDER && place.folder.join(name).symlink_metadata().is_ok()
-        };
-        if let (IfExists::New, Some(name)) = (if_exists, results.find(is_there)) {
+        let results = CLUSTER_RESULTS.iter().copied();
+        let results = results.filter(|name| *name != STATE_FOLDER);
+        let present = first_there(place.folder, results);
+        let present = present.map_err(BatchError::result(place.folder))?;
+        if let (IfExists::New, Some(name)) = (if_exists, present) {
             return Err(BatchError::Folder {
                 path: place.folder.to_owned(),
                 reason: format!(
