@@ -106,6 +106,8 @@ pub struct JoinedTables {
     pub done: usize,
     /// Number of all tables.
     pub all: usize,
+    /// Digest of the bits by which the tables find codes.
+    pub design: u64,
 }
 
 /// Progress of a self-join from table to table, so that another one goes on where it ended.
@@ -132,8 +134,8 @@ pub struct JoinedTables {
 /// });
 /// ```
 pub struct SelfJoinProgress<'a> {
-    /// Tables that an earlier join of the same codes and radius was done with. They are joined again if this one has another number of
-    /// tables, as it may with other memory.
+    /// Tables that an earlier join of the same codes and radius was done with. They are joined again if this one has others, as it may
+    /// with other memory, or with the codes in another order.
     pub before: JoinedTables,
     /// Hears when a table is done; by then all visitors so far are dropped.
     pub completed: &'a mut dyn FnMut(JoinedTables),
@@ -159,13 +161,23 @@ pub fn self_join_from<C: Code, V: FnMut(C, C, u32) + Send>(
 }
 
 impl SelfJoinProgress<'_> {
-    /// Tables of so many that are left out.
-    fn done_of(progress: Option<&Self>, all: usize) -> usize {
+    /// Returns the tables that are done from the beginning, given the bits of each table.
+    fn begin(progress: Option<&Self>, tables: impl ExactSizeIterator<Item = u128>) -> JoinedTables {
+        let all = tables.len();
+        // A step of FNV-1a for each word: the order counts, and a bit more or less.
+        let step = |digest: u64, word: u64| (digest ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        let design = tables.fold(0xcbf2_9ce4_8422_2325, |digest, bits| {
+            step(step(digest, bits as u64), (bits >> 64) as u64)
+        });
+        let none = JoinedTables {
+            done: 0,
+            all,
+            design,
+        };
         let before = progress.map(|progress| progress.before);
-        before.map_or(0, |before| match before.all == all {
-            true => before.done,
-            false => 0,
-        })
+        before
+            .filter(|before| (before.all, before.design) == (all, design))
+            .unwrap_or(none)
     }
 }
 
@@ -199,14 +211,16 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
         let joiner = &mut workers[0].joiner;
         return joiner.bucket(&[&words], C::Word::ZERO, C::Word::ZERO);
     };
-    let all_tables = masks.len();
-    let done = SelfJoinProgress::done_of(progress.as_deref(), all_tables);
-    for (table, mask) in masks.into_iter().enumerate() {
+    let keys: Vec<C::Word> = masks
+        .into_iter()
+        .map(|mask| C::Word::from_u128(mask).deposit(varying))
+        .collect();
+    let begun = SelfJoinProgress::begin(progress.as_deref(), keys.iter().map(|key| key.to_u128()));
+    for (table, key) in keys.into_iter().enumerate() {
         if is_cancelled() {
             return;
         }
-        let key = C::Word::from_u128(mask).deposit(varying);
-        if table < done {
+        if table < begun.done {
             workers.iter_mut().for_each(|worker| worker.joiner.end(key));
             continue;
         }
@@ -229,7 +243,7 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
                 .for_each(|worker| worker.joiner.replace_visitor(visitor()));
             (progress.completed)(JoinedTables {
                 done: table + 1,
-                all: all_tables,
+                ..begun
             });
         }
     }

@@ -185,13 +185,14 @@ impl<W: Word> TolerantTables<W> {
     {
         let magnitude = codes.len().max(1).ilog2();
         let mut visitors = new_visitors();
-        let all = self.tables.len();
-        let done = SelfJoinProgress::done_of(progress.as_deref(), all);
+        // The errors that a table tolerates follow from its place.
+        let bits = self.tables.iter().map(|table| table.addressing.address);
+        let begun = SelfJoinProgress::begin(progress.as_deref(), bits.map(|bits| bits.to_u128()));
         let mut scattered: Vec<ScatteredCodes> =
             visitors.iter().map(|_| ScatteredCodes::default()).collect();
         // The memory of the first table serves all.
         let mut sorted = SortedParts::default();
-        for (at, table) in self.tables.iter().enumerate().skip(done) {
+        for (at, table) in self.tables.iter().enumerate().skip(begun.done) {
             let address_bits = table.addressing.address_bits;
             // Sixteen bits at most number the buckets of a part, since they are kept as `u16`: any beyond
             // number parts.
@@ -217,7 +218,10 @@ impl<W: Word> TolerantTables<W> {
             }
             if let Some(progress) = progress.as_deref_mut().filter(|_| !is_cancelled()) {
                 visitors = new_visitors();
-                (progress.completed)(JoinedTables { done: at + 1, all });
+                (progress.completed)(JoinedTables {
+                    done: at + 1,
+                    ..begun
+                });
             }
         }
     }

@@ -38,6 +38,8 @@ pub(super) struct JoinState {
     held: u64,
     /// Tables or bands that are done, and all of them.
     tables: [usize; 2],
+    /// Digest of what the tables look at.
+    design: u64,
     /// Number of the fingerprints that streamed by, and their digest.
     streamed: [u64; 2],
     runs: Vec<SavedRun>,
@@ -54,7 +56,8 @@ struct SavedRun {
 impl JoinState {
     pub(super) fn tables(&self) -> JoinedTables {
         let [done, all] = self.tables;
-        JoinedTables { done, all }
+        let design = self.design;
+        JoinedTables { done, all, design }
     }
 
     pub(super) fn streamed(&self) -> StreamedPart {
@@ -175,6 +178,7 @@ impl KeptPairs {
         // The pairs are durable before anything tells of them.
         file.sync_data().map_err(BatchError::result(&self.folder))?;
         self.state.tables = [tables.done, tables.all];
+        self.state.design = tables.design;
         self.state.streamed = [streamed.count, streamed.digest];
         let text = serde_json::to_vec(&self.state).unwrap_or_default();
         save(&self.folder.join(JOB), &text)

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -157,6 +157,8 @@ pub(super) struct JoinMatches {
     runs: Vec<(u64, u64)>,
     /// The list of runs on disk, if an interrupted join shall go on.
     kept: Option<KeptPairs>,
+    /// Pairs were lost: the disk did not take them.
+    has_lost: bool,
 }
 
 impl JoinMatches {
@@ -169,6 +171,7 @@ impl JoinMatches {
             file: None,
             runs: Vec::new(),
             kept: None,
+            has_lost: false,
         }
     }
 
@@ -189,13 +192,14 @@ impl JoinMatches {
         state.unwrap_or_default()
     }
 
-    /// Tells of all pairs so far: they are all of some tables, and of the first of the fingerprints that stream by.
+    /// Tells of all pairs so far: they are all of some tables, and of the first of the fingerprints that stream by. Tells nothing once
+    /// [`JoinMatches::append`] has failed: another join would go on without the pairs that were lost.
     pub(super) fn keep(
         &mut self,
         tables: JoinedTables,
         streamed: StreamedPart,
     ) -> Result<(), BatchError> {
-        if self.kept.is_none() {
+        if self.kept.is_none() || self.has_lost {
             return Ok(());
         }
         self.spill().map_err(BatchError::temporary(&self.folder))?;
@@ -212,6 +216,12 @@ impl JoinMatches {
 
     /// Takes over what a thread found.
     pub(super) fn append(&mut self, found: &mut FoundPairs) -> io::Result<()> {
+        let appended = self.take_over(found);
+        self.has_lost |= appended.is_err();
+        appended
+    }
+
+    fn take_over(&mut self, found: &mut FoundPairs) -> io::Result<()> {
         // Before they are taken over: no record is ever in two runs.
         let memory = self.bytes.len() + found.0.len() + 16 * self.places.len();
         // Vectors grow by doubling.
@@ -242,19 +252,20 @@ impl JoinMatches {
     fn spill(&mut self) -> io::Result<()> {
         self.sort();
         let start = self.bytes_on_disk();
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => tempfile::tempfile_in(&self.folder)?,
-        };
+        if self.file.is_none() {
+            self.file = Some(tempfile::tempfile_in(&self.folder)?);
+        }
+        let mut file = self.file.as_ref().expect("opened above");
+        // A run that failed may have left a part of itself.
+        file.seek(SeekFrom::Start(start))?;
         let mut end = start;
-        let check = checked_run(&file, |out| {
+        let check = checked_run(file, |out| {
             self.places.iter().try_for_each(|&(_, at)| {
                 let record = first(&self.bytes[at..]);
                 end += record.len() as u64;
                 out.write_all(record)
             })
         })?;
-        self.file = Some(file);
         if end > start {
             self.runs.push((start, end));
             if let Some(kept) = &mut self.kept {
@@ -566,7 +577,35 @@ pub(super) fn unwritten(source: io::Error) -> BatchError {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::checkpoint::JoinCheckpoint;
     use super::*;
+
+    #[test]
+    fn pairs_that_the_disk_did_not_take_counted_as_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoint = JoinCheckpoint::enter(&folder.path().join("pairs"), false).unwrap();
+        let (kept, file) = KeptPairs::open(&checkpoint, String::new(), 0).unwrap();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut matches = JoinMatches::resumed(folder.path(), 0, (kept, full));
+        let append = |matches: &mut JoinMatches| {
+            let mut found = FoundPairs::default();
+            found.push(FingerprintName::Number(1), FingerprintName::Number(2), 3);
+            matches.append(&mut found)
+        };
+        append(&mut matches).unwrap();
+        let error = append(&mut matches).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        // Space was made, but the pairs are gone: whoever goes on must look for them again.
+        matches.file = Some(file);
+        let tables = JoinedTables {
+            done: 1,
+            all: 2,
+            design: 0,
+        };
+        matches.keep(tables, StreamedPart::default()).unwrap();
+        let (kept, _) = KeptPairs::open(&checkpoint, String::new(), 0).unwrap();
+        assert_eq!(kept.state.tables(), JoinedTables::default());
+    }
 
     #[test]
     fn pairs_beyond_a_small_memory_were_read_from_all_runs_at_once() {

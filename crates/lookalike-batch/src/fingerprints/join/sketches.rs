@@ -219,6 +219,8 @@ impl FingerprintJoin<'_> {
                 let tables = JoinedTables {
                     done: band + 1,
                     all,
+                    // Bands of the same sketches, in the same order, are the same.
+                    design: 0,
                 };
                 lock(matches).keep(tables, StreamedPart::default())?;
             }
