@@ -66,7 +66,8 @@ pub(crate) struct LinksArguments {
     )]
     window: u8,
 
-    /// Maximum number of linking pages, and of anchors, to keep for a page; the choice does not depend on the order of INPUT
+    /// Maximum number of linking pages, of anchors and of linked pages to keep for a page; the choice does not depend on the order of
+    /// INPUT
     #[arg(
         long,
         value_name = "N",

@@ -1,7 +1,7 @@
 //! Links as byte strings, which sort by the page that they belong to.
 //!
-//! A link to a page is its number (4 bytes, high first), 0, a hash of the address that it comes from (8 bytes), the address, and 1 with
-//! the texts of its anchor, or 0. A link from a page is its number, 1 and the address that it leads to. Other texts have their length before them, 4 bytes.
+//! A link to a page is its number, or that of its address (4 bytes, high first), 0, a hash of the address that it comes from (8 bytes), the address, and 1 with
+//! the texts of its anchor, or 0. A link from a page is its number, 1, the hash of the address that it leads to, and the address. Other texts have their length before them, 4 bytes.
 //! By the hash, the links of which a page keeps some are the same for any order of the input, and come from all over.
 
 use lookalike::Anchor;
@@ -11,14 +11,14 @@ const FROM_PAGE: u8 = 1;
 
 /// Writes the string of a link to a page.
 pub(super) fn write_in_link(
-    page: u32,
+    number: u32,
     source: (&str, u128),
     anchor: Option<&Anchor>,
     out: &mut Vec<u8>,
 ) {
     let (address, hash) = source;
     // Most significant byte first: strings sort by the numbers of pages.
-    out.extend(page.to_be_bytes());
+    out.extend(number.to_be_bytes());
     out.push(TO_PAGE);
     out.extend((hash as u64).to_be_bytes());
     write_text(address, out);
@@ -31,9 +31,11 @@ pub(super) fn write_in_link(
 }
 
 /// Writes the string of a link from a page.
-pub(super) fn write_out_link(page: u32, address: &str, out: &mut Vec<u8>) {
-    out.extend(page.to_be_bytes());
+pub(super) fn write_out_link(number: u32, target: (&str, u128), out: &mut Vec<u8>) {
+    let (address, hash) = target;
+    out.extend(number.to_be_bytes());
     out.push(FROM_PAGE);
+    out.extend((hash as u64).to_be_bytes());
     out.extend(address.as_bytes());
 }
 
@@ -42,8 +44,8 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
     out.extend(text.as_bytes());
 }
 
-/// The number of the page that a string belongs to.
-pub(super) fn page_of(frame: &[u8]) -> u32 {
+/// Returns the number that a string begins with.
+pub(super) fn number_of(frame: &[u8]) -> u32 {
     u32::from_be_bytes(frame[..4].try_into().expect("four bytes"))
 }
 
@@ -57,11 +59,10 @@ pub(super) enum PageLink {
 
 /// Reads a string back.
 pub(super) fn read(frame: &[u8]) -> PageLink {
-    let (kind, mut rest) = (frame[4], &frame[5..]);
+    let (kind, mut rest) = (frame[4], &frame[13..]);
     if kind == FROM_PAGE {
         return PageLink::Out(String::from_utf8_lossy(rest).into_owned());
     }
-    rest = &rest[8..];
     let address = read_text(&mut rest);
     let has_anchor = rest[0] == 1;
     rest = &rest[1..];

@@ -1,14 +1,14 @@
 //! The job behind `lookalike links`.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use lookalike_corpus::{Format, Inputs, ReadError, Record, TextState};
 use serde::Serialize;
 
-use super::frame::{self, PageLink, page_of};
+use super::frame::{self, PageLink};
 use super::page::{self, AnchorField, LinkFields};
-use super::table::{AddressTable, address_hash};
+use super::table::{AddressPages, AddressTable, address_hash};
 use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::FieldTally;
@@ -25,7 +25,7 @@ pub struct LinkInversion<'a> {
     pub from: Option<RecordScan<'a>>,
     /// Words before and behind a link that go with its text.
     pub window: usize,
-    /// Pages that a page keeps the links of, and anchors that it keeps.
+    /// Linking pages, anchors and linked pages that a page keeps, of each as many.
     pub most: usize,
     /// Folder of temporary files.
     pub folder: &'a Path,
@@ -90,10 +90,34 @@ struct PageSeen {
 /// Findings of the second pass about a record.
 #[derive(Default)]
 struct PageLinks {
-    /// Strings, each with its length before it.
-    frames: Vec<u8>,
+    frames: LinkFrames,
     links: u64,
     to_pages: u64,
+}
+
+/// Strings of links, each with its length before it.
+#[derive(Default)]
+struct LinkFrames {
+    /// Of pages whose address no other page has, by their numbers.
+    single: Vec<u8>,
+    /// Of the others, by the place of their address in the table: in front of each page they would be as many as the pages of an
+    /// address, squared.
+    repeated: Vec<u8>,
+}
+
+impl LinkFrames {
+    /// Adds the string that `write` makes for the number that it gets.
+    fn push(&mut self, to: AddressPages, write: impl FnOnce(u32, &mut Vec<u8>)) {
+        let (number, frames) = match to {
+            AddressPages::One(page) => (page, &mut self.single),
+            AddressPages::Several(place) => (place, &mut self.repeated),
+        };
+        let start = frames.len();
+        frames.extend([0; 4]);
+        write(number, frames);
+        let length = (frames.len() - start - 4) as u32;
+        frames[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
 }
 
 impl LinkInversion<'_> {
@@ -113,12 +137,12 @@ impl LinkInversion<'_> {
         let mut rows = SkippedRows::default();
         let mut sums = None;
         let table = self.addresses(&mut sums, &mut summary, &mut rows)?;
-        let frames = self.links(&table, &mut sums, &mut summary, &mut rows)?;
+        let links = self.links(&table, &mut sums, &mut summary, &mut rows)?;
         // Sorting was budgeted beside the table; the merge that follows has the memory of both.
         drop(table);
         summary.skipped = rows.finish();
         self.pages.losses.check(&summary.skipped, summary.pages)?;
-        self.write_pages(frames, &mut sums, &mut summary, out)?;
+        self.write_pages(links, &mut sums, &mut summary, out)?;
         Ok(summary)
     }
 
@@ -184,7 +208,7 @@ impl LinkInversion<'_> {
         sums: &mut FirstSums,
         summary: &mut LinksSummary,
         rows: &mut SkippedRows,
-    ) -> Result<SortedFrames, BatchError> {
+    ) -> Result<SortedLinks, BatchError> {
         let (mut sums_of_links, mut known_rows) = (None, SkippedRows::default());
         let (sums, rows) = match self.from {
             Some(_) => (&mut sums_of_links, rows),
@@ -195,7 +219,10 @@ impl LinkInversion<'_> {
         let temporary = BatchError::temporary(self.folder);
         // A sort takes half as much again while its buffers grow, and chunks of links wait in front of it.
         let budget = self.left().saturating_sub(table.bytes()) / 3;
-        let mut sort = FrameSort::new(budget, self.folder);
+        let has_repeats = table.has_repeats();
+        let mut single = FrameSort::new(budget >> u32::from(has_repeats), self.folder);
+        // As much again sorts the fields that are made of these.
+        let mut repeated = FrameSort::new(budget / 4, self.folder);
         let visit = |record: &Record<'_>, format| self.links_of(record, format, table);
         self.pages
             .observer
@@ -203,16 +230,42 @@ impl LinkInversion<'_> {
         self.each_record(source, &visit, sums, rows, |found: PageLinks| {
             summary.links += found.links;
             summary.links_to_pages += found.to_pages;
-            let mut rest = &found.frames[..];
-            while let Some((length, frames)) = rest.split_first_chunk() {
-                let (frame, behind) = frames.split_at(u32::from_be_bytes(*length) as usize);
-                sort.push(frame).map_err(&temporary)?;
-                rest = behind;
-            }
-            Ok(())
+            push_frames(&found.frames.single, &mut single)
+                .and_then(|()| push_frames(&found.frames.repeated, &mut repeated))
+                .map_err(&temporary)
         })?;
-        summary.temporary_bytes = sort.temporary_bytes();
-        sort.finish().map_err(&temporary)
+        summary.temporary_bytes = single.temporary_bytes() + repeated.temporary_bytes();
+        let repeated = repeated.finish().map_err(&temporary)?;
+        let fields = FrameSort::new(budget / 4, self.folder);
+        let fields = self.fields_of_repeats(repeated, table, fields);
+        let fields = fields.map_err(&temporary)?;
+        summary.temporary_bytes += fields.temporary_bytes();
+        Ok(SortedLinks {
+            single: FramesByNumber::new(single.finish().map_err(&temporary)?)
+                .map_err(&temporary)?,
+            repeated: FramesByNumber::new(fields.finish().map_err(&temporary)?)
+                .map_err(&temporary)?,
+            most: self.most,
+        })
+    }
+
+    /// Makes the fields of each address that several pages have, for each of these.
+    fn fields_of_repeats(
+        &self,
+        frames: SortedFrames,
+        table: &AddressTable,
+        mut sort: FrameSort,
+    ) -> io::Result<FrameSort> {
+        let mut links = FramesByNumber::new(frames)?;
+        let mut frame = Vec::new();
+        while let Some(place) = links.number() {
+            let fields = FieldsOfPage::of(&mut links, place, self.most)?;
+            for page in table.pages(place) {
+                fields.write(page, &mut frame);
+                sort.push(&frame)?;
+            }
+        }
+        Ok(sort)
     }
 
     fn links_of(&self, record: &Record<'_>, format: Format, table: &AddressTable) -> PageLinks {
@@ -221,25 +274,21 @@ impl LinkInversion<'_> {
             return found;
         };
         let hash = address_hash(&address);
-        let mut frame = Vec::new();
-        let mut push = |frame: &mut Vec<u8>| {
-            found.frames.extend((frame.len() as u32).to_be_bytes());
-            found.frames.append(frame);
-        };
+        let own = table.find(hash);
         for link in page::links(record, format, &address, self.window) {
             found.links += 1;
-            let mut is_met = false;
-            for page in table.pages(address_hash(&link.address)) {
-                is_met = true;
-                frame::write_in_link(page, (&address, hash), link.anchor.as_ref(), &mut frame);
-                push(&mut frame);
+            let target = address_hash(&link.address);
+            if let Some(to) = table.find(target) {
+                found.to_pages += 1;
+                found.frames.push(to, |number, frame| {
+                    frame::write_in_link(number, (&address, hash), link.anchor.as_ref(), frame);
+                });
             }
-            found.to_pages += u64::from(is_met);
-            // All records of this address: a page that was fetched twice has its links twice, and the sort
-            // drops what is equal.
-            for page in table.pages(hash) {
-                frame::write_out_link(page, &link.address, &mut frame);
-                push(&mut frame);
+            // A page that was fetched twice has its links twice, and the sort drops what is equal.
+            if let Some(own) = own {
+                found.frames.push(own, |number, frame| {
+                    frame::write_out_link(number, (&link.address, target), frame);
+                });
             }
         }
         found
@@ -247,18 +296,12 @@ impl LinkInversion<'_> {
 
     fn write_pages(
         &self,
-        frames: SortedFrames,
+        mut links: SortedLinks,
         sums: &mut FirstSums,
         summary: &mut LinksSummary,
         out: &mut dyn Write,
     ) -> Result<(), BatchError> {
-        let mut links = LinksByPage {
-            frames,
-            next: None,
-            most: self.most,
-        };
         let temporary = BatchError::temporary(self.folder);
-        links.advance().map_err(&temporary)?;
         let visit = |record: &Record<'_>, format| {
             let is_whole = record.text_state != TextState::TooLong;
             is_whole.then(|| page::begin_line(record, format))
@@ -268,14 +311,15 @@ impl LinkInversion<'_> {
             .stage(JobStage::Linked, self.pages.inputs.total_bytes());
         let mut page = 0;
         let collect = |line: Option<Vec<u8>>| -> Result<(), BatchError> {
-            let fields = links.of(page, summary).map_err(&temporary)?;
+            let fields = links.of(page).map_err(&temporary)?;
             page += 1;
+            summary.cut += fields.cut;
             if let Some(mut line) = line {
-                summary.linked_pages += u64::from(!fields.in_links.is_empty());
-                summary.anchors += fields.anchors.len() as u64;
-                summary.in_links += fields.in_links.len() as u64;
-                summary.out_links += fields.out_links.len() as u64;
-                page::end_line(&fields, &mut line);
+                summary.linked_pages += u64::from(fields.in_links > 0);
+                summary.anchors += fields.anchors;
+                summary.in_links += fields.in_links;
+                summary.out_links += fields.out_links;
+                page::end_line(&fields.json, &mut line);
                 out.write_all(&line)
                     .map_err(BatchError::result(Path::new(OUTPUT)))?;
             }
@@ -316,61 +360,144 @@ impl LinkInversion<'_> {
     }
 }
 
-/// Sorted links, taken page by page.
-struct LinksByPage {
-    frames: SortedFrames,
-    next: Option<Vec<u8>>,
-    most: usize,
+/// Takes the strings apart that stand behind each other.
+fn push_frames(mut frames: &[u8], sort: &mut FrameSort) -> io::Result<()> {
+    while let Some((length, rest)) = frames.split_first_chunk() {
+        let (frame, behind) = rest.split_at(u32::from_be_bytes(*length) as usize);
+        sort.push(frame)?;
+        frames = behind;
+    }
+    Ok(())
 }
 
-impl LinksByPage {
-    fn advance(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+/// Sorted strings, taken number by number.
+struct FramesByNumber {
+    frames: SortedFrames,
+    next: Option<Vec<u8>>,
+}
+
+impl FramesByNumber {
+    fn new(mut frames: SortedFrames) -> io::Result<Self> {
+        let next = frames.next()?;
+        Ok(Self { frames, next })
+    }
+
+    /// Returns the number of the next string.
+    fn number(&self) -> Option<u32> {
+        self.next.as_deref().map(frame::number_of)
+    }
+
+    /// Returns the next string if it has this number.
+    fn next_of(&mut self, number: u32) -> io::Result<Option<Vec<u8>>> {
+        if self.number() != Some(number) {
+            return Ok(None);
+        }
         let next = self.frames.next()?;
         Ok(std::mem::replace(&mut self.next, next))
     }
+}
 
+/// The links of all pages.
+struct SortedLinks {
+    /// Links of pages whose address no other page has.
+    single: FramesByNumber,
+    /// Fields of the others.
+    repeated: FramesByNumber,
+    most: usize,
+}
+
+impl SortedLinks {
     /// The fields of a page; pages are asked for in ascending order.
-    fn of(&mut self, page: u32, summary: &mut LinksSummary) -> std::io::Result<LinkFields> {
+    fn of(&mut self, page: u32) -> io::Result<FieldsOfPage> {
+        match self.repeated.next_of(page)? {
+            Some(frame) => Ok(FieldsOfPage::read(&frame)),
+            None => FieldsOfPage::of(&mut self.single, page, self.most),
+        }
+    }
+}
+
+/// The fields of a page as they are written, and how much is in them.
+struct FieldsOfPage {
+    anchors: u64,
+    in_links: u64,
+    out_links: u64,
+    /// Links left out.
+    cut: u64,
+    json: Vec<u8>,
+}
+
+impl FieldsOfPage {
+    /// Makes them of the links of a page, of which `most` are kept.
+    fn of(links: &mut FramesByNumber, page: u32, most: usize) -> io::Result<Self> {
         let mut fields = LinkFields::default();
+        let mut cut = 0;
         let mut anchors: Vec<(usize, AnchorField)> = Vec::new();
-        while self
-            .next
-            .as_deref()
-            .is_some_and(|frame| page_of(frame) == page)
-        {
-            let frame = self.advance()?.expect("there is one");
-            match frame::read(&frame) {
-                PageLink::Out(address) => fields.out_links.push(address),
-                PageLink::In(address, anchor) => {
-                    // Frames of one source stand together: they begin with its hash and then its address.
-                    let is_new = fields.in_links.last() != Some(&address);
-                    let is_full = match is_new {
-                        true => fields.in_links.len() == self.most,
-                        false => anchors.len() == self.most,
-                    };
-                    if is_full {
-                        summary.cut += 1;
-                        continue;
+        while let Some(frame) = links.next_of(page)? {
+            let (address, anchor) = match frame::read(&frame) {
+                PageLink::Out(address) => {
+                    match fields.out_links.len() < most {
+                        true => fields.out_links.push(address),
+                        false => cut += 1,
                     }
-                    if is_new {
-                        fields.in_links.push(address);
-                    }
-                    let source = fields.in_links.len() - 1;
-                    anchors.extend(anchor.filter(|_| anchors.len() < self.most).map(|anchor| {
-                        let field = AnchorField {
-                            text: anchor.text,
-                            before: anchor.before,
-                            after: anchor.after,
-                        };
-                        (source, field)
-                    }));
+                    continue;
                 }
+                PageLink::In(address, anchor) => (address, anchor),
+            };
+            // Frames of one source stand together: they begin with its hash and then its address.
+            if fields.in_links.last() != Some(&address) {
+                if fields.in_links.len() == most {
+                    cut += 1;
+                    continue;
+                }
+                fields.in_links.push(address);
+            }
+            let source = fields.in_links.len() - 1;
+            match anchor {
+                Some(_) if anchors.len() == most => cut += 1,
+                Some(anchor) => anchors.push((source, AnchorField::from(anchor))),
+                None => {}
             }
         }
         // By address, as a reader expects it; anchors of one page in the order of their texts.
         anchors.sort_by(|a, b| fields.in_links[a.0].cmp(&fields.in_links[b.0]));
         fields.anchors = anchors.into_iter().map(|(_, anchor)| anchor).collect();
         fields.in_links.sort_unstable();
-        Ok(fields)
+        fields.out_links.sort_unstable();
+        let mut json = Vec::new();
+        page::write_json(&fields, &mut json);
+        Ok(Self {
+            anchors: fields.anchors.len() as u64,
+            in_links: fields.in_links.len() as u64,
+            out_links: fields.out_links.len() as u64,
+            cut,
+            json,
+        })
+    }
+
+    /// Replaces `frame` by the string of these fields for a page: its number, the four counts and the JSON.
+    fn write(&self, page: u32, frame: &mut Vec<u8>) {
+        frame.clear();
+        frame.extend(page.to_be_bytes());
+        for count in [self.anchors, self.in_links, self.out_links, self.cut] {
+            frame.extend(count.to_le_bytes());
+        }
+        frame.extend(&self.json);
+    }
+
+    /// Reads that string back.
+    fn read(frame: &[u8]) -> Self {
+        let (counts, json) = frame[4..].split_at(32);
+        let mut counts = counts.chunks_exact(8);
+        let mut count = || {
+            let bytes = counts.next().expect("four counts");
+            u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
+        };
+        Self {
+            anchors: count(),
+            in_links: count(),
+            out_links: count(),
+            cut: count(),
+            json: json.to_vec(),
+        }
     }
 }

@@ -38,6 +38,16 @@ pub(super) struct AnchorField {
     pub(super) after: String,
 }
 
+impl From<Anchor> for AnchorField {
+    fn from(anchor: Anchor) -> Self {
+        Self {
+            text: anchor.text,
+            before: anchor.before,
+            after: anchor.after,
+        }
+    }
+}
+
 /// Fields of a JSON record; of equal names the last.
 struct RecordFields<'r>(HashMap<Cow<'r, str>, &'r RawValue>);
 
@@ -177,18 +187,15 @@ fn without_replaced(fields: &RecordFields<'_>) -> Vec<u8> {
     line
 }
 
-/// Ends the line of a record.
-pub(super) fn end_line(fields: &LinkFields, line: &mut Vec<u8>) {
+/// Ends the line of a record with its fields as JSON.
+pub(super) fn end_line(fields: &[u8], line: &mut Vec<u8>) {
     let is_empty = line.trim_ascii() == b"{";
     line.extend((!is_empty).then_some(b','));
-    let start = line.len();
-    write_json(fields, line);
-    // The brace that the fields begin with.
-    // Moves the fields of one record by a byte: cheaper than a buffer of their own.
-    line.remove(start);
+    // Without the brace that the fields begin with.
+    line.extend(&fields[1..]);
     line.push(b'\n');
 }
 
-fn write_json<T: Serialize + ?Sized>(value: &T, line: &mut Vec<u8>) {
+pub(super) fn write_json<T: Serialize + ?Sized>(value: &T, line: &mut Vec<u8>) {
     serde_json::to_writer(line, value).expect("a vector takes every byte");
 }

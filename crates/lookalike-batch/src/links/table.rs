@@ -41,13 +41,46 @@ impl AddressTable {
         (self.entries.capacity() * size_of::<AddressEntry>()) as u64
     }
 
-    /// Numbers of the pages of an address: several where it was fetched several times.
-    pub(super) fn pages(&self, hash: u128) -> impl Iterator<Item = u32> {
+    /// Returns the pages of an address, if there are any.
+    pub(super) fn find(&self, hash: u128) -> Option<AddressPages> {
         let key = ((hash >> 64) as u64, hash as u64);
-        let of = |entry: &AddressEntry| (entry.high, entry.low);
-        let first = self.entries.partition_point(|entry| of(entry) < key);
-        let from = self.entries[first..].iter();
-        from.take_while(move |entry| of(entry) == key)
-            .map(|entry| entry.page)
+        let first = self.entries.partition_point(|entry| entry.key() < key);
+        let is_there = |place: usize| self.entries.get(place).is_some_and(|e| e.key() == key);
+        match (is_there(first), is_there(first + 1)) {
+            (false, _) => None,
+            (true, false) => Some(AddressPages::One(self.entries[first].page)),
+            // Pages have numbers of 32 bits, and no two entries the same: so have their places.
+            (true, true) => Some(AddressPages::Several(first as u32)),
+        }
     }
+
+    /// Returns the numbers of the pages of [`AddressPages::Several`], ascending.
+    pub(super) fn pages(&self, place: u32) -> impl Iterator<Item = u32> {
+        let of_address = &self.entries[place as usize..];
+        let key = of_address[0].key();
+        let same = of_address.iter().take_while(move |e| e.key() == key);
+        same.map(|entry| entry.page)
+    }
+
+    /// True if an address has several pages.
+    pub(super) fn has_repeats(&self) -> bool {
+        self.entries
+            .windows(2)
+            .any(|pair| pair[0].key() == pair[1].key())
+    }
+}
+
+impl AddressEntry {
+    fn key(&self) -> (u64, u64) {
+        (self.high, self.low)
+    }
+}
+
+/// The pages of an address.
+#[derive(Clone, Copy)]
+pub(super) enum AddressPages {
+    /// One, by its number.
+    One(u32),
+    /// Several: the address was fetched as often. By their place in the table.
+    Several(u32),
 }

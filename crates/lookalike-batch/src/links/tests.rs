@@ -159,6 +159,43 @@ fn links_that_exceed_the_memory_are_sorted_on_disk() {
     assert!(a == b);
 }
 
+#[test]
+fn many_records_of_one_address_multiplied_their_links() {
+    // Each of the home page's records has links of its own: each of 400 * 20 stood before each of 400 pages.
+    let links = |record: usize| (0..20).map(move |at| (1 + record * 20 + at, "to".to_owned()));
+    let home = (0..400).map(|record| (0, links(record).collect()));
+    let back = (1, vec![(0, "home".to_owned())]);
+    let pages: Vec<LinkingPage> = home.chain([back]).collect();
+    let limits = JobLimits {
+        memory: 30 << 20,
+        ..JobLimits::default()
+    };
+    let (lines, summary) = invert(&pages, &limits, 100);
+    assert!(summary.temporary_bytes < 4 << 20, "{summary:?}");
+    for line in &lines[..400] {
+        assert_eq!(line["in_links"], json!([url(1)]));
+        assert_eq!(line["anchors"][0]["text"], json!("home"));
+        assert_eq!(line["out_links"], lines[0]["out_links"]);
+        assert_eq!(line["out_links"].as_array().unwrap().len(), 100);
+    }
+    assert_eq!(summary.cut, 400 * (8000 - 100));
+}
+
+#[test]
+fn anchors_beyond_the_most_were_left_out_uncounted() {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (0, (*text).to_owned())).collect();
+    let pages: Vec<LinkingPage> = vec![
+        (0, Vec::new()),
+        (1, texts(&["a", "b", "c"])),
+        (2, texts(&["d"])),
+        (3, texts(&["e"])),
+    ];
+    let (lines, summary) = invert(&pages, &JobLimits::default(), 3);
+    assert_eq!(lines[0]["anchors"].as_array().unwrap().len(), 3);
+    assert_eq!(lines[0]["in_links"].as_array().unwrap().len(), 3);
+    assert_eq!(summary.cut, 2);
+}
+
 /// Writes other pages into the file of a job before it is read for a stage; its length and time stay.
 struct PagesChanged {
     file: PathBuf,
