@@ -224,9 +224,9 @@ impl PairFilter {
             CategoryScope::Within => same,
             CategoryScope::Across => !same,
         };
-        // Both sides are exact in a double: lengths have 32 bits. Documents of unknown length count as empty
-        // and resemble in length only each other.
+        // Documents of unknown length count as empty and resemble in length only each other.
         let (a, b) = (self.traits.length, other.length);
-        by_category && f64::from(a.min(b)) >= self.share * f64::from(a.max(b))
+        // A quotient: a product would round .55 of 100 up, past 55.
+        by_category && (a == b || f64::from(a.min(b)) / f64::from(a.max(b)) >= self.share)
     }
 }

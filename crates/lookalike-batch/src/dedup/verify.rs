@@ -210,7 +210,8 @@ impl Verifier<'_> {
         }
         self.length_share.is_none_or(|share| {
             let (a, b) = (self.lengths[x], self.lengths[y]);
-            a.min(b) as f64 >= share * a.max(b) as f64
+            // A quotient: a product would round .55 of 100 up, past 55.
+            a == b || a.min(b) as f64 / a.max(b) as f64 >= share
         })
     }
 

@@ -236,6 +236,20 @@ fn across_sites_against_earlier_pages() {
 }
 
 #[test]
+fn fifty_five_of_a_hundred_bytes_was_less_than_a_share_of_055() {
+    let folder = Folder::new();
+    let words: Vec<String> = (10..30).map(|word| format!("aa{word}")).collect();
+    let (long, short) = (
+        format!("{}.", words.join(" ")),
+        format!("{}.", words[..11].join(" ")),
+    );
+    assert_eq!((short.len(), long.len()), (55, 100));
+    let input = folder.records("in.jsonl", &[("a", &long), ("b", &short)]);
+    let found = |share: &str| pairs(&input, &["--lengths", share, "--threshold", "0.3"]).len();
+    assert_eq!([found("0.55"), found("0.5501")], [1, 0]);
+}
+
+#[test]
 fn lengths_are_a_second_test() {
     let folder = Folder::new();
     let (input, documents) = mixed(&folder);

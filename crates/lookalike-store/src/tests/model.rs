@@ -129,7 +129,8 @@ impl Model {
         } else {
             (theirs.length, ours.length)
         };
-        by_category && share.is_none_or(|share| f64::from(short) >= f64::from(long) * share)
+        by_category
+            && share.is_none_or(|share| long == 0 || f64::from(short) / f64::from(long) >= share)
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<Arc<StoredDocument>> {
