@@ -14,6 +14,7 @@
 //! or that coarse counting does not pay (at a threshold of 1 every pair is a candidate). A range whose candidates do not
 //! fit after all is halved and repeated.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
@@ -75,7 +76,7 @@ struct PilotSample {
     /// Pairs that have what they need.
     enough: f64,
     /// Other pairs by what they lack, from 1.
-    lacking: Vec<f64>,
+    lacking: BTreeMap<u32, f64>,
 }
 
 /// Candidates with their exact counts.
@@ -208,14 +209,14 @@ impl CoarseEngine<'_> {
             units,
             pairs: table.pairs.len() as u64,
             enough: 0.0,
-            lacking: vec![0.0; self.min_shared as usize + 1],
+            lacking: BTreeMap::new(),
         };
         let scale = total as f64 / seen.max(1) as f64;
         for &(pair, count) in &table.pairs {
             let needed = self.needed((pair >> 32) as u32, pair as u32);
             match needed.checked_sub(count) {
                 None | Some(0) => pilot.enough += scale,
-                Some(lack) => pilot.lacking[lack as usize] += scale,
+                Some(lack) => *pilot.lacking.entry(lack).or_default() += scale,
             }
         }
         Ok(pilot)
@@ -233,7 +234,7 @@ impl CoarseEngine<'_> {
         let total = total.max(1) as f64;
         let most = (self.budget / 2 / CANDIDATE).max(1) as f64;
         let counters = (self.budget / 2).max(1 << 10);
-        let distinct = pilot.enough + pilot.lacking.iter().sum::<f64>();
+        let distinct = pilot.enough + pilot.lacking.values().sum::<f64>();
         // Without counters every pair is counted exactly, and the lists are read once a range.
         let mut best = {
             let load = (most * total / distinct.max(1.0)).max(most);
@@ -249,8 +250,8 @@ impl CoarseEngine<'_> {
                 let each = f64::from(eighths) / 8.0;
                 // A pair that lacks some counts is a candidate if others add as many to each of its counters,
                 // whose additions are about Poisson distributed.
-                let false_ones = pilot.lacking.iter().enumerate().map(|(lack, pairs)| {
-                    pairs * poisson_tail(each * f64::from(hashes), lack as u32).powi(hashes as i32)
+                let false_ones = pilot.lacking.iter().map(|(&lack, pairs)| {
+                    pairs * poisson_tail(each * f64::from(hashes), lack).powi(hashes as i32)
                 });
                 let candidates = pilot.enough + false_ones.sum::<f64>();
                 // A fifth of the table is left for ranges with more candidates than the average.
@@ -440,6 +441,10 @@ fn poisson_tail(mean: f64, least: u32) -> f64 {
     for i in 0..least {
         below += term;
         term *= mean / f64::from(i + 1);
+        // Beyond the mean terms only fall: what is left is no part of a double any more.
+        if f64::from(i) > mean && term < f64::MIN_POSITIVE {
+            break;
+        }
     }
     (1.0 - below).max(0.0)
 }
@@ -466,5 +471,7 @@ mod tests {
         assert!((poisson_tail(2.0, 1) - 0.864_665).abs() < 1e-6);
         assert!((poisson_tail(2.0, 3) - 0.323_324).abs() < 1e-6);
         assert_eq!(poisson_tail(5.0, 0), 1.0);
+        // In no time: `--min-shared` may be as large.
+        assert!(poisson_tail(16.0, u32::MAX) < 1e-12);
     }
 }
