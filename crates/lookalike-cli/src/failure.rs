@@ -89,7 +89,10 @@ impl From<CollectionArchiveError> for Failure {
 
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
-        Self::Job(BatchError::Input(error))
+        match error {
+            InputError::StandardInputAgain => Self::Usage(error.to_string()),
+            error => Self::Job(BatchError::Input(error)),
+        }
     }
 }
 

@@ -57,6 +57,7 @@ mod store;
 mod terms;
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
@@ -165,6 +166,8 @@ fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
 /// It prints, handles signals and may end the process, as the program does: a command that cannot be understood ends it with status 2.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     mute_handled_panics();
+    // A file beyond the limit of the shell is an error of its write, as a full disk is; by default it ends the process without a word.
+    let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     let words: Vec<OsString> = words.into_iter().collect();
     caller::set_words(words.iter().skip(1).cloned().collect());
     let cli = match read_arguments(words) {

@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::decode;
 use crate::error::InputError;
+use crate::format::Format;
 use crate::glob;
 use crate::html;
 use crate::name;
@@ -444,6 +445,10 @@ impl<'o> InputDiscovery<'o> {
             return Ok(());
         }
         let copy = self.spool_dir.join(SPOOL_NAME);
+        // By an input of the same job that was discovered before, such as that of `--against`.
+        if copy.exists() {
+            return Err(InputError::StandardInputAgain);
+        }
         let spooled =
             spool(input, &copy).and_then(|(bytes, hash)| Ok((bytes, hash, head_of(&copy)?)));
         let (bytes, hash, head) = spooled.map_err(|error| io_error(&copy, error))?;
@@ -454,6 +459,11 @@ impl<'o> InputDiscovery<'o> {
                 remedy: refusal.remedy.to_owned(),
             }),
             SniffedFormat::Read(format, compression) => {
+                // A command that had nothing to write: no records, rather than an empty text.
+                let format = match (bytes, self.options.format) {
+                    (0, None) => Format::Jsonl,
+                    _ => format,
+                };
                 self.sources.push(Source {
                     origin: SourceOrigin::Spool {
                         copy,

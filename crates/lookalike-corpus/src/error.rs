@@ -62,6 +62,9 @@ pub enum InputError {
         /// The remedy.
         remedy: &'static str,
     },
+    /// Standard input named as one input and as another.
+    #[error("standard input is named more than once, and can be read only once: save it to a file")]
+    StandardInputAgain,
     /// A FIFO, socket or device named by the user.
     #[error("{name}: a {kind}, not a regular file; pass its content through `-`")]
     NotAFile {

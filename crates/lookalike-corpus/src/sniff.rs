@@ -186,26 +186,54 @@ fn is_array(head: &[u8]) -> bool {
     }
 }
 
-/// Returns true if the first line is a JSON object, as far as it is seen.
+/// Returns true for lines of JSON objects, as far as they are seen. The first may be damaged where most of the others are whole: a
+/// stream that begins within a record is no plain text.
 fn is_jsonl(head: &[u8]) -> bool {
-    let head = head
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(head)
-        .trim_ascii_start();
-    let end = memchr::memchr(b'\n', head);
-    let line = &head[..end.unwrap_or(head.len())];
-    let rest = line.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
-    match rest.and_then(<[u8]>::first) {
-        Some(b'"' | b'}') => {}
-        _ => return false,
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let lines = lines.filter(|line| !line.is_empty()).map(JsonLine::of);
+    let lines: Vec<JsonLine> = lines.collect();
+    let Some((first, others)) = lines.split_first() else {
+        return false;
+    };
+    match (first, others) {
+        (JsonLine::Object, _) | (JsonLine::Begun, []) => true,
+        (_, others) => {
+            // The last one may go on beyond what is seen. Another that does not end is the first of an object that is spread over lines.
+            let is_object = |at: usize| match others[at] {
+                JsonLine::Object => true,
+                JsonLine::Begun => at + 1 == others.len(),
+                JsonLine::Other => false,
+            };
+            let objects = (0..others.len()).filter(|at| is_object(*at)).count();
+            2 * objects > others.len()
+        }
     }
-    // A line longer than what is seen cannot be parsed to its end.
-    // Half: decompression gives less than was asked for where a block ends.
-    if end.is_none() && head.len() >= HEAD_BYTES / 2 {
-        return true;
+}
+
+/// What a line is.
+enum JsonLine {
+    /// A JSON object.
+    Object,
+    /// One that does not end in the line.
+    Begun,
+    /// Something else.
+    Other,
+}
+
+impl JsonLine {
+    fn of(line: &[u8]) -> Self {
+        let rest = line.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+        if !matches!(rest.and_then(<[u8]>::first), Some(b'"' | b'}')) {
+            return Self::Other;
+        }
+        // `IgnoredAny` takes what is broken UTF-8 in strings.
+        match serde_json::from_slice::<serde::de::IgnoredAny>(line) {
+            Ok(_) => Self::Object,
+            Err(error) if error.is_eof() => Self::Begun,
+            Err(_) => Self::Other,
+        }
     }
-    // `Deserializer` takes what is broken UTF-8 in strings that are skipped.
-    serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }
 
 pub(crate) fn is_html(head: &[u8]) -> bool {
@@ -286,12 +314,21 @@ mod tests {
     fn name_and_content_decide() {
         let object = b"{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
         let pretty = b"{\n  \"text\": \"a\"\n}\n";
-        let cases: [(&str, &[u8], Format); 20] = [
+        let cut = b"{\"text\": \"a\n{\"text\": \"b\"}\n{\"text\": \"c";
+        let cases: [(&str, &[u8], Format); 28] = [
             ("a.jsonl", b"", Jsonl),
             ("a.NDJSON", b"not json", Jsonl),
             ("a.json", object, Jsonl),
             ("a.json", pretty, Text),
             ("stdin", object, Jsonl),
+            ("stdin", cut, Jsonl),
+            ("stdin", &cut[..11], Jsonl),
+            ("stdin", b"null\n{\"text\": 1}\n", Jsonl),
+            ("stdin", b"end of it\"}\n{\"text\": \"long", Jsonl),
+            ("a.json", b"{\"text\":\n1}\n", Text),
+            ("notes", b"So it is:\n{\"text\": 1}\nThe end.\n", Text),
+            ("notes", b"{\"a\" b\n", Text),
+            ("a.json", b"[{\"text\": 1},\n{\"text\": 2}\n]", Json),
             ("a.json", b" [\n {\"text\":1}", Json),
             ("stdin", b"[]\n", Json),
             ("a.json", b"[1, 2]", Text),

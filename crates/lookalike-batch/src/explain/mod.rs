@@ -162,8 +162,10 @@ pub fn explain(
     let similarity = resemblance(own.set, other.set);
     let looks = !scheme.fields.is_none();
     let differ = looks && a.fields != b.fields;
-    let equal_text = seen(&a) == seen(&b) && !differ;
-    let equal_main_text = a.text == b.text && !differ && !equal_text;
+    // As in a job: empty texts equal nothing.
+    let equal = |a: &str, b: &str| a == b && !a.trim().is_empty() && !differ;
+    let equal_text = equal(seen(&a), seen(&b));
+    let equal_main_text = equal(a.text, b.text) && !equal_text;
     let shared = intersection_size(own.set, other.set);
     let pages = match a.visible.is_some() || b.visible.is_some() {
         true => Some(compare_pages(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::results::Results;
-use crate::support::{Finish, Folder, STORY, json_lines, lookalike};
+use crate::support::{Finish, Folder, STORY, json_lines, lookalike, record};
 
 const FAR: &str =
     "the council met on tuesday and talked about the new bridge over the river for hours";
@@ -71,4 +71,23 @@ fn a_file_is_known_by_every_path_that_leads_to_it() {
     // Nothing in common, nothing to tell.
     let done = dedup(&folder, &new, &old).succeed();
     assert!(!done.err.contains("of the input"), "{}", done.err);
+}
+
+#[test]
+fn standard_input_was_read_for_one_side_and_lost_for_the_other() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let mut dedup = lookalike("dedup");
+    dedup.args(["-", "--against", "-", "-o"]).arg(&out);
+    let mut links = lookalike("links");
+    links.args(["-", "--from", "-"]);
+    for mut command in [dedup, links] {
+        let done = command.finish_with(record("a", STORY).as_bytes());
+        assert_eq!(done.status, Some(2), "{}", done.err);
+        done.says(&[
+            "standard input is named more than once",
+            "save it to a file",
+        ]);
+    }
+    assert!(!out.exists());
 }

@@ -291,3 +291,16 @@ fn a_record_without_a_text_was_explained_as_an_empty_one() {
     }
     explained("d").succeed();
 }
+
+#[test]
+fn empty_texts_were_explained_as_copies() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", ""), ("b", "")]);
+    let mut command = lookalike("explain");
+    command.args(["a", "b", "--json", "--in"]).arg(&input);
+    let told = command.succeed().json();
+    for field in ["/equal_text", "/near_duplicates", "/found/found"] {
+        assert_eq!(told.pointer(field), Some(&Value::Bool(false)), "{field}");
+    }
+    assert_eq!(folder.dedup(&input, &[]).kept_ids(), ["a", "b"]);
+}

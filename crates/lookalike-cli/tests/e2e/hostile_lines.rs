@@ -217,3 +217,36 @@ fn row_18_odd_json_is_read_or_told_of_never_fatal() {
         "of a name given twice the last counts"
     );
 }
+
+#[test]
+fn a_pipe_without_a_byte_was_a_document() {
+    let folder = Folder::new();
+    for (flags, kept) in [(&[] as &[&str], 0), (&["--format", "text"], 1)] {
+        let out = folder.path(kept.to_string());
+        let mut command = lookalike("dedup");
+        command.args(["-", "-o"]).arg(&out).args(flags);
+        let done = command.finish_with(b"");
+        assert_eq!(done.status, Some(0), "{}", done.err);
+        assert_eq!(Results::read(&out).kept_ids().len(), kept);
+    }
+}
+
+#[test]
+fn a_damaged_first_line_made_one_text_of_all_records() {
+    let folder = Folder::new();
+    let whole = [record("b", "two"), record("c", STORY)].concat();
+    for first in [
+        "{\"id\":\"a\",\"text\":\"cut o\n",
+        "null\n",
+        "end of one\"}\n",
+    ] {
+        let out = folder.path(first.len().to_string());
+        let mut command = lookalike("dedup");
+        command.arg("-").arg("-o").arg(&out);
+        let done = command.finish_with((first.to_owned() + &whole).as_bytes());
+        assert_eq!(done.status, Some(3), "{}", done.err);
+        let results = Results::read(&out);
+        assert_eq!(results.kept_ids(), ["b", "c"]);
+        assert_eq!(results.skipped[0]["line"], json!(1));
+    }
+}

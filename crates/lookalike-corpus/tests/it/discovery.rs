@@ -204,10 +204,12 @@ fn standard_input_is_copied() {
     let arguments = ["-".into(), corpus.path("a.txt").into(), "-".into()];
     let options = InputOptions::default();
     let line = b"{\"text\":\"from a pipe\"}\n";
-    let run = |bytes: &[u8]| {
-        Inputs::discover_with(&arguments, &options, corpus.dir(), &mut &*bytes).unwrap()
+    let spools: Vec<tempfile::TempDir> = (0..5).map(|_| tempfile::tempdir().unwrap()).collect();
+    let discovered = |spool: usize, mut bytes: &[u8]| {
+        Inputs::discover_with(&arguments, &options, spools[spool].path(), &mut bytes)
     };
-    let inputs = run(&gzip(line));
+    let run = |spool: usize, bytes: &[u8]| discovered(spool, bytes).unwrap();
+    let inputs = run(0, &gzip(line));
     assert_eq!(inputs.sources[0].name(), "-");
     assert_eq!(inputs.sources[0].path(), None);
     assert_eq!(inputs.sources[0].format, Format::Jsonl);
@@ -215,11 +217,13 @@ fn standard_input_is_copied() {
     let reading = read(&inputs, &options);
     assert_eq!(reading.texts(), ["from a pipe", "a"]);
     assert_eq!(reading.ids()[0], "-:1");
-    assert_eq!(run(line).fingerprint(), run(line).fingerprint());
-    assert_ne!(
-        run(line).fingerprint(),
-        run(b"{\"text\":\"from a pine\"}\n").fingerprint()
-    );
+    let print = |spool: usize, bytes: &[u8]| run(spool, bytes).fingerprint();
+    assert_eq!(print(1, line), print(2, line));
+    let pine = b"{\"text\":\"from a pine\"}\n";
+    assert_ne!(print(3, line), print(4, pine));
+    // It has been read for this job.
+    let again = discovered(4, pine).unwrap_err();
+    assert!(matches!(again, InputError::StandardInputAgain), "{again}");
 }
 
 #[test]
