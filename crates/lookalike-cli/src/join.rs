@@ -35,7 +35,8 @@ u64:- . All fingerprints have the same width: 64, 32 or 128 bits.
 
 With --equal, the files come from `lookalike fingerprint --sketch super-shingle:GxR` or
 minhash:N. A pair shares at least that many super-shingles or min-hash values; its distance
-is the number of those that differ. Every such pair is found. F and Q are both in memory.
+is the number of those that differ. Every such pair is found. F and Q are both in memory,
+unless F are indexes.
 
 With -o, a join that is killed leaves FILE.joining, from which --resume continues.
 

@@ -94,11 +94,15 @@ fn of_codes(error: &CodesError) -> Option<String> {
             return Some(format!("make them with --sketch simhash:{wanted}"));
         }
         CodesError::Places { .. } => {
-            "`lookalike join` and `cluster` read them with --equal, the number that must agree; everything else needs \
+            "`lookalike join`, `cluster` and `index build` read them with --equal, the number that must agree; everything else needs \
              fingerprints, made by `lookalike fingerprint` without --sketch"
         }
         CodesError::NoPlaces { .. } => {
             "use --distance instead of --equal, or make sketches with `lookalike fingerprint --sketch super-shingle:6x14`"
+        }
+        CodesError::Index { .. } => {
+            "one of fingerprints takes the place of files of fingerprints in `index build`, and of F in `join`; one of sketches does so \
+             with --equal"
         }
         CodesError::UnknownSketch { .. } => {
             "--equal reads files of `lookalike fingerprint --sketch`, and raw little-endian numbers in files named .u64xN or \

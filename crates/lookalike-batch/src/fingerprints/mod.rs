@@ -5,6 +5,7 @@ pub mod files;
 pub mod index;
 pub(crate) mod job;
 pub(crate) mod join;
+mod mapped;
 pub mod sketches;
 mod unfinished;
 

@@ -6,6 +6,7 @@ use lookalike_batch::{FingerprintSummary, JoinSummary, MeasuredCost, MergeSummar
 
 use lookalike_batch::fingerprints::cluster::{ClusterSummary, FingerprintRule};
 use lookalike_batch::fingerprints::files::ImportSummary;
+use lookalike_batch::fingerprints::index::SketchIndexSummary;
 use lookalike_batch::fingerprints::sketches::EqualPlaces;
 
 use crate::size::show;
@@ -58,10 +59,9 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
             || "scheme not stored in the file".to_owned(),
             |id| format!("scheme {id}"),
         );
-        let count = match (&summary.equal, side.fingerprints) {
-            (Some(_), 1) => "1 sketch".to_owned(),
-            (Some(_), count) => format!("{} sketches", grouped(count)),
-            (None, count) => counted(count, "fingerprint"),
+        let count = match &summary.equal {
+            Some(_) => counted_sketches(side.fingerprints),
+            None => counted(side.fingerprints, "fingerprint"),
         };
         line!(label, "{count}, {scheme}");
         if side.without_features > 0 {
@@ -214,4 +214,41 @@ pub(crate) fn index_summary(
         summary.distance
     );
     cost(measured);
+}
+
+/// Prints the summary of `index build --equal`.
+pub(crate) fn sketch_index_summary(summary: &SketchIndexSummary, measured: &MeasuredCost) {
+    line!(
+        "input",
+        "{}, {} of them different",
+        counted_sketches(summary.sketches),
+        grouped(summary.distinct)
+    );
+    summary
+        .inputs
+        .iter()
+        .for_each(|input| skipped(&input.skipped));
+    line!(
+        "index",
+        "{}, {:.2} bytes a sketch{}",
+        show(summary.bytes),
+        summary.bytes_per_sketch,
+        if summary.ids { " with its ids" } else { "" }
+    );
+    line!(
+        "design",
+        "{}, at least {} of {} equal",
+        counted(summary.bands as u64, "band"),
+        summary.equal.least,
+        summary.equal.of
+    );
+    cost(measured);
+}
+
+/// A number of sketches.
+pub(crate) fn counted_sketches(count: u64) -> String {
+    match count {
+        1 => "1 sketch".to_owned(),
+        count => format!("{} sketches", grouped(count)),
+    }
 }

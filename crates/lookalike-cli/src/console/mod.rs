@@ -25,8 +25,8 @@ pub(crate) use document_summaries::{
     pairs_summary, terms_summary,
 };
 pub(crate) use fingerprint_summaries::{
-    cluster_summary, fingerprint_summary, import_summary, index_summary, join_summary,
-    merge_summary,
+    cluster_summary, counted_sketches, fingerprint_summary, import_summary, index_summary,
+    join_summary, merge_summary, sketch_index_summary,
 };
 pub(crate) use lines::{counted, grouped, skipped};
 pub(crate) use overlap_summaries::{atlas_summary, overlap_summary};

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::fingerprints::can_resume;
-use lookalike_batch::fingerprints::files::{CodeFile, FingerprintSource};
+use lookalike_batch::fingerprints::files::{CodeFile, CodesSummary, FingerprintSource};
 use lookalike_batch::fingerprints::index::{
-    BuildFolder, IndexBuild, IndexBuildSummary, is_index, width,
+    BuildFolder, IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index, width,
 };
+use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{BatchError, JobObserver};
 use lookalike_hamming::Layout;
 
@@ -26,10 +27,15 @@ named .u64, .u32 or .u128, or other indexes; quoted globs and addresses of objec
 stand for many, - for standard input. All have the same width, which is also that of the
 index. Equal fingerprints are stored once, with the ids of all of them.
 
+With --equal, the inputs are files of `lookalike fingerprint --sketch super-shingle:GxR` or
+minhash:N, or indexes of these. A search then finds every sketch that has at least that many
+super-shingles or min-hash values in common with the query.
+
 An interrupted build leaves INDEX.building, from which --resume continues.
 
-Example:
-  lookalike index build january.fp.jsonl february.fp.jsonl -o pages.lkix --memory 4G")]
+Examples:
+  lookalike index build january.fp.jsonl february.fp.jsonl -o pages.lkix --memory 4G
+  lookalike index build shingles.lkfp --equal 2 -o pages.lkix")]
 pub(crate) struct IndexBuildArguments {
     /// Files of fingerprints
     #[arg(required = true, value_name = "INPUT")]
@@ -42,6 +48,10 @@ pub(crate) struct IndexBuildArguments {
     /// Maximum Hamming distance between a query and a match, 0 to 16 bits
     #[arg(long, value_name = "BITS", default_value_t = DEFAULT_DISTANCE, value_parser = clap::value_parser!(u32).range(0..=16))]
     distance: u32,
+
+    /// Minimum number of super-shingles or min-hash values in common: a number, or a share such as 0.8
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["distance", "tables", "design", "layout"])]
+    equal: Option<LeastEqual>,
 
     /// Maximum number of tables; see `lookalike design` [default: half the distance plus one, the least memory]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -92,6 +102,23 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     // one of the same file system.
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.inputs, spool.path())?;
+    if let Some(equal) = arguments.equal {
+        let job = SketchIndexBuild {
+            inputs: &inputs,
+            output: &arguments.output,
+            equal,
+            with_ids: !arguments.no_ids,
+            resume: arguments.resume,
+            losses: arguments.losses.policy(),
+            limits: &limits,
+            observer: &console,
+        };
+        if arguments.resume {
+            refuse_existing(&arguments.output, can_resume(&job.folder()))?;
+        }
+        let inputs = finish_sketches(&job, &console, &arguments.run)?;
+        return end(&inputs, &arguments.losses);
+    }
     let named = arguments.design.as_deref();
     let design = named
         .map(|name| design_of_name(name, known_width(&inputs)?, arguments.distance))
@@ -116,7 +143,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     if arguments.run.warns() {
         radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), job.distance);
     }
-    end(&summary, &arguments.losses)
+    end(&summary.inputs, &arguments.losses)
 }
 
 /// Width of the fingerprints of some files, in bits, by the first that tells it before it is read; 64 where none does.
@@ -150,16 +177,25 @@ pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Fa
     }
 }
 
+/// Takes the folder of a build.
+fn entered(
+    resume: bool,
+    enter: impl FnOnce() -> Result<BuildFolder, BatchError>,
+) -> Result<BuildFolder, Failure> {
+    let folder = interrupt::resumable(enter, BuildFolder::path)?;
+    if resume {
+        interrupt::warn_of_nothing_to_resume(can_resume(folder.path()));
+    }
+    Ok(folder)
+}
+
 /// Builds, and tells what was built.
 pub(super) fn finish(
     job: &IndexBuild<'_>,
     console: &Console<'_>,
     run: &RunArguments,
 ) -> Result<IndexBuildSummary, Failure> {
-    let folder = interrupt::resumable(|| job.enter(), BuildFolder::path)?;
-    if job.resume {
-        interrupt::warn_of_nothing_to_resume(can_resume(folder.path()));
-    }
+    let folder = entered(job.resume, || job.enter())?;
     let summary = console.ended(job.run(&folder))?;
     if run.json {
         console::json(&summary)?;
@@ -169,9 +205,25 @@ pub(super) fn finish(
     Ok(summary)
 }
 
+/// Builds an index of sketches, and tells what was built; the counts of its inputs.
+pub(super) fn finish_sketches(
+    job: &SketchIndexBuild<'_>,
+    console: &Console<'_>,
+    run: &RunArguments,
+) -> Result<Vec<CodesSummary>, Failure> {
+    let folder = entered(job.resume, || job.enter())?;
+    let summary = console.ended(job.run(&folder))?;
+    if run.json {
+        console::json(&summary)?;
+    } else if !run.quiet {
+        console::sketch_index_summary(&summary, &console.measured());
+    }
+    Ok(summary.inputs)
+}
+
 /// Ends with an error if more rows were lost than may be.
-pub(super) fn end(summary: &IndexBuildSummary, losses: &LossArguments) -> Result<(), Failure> {
-    losses.end(summary.inputs.iter().flat_map(|input| &input.skipped))
+pub(super) fn end(inputs: &[CodesSummary], losses: &LossArguments) -> Result<(), Failure> {
+    losses.end(inputs.iter().flat_map(|input| &input.skipped))
 }
 
 #[cfg(test)]

@@ -4,7 +4,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::fingerprints::files::FingerprintSource;
-use lookalike_batch::fingerprints::index::{IndexBuild, IndexProperties, is_index};
+use lookalike_batch::fingerprints::index::{
+    IndexBuild, IndexProperties, SketchIndexBuild, is_index,
+};
+use lookalike_batch::fingerprints::sketches::{
+    LeastEqual, is_sketch_index, open_sketches_unchecked,
+};
 
 use super::build;
 use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
@@ -13,10 +18,10 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Inputs are as for `lookalike index build`. INDEX keeps its distance, design and layout, and
-stores ids if it has ids. It then finds what a single build of everything would find; with
-ids it has the same bytes. Searches may continue: INDEX is replaced when the new one is
-complete.
+Inputs are as for `lookalike index build`. INDEX keeps its distance, design and layout, or
+its --equal, and stores ids if it has ids. It then finds what a single build of everything
+would find; with ids it has the same bytes. Searches may continue: INDEX is replaced when
+the new one is complete.
 
 The whole index is rewritten: extending costs about as much as building, but does not need
 the original inputs. For a few new fingerprints, a second index is cheaper; search both, or
@@ -45,9 +50,9 @@ pub(crate) struct IndexExtendArguments {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The result has the distance, design and layout of the first index, and ids if all of them
-have ids. It finds what a single build of everything would find; with ids it has the same
-bytes.
+The result has the distance, design and layout of the first index, or its --equal, and ids
+if all of them have ids. It finds what a single build of everything would find; with ids it
+has the same bytes.
 
 Example:
   lookalike index merge january.lkix february.lkix -o pages.lkix")]
@@ -77,7 +82,7 @@ pub(crate) struct IndexMergeArguments {
 
 pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
     let path = arguments.index.as_path();
-    let properties = IndexProperties::of(path)?;
+    let properties = RebuiltIndex::of(path)?;
     let spool = arguments.run.spool(std::env::temp_dir())?;
     // The index is the first of its own inputs; it is replaced by a rename, so it stays readable to the end.
     let mut inputs = vec![FingerprintSource::from(path)];
@@ -85,12 +90,11 @@ pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
     IndexRebuild {
         inputs: &inputs,
         output: path,
-        properties,
         resume: arguments.resume,
         losses: &arguments.losses,
         run: &arguments.run,
     }
-    .finish()
+    .finish(properties)
 }
 
 pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
@@ -99,30 +103,82 @@ pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.indexes, spool.path())?;
     // The result takes its distance and design from the first: of files of fingerprints there are none.
-    if let Some(other) = inputs.iter().find(|source| !is_index(source.path())) {
+    let is_none =
+        |source: &&FingerprintSource| !is_index(source.path()) && !is_sketch_index(source.path());
+    if let Some(other) = inputs.iter().find(is_none) {
         return Err(Failure::Usage(format!(
             "{} is not an index: add files of fingerprints with `lookalike index extend`",
             other.name()
         )));
     }
+    let properties = properties_of_merged(&inputs)?;
     IndexRebuild {
         inputs: &inputs,
         output: &arguments.output,
-        properties: properties_of_merged(&inputs)?,
         resume: arguments.resume,
         losses: &arguments.losses,
         run: &arguments.run,
     }
-    .finish()
+    .finish(properties)
+}
+
+/// What an index that is written anew has in common with one that is there.
+enum RebuiltIndex {
+    Fingerprints(IndexProperties),
+    Sketches {
+        /// Places that are equal at least.
+        least: usize,
+        /// As [`IndexProperties::has_ids`].
+        has_ids: Option<bool>,
+    },
+}
+
+impl RebuiltIndex {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        if !is_sketch_index(path) {
+            return Ok(Self::Fingerprints(IndexProperties::of(path)?));
+        }
+        let index = open_sketches_unchecked(path, false)?;
+        Ok(Self::Sketches {
+            least: index.least(),
+            has_ids: (index.documents() > 0).then(|| index.has_ids()),
+        })
+    }
+
+    fn has_ids(&mut self) -> &mut Option<bool> {
+        match self {
+            Self::Fingerprints(properties) => &mut properties.has_ids,
+            Self::Sketches { has_ids, .. } => has_ids,
+        }
+    }
 }
 
 /// The properties of the first index. Ids are in all of them or in none, whatever their order: none may be lost unseen.
-fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<IndexProperties, Failure> {
+fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<RebuiltIndex, Failure> {
+    let holds_sketches = |source: &FingerprintSource| is_sketch_index(source.path());
+    let first = &indexes[0];
+    let of_first_kind = holds_sketches(first);
+    let mut others = indexes[1..].iter();
+    if let Some(other) = others.find(|other| holds_sketches(other) != of_first_kind) {
+        let [sketches, fingerprints] = if of_first_kind {
+            [first, other]
+        } else {
+            [other, first]
+        };
+        return Err(Failure::Usage(format!(
+            "{} is an index of sketches and {} one of fingerprints: merge each with its own kind",
+            sketches.name(),
+            fingerprints.name()
+        )));
+    }
     let mut all = Vec::with_capacity(indexes.len());
     for index in indexes {
-        all.push(IndexProperties::of(index.path())?);
+        all.push(RebuiltIndex::of(index.path())?);
     }
-    let find = |has_ids| all.iter().position(|index| index.has_ids == Some(has_ids));
+    let mut find = |has_ids| {
+        all.iter_mut()
+            .position(|index| *index.has_ids() == Some(has_ids))
+    };
     let (with, without) = (find(true), find(false));
     if let (Some(with), Some(without)) = (with, without) {
         return Err(Failure::Usage(format!(
@@ -133,7 +189,7 @@ fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<IndexProperties
     }
     // The first one; the order of the rest does not matter any more.
     let mut properties = all.swap_remove(0);
-    properties.has_ids = Some(without.is_none());
+    *properties.has_ids() = Some(without.is_none());
     Ok(properties)
 }
 
@@ -141,30 +197,49 @@ fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<IndexProperties
 struct IndexRebuild<'a> {
     inputs: &'a [FingerprintSource],
     output: &'a Path,
-    properties: IndexProperties,
     resume: bool,
     losses: &'a LossArguments,
     run: &'a RunArguments,
 }
 
 impl IndexRebuild<'_> {
-    fn finish(self) -> Result<(), Failure> {
+    fn finish(self, properties: RebuiltIndex) -> Result<(), Failure> {
         let limits = self.run.limits();
         let console = Console::new(self.run.quiet);
-        let job = IndexBuild {
-            inputs: self.inputs,
-            output: self.output,
-            distance: self.properties.distance,
-            tables: None,
-            design: Some(self.properties.design),
-            layout: self.properties.layout,
-            // None where the index is empty: then the inputs decide.
-            with_ids: self.properties.has_ids.unwrap_or(true),
-            resume: self.resume,
-            losses: self.losses.policy(),
-            limits: &limits,
-            observer: &console,
+        let (inputs, output, resume) = (self.inputs, self.output, self.resume);
+        let losses = self.losses.policy();
+        let read = match properties {
+            RebuiltIndex::Fingerprints(properties) => {
+                let job = IndexBuild {
+                    inputs,
+                    output,
+                    distance: properties.distance,
+                    tables: None,
+                    design: Some(properties.design),
+                    layout: properties.layout,
+                    // None where the index is empty: then the inputs decide.
+                    with_ids: properties.has_ids.unwrap_or(true),
+                    resume,
+                    losses,
+                    limits: &limits,
+                    observer: &console,
+                };
+                build::finish(&job, &console, self.run)?.inputs
+            }
+            RebuiltIndex::Sketches { least, has_ids } => {
+                let job = SketchIndexBuild {
+                    inputs,
+                    output,
+                    equal: LeastEqual::Places(least as u32),
+                    with_ids: has_ids.unwrap_or(true),
+                    resume,
+                    losses,
+                    limits: &limits,
+                    observer: &console,
+                };
+                build::finish_sketches(&job, &console, self.run)?
+            }
         };
-        build::end(&build::finish(&job, &console, self.run)?, self.losses)
+        build::end(&read, self.losses)
     }
 }

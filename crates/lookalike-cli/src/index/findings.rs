@@ -1,5 +1,6 @@
 //! Findings of `lookalike index info`: what it prints as JSON and draws on its page.
 
+use lookalike_batch::fingerprints::sketches::EqualPlaces;
 use serde::Serialize;
 
 /// Fingerprints that many documents have, with ids of some.
@@ -57,4 +58,44 @@ pub(super) struct IndexInfo {
     pub(super) verified: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) distribution: Option<Distribution>,
+}
+
+/// A sketch that many documents have, with ids of some.
+#[derive(Serialize)]
+pub(super) struct RepeatedSketch {
+    /// Its digits.
+    pub(super) sketch: String,
+    pub(super) copies: u64,
+    pub(super) ids: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct BandInfo {
+    pub(super) places: usize,
+    pub(super) observed_candidates: f64,
+    pub(super) expected_candidates: f64,
+    pub(super) fullest_bucket: usize,
+}
+
+/// Findings of `--analyse` in an index of sketches.
+#[derive(Serialize)]
+pub(super) struct SketchDistribution {
+    pub(super) bands: Vec<BandInfo>,
+    pub(super) repeated: Vec<RepeatedSketch>,
+}
+
+#[derive(Serialize)]
+pub(super) struct SketchIndexInfo {
+    pub(super) file: String,
+    pub(super) bytes: u64,
+    pub(super) documents: u64,
+    pub(super) sketches: u64,
+    pub(super) equal: EqualPlaces,
+    pub(super) bands: usize,
+    pub(super) bytes_per_sketch: f64,
+    pub(super) ids: bool,
+    pub(super) scheme_id: Option<String>,
+    pub(super) verified: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) distribution: Option<SketchDistribution>,
 }

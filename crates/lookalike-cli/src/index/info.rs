@@ -7,10 +7,13 @@ use lookalike::SchemeId;
 use lookalike_batch::BatchError;
 use lookalike_batch::fingerprints::files::SizedFingerprint;
 use lookalike_batch::fingerprints::index::{open_unchecked, width};
+use lookalike_batch::fingerprints::sketches::is_sketch_index;
 use lookalike_hamming::{Analysis, Analyzer, BucketLoads, IndexFile, Word};
+use serde::Serialize;
 
 use super::findings::{Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, TableInfo};
 use super::page;
+use super::sketch_info;
 use crate::console::{counted, grouped};
 use crate::failure::Failure;
 use crate::size::show;
@@ -20,38 +23,42 @@ use crate::size::show;
 Shows sizes and design at once. With --analyse, --json or --html it reads every fingerprint
 and also shows: the bit in which neighbours in sorted order first differ, the count in each
 of 128 equal ranges, spikes with their most common fingerprint and its ids, and how many
-candidates a probe meets, beside the number for evenly spread fingerprints.
+candidates a probe meets, beside the number for evenly spread fingerprints. Of an index of
+sketches it shows the candidates in each band, and the sketches that most documents have.
 
 Example:
   lookalike index info crawl.lkix --verify --html crawl.html")]
 pub(crate) struct IndexInfoArguments {
     /// An index made by `lookalike index build`
-    index: PathBuf,
+    pub(super) index: PathBuf,
 
     /// Check every byte against its checksum
     #[arg(long)]
-    verify: bool,
+    pub(super) verify: bool,
 
     /// Analyse all fingerprints
     #[arg(long)]
-    analyse: bool,
+    pub(super) analyse: bool,
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 
     /// Write an HTML page with plots
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    pub(super) html: Option<PathBuf>,
 }
 
 /// Ids that are shown of a fingerprint, and fingerprints of a list.
-const SHOWN: usize = 5;
-const LISTED: usize = 20;
+pub(super) const SHOWN: usize = 5;
+pub(super) const LISTED: usize = 20;
 /// Bytes of fingerprints that are sorted at once.
 const SLICE_BYTES: usize = 512 << 20;
 
 pub(crate) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
+    if is_sketch_index(&arguments.index) {
+        return sketch_info::tell(arguments);
+    }
     match width(&arguments.index)? {
         32 => tell::<u32>(arguments),
         128 => tell::<u128>(arguments),
@@ -71,20 +78,38 @@ fn tell<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
         index.verify().map_err(damaged)?;
     }
     let mut info = IndexInfo::new(path, &index, arguments.verify);
-    if arguments.analyse || arguments.json || arguments.html.is_some() {
+    if arguments.wants_analysis() {
         info.distribution = Some(distribution(&index, SLICE_BYTES).map_err(damaged)?);
     }
-    if let Some(path) = &arguments.html {
-        std::fs::write(path, page::render(&info)).map_err(|error| {
-            Failure::Failed(format!("{}: {error}: name another file", path.display()))
-        })?;
+    arguments.write(&info, || info.text(), || page::render(&info))
+}
+
+impl IndexInfoArguments {
+    /// True if all fingerprints are to be looked at.
+    pub(super) fn wants_analysis(&self) -> bool {
+        self.analyse || self.json || self.html.is_some()
     }
-    let text = if arguments.json {
-        serde_json::to_string(&info).map_err(|error| Failure::Failed(error.to_string()))? + "\n"
-    } else {
-        info.text()
-    };
-    Ok(stdout().lock().write_all(text.as_bytes())?)
+
+    /// Writes the page if one is wanted, and prints the rest.
+    pub(super) fn write(
+        &self,
+        info: &impl Serialize,
+        text: impl FnOnce() -> String,
+        page: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        if let Some(path) = &self.html {
+            std::fs::write(path, page()).map_err(|error| {
+                Failure::Failed(format!("{}: {error}: name another file", path.display()))
+            })?;
+        }
+        let text = if self.json {
+            let json = serde_json::to_string(info);
+            json.map_err(|error| Failure::Failed(error.to_string()))? + "\n"
+        } else {
+            text()
+        };
+        Ok(stdout().lock().write_all(text.as_bytes())?)
+    }
 }
 
 impl IndexInfo {
@@ -125,10 +150,7 @@ impl IndexInfo {
             counted(self.documents, "fingerprint"),
             self.bits,
             grouped(self.fingerprints),
-            match repeated {
-                1 => "1 repeats".to_owned(),
-                repeated => format!("{} repeat", grouped(repeated)),
-            },
+            counted_repeats(repeated),
             self.distance,
             counted(self.tables as u64, "table"),
             self.design,
@@ -144,6 +166,14 @@ impl IndexInfo {
             text += &distribution.text();
         }
         text
+    }
+}
+
+/// A number of fingerprints or sketches that repeat another.
+pub(super) fn counted_repeats(repeated: u64) -> String {
+    match repeated {
+        1 => "1 repeats".to_owned(),
+        repeated => format!("{} repeat", grouped(repeated)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `lookalike index`: a Hamming index on disk, one file a subcommand.
+//! `lookalike index`: an index of fingerprints or longer sketches on disk, one file a subcommand.
 
 mod build;
 mod extend;
@@ -6,6 +6,8 @@ mod findings;
 mod info;
 mod page;
 mod search;
+mod sketch_info;
+mod sketch_search;
 
 use clap::Subcommand;
 
@@ -17,7 +19,9 @@ Examples:
   lookalike fingerprint crawl.jsonl -o crawl.fp.jsonl
   lookalike index build crawl.fp.jsonl -o crawl.lkix
   lookalike index search crawl.lkix 5f3a9c0012d4e877 --distance 3
-  lookalike index info crawl.lkix --verify --html crawl.html")]
+  lookalike index info crawl.lkix --verify --html crawl.html
+  lookalike index build shingles.lkfp --equal 2 -o shingles.lkix
+  lookalike index search shingles.lkix new-shingles.lkfp")]
 pub(crate) struct IndexArguments {
     #[command(subcommand)]
     command: IndexCommand,
@@ -25,13 +29,13 @@ pub(crate) struct IndexArguments {
 
 #[derive(Subcommand)]
 enum IndexCommand {
-    /// Build an index from files of fingerprints
+    /// Build an index from files of fingerprints or sketches
     Build(build::IndexBuildArguments),
-    /// Add fingerprints to an index
+    /// Add fingerprints or sketches to an index
     Extend(extend::IndexExtendArguments),
     /// Merge several indexes into one
     Merge(extend::IndexMergeArguments),
-    /// Find all stored fingerprints within a distance
+    /// Find all stored fingerprints within a distance, or sketches with enough in common
     Search(search::IndexSearchArguments),
     /// Show what an index holds, and check it
     Info(info::IndexInfoArguments),

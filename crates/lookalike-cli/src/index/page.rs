@@ -3,28 +3,83 @@
 
 use std::fmt::Write;
 
-use super::findings::{Distribution, IndexInfo, RepeatedFingerprints};
-use crate::console::{counted, grouped, harmless};
+use super::findings::{
+    Distribution, IndexInfo, RepeatedFingerprints, SketchDistribution, SketchIndexInfo,
+};
+use crate::console::{counted, counted_sketches, grouped, harmless};
 use crate::size::show;
 
 const STYLE: &str = include_str!("page.css");
 
 /// The page; an info without distribution has no plots.
 pub(super) fn render(info: &IndexInfo) -> String {
-    let mut page = format!(
+    let mut body = String::new();
+    if let Some(distribution) = &info.distribution {
+        plots(&mut body, distribution);
+    }
+    framed(&info.file, &summary(info), &body)
+}
+
+/// The page of an index of sketches.
+pub(super) fn render_sketches(info: &SketchIndexInfo) -> String {
+    let summary = format!(
+        "{} of {}, {} distinct. {} for at least {} equal; {}, {:.2} bytes a sketch. Scheme {}.",
+        counted_sketches(info.documents),
+        info.equal.of,
+        grouped(info.sketches),
+        counted(info.bands as u64, "band"),
+        info.equal.least,
+        show(info.bytes),
+        info.bytes_per_sketch,
+        escaped(info.scheme_id.as_deref().unwrap_or("unknown")),
+    );
+    let mut body = String::new();
+    if let Some(distribution) = &info.distribution {
+        bands(&mut body, distribution);
+        let repeated = distribution.repeated.iter().map(|repeated| RepeatedRow {
+            range: None,
+            digits: repeated.shortened(),
+            copies: repeated.copies,
+            ids: &repeated.ids,
+        });
+        rows(&mut body, "Most repeated", "sketch", repeated);
+    }
+    framed(&info.file, &summary, &body)
+}
+
+fn framed(file: &str, summary: &str, body: &str) -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{file} - lookalike index</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <h1 dir=\"auto\">{file}</h1>\n<p>{}</p>\n",
-        summary(info),
-        file = escaped(&info.file),
-    );
-    if let Some(distribution) = &info.distribution {
-        plots(&mut page, distribution);
+         <h1 dir=\"auto\">{file}</h1>\n<p>{summary}</p>\n{body}</main>\n</body>\n</html>\n",
+        file = escaped(file),
+    )
+}
+
+/// Candidates of each band.
+fn bands(page: &mut String, distribution: &SketchDistribution) {
+    page.push_str("<h2>Bands</h2>\n");
+    let heads = [
+        "band",
+        "places",
+        "candidates per query",
+        "if even",
+        "fullest bucket",
+    ];
+    open_table(page, "Bands", &heads.map(|head| (head, "")));
+    for (at, band) in (1..).zip(&distribution.bands) {
+        let _ = writeln!(
+            page,
+            "<tr><th scope=\"row\">{at}</th><td>{}</td><td>{:.2}</td><td>{:.2}</td><td>{}</td></tr>",
+            band.places,
+            band.observed_candidates,
+            band.expected_candidates,
+            grouped(band.fullest_bucket as u64)
+        );
     }
-    page.push_str("</main>\n</body>\n</html>\n");
-    page
+    page.push_str(CLOSE_TABLE);
 }
 
 fn summary(info: &IndexInfo) -> String {
@@ -73,16 +128,14 @@ fn plots(page: &mut String, distribution: &Distribution) {
     let even = vec![share; ranges.len()];
     let names = ["fingerprints", "range of the space, from the lowest"];
     page.push_str(&chart(names, &ranges, &even, &|at| at.to_string()));
-    let spikes = distribution
-        .spikes
-        .iter()
-        .map(|spike| (Some((spike.range, spike.count)), &spike.commonest));
-    rows(page, "Spikes and their commonest fingerprints", spikes);
-    let repeated = distribution
-        .repeated
-        .iter()
-        .map(|repeated| (None, repeated));
-    rows(page, "Most repeated", repeated);
+    let spikes = distribution.spikes.iter().map(|spike| RepeatedRow {
+        range: Some((spike.range, spike.count)),
+        ..RepeatedRow::of(&spike.commonest)
+    });
+    let title = "Spikes and their commonest fingerprints";
+    rows(page, title, "fingerprint", spikes);
+    let repeated = distribution.repeated.iter().map(RepeatedRow::of);
+    rows(page, "Most repeated", "fingerprint", repeated);
     tables(page, distribution);
 }
 
@@ -127,26 +180,47 @@ fn open_table(page: &mut String, name: &str, heads: &[(&str, &str)]) {
     page.push_str("</tr></thead><tbody>\n");
 }
 
-/// A table of fingerprints, with the range of each and what lies in it where they have one; nothing when there are none.
+/// A fingerprint or sketch that repeats.
+struct RepeatedRow<'a> {
+    /// Its range, and the number of fingerprints there.
+    range: Option<(usize, u64)>,
+    digits: String,
+    copies: u64,
+    ids: &'a [String],
+}
+
+impl<'a> RepeatedRow<'a> {
+    fn of(repeated: &'a RepeatedFingerprints) -> Self {
+        Self {
+            range: None,
+            digits: repeated.fingerprint.clone(),
+            copies: repeated.copies,
+            ids: &repeated.ids,
+        }
+    }
+}
+
+/// A table of what repeats, with the range of each and what lies in it where they have one; nothing when there are none.
 fn rows<'a>(
     page: &mut String,
     title: &str,
-    all: impl Iterator<Item = (Option<(usize, u64)>, &'a RepeatedFingerprints)>,
+    name: &str,
+    all: impl Iterator<Item = RepeatedRow<'a>>,
 ) {
     let mut all = all.peekable();
-    let Some((range, _)) = all.peek() else {
+    let Some(first) = all.peek() else {
         return;
     };
     let mut heads = vec![("range", ""), ("fingerprints", "")];
-    if range.is_none() {
+    if first.range.is_none() {
         heads.clear();
     }
-    heads.extend([("fingerprint", "t"), ("copies", ""), ("such as", "t")]);
+    heads.extend([(name, "t"), ("copies", ""), ("such as", "t")]);
     let _ = writeln!(page, "<h2>{title}</h2>");
     open_table(page, title, &heads);
-    for (range, repeated) in all {
+    for repeated in all {
         page.push_str("<tr>");
-        if let Some((range, count)) = range {
+        if let Some((range, count)) = repeated.range {
             let _ = write!(page, "<td>{range}</td><td>{}</td>", grouped(count));
         }
         let ids = repeated
@@ -158,7 +232,7 @@ fn rows<'a>(
         let _ = writeln!(
             page,
             "<th scope=\"row\" class=\"t\"><code>{}</code></th><td>{}</td><td class=\"t ids\">{}</td></tr>",
-            repeated.fingerprint,
+            repeated.digits,
             grouped(repeated.copies),
             ids.collect::<Vec<_>>().join("<br>")
         );

@@ -1,4 +1,4 @@
-//! `lookalike index search`: all stored fingerprints within a distance of each query.
+//! `lookalike index search`: all stored fingerprints within a distance of each query, or sketches with enough in common.
 
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use lookalike_batch::fingerprints::files::{
     CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, SizedFingerprint,
     ensure_equal_schemes,
 };
-use lookalike_batch::fingerprints::index::{open, open_unchecked, width};
+use lookalike_batch::fingerprints::index::{is_index, open, open_unchecked, width};
+use lookalike_batch::fingerprints::sketches::{LeastEqual, is_sketch_index};
 use lookalike_batch::{BatchError, LARGEST_DISTANCE, LossPolicy};
 use lookalike_hamming::{IndexFile, Word};
 use serde::Serialize;
@@ -18,6 +19,8 @@ use crate::failure::Failure;
 use crate::spool::Spool;
 use crate::{bus_error, console};
 
+use super::sketch_search;
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints one JSON object per line for each stored document found,
@@ -25,31 +28,42 @@ Prints one JSON object per line for each stored document found,
 by distance, fingerprint and id. Queries are named by their ids if their file has ids, else
 by their hex digits (16 for a fingerprint of 64 bits).
 
+An index of super-shingles or min-hash values is searched by files of the same sketches or
+by their digits, and prints {\"query\":..,\"id\":..,\"distance\":..}, by distance and id: the
+pairs of `lookalike join --equal`. The distance is the number that differ.
+
+Several indexes are searched as one: name the others between INDEX and the queries.
+
 Examples:
   lookalike index search crawl.lkix 5f3a9c0012d4e877
+  lookalike index search january.lkix february.lkix new.fp.jsonl
   lookalike fingerprint new.jsonl | lookalike index search crawl.lkix - --distance 2")]
 pub(crate) struct IndexSearchArguments {
-    /// An index made by `lookalike index build`
+    /// An index made by `lookalike index build`; further ones may follow
     index: PathBuf,
 
-    /// Fingerprints as hex digits (16 for an index of 64 bits), files of fingerprints, or - for standard input
+    /// Fingerprints or sketches as hex digits (16 for an index of 64 bits), files of them, or - for standard input
     #[arg(required = true, value_name = "QUERY")]
     queries: Vec<String>,
 
     /// Maximum Hamming distance in bits [default: the distance the index was built for]
-    #[arg(long, value_name = "BITS")]
-    distance: Option<u32>,
+    #[arg(long, value_name = "BITS", conflicts_with = "equal")]
+    pub(super) distance: Option<u32>,
+
+    /// Minimum number of super-shingles or min-hash values in common [default: the number the index was built for]
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) equal: Option<LeastEqual>,
 
     /// Read the index into memory first, instead of mapping it
     #[arg(long)]
-    in_memory: bool,
+    pub(super) in_memory: bool,
 
     /// Start at once, without checking every byte of the index: a damaged one may give wrong answers
     #[arg(long)]
-    skip_check: bool,
+    pub(super) skip_check: bool,
 
     #[command(flatten)]
-    losses: LossArguments,
+    pub(super) losses: LossArguments,
 
     /// Do not list queries that could not be read
     #[arg(long, short)]
@@ -71,18 +85,30 @@ struct FoundLine<'a> {
 
 /// Counts of queries and matches.
 #[derive(Default, Serialize)]
-struct SearchSummary {
-    queries: u64,
-    queries_with_matches: u64,
-    matches: u64,
-    probes: u64,
-    candidates: u64,
-    inputs: Vec<CodesSummary>,
+pub(super) struct SearchSummary {
+    pub(super) queries: u64,
+    pub(super) queries_with_matches: u64,
+    pub(super) matches: u64,
+    pub(super) probes: u64,
+    pub(super) candidates: u64,
+    pub(super) inputs: Vec<CodesSummary>,
+}
+
+/// What is searched, and by what.
+pub(super) struct SearchPlan<'a> {
+    pub(super) indexes: Vec<&'a Path>,
+    pub(super) queries: Vec<&'a str>,
+    pub(super) arguments: &'a IndexSearchArguments,
+}
+
+/// An index that is searched.
+struct SearchedIndex<'a, C: Word> {
+    path: &'a Path,
+    file: IndexFile<C>,
 }
 
 struct SearchRun<'a, C: Word, W> {
-    path: &'a Path,
-    index: IndexFile<C>,
+    indexes: Vec<SearchedIndex<'a, C>>,
     distance: u32,
     losses: LossPolicy,
     out: W,
@@ -95,51 +121,139 @@ const GROUP: usize = 64;
 const CHUNK_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
-    // Before it is opened: a page may be missing as soon as the first byte is looked at.
-    if !arguments.in_memory {
-        bus_error::name_file(&arguments.index);
-    }
-    match width(&arguments.index)? {
-        32 => search::<u32>(arguments),
-        128 => search::<u128>(arguments),
-        _ => search::<u64>(arguments),
-    }
-}
-
-fn search<C: Word>(arguments: &IndexSearchArguments) -> Result<(), Failure> {
-    let open = if arguments.skip_check {
-        open_unchecked::<C>
-    } else {
-        open::<C>
+    let is_any = |path: &Path| is_index(path) || is_sketch_index(path);
+    let (further, queries): (Vec<&str>, Vec<&str>) = arguments
+        .queries
+        .iter()
+        .map(String::as_str)
+        .partition(|query| is_any(query.as_ref()));
+    let further = further.into_iter().map(Path::new);
+    let plan = SearchPlan {
+        indexes: std::iter::once(arguments.index.as_path())
+            .chain(further)
+            .collect(),
+        queries,
+        arguments,
     };
-    let index = open(&arguments.index, arguments.in_memory)?;
-    let built = index.index().radius();
-    let distance = arguments.distance.unwrap_or(built);
-    if distance > built {
-        let remedy = match distance {
-            ..=LARGEST_DISTANCE => format!("rebuild it with --distance {distance}"),
-            _ => format!("the largest distance for an index is {LARGEST_DISTANCE}"),
-        };
+    if plan.queries.is_empty() {
+        return Err(Failure::Usage(
+            "every argument is an index, and none a query: name fingerprints or files of them behind the indexes".to_owned(),
+        ));
+    }
+    // Before it is opened: a page may be missing as soon as the first byte is looked at.
+    if let ([only], false) = (plan.indexes.as_slice(), arguments.in_memory) {
+        bus_error::name_file(only);
+    }
+    if plan.indexes.iter().any(|path| is_sketch_index(path)) {
+        return sketch_search::run(&plan);
+    }
+    if arguments.equal.is_some() {
         return Err(Failure::Usage(format!(
-            "{}: built for distances up to {built}, not {distance}: {remedy}",
+            "{}: an index of fingerprints, which have no equal places: use --distance instead of --equal",
             arguments.index.display()
         )));
     }
+    match width(&arguments.index)? {
+        32 => search::<u32>(&plan),
+        128 => search::<u128>(&plan),
+        _ => search::<u64>(&plan),
+    }
+}
+
+impl SearchPlan<'_> {
+    /// Ends a search: counts, and an error if more rows were lost than may be.
+    pub(super) fn end(&self, summary: &SearchSummary) -> Result<(), Failure> {
+        let arguments = self.arguments;
+        let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
+        let losses = arguments.losses.policy();
+        losses.check(rows.clone(), summary.queries)?;
+        if arguments.json {
+            console::json_beside(summary);
+        } else if !arguments.quiet {
+            for input in &summary.inputs {
+                console::skipped(&input.skipped);
+            }
+        }
+        arguments.losses.end(rows)
+    }
+}
+
+impl<'a, C: Word> SearchedIndex<'a, C> {
+    /// Opens all; the largest distance that each of them answers.
+    fn open_all(plan: &SearchPlan<'a>) -> Result<(Vec<Self>, u32), Failure> {
+        let open = match plan.arguments.skip_check {
+            true => open_unchecked::<C>,
+            false => open::<C>,
+        };
+        let mut indexes: Vec<Self> = Vec::with_capacity(plan.indexes.len());
+        let mut built = LARGEST_DISTANCE;
+        for &path in &plan.indexes {
+            let file = open(path, plan.arguments.in_memory)?;
+            let index = Self { path, file };
+            if let Some(first) = indexes.first() {
+                index.ensure_same_scheme(&first.name(), first.scheme())?;
+            }
+            let radius = index.file.index().radius();
+            let distance = plan.arguments.distance.unwrap_or(radius);
+            if distance > radius {
+                let remedy = match distance {
+                    ..=LARGEST_DISTANCE => format!("rebuild it with --distance {distance}"),
+                    _ => format!("the largest distance for an index is {LARGEST_DISTANCE}"),
+                };
+                return Err(Failure::Usage(format!(
+                    "{}: built for distances up to {radius}, not {distance}: {remedy}",
+                    path.display()
+                )));
+            }
+            built = built.min(distance);
+            indexes.push(index);
+        }
+        Ok((indexes, built))
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn scheme(&self) -> Option<SchemeId> {
+        self.file.scheme().map(SchemeId)
+    }
+
+    /// Refuses fingerprints of another scheme.
+    fn ensure_same_scheme(&self, other: &str, scheme: Option<SchemeId>) -> Result<(), Failure> {
+        let name = self.name();
+        let own = self.scheme().map(|id| (name.as_str(), id));
+        let other = scheme.map(|id| (other, id));
+        Ok(ensure_equal_schemes(own, other).map_err(BatchError::from)?)
+    }
+
+    /// Appends the ids of a fingerprint; false if it is stored without any.
+    fn ids<'i>(&'i self, code: C, ids: &mut Vec<&'i str>) -> Result<bool, Failure> {
+        let read = self.file.ids(code, ids);
+        read.map_err(|source| {
+            let path = self.name();
+            BatchError::IndexFile { path, source }
+        })?;
+        Ok(self.file.has_ids() || !self.file.index().contains(code))
+    }
+}
+
+fn search<C: Word>(plan: &SearchPlan<'_>) -> Result<(), Failure> {
+    let (indexes, distance) = SearchedIndex::<C>::open_all(plan)?;
     let mut search = SearchRun {
-        path: &arguments.index,
-        index,
+        indexes,
         distance,
-        losses: arguments.losses.policy(),
+        losses: plan.arguments.losses.policy(),
         out: BufWriter::with_capacity(1 << 18, stdout().lock()),
         summary: SearchSummary::default(),
     };
     let spool = Spool::new(&std::env::temp_dir())?;
-    for query in &arguments.queries {
+    for &query in &plan.queries {
         let digits = query.parse::<SizedFingerprint>().ok();
         match digits.and_then(SizedFingerprint::code) {
             // As many hexadecimal digits are a fingerprint even if a file has that name; `./` before it means
             // the file.
-            Some(code) => search.group(&[code], &|_| query.clone())?,
+            Some(code) => search.group(&[code], &|_| query.to_owned())?,
             None => {
                 refuse_width(query, digits, C::BITS)?;
                 for source in fingerprint_sources(&[query], spool.path())? {
@@ -149,20 +263,7 @@ fn search<C: Word>(arguments: &IndexSearchArguments) -> Result<(), Failure> {
         }
     }
     search.out.flush()?;
-    let SearchSummary {
-        inputs, queries, ..
-    } = &search.summary;
-    let rows = inputs.iter().flat_map(|input| &input.skipped);
-    search.losses.check(rows, *queries)?;
-    if arguments.json {
-        console::json_beside(&search.summary);
-    } else if !arguments.quiet {
-        for input in &search.summary.inputs {
-            console::skipped(&input.skipped);
-        }
-    }
-    let rows = search.summary.inputs.iter();
-    arguments.losses.end(rows.flat_map(|input| &input.skipped))
+    plan.end(&search.summary)
 }
 
 /// Refuses digits of a fingerprint of another width, where no file has that name.
@@ -182,10 +283,9 @@ impl<C: Word, W: Write> SearchRun<'_, C, W> {
     fn file(&mut self, source: &FingerprintSource) -> Result<(), Failure> {
         let strict = self.losses.is_strict();
         let mut file = CodeFile::open(source, strict).map_err(BatchError::from)?;
-        let path = self.path.display().to_string();
-        let own = self.index.scheme().map(|id| (path.as_str(), SchemeId(id)));
-        let other = file.scheme().map(|id| (file.name(), id));
-        ensure_equal_schemes(own, other).map_err(BatchError::from)?;
+        for index in &self.indexes {
+            index.ensure_same_scheme(file.name(), file.scheme())?;
+        }
         let (mut codes, mut more) = (FingerprintFile::<C>::default(), true);
         while more {
             codes.clear();
@@ -210,18 +310,22 @@ impl<C: Word, W: Write> SearchRun<'_, C, W> {
 
     fn group(&mut self, queries: &[C], name: &dyn Fn(usize) -> String) -> Result<(), Failure> {
         let mut found = Vec::new();
-        let visit = &mut |query, code, distance| found.push((query, distance, code));
-        let effort = self
-            .index
-            .index()
-            .search_group(queries, self.distance, visit);
-        let effort = effort.map_err(|error| Failure::Usage(error.to_string()))?;
-        // By query, distance and fingerprint: several tables find the same entry in any order.
-        found.sort_unstable();
         let summary = &mut self.summary;
+        for index in &self.indexes {
+            let visit = &mut |query, code, distance| found.push((query, distance, code));
+            let effort = index
+                .file
+                .index()
+                .search_group(queries, self.distance, visit);
+            let effort = effort.map_err(|error| Failure::Usage(error.to_string()))?;
+            summary.probes += effort.probes;
+            summary.candidates += effort.candidates;
+        }
+        // By query, distance and fingerprint: several tables find the same entry in any order, and several indexes one
+        // fingerprint.
+        found.sort_unstable();
+        found.dedup();
         summary.queries += queries.len() as u64;
-        summary.probes += effort.probes;
-        summary.candidates += effort.candidates;
         for of_query in found.chunk_by(|a: &(usize, u32, C), b| a.0 == b.0) {
             self.summary.queries_with_matches += 1;
             self.print(&name(of_query[0].0), of_query)?;
@@ -233,14 +337,17 @@ impl<C: Word, W: Write> SearchRun<'_, C, W> {
         let mut ids = Vec::new();
         for &(_, distance, code) in found {
             ids.clear();
-            self.index.ids(code, &mut ids).map_err(|source| {
-                let path = self.path.display().to_string();
-                BatchError::IndexFile { path, source }
-            })?;
+            let mut is_bare = false;
+            for index in &self.indexes {
+                is_bare |= !index.ids(code, &mut ids)?;
+            }
+            if self.indexes.len() > 1 {
+                ids.sort_unstable();
+            }
             let fingerprint = SizedFingerprint::new(code).to_string();
             let named = ids.iter().map(|&id| Some(id));
             // An index without ids still gives a line for each fingerprint.
-            let bare = ids.is_empty().then_some(None);
+            let bare = is_bare.then_some(None);
             for id in named.chain(bare) {
                 let fingerprint = fingerprint.clone();
                 let line = FoundLine {

@@ -50,6 +50,7 @@ mod hostile_tables;
 mod html_modes;
 mod idle_options;
 mod index;
+mod index_sketches;
 mod invariance;
 mod invisible;
 mod join;

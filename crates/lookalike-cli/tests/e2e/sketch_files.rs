@@ -309,20 +309,6 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
         1,
         &["no field named super_shingles", "--sketch"],
     );
-    let mut build = lookalike("index");
-    build
-        .arg("build")
-        .arg(&shingles)
-        .arg("-o")
-        .arg(folder.path("x.lkix"));
-    refuse(
-        &mut build,
-        1,
-        &[
-            "holds 6 super-shingles",
-            "everything else needs fingerprints",
-        ],
-    );
     let index = folder.path("f.lkix");
     lookalike("index")
         .arg("build")

@@ -88,6 +88,12 @@ pub enum CodesError {
         /// The file.
         name: String,
     },
+    /// An index, where a file of what it is made from is wanted.
+    #[error("{name} is an index")]
+    Index {
+        /// The file.
+        name: String,
+    },
     /// Sketches that this version does not know.
     #[error("{name} holds sketches of an unknown kind: read it with a newer version")]
     UnknownShape {

@@ -49,7 +49,7 @@ pub(crate) use raw::RawReader;
 pub use several::CodeFiles;
 pub use sized_fingerprint::{ParseSizedFingerprintError, SizedFingerprint};
 use sized_fingerprint::{bits_of_header, extend_codes};
-pub(crate) use sketch_file::{SketchFile, SketchRows};
+pub use sketch_file::{SketchFile, SketchRows};
 pub use sketch_shape::{PlaceKind, SketchShape};
 pub(crate) use sketch_writer::{SketchWriter, write_sketch};
 pub use source::FingerprintSource;
@@ -168,6 +168,7 @@ impl CodeFile {
                 let scheme = known(reader.scheme());
                 (FingerprintFormat::Archive(reader), Some(64), scheme)
             }
+            Some([b'L', b'K', b'I', b'X' | b'S']) => return Err(CodesError::Index { name }),
             Some([b'P', b'A', b'R', b'1']) => {
                 let table = TableReader::open(source.path());
                 let table = table.map_err(|source| CodesError::table(&name, source))?;
@@ -385,6 +386,25 @@ pub fn ensure_equal_widths(
 ) -> Result<(), CodesError> {
     match (a, b) {
         (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherWidth {
+            a: a.to_owned(),
+            b: b.to_owned(),
+            first,
+            second,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to compare sketches of different shapes, where both files, by name and shape, tell theirs.
+///
+/// # Errors
+/// [`CodesError::OtherShape`].
+pub fn ensure_equal_shapes(
+    a: Option<(&str, SketchShape)>,
+    b: Option<(&str, SketchShape)>,
+) -> Result<(), CodesError> {
+    match (a, b) {
+        (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherShape {
             a: a.to_owned(),
             b: b.to_owned(),
             first,

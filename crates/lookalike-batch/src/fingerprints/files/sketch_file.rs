@@ -20,7 +20,7 @@ use lookalike_hamming::{FileError, FingerprintReader};
 use serde::Deserialize;
 
 use super::error::CodesError;
-use super::ids::FingerprintIds;
+use super::ids::{FingerprintIds, FingerprintName};
 use super::json_lines::{JsonLines, LineId, StopReason, malformed, present};
 use super::open::{self, FingerprintStream, OpenedFile};
 use super::sized_fingerprint::bits_of_header;
@@ -34,29 +34,47 @@ const RAW_BYTES: usize = 1 << 17;
 
 /// Sketches and what they are called, in the order of their file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SketchRows {
+pub struct SketchRows {
     /// Words of all sketches, one sketch after another.
-    pub(crate) words: Vec<u64>,
+    pub words: Vec<u64>,
     /// Names of all.
-    pub(crate) ids: FingerprintIds,
+    pub ids: FingerprintIds,
     /// Number of sketches.
-    pub(crate) count: usize,
+    pub count: usize,
+    /// True if a sketch has an id of its own; others are called by their digits.
+    pub has_ids: bool,
 }
 
 impl SketchRows {
-    pub(crate) fn clear(&mut self) {
+    /// Forgets everything but the memory.
+    pub fn clear(&mut self) {
         self.words.clear();
         self.ids.clear();
         self.count = 0;
+        self.has_ids = false;
+    }
+
+    /// The sketches with their names.
+    pub fn each(&self, shape: SketchShape) -> impl Iterator<Item = (&str, &[u64])> {
+        let sketches = self.words.chunks_exact(shape.words());
+        let name = |at| match self.ids.name(at, 0_u64) {
+            FingerprintName::Text(text) => text,
+            // Every sketch gets a text for a name when it is read.
+            FingerprintName::Number(_) | FingerprintName::Fingerprint(_) => "",
+        };
+        sketches
+            .enumerate()
+            .map(move |(at, sketch)| (name(at), sketch))
     }
 
     /// Bytes of the sketches and names.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         size_of_val(self.words.as_slice()) as u64 + self.ids.bytes()
     }
 
     /// Names the sketch whose words were appended last.
-    fn name(&mut self, id: Option<&str>, shape: SketchShape) {
+    pub(crate) fn name(&mut self, id: Option<&str>, shape: SketchShape) {
+        self.has_ids |= id.is_some();
         match id {
             Some(id) => self.ids.push_text::<u64>(id, &[]),
             None => {
@@ -68,8 +86,8 @@ impl SketchRows {
     }
 }
 
-/// An open collection; see the module's header.
-pub(crate) struct SketchFile {
+/// An open collection of sketches of several places: super-shingles or minima.
+pub struct SketchFile {
     name: String,
     format: SketchFormat,
     shape: Option<SketchShape>,
@@ -90,7 +108,10 @@ enum SketchFormat {
 
 impl SketchFile {
     /// Opens a collection and reads its header. With `strict`, the first line that cannot be read is an error.
-    pub(crate) fn open(source: &FingerprintSource, strict: bool) -> Result<Self, CodesError> {
+    ///
+    /// # Errors
+    /// [`CodesError`]: no such file, or one that is damaged or holds fingerprints.
+    pub fn open(source: &FingerprintSource, strict: bool) -> Result<Self, CodesError> {
         let read = Arc::default();
         let OpenedFile {
             name, input, head, ..
@@ -110,6 +131,7 @@ impl SketchFile {
                 SketchFormat::Words(reader)
             }
             Some([b'L', b'K', b'A', b'R']) => return Err(fingerprints()),
+            Some([b'L', b'K', b'I', b'X' | b'S']) => return Err(CodesError::Index { name }),
             Some([b'P', b'A', b'R', b'1']) => {
                 let (table, kind) = open_table(source, &name)?;
                 SketchFormat::Table(Box::new(table), kind)
@@ -134,16 +156,18 @@ impl SketchFile {
         })
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// The name as the user wrote it.
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The shape of the sketches: of lines and tables known once one was read.
-    pub(crate) fn shape(&self) -> Option<SketchShape> {
+    pub fn shape(&self) -> Option<SketchShape> {
         self.shape
     }
 
-    pub(crate) fn scheme(&self) -> Option<SchemeId> {
+    /// The scheme, where the format keeps it.
+    pub fn scheme(&self) -> Option<SchemeId> {
         self.scheme
     }
 
@@ -156,7 +180,7 @@ impl SketchFile {
     ///
     /// # Errors
     /// [`CodesError`]: the file is damaged or cut off, or holds no line that can be read.
-    pub(crate) fn fill(&mut self, out: &mut SketchRows, bytes: u64) -> Result<bool, CodesError> {
+    pub fn fill(&mut self, out: &mut SketchRows, bytes: u64) -> Result<bool, CodesError> {
         let before = out.count;
         let mut more = true;
         while more && out.bytes() < bytes {
@@ -232,7 +256,7 @@ impl SketchFile {
     }
 
     /// Counts of what was read; to be asked after the end.
-    pub(crate) fn summary(self) -> CodesSummary {
+    pub fn summary(self) -> CodesSummary {
         CodesSummary {
             name: self.name,
             fingerprints: self.count,
@@ -271,7 +295,18 @@ fn next_chunk(
     let (Some(chunk), Some(shape)) = (reader.next_chunk()?, shape) else {
         return Ok(false);
     };
+    // Joins count the places of whole words.
+    let has_rest = |sketch: &[u64]| sketch.last().is_some_and(|last| last >> 32 != 0);
+    let is_odd = shape.kind == PlaceKind::Minima && shape.places % 2 == 1;
+    let mut sketches = chunk.fingerprints.chunks_exact(shape.words());
+    if is_odd && sketches.any(has_rest) {
+        return Err(FileError::Damaged {
+            offset: 0,
+            what: "a half word behind an odd number of minima is not zero",
+        });
+    }
     if with_texts {
+        out.has_ids = true;
         out.words.extend_from_slice(chunk.fingerprints);
         out.ids.extend_texts(chunk.texts, chunk.ends);
         out.count += chunk.ends.len();
@@ -300,13 +335,7 @@ fn next_raw(
         return Err(FileError::Cut { offset });
     }
     for sketch in sketches {
-        let words = sketch.chunks(8).map(|word| {
-            // The half that an odd number of minima leaves is zero, as in every other format.
-            let mut eight = [0; 8];
-            eight[..word.len()].copy_from_slice(word);
-            u64::from_le_bytes(eight)
-        });
-        out.words.extend(words);
+        SketchShape::extend_words(sketch, &mut out.words);
         out.name(None, shape);
     }
     Ok(bytes.len() == wanted)

@@ -19,10 +19,11 @@ pub enum PlaceKind {
 }
 
 impl PlaceKind {
-    pub(super) const ALL: [Self; 2] = [Self::SuperShingles, Self::Minima];
+    pub(crate) const ALL: [Self; 2] = [Self::SuperShingles, Self::Minima];
 
     /// Name of the field and column of such sketches.
-    pub(super) const fn column(self) -> &'static str {
+    #[must_use]
+    pub const fn column(self) -> &'static str {
         match self {
             Self::SuperShingles => "super_shingles",
             Self::Minima => "signature",
@@ -138,9 +139,32 @@ impl SketchShape {
         Some(Self { kind, places })
     }
 
-    /// Bytes of a sketch in a raw file.
-    pub(super) fn raw_bytes(self) -> usize {
-        self.places * self.kind.digits() / 2
+    /// Bytes of a sketch in a raw file or an index.
+    pub(crate) fn raw_bytes(self) -> usize {
+        self.places * self.place_bytes()
+    }
+
+    /// Bytes of a place there.
+    pub(crate) fn place_bytes(self) -> usize {
+        self.kind.digits() / 2
+    }
+
+    /// Appends the places of a sketch as little-endian numbers.
+    pub(crate) fn extend_raw(self, sketch: &[u64], bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        bytes.extend(sketch.iter().flat_map(|word| word.to_le_bytes()));
+        // The last half word of an odd number of minima is none of them.
+        bytes.truncate(start + self.raw_bytes());
+    }
+
+    /// Appends the words of the sketch whose places are these bytes.
+    pub(crate) fn extend_words(bytes: &[u8], words: &mut Vec<u64>) {
+        words.extend(bytes.chunks(8).map(|word| {
+            // The half that an odd number of minima leaves is zero, as in every other format.
+            let mut eight = [0; 8];
+            eight[..word.len()].copy_from_slice(word);
+            u64::from_le_bytes(eight)
+        }));
     }
 
     /// The place at a position of a sketch.
@@ -188,6 +212,14 @@ impl SketchShape {
             let _ = write!(text, "{:0width$x}", self.place(sketch, at));
         }
         text
+    }
+
+    /// The sketch of this shape that digits spell.
+    #[must_use]
+    pub fn parse(self, digits: &str) -> Option<Vec<u64>> {
+        let mut words = Vec::new();
+        let found = Self::read_digits(self.kind, digits, &mut words);
+        (found == Ok(self)).then_some(words)
     }
 
     /// Appends the sketch that digits spell, and returns its shape.
@@ -255,6 +287,12 @@ mod tests {
             let equal = (0..shape.places).filter(|&at| a[at] == b[at]).count();
             prop_assert_eq!(shape.equal_places(&first, &second), equal);
             prop_assert_eq!((0..shape.places).filter(|&at| shape.place(&first, at) == shape.place(&second, at)).count(), equal);
+            let (mut raw, mut of_raw) = (vec![7], Vec::new());
+            shape.extend_raw(&first, &mut raw);
+            prop_assert_eq!(raw.len(), 1 + shape.raw_bytes());
+            SketchShape::extend_words(&raw[1..], &mut of_raw);
+            prop_assert_eq!(&of_raw, &first);
+            prop_assert_eq!(shape.parse(&shape.digits(&first)), Some(of_raw));
             let mut again = Vec::new();
             prop_assert_eq!(SketchShape::read_digits(shape.kind, &shape.digits(&first), &mut again), Ok(shape));
             prop_assert_eq!(again, first);

@@ -98,8 +98,9 @@ impl SketchWriter {
             }
             (SketchOutput::Raw(_) | SketchOutput::Words(_), None) => Ok(()),
             (SketchOutput::Raw(file), Some(sketch)) => {
-                let bytes: Vec<u8> = sketch.iter().flat_map(|word| word.to_le_bytes()).collect();
-                file.write_all(&bytes[..shape.raw_bytes()])
+                let mut bytes = Vec::new();
+                shape.extend_raw(sketch, &mut bytes);
+                file.write_all(&bytes)
             }
             (SketchOutput::Words(file), Some(sketch)) => {
                 file.push_sketch(sketch, id).map_err(io::Error::other)

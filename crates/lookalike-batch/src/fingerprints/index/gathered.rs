@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use lookalike::scheme::SchemeId;
 use lookalike_hamming::{CodeSource, FileError, IdTexts, IndexFile, Word};
 
+use super::build_folder::{CODES, ENDS, TEXTS};
 use super::{is_index, open, width};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
@@ -16,11 +17,6 @@ use crate::fingerprints::files::{
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 
-const CODES: &str = "codes";
-const TEXTS: &str = "ids.txt";
-const ENDS: &str = "ids.ends";
-/// Names of all files.
-pub(super) const FILES: [&str; 3] = [CODES, TEXTS, ENDS];
 /// An index is built of fewer fingerprints than 32 bits can number.
 const MOST_DOCUMENTS: u64 = u32::MAX as u64 - 1;
 /// Memory of what is read at once.

@@ -3,34 +3,39 @@
 //! The way of a build, in the folder `OUTPUT.building`: the inputs are copied to plain files (`gathered`), `job.json`
 //! says that this is done; then the tables are built one after the other from that copy and appended to `part`, and
 //! `progress` says after each how far the file is whole; at last `part` gets its name. The result does not depend on
-//! the order of the inputs, the memory limit or interruptions.
+//! the order of the inputs, the memory limit or interruptions. Indexes of longer sketches are built by `sketch_build`.
 
+mod build_folder;
 mod gathered;
-mod mapped;
+mod sketch_build;
+#[cfg(test)]
+mod sketch_tests;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_corpus::{open_regular, parent_directory, sync_directory};
+use lookalike_corpus::open_regular;
 use lookalike_hamming::{
-    BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, FileError, IndexFile,
-    IndexFileWriter, Layout, PlanLimits, Word, plan,
+    BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, IndexFile, IndexFileWriter,
+    Layout, PlanLimits, Word, plan,
 };
 use serde::{Deserialize, Serialize};
 
-pub use mapped::{map, read};
+pub use super::mapped::{map, read};
+pub use build_folder::BuildFolder;
+pub use sketch_build::{SketchIndexBuild, SketchIndexSummary};
 
-use crate::dedup::hashing_stream::HashingStream;
+use super::mapped::{begins_with, damaged, unreadable};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
-use crate::fingerprints::unfinished::{JOB, UnfinishedJob, folder_beside, save};
-use crate::folder_lock::FolderLock;
+use crate::fingerprints::unfinished::{JOB, save};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::settings::JobLimits;
-use gathered::{FILES, GatheredFile, GatheredInput, LoadedIds};
+use build_folder::{PART, PROGRESS, identity, install, other_build};
+use gathered::{GatheredFile, GatheredInput, LoadedIds};
 
 /// The job: what to index and how.
 pub struct IndexBuild<'a> {
@@ -56,19 +61,6 @@ pub struct IndexBuild<'a> {
     pub limits: &'a JobLimits,
     /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
-}
-
-/// The folder of a build, which no other build works in meanwhile.
-pub struct BuildFolder {
-    path: PathBuf,
-    _lock: FolderLock,
-}
-
-impl BuildFolder {
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 /// Summary of a build.
@@ -111,8 +103,6 @@ struct JobFile {
     inputs: Vec<CodesSummary>,
 }
 
-const PART: &str = "part";
-const PROGRESS: &str = "progress";
 /// Bytes of an index that tell its width, and those at its end that depend on all others.
 const HEAD_BYTES: u64 = 64;
 const TRAILER_BYTES: usize = 32;
@@ -127,14 +117,7 @@ impl IndexBuild<'_> {
     /// # Errors
     /// [`BatchError`]: the folder cannot be made, another build is at work in it, or something else is in it.
     pub fn enter(&self) -> Result<BuildFolder, BatchError> {
-        let path = self.folder();
-        let job = UnfinishedJob {
-            name: "build",
-            // The list of what is whole first.
-            files: &[PROGRESS, JOB, PART, FILES[0], FILES[1], FILES[2]],
-        };
-        let lock = job.enter(&path, self.resume)?;
-        Ok(BuildFolder { path, _lock: lock })
+        BuildFolder::enter(self.output, self.resume)
     }
 
     /// Builds the index in the folder that was entered; there is none under its name until it is whole.
@@ -164,28 +147,22 @@ impl IndexBuild<'_> {
         let (tables, resumed) = self.write::<W>(folder, gathered, &gathering, &costed, scratch)?;
         // Every byte is checked before a good index of that name goes.
         let summary = self.summary::<W>(&folder.join(PART), gathering, tables, resumed)?;
-        fs::rename(folder.join(PART), self.output)
-            // The new name is durable before the only other copy of the work goes.
-            .and_then(|()| sync_directory(parent_directory(self.output)))
-            .map_err(BatchError::result(self.output))?;
-        fs::remove_dir_all(folder).map_err(BatchError::result(folder))?;
+        install(folder, self.output)?;
         Ok(summary)
     }
 
     /// Folder of the build until it is done, with which [`Self::resume`] goes on.
     pub fn folder(&self) -> PathBuf {
-        folder_beside(self.output, ".building")
+        BuildFolder::of(self.output)
     }
 
     /// Everything that decides what the result is.
     fn settings(&self) -> String {
-        let input =
-            |source: &FingerprintSource| (source.name().to_owned(), content_sum(source.path()));
-        let inputs: Vec<_> = self.inputs.iter().map(input).collect();
+        let inputs = identity(self.inputs);
         let layout = self.layout.name();
         let design = self.design.as_ref().map(|design| design.family().name());
         format!(
-            "{inputs:?} {} {:?} {design:?} {layout} {}",
+            "{inputs} {} {:?} {design:?} {layout} {}",
             self.distance, self.tables, self.with_ids
         )
     }
@@ -197,8 +174,6 @@ impl IndexBuild<'_> {
             .ok()
             .and_then(|text| serde_json::from_slice::<JobFile>(&text).ok());
         if let Some(job) = kept {
-            // By name and content, not by time: a file that was replaced between two attempts makes it another
-            // build.
             if job.settings == settings {
                 check_losses(self.losses, &job.inputs)?;
                 return Ok(GatheredInput {
@@ -209,10 +184,7 @@ impl IndexBuild<'_> {
                     summaries: job.inputs,
                 });
             }
-            return Err(BatchError::Settings(format!(
-                "{}: an interrupted build with other inputs or settings: run without --resume to start again",
-                folder.display()
-            )));
+            return Err(other_build(folder));
         }
         let sizes = self
             .inputs
@@ -422,14 +394,6 @@ pub fn cheapest_design(
         .expect("a scan is always listed")
 }
 
-/// The sum of the bytes of a file; none of what can be read only once.
-fn content_sum(path: &Path) -> Option<u64> {
-    let mut file = open_regular(path).ok()?;
-    let mut sum = HashingStream::new(std::io::sink());
-    std::io::copy(&mut file, &mut sum).ok()?;
-    Some(sum.digest())
-}
-
 /// Properties of an index that one with more fingerprints has too.
 pub struct IndexProperties {
     /// Most bits in which a query and what it finds differ.
@@ -467,12 +431,9 @@ impl IndexProperties {
     }
 }
 
-/// True if a file begins as an index does. What cannot be opened is somebody else's error.
+/// True if a file begins as an index of fingerprints does. What cannot be opened is somebody else's error.
 pub fn is_index(path: &Path) -> bool {
-    let mut head = [0; 4];
-    let mut file = open_regular(path).ok();
-    let read = file.as_mut().map(|file| file.read_exact(&mut head));
-    matches!(read, Some(Ok(()))) && &head == b"LKIX"
+    begins_with(path, *b"LKIX")
 }
 
 /// Width of the fingerprints of an index, in bits.
@@ -495,23 +456,6 @@ pub(super) fn digest(path: &Path) -> Result<u64, BatchError> {
     });
     read.map_err(unreadable(path))?;
     Ok(lookalike::hash::xxh3_64(&end, 0))
-}
-
-/// For `map_err`: an index that cannot be read.
-fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> BatchError + '_ {
-    move |source| BatchError::File {
-        path: path.to_owned(),
-        source,
-        remedy: "name an index made by `lookalike index build`",
-    }
-}
-
-/// For `map_err`: an index that is damaged, or none.
-fn damaged(path: &Path) -> impl Fn(FileError) -> BatchError + '_ {
-    move |source| BatchError::IndexFile {
-        path: path.display().to_string(),
-        source,
-    }
 }
 
 /// Opens an index of fingerprints of this width, mapped or (`in_memory`) read, and checks every byte: an entry that was altered would
@@ -537,6 +481,7 @@ pub fn open_unchecked<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder_lock::FolderLock;
     use crate::observer::NoProgress;
 
     /// Builds an index of some fingerprints in `folder`.

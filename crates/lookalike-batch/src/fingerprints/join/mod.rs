@@ -4,11 +4,12 @@
 //! the threads, through [`BatchJoin`]; `matches` sorts what is found, on disk when there is much. F is never in
 //! memory: a thread reads its next chunk while the others compare theirs. `self_join` joins one collection with itself,
 //! `indexed` searches an F of indexes for each of Q. Either side may be several files. Of a `shard` each of them finds a
-//! part of the pairs, and `pair_merge` puts these together. Sketches of several places have a join of their own: `sketches`. What was found
+//! part of the pairs, and `pair_merge` puts these together. Sketches of several places have a join of their own, `sketches`, and one against indexes, `indexed_sketches`. What was found
 //! is kept in a `checkpoint`, with which a join that was killed goes on.
 
 mod checkpoint;
 mod indexed;
+mod indexed_sketches;
 mod matches;
 mod memory_plan;
 mod pair_merge;

@@ -15,7 +15,7 @@ use crate::fingerprints::files::{FingerprintIds, FingerprintName, SketchShape};
 use crate::fingerprints::index;
 use crate::fingerprints::sketches::{
     EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchMemory, SketchReading,
-    stored_bytes,
+    is_sketch_index, stored_bytes,
 };
 use crate::observer::{JobStage, ensure_wanted};
 use crate::spill::partitions::lock;
@@ -105,6 +105,20 @@ impl JoinedSketches {
     }
 }
 
+impl JoinSummary {
+    /// The summary of a join of sketches of a shape, of which so many places are equal at least.
+    pub(super) fn of_places(self, shape: SketchShape, least: usize) -> Self {
+        Self {
+            distance: (shape.places - least) as u32,
+            equal: Some(EqualPlaces {
+                least,
+                of: shape.to_string(),
+            }),
+            ..self
+        }
+    }
+}
+
 impl FingerprintJoin<'_> {
     /// Every pair of sketches with enough equal places; the distance is the number of places that are not.
     pub(super) fn write_sketches(
@@ -117,6 +131,10 @@ impl FingerprintJoin<'_> {
                 "{}: an index holds fingerprints, which have no equal places: join files of sketches, or leave --equal out",
                 found.name()
             )));
+        }
+        let is_indexed = self.f.iter().all(|source| is_sketch_index(source.path()));
+        if is_indexed && !self.q.is_empty() {
+            return self.write_indexed_sketches(least, out);
         }
         let inputs = [self.f, self.q];
         let all: u64 = inputs.map(stored_bytes).iter().sum();
@@ -142,8 +160,9 @@ impl FingerprintJoin<'_> {
         };
         let shape = reading.shape();
         let ((f, of_f), (q, _)) = (f, q);
-        let equal = shape.map(|shape| least.places(shape)).transpose();
-        let equal = equal.map_err(|error| BatchError::Settings(error.to_string()))?;
+        let equal = shape
+            .map(|shape| Self::least_of(least, shape))
+            .transpose()?;
         let budget = memory.pairs(size_of_val(words.as_slice()) as u64, names.bytes(), count);
         let held = digest(&words, &names, of_f);
         let matches = Mutex::new(self.matches(budget, held)?);
@@ -169,15 +188,20 @@ impl FingerprintJoin<'_> {
             PairSides::FQ
         };
         let summary = self.finish(JoinedSides { f, q }, matches, sides, out)?;
-        let apart = |(shape, equal): (SketchShape, usize)| (shape.places - equal) as u32;
-        Ok(JoinSummary {
-            distance: told.map_or(0, apart),
-            equal: told.map(|(shape, least)| EqualPlaces {
-                least,
-                of: shape.to_string(),
-            }),
-            ..summary
+        // Without a sketch no shape was told.
+        Ok(match told {
+            Some((shape, least)) => summary.of_places(shape, least),
+            None => JoinSummary {
+                distance: 0,
+                ..summary
+            },
         })
+    }
+
+    /// The number of places that must be equal.
+    pub(super) fn least_of(least: LeastEqual, shape: SketchShape) -> Result<usize, BatchError> {
+        let places = least.places(shape);
+        places.map_err(|error| BatchError::Settings(error.to_string()))
     }
 
     fn join_all(

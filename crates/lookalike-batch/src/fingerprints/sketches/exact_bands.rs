@@ -11,6 +11,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::bands::bands;
 use super::distinct_sketches::DistinctSketches;
 use crate::fingerprints::join::FingerprintShard;
 use crate::parallel_sort::sort_unequal_by;
@@ -41,12 +42,9 @@ struct BandWalk<'w, S> {
     sink: S,
 }
 
-/// Cuts places into bands of about the same length.
-fn cut(places: &[u16], bands: usize) -> Vec<&[u16]> {
-    let start = |band: usize| band * places.len() / bands;
-    (0..bands)
-        .map(|band| &places[start(band)..start(band + 1)])
-        .collect()
+fn cut(places: &[u16], count: usize) -> Vec<&[u16]> {
+    let ranges = bands(places.len(), count);
+    ranges.map(|band| &places[band]).collect()
 }
 
 impl NearSketches<'_> {

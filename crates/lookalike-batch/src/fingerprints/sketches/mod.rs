@@ -2,19 +2,29 @@
 //!
 //! ```text
 //! least_equal          how many places must be equal
-//! reading              files of one shape and scheme, within the memory
+//! reading              files and indexes of one shape and scheme, within the memory
 //! distinct_sketches    each different sketch once, in ascending order
+//! bands                in one of which two such sketches agree
 //! exact_bands          all pairs with enough equal places: exact, whatever the data
+//! sketch_index         a file that finds those with enough places in common with a query
 //! ```
 //!
-//! `lookalike join --equal` and `cluster --equal` stand on it.
+//! `lookalike join --equal`, `cluster --equal` and `index build --equal` stand on it.
 
+mod bands;
 mod distinct_sketches;
 mod exact_bands;
 mod least_equal;
 mod reading;
+mod sketch_index;
 
 pub(crate) use distinct_sketches::{DistinctSketches, GroupedSketches};
 pub(crate) use exact_bands::NearSketches;
 pub use least_equal::{EqualPlaces, LeastEqual, LeastEqualError, ParseLeastEqualError};
 pub(crate) use reading::{SketchMemory, SketchReading, stored_bytes};
+pub use sketch_index::{
+    BandLoads, SketchIndexFile, is_sketch_index, open_sketches, open_sketches_unchecked,
+};
+pub(crate) use sketch_index::{
+    BandSections, IdCounts, PageChecks, SketchIndexHead, SketchIndexSections, bucket,
+};

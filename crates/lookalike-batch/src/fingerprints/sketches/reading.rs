@@ -3,12 +3,15 @@
 use std::sync::atomic::Ordering;
 
 use lookalike::scheme::SchemeId;
+use lookalike_hamming::FileError;
 
+use super::sketch_index::{SketchIndexFile, is_sketch_index, open_sketches};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodesError, CodesSummary, FingerprintSource, SketchFile, SketchRows, SketchShape, check_losses,
-    ensure_equal_schemes,
+    ensure_equal_schemes, ensure_equal_shapes,
 };
+use crate::fingerprints::mapped::damaged;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 use crate::settings::JobLimits;
@@ -16,6 +19,10 @@ use crate::settings::JobLimits;
 const MIB: u64 = 1 << 20;
 /// Bytes of sketches and names that are in memory at once while a file is read.
 const CHUNK_BYTES: u64 = 4 * MIB;
+
+/// Takes some sketches: the reading, the name of their file, and them.
+type VisitSketches<'v> =
+    dyn FnMut(&SketchReading<'_>, &str, &SketchRows) -> Result<(), BatchError> + 'v;
 
 /// Reads collections whose sketches have one shape and, where files name it, one scheme.
 pub(crate) struct SketchReading<'a> {
@@ -47,63 +54,117 @@ impl<'a> SketchReading<'a> {
         self.read_bytes
     }
 
-    /// Shows all sketches of some files in their order; the reading, the name of their file, and some of them.
+    /// The scheme of the sketches so far, if a file told one.
+    pub(crate) fn scheme(&self) -> Option<SchemeId> {
+        self.scheme.as_ref().map(|(_, scheme)| *scheme)
+    }
+
+    /// Shows all sketches of some files and indexes in their order.
     ///
     /// # Errors
     /// [`BatchError`]: a file cannot be read or holds something else, shapes or schemes differ, or `visit` fails.
     pub(crate) fn each(
         &mut self,
         sources: &[FingerprintSource],
-        visit: &mut dyn FnMut(&Self, &str, &SketchRows) -> Result<(), BatchError>,
+        visit: &mut VisitSketches<'_>,
     ) -> Result<Vec<CodesSummary>, BatchError> {
         let mut summaries = Vec::new();
         let mut rows = SketchRows::default();
         for source in sources {
-            let mut file = SketchFile::open(source, self.losses.is_strict())?;
-            let (counter, before) = (file.bytes_read(), self.read_bytes);
-            let mut more = true;
-            while more {
-                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
-                rows.clear();
-                more = file.fill(&mut rows, CHUNK_BYTES)?;
-                self.read_bytes = before + counter.load(Ordering::Relaxed);
-                // After the first rows: lines and tables tell their shape only then.
-                self.agree(&file)?;
-                visit(self, file.name(), &rows)?;
-                self.observer.advance(self.read_bytes);
-            }
-            summaries.push(file.summary());
+            rows.clear();
+            let summary = match is_sketch_index(source.path()) {
+                true => self.index(source, &mut rows, visit)?,
+                false => self.file(source, &mut rows, visit)?,
+            };
+            summaries.push(summary);
         }
         check_losses(self.losses, &summaries)?;
         Ok(summaries)
     }
 
-    /// Refuses sketches that cannot be compared with those before.
-    fn agree(&mut self, file: &SketchFile) -> Result<(), CodesError> {
-        let name = || file.name().to_owned();
-        let named = file.scheme().map(|scheme| (file.name(), scheme));
-        let before = self
-            .scheme
-            .as_ref()
-            .map(|(name, scheme)| (name.as_str(), *scheme));
-        ensure_equal_schemes(before, named)?;
-        if self.scheme.is_none() {
-            self.scheme = named.map(|(_, scheme)| (name(), scheme));
+    fn file(
+        &mut self,
+        source: &FingerprintSource,
+        rows: &mut SketchRows,
+        visit: &mut VisitSketches<'_>,
+    ) -> Result<CodesSummary, BatchError> {
+        let mut file = SketchFile::open(source, self.losses.is_strict())?;
+        let (counter, before) = (file.bytes_read(), self.read_bytes);
+        let mut more = true;
+        while more {
+            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            rows.clear();
+            more = file.fill(rows, CHUNK_BYTES)?;
+            self.read_bytes = before + counter.load(Ordering::Relaxed);
+            // After the first rows: lines and tables tell their shape only then.
+            self.agree(file.name(), file.scheme(), file.shape())?;
+            visit(self, file.name(), rows)?;
+            self.observer.advance(self.read_bytes);
         }
-        match (&self.shape, file.shape()) {
-            (Some((a, first)), Some(second)) if *first != second => Err(CodesError::OtherShape {
-                a: a.clone(),
-                b: name(),
-                first: *first,
-                second,
-            }),
-            (None, Some(shape)) => {
-                self.shape = Some((name(), shape));
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+        Ok(file.summary())
     }
+
+    /// Each different sketch as often as it has ids, and once without.
+    fn index(
+        &mut self,
+        source: &FingerprintSource,
+        rows: &mut SketchRows,
+        visit: &mut VisitSketches<'_>,
+    ) -> Result<CodesSummary, BatchError> {
+        let (name, index) = (source.name(), open_sketches(source.path(), false)?);
+        self.agree(name, index.scheme(), Some(index.shape()))?;
+        let before = self.read_bytes;
+        for at in 0..index.len() as u32 {
+            push_stored(&index, at, rows).map_err(damaged(source.path()))?;
+            if rows.bytes() >= CHUNK_BYTES {
+                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+                let done = f64::from(at + 1) / index.len() as f64;
+                self.read_bytes = before + (done * index.bytes() as f64) as u64;
+                visit(self, name, rows)?;
+                self.observer.advance(self.read_bytes);
+                rows.clear();
+            }
+        }
+        self.read_bytes = before + index.bytes();
+        visit(self, name, rows)?;
+        self.observer.advance(self.read_bytes);
+        Ok(index.summary(name))
+    }
+
+    /// Refuses sketches that cannot be compared with those before.
+    pub(crate) fn agree(
+        &mut self,
+        name: &str,
+        scheme: Option<SchemeId>,
+        shape: Option<SketchShape>,
+    ) -> Result<(), CodesError> {
+        fn named<T: Copy>(first: &Option<(String, T)>) -> Option<(&str, T)> {
+            first.as_ref().map(|(name, told)| (name.as_str(), *told))
+        }
+        ensure_equal_schemes(named(&self.scheme), scheme.map(|scheme| (name, scheme)))?;
+        ensure_equal_shapes(named(&self.shape), shape.map(|shape| (name, shape)))?;
+        if self.scheme.is_none() {
+            self.scheme = scheme.map(|scheme| (name.to_owned(), scheme));
+        }
+        if self.shape.is_none() {
+            self.shape = shape.map(|shape| (name.to_owned(), shape));
+        }
+        Ok(())
+    }
+}
+
+/// Appends the sketch at a position of an index under each of its ids, or once without.
+fn push_stored(index: &SketchIndexFile, at: u32, rows: &mut SketchRows) -> Result<(), FileError> {
+    let (shape, sketch) = (index.shape(), index.sketch(at));
+    let mut ids = Vec::new();
+    index.ids(at, &mut ids)?;
+    let named = ids.iter().map(|&id| Some(id));
+    let bare = (!index.has_ids()).then_some(None);
+    for id in named.chain(bare) {
+        rows.words.extend_from_slice(&sketch);
+        rows.name(id, shape);
+    }
+    Ok(())
 }
 
 /// Total bytes of files, as far as they are known.

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lookalike_corpus::open_regular;
-use lookalike_hamming::{SharedBytes, share};
+use lookalike_hamming::{FileError, SharedBytes, share};
+
+use crate::error::BatchError;
 
 /// Maps a file, so that it opens at once and the system keeps what is used in memory.
 ///
@@ -46,4 +48,29 @@ pub fn read(path: &Path) -> io::Result<SharedBytes> {
     }
     file.read_exact(&mut memory)?;
     Ok(share(memory))
+}
+
+/// Tells whether a file begins with these bytes. What cannot be opened is somebody else's error.
+pub(super) fn begins_with(path: &Path, magic: [u8; 4]) -> bool {
+    let mut head = [0; 4];
+    let mut file = open_regular(path).ok();
+    let read = file.as_mut().map(|file| file.read_exact(&mut head));
+    matches!(read, Some(Ok(()))) && head == magic
+}
+
+/// For `map_err`: an index that cannot be read.
+pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
+    move |source| BatchError::File {
+        path: path.to_owned(),
+        source,
+        remedy: "name an index made by `lookalike index build`",
+    }
+}
+
+/// For `map_err`: an index that is damaged, or none.
+pub(super) fn damaged(path: &Path) -> impl Fn(FileError) -> BatchError + '_ {
+    move |source| BatchError::IndexFile {
+        path: path.display().to_string(),
+        source,
+    }
 }

@@ -1,0 +1,517 @@
+//! Building an index of sketches of several places, in bounded memory.
+//!
+//! The way of a build, in the folder `OUTPUT.building`: the sketches and ids of all inputs are sorted, on disk if they are many, and written to
+//! plain files; `job.json` says that this is done, and an interrupted build goes on from there. Then the sections of the file are filled, each band
+//! from the plain file of sketches, and `part` gets its name. The result does not depend on the order of the inputs, the memory
+//! limit, threads or interruptions.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lookalike_hamming::BuildError;
+use serde::{Deserialize, Serialize};
+
+use super::build_folder::{
+    BuildFolder, ENDS, FIRSTS, PART, SKETCHES, TEXTS, identity, install, other_build,
+};
+use super::{BASE_BYTES, LEAST_SCRATCH};
+use crate::error::BatchError;
+use crate::fingerprints::files::{CodesSummary, FingerprintSource, SketchShape, check_losses};
+use crate::fingerprints::sketches::{
+    BandSections, EqualPlaces, IdCounts, LeastEqual, PageChecks, SketchIndexHead,
+    SketchIndexSections, SketchReading, bucket, open_sketches, stored_bytes,
+};
+use crate::fingerprints::unfinished::{JOB, save};
+use crate::losses::LossPolicy;
+use crate::observer::{JobObserver, JobStage, ensure_wanted};
+use crate::parallel::on_threads;
+use crate::settings::JobLimits;
+use crate::spill::frame_sort::FrameSort;
+
+/// Bytes that are read or written at once.
+const STEP: usize = 1 << 20;
+/// Most entries of a band that are put in order at once.
+const MOST_ENTRIES: usize = if cfg!(test) { 5 } else { usize::MAX };
+
+/// The job: what to index, and how many places must be equal.
+pub struct SketchIndexBuild<'a> {
+    /// Files of sketches of one shape, and indexes of such.
+    pub inputs: &'a [FingerprintSource],
+    /// The index file.
+    pub output: &'a Path,
+    /// Least number of places that are equal in a query and what it finds.
+    pub equal: LeastEqual,
+    /// Keep ids, where the inputs have them.
+    pub with_ids: bool,
+    /// Go on with an interrupted build of the same inputs and settings.
+    pub resume: bool,
+    /// Policy for lines that cannot be read.
+    pub losses: LossPolicy,
+    /// Threads, and memory of the build.
+    pub limits: &'a JobLimits,
+    /// Receiver of progress.
+    pub observer: &'a dyn JobObserver,
+}
+
+/// Summary of a build.
+#[derive(Clone, Debug, Serialize)]
+pub struct SketchIndexSummary {
+    /// Counts of what was read.
+    pub inputs: Vec<CodesSummary>,
+    /// Sketches read.
+    pub sketches: u64,
+    /// Different ones among them.
+    pub distinct: u64,
+    /// Places that are equal at least.
+    pub equal: EqualPlaces,
+    /// Bands of places, in one of which two such sketches agree.
+    pub bands: usize,
+    /// True if ids stand beside the sketches.
+    pub ids: bool,
+    /// Id of the scheme, where the inputs name one.
+    pub scheme_id: Option<String>,
+    /// Bytes of the index.
+    pub bytes: u64,
+    /// Of these a different sketch.
+    pub bytes_per_sketch: f64,
+}
+
+/// Content of `job.json`: the identity of the build, and what was gathered.
+#[derive(Serialize, Deserialize)]
+struct SketchJobFile {
+    settings: String,
+    head: Vec<u8>,
+    inputs: Vec<CodesSummary>,
+}
+
+/// What was gathered.
+struct GatheredSketches {
+    head: SketchIndexHead,
+    summaries: Vec<CodesSummary>,
+}
+
+impl SketchIndexBuild<'_> {
+    /// Takes the folder beside the output. What an interrupted build left there is removed, unless it is resumed.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the folder cannot be made, another build is at work in it, or something else is in it.
+    pub fn enter(&self) -> Result<BuildFolder, BatchError> {
+        BuildFolder::enter(self.output, self.resume)
+    }
+
+    /// Folder of the build until it is done, with which [`Self::resume`] goes on.
+    pub fn folder(&self) -> PathBuf {
+        BuildFolder::of(self.output)
+    }
+
+    /// Builds the index in the folder that was entered; there is none under its name until it is whole.
+    ///
+    /// # Errors
+    /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or so many places cannot be equal.
+    pub fn run(&self, folder: &BuildFolder) -> Result<SketchIndexSummary, BatchError> {
+        let folder = folder.path();
+        let scratch = self.scratch()?;
+        let gathered = self.gather(folder, scratch)?;
+        let (head, part) = (&gathered.head, folder.join(PART));
+        let too_many = BuildError::TooMany(head.ids.map_or(head.distinct, |of| of.ids));
+        let part_build = PartBuild {
+            folder,
+            head,
+            sections: head.sections().ok_or(too_many)?,
+            part: create_readable(&part).map_err(BatchError::result(&part))?,
+            observer: self.observer,
+        };
+        part_build.write(scratch, self.limits.threads)?;
+        // Every byte is checked before a good index of that name goes.
+        let index = open_sketches(&part, false)?;
+        let distinct = index.len() as u64;
+        let summary = SketchIndexSummary {
+            sketches: index.documents(),
+            distinct,
+            equal: EqualPlaces {
+                least: index.least(),
+                of: index.shape().to_string(),
+            },
+            bands: index.bands(),
+            ids: index.has_ids(),
+            scheme_id: index.scheme().map(|id| id.to_string()),
+            bytes: index.bytes(),
+            bytes_per_sketch: index.bytes() as f64 / distinct.max(1) as f64,
+            inputs: gathered.summaries,
+        };
+        drop(index);
+        install(folder, self.output)?;
+        Ok(summary)
+    }
+
+    /// Memory that is left for sorting.
+    fn scratch(&self) -> Result<u64, BatchError> {
+        let limit = self.limits.memory;
+        let left = limit.checked_sub(BASE_BYTES);
+        left.filter(|&left| left >= LEAST_SCRATCH)
+            .ok_or(BatchError::IndexMemory {
+                limit,
+                least: (BASE_BYTES + LEAST_SCRATCH).div_ceil(1 << 20),
+            })
+    }
+
+    fn least(&self, shape: SketchShape) -> Result<usize, BatchError> {
+        let least = self.equal.places(shape);
+        least.map_err(|error| BatchError::Settings(error.to_string()))
+    }
+
+    /// The sketches of all inputs in plain files, unless an interrupted build left them.
+    fn gather(&self, folder: &Path, scratch: u64) -> Result<GatheredSketches, BatchError> {
+        let path = folder.join(JOB);
+        let inputs = identity(self.inputs);
+        let settings = format!("sketches {inputs} {:?} {}", self.equal, self.with_ids);
+        let kept = fs::read(&path).ok();
+        if let Some(kept) = kept {
+            let job: Option<SketchJobFile> = serde_json::from_slice(&kept).ok();
+            let job = job.filter(|job| job.settings == settings);
+            let head = job.as_ref().map(|job| SketchIndexHead::read(&job.head));
+            return match (job, head) {
+                (Some(job), Some(Ok(head))) => {
+                    check_losses(self.losses, &job.inputs)?;
+                    let summaries = job.inputs;
+                    Ok(GatheredSketches { head, summaries })
+                }
+                _ => Err(other_build(folder)),
+            };
+        }
+        let gathered = self.read(folder, scratch)?;
+        let job = SketchJobFile {
+            settings,
+            head: gathered.head.bytes().to_vec(),
+            inputs: gathered.summaries.clone(),
+        };
+        // Last: where this file is, the plain files are whole.
+        save(&path, &serde_json::to_vec(&job).unwrap_or_default())?;
+        Ok(gathered)
+    }
+
+    fn read(&self, folder: &Path, scratch: u64) -> Result<GatheredSketches, BatchError> {
+        let failed = BatchError::result(folder);
+        self.observer
+            .stage(JobStage::Scan, stored_bytes(self.inputs));
+        // Half as much again while its buffers grow, and what is read at once.
+        let mut sort = FrameSort::new(scratch / 2, folder);
+        let mut reading = SketchReading::new(self.observer, self.losses);
+        let (mut has_ids, mut frame) = (false, Vec::new());
+        let summaries = reading.each(self.inputs, &mut |reading, _, rows| {
+            let Some(shape) = reading.shape() else {
+                return Ok(());
+            };
+            // Before hours of reading.
+            self.least(shape)?;
+            has_ids |= rows.has_ids && self.with_ids;
+            for (name, sketch) in rows.each(shape) {
+                frame.clear();
+                shape.extend_raw(sketch, &mut frame);
+                if self.with_ids {
+                    frame.extend_from_slice(name.as_bytes());
+                }
+                sort.push(&frame).map_err(&failed)?;
+            }
+            Ok(())
+        })?;
+        let shape = reading.shape().ok_or_else(|| {
+            BatchError::Settings(
+                "the inputs hold no sketch, and none tells how many places one has: give a fingerprint file (.lkfp), whose header does"
+                    .to_owned(),
+            )
+        })?;
+        self.observer.stage(JobStage::Rank, 0);
+        let (distinct, ids) = self.write_sorted(folder, sort, shape, has_ids)?;
+        let head = SketchIndexHead {
+            scheme: reading.scheme(),
+            shape,
+            least: self.least(shape)?,
+            documents: summaries.iter().map(|input| input.fingerprints).sum(),
+            distinct,
+            ids: has_ids.then_some(ids),
+        };
+        Ok(GatheredSketches { head, summaries })
+    }
+
+    /// Writes sorted sketches to the plain files; how many different ones there are, and the ids.
+    fn write_sorted(
+        &self,
+        folder: &Path,
+        sort: FrameSort,
+        shape: SketchShape,
+        has_ids: bool,
+    ) -> Result<(u64, IdCounts), BatchError> {
+        let failed = BatchError::result(folder);
+        let mut out = SortedWriters::create(folder).map_err(&failed)?;
+        let mut sorted = sort.finish().map_err(&failed)?;
+        while let Some(frame) = sorted.next().map_err(&failed)? {
+            let (sketch, id) = frame.split_at(shape.raw_bytes());
+            if out.distinct.is_multiple_of(1 << 16) {
+                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            }
+            out.add(sketch, has_ids.then_some(id)).map_err(&failed)?;
+        }
+        out.finish().map_err(failed)
+    }
+}
+
+/// The plain files, while they are written.
+struct SortedWriters {
+    sketches: BufWriter<File>,
+    firsts: BufWriter<File>,
+    ends: BufWriter<File>,
+    texts: BufWriter<File>,
+    last: Vec<u8>,
+    distinct: u64,
+    ids: IdCounts,
+}
+
+impl SortedWriters {
+    fn create(folder: &Path) -> io::Result<Self> {
+        let create = |name| {
+            let file = File::create(folder.join(name))?;
+            Ok::<_, io::Error>(BufWriter::with_capacity(STEP, file))
+        };
+        Ok(Self {
+            sketches: create(SKETCHES)?,
+            firsts: create(FIRSTS)?,
+            ends: create(ENDS)?,
+            texts: create(TEXTS)?,
+            last: Vec::new(),
+            distinct: 0,
+            ids: IdCounts { ids: 0, bytes: 0 },
+        })
+    }
+
+    fn write_first(&mut self) -> io::Result<()> {
+        // More are refused at the end, when they are counted.
+        let first = u32::try_from(self.ids.ids).unwrap_or(u32::MAX);
+        self.firsts.write_all(&first.to_le_bytes())
+    }
+
+    fn add(&mut self, sketch: &[u8], id: Option<&[u8]>) -> io::Result<()> {
+        if self.distinct == 0 || self.last != sketch {
+            self.write_first()?;
+            self.sketches.write_all(sketch)?;
+            self.last.clear();
+            self.last.extend_from_slice(sketch);
+            self.distinct += 1;
+        }
+        let Some(id) = id else {
+            return Ok(());
+        };
+        self.texts.write_all(id)?;
+        self.ids.ids += 1;
+        self.ids.bytes += id.len() as u64;
+        self.ends.write_all(&self.ids.bytes.to_le_bytes())
+    }
+
+    fn finish(mut self) -> io::Result<(u64, IdCounts)> {
+        self.write_first()?;
+        for file in [self.sketches, self.firsts, self.ends, self.texts] {
+            // Durable before `job.json` says that they are whole.
+            file.into_inner()
+                .map_err(io::IntoInnerError::into_error)?
+                .sync_all()?;
+        }
+        Ok((self.distinct, self.ids))
+    }
+}
+
+/// Writes the file of the index.
+struct PartBuild<'a> {
+    folder: &'a Path,
+    head: &'a SketchIndexHead,
+    sections: SketchIndexSections,
+    part: File,
+    observer: &'a dyn JobObserver,
+}
+
+impl PartBuild<'_> {
+    fn write(&self, scratch: u64, threads: usize) -> Result<(), BatchError> {
+        let path = self.folder.join(PART);
+        let failed = BatchError::result(&path);
+        let SketchIndexSections { bands, ids, .. } = &self.sections;
+        self.observer.stage(JobStage::Tables, bands.len() as u64);
+        // What is not written is zero: the room between sections.
+        self.part
+            .set_len(self.sections.end as u64)
+            .and_then(|()| self.part.write_all_at(&self.head.bytes(), 0))
+            .and_then(|()| self.copy(SKETCHES, self.sections.sketches.start))
+            .map_err(&failed)?;
+        if let Some(sections) = ids {
+            for (name, section) in [FIRSTS, ENDS, TEXTS].into_iter().zip(sections) {
+                self.copy(name, section.start).map_err(&failed)?;
+            }
+        }
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let buckets = bands.first().map_or(0, |band| band.starts.len() as u64);
+        // Twice: the starts, and where the next entry goes.
+        let threads = threads.min((scratch / (2 * buckets + LEAST_SCRATCH)).max(1) as usize);
+        let entries = (scratch / threads as u64).saturating_sub(2 * buckets) / 4;
+        on_threads(threads.min(bands.len()), || {
+            while let Some(band) = bands.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.band(band, (entries as usize).clamp(1, MOST_ENTRIES))?;
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                self.observer.advance(done as u64);
+            }
+            Ok::<_, BatchError>(())
+        })?;
+        self.finish().map_err(failed)
+    }
+
+    /// Copies a plain file to a position.
+    fn copy(&self, name: &str, start: usize) -> io::Result<()> {
+        let mut out = PlacedWriter::new(&self.part, start);
+        io::copy(&mut File::open(self.folder.join(name))?, &mut out)?;
+        out.flush()
+    }
+
+    /// Writes starts and entries of a band, so many entries at once.
+    fn band(&self, band: &BandSections, at_once: usize) -> Result<(), BatchError> {
+        let path = self.folder.join(PART);
+        let failed = BatchError::result(&path);
+        let buckets = band.starts.len() / 4 - 1;
+        let mut starts = vec![0_u32; buckets + 1];
+        self.each_bucket(band, &mut |_, bucket| {
+            starts[bucket + 1] += 1;
+            Ok(())
+        })?;
+        for bucket in 0..buckets {
+            starts[bucket + 1] += starts[bucket];
+        }
+        let mut out = PlacedWriter::new(&self.part, band.starts.start);
+        let written = starts
+            .iter()
+            .try_for_each(|start| out.write_all(&start.to_le_bytes()));
+        written.and_then(|()| out.flush()).map_err(&failed)?;
+        let mut first = 0;
+        while first < buckets {
+            let fit = |bucket: &usize| (starts[*bucket] - starts[first]) as usize <= at_once;
+            let end = (first + 1..=buckets).take_while(fit).last();
+            let mut out =
+                PlacedWriter::new(&self.part, band.entries.start + 4 * starts[first] as usize);
+            match end {
+                Some(end) => {
+                    let entries = self.entries(band, &starts[first..=end], first)?;
+                    let all = entries.iter();
+                    let mut written = all.map(|at| out.write_all(&at.to_le_bytes()));
+                    written.try_for_each(|done| done).map_err(&failed)?;
+                    first = end;
+                }
+                // More than fit: they come in order, and need no memory.
+                None => {
+                    self.each_bucket(band, &mut |at, bucket| match bucket == first {
+                        true => out.write_all(&at.to_le_bytes()),
+                        false => Ok(()),
+                    })?;
+                    first += 1;
+                }
+            }
+            out.flush().map_err(&failed)?;
+        }
+        Ok(())
+    }
+
+    /// The entries of some buckets from `first` on, whose starts are these, with the end.
+    fn entries(
+        &self,
+        band: &BandSections,
+        starts: &[u32],
+        first: usize,
+    ) -> Result<Vec<u32>, BatchError> {
+        let base = starts[0];
+        let mut next = starts[..starts.len() - 1].to_vec();
+        let mut entries = vec![0; (starts[starts.len() - 1] - base) as usize];
+        self.each_bucket(band, &mut |at, bucket| {
+            let next = bucket.checked_sub(first).and_then(|of| next.get_mut(of));
+            if let Some(next) = next {
+                entries[(*next - base) as usize] = at;
+                *next += 1;
+            }
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+
+    /// Shows the position of each sketch and its bucket in a band.
+    fn each_bucket(
+        &self,
+        band: &BandSections,
+        visit: &mut dyn FnMut(u32, usize) -> io::Result<()>,
+    ) -> Result<(), BatchError> {
+        let path = self.folder.join(SKETCHES);
+        let failed = BatchError::result(&path);
+        let file = File::open(&path).map_err(&failed)?;
+        let mut input = BufReader::with_capacity(STEP, file);
+        let mut sketch = vec![0; self.head.shape.raw_bytes()];
+        for at in 0..self.head.distinct {
+            if at.is_multiple_of(1 << 16) {
+                ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            }
+            let bucket = |sketch: &[u8]| bucket(&sketch[band.part.clone()], self.head.distinct);
+            input
+                .read_exact(&mut sketch)
+                .and_then(|()| visit(at as u32, bucket(&sketch)))
+                .map_err(&failed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the checks of all pages, and makes everything durable.
+    fn finish(&self) -> io::Result<()> {
+        let (mut checks, mut page) = (PageChecks::default(), vec![0; PageChecks::PAGE]);
+        for at in (0..self.sections.end as u64).step_by(PageChecks::PAGE) {
+            self.part.read_exact_at(&mut page, at)?;
+            checks.push(&page);
+        }
+        let end = self.sections.end as u64;
+        self.part.write_all_at(&checks.finish(), end)?;
+        self.part.sync_all()
+    }
+}
+
+/// Creates a file that is read again.
+fn create_readable(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(true);
+    options.open(path)
+}
+
+/// Writes from a position of a file on.
+struct PlacedWriter<'a> {
+    file: &'a File,
+    position: u64,
+    block: Vec<u8>,
+}
+
+impl<'a> PlacedWriter<'a> {
+    fn new(file: &'a File, start: usize) -> Self {
+        Self {
+            file,
+            position: start as u64,
+            block: Vec::new(),
+        }
+    }
+}
+
+impl Write for PlacedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.block.len() + bytes.len() > STEP {
+            self.flush()?;
+        }
+        self.block.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.block, self.position)?;
+        self.position += self.block.len() as u64;
+        self.block.clear();
+        Ok(())
+    }
+}

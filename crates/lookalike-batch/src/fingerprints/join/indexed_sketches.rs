@@ -1,0 +1,124 @@
+//! Sketches of several places against indexes of such: Q streams by, and is never in memory.
+
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::matches::PairSides;
+use super::memory_plan::MemoryPlan;
+use super::self_join::MatchHandover;
+use super::{FingerprintJoin, JoinSummary, JoinedSides};
+use crate::error::BatchError;
+use crate::fingerprints::files::{FingerprintName, SketchRows, SketchShape};
+use crate::fingerprints::mapped::damaged;
+use crate::fingerprints::sketches::{
+    LeastEqual, SketchIndexFile, SketchReading, open_sketches, stored_bytes,
+};
+use crate::observer::JobStage;
+use crate::parallel::on_threads;
+
+/// Queries that a thread takes at once.
+const BLOCK: usize = 256;
+
+/// Indexes of F, and what is asked of them.
+struct SketchQuery<'j> {
+    indexes: Vec<SketchIndexFile>,
+    shape: SketchShape,
+    least: usize,
+    join: &'j FingerprintJoin<'j>,
+}
+
+impl FingerprintJoin<'_> {
+    /// Every pair of a sketch of the indexes F and one of Q.
+    pub(super) fn write_indexed_sketches(
+        &self,
+        least: LeastEqual,
+        out: &mut dyn Write,
+    ) -> Result<JoinSummary, BatchError> {
+        let mut reading = SketchReading::new(self.observer, self.losses);
+        let mut query = SketchQuery {
+            indexes: Vec::with_capacity(self.f.len()),
+            shape: open_sketches(self.f[0].path(), false)?.shape(),
+            least: 0,
+            join: self,
+        };
+        query.least = Self::least_of(least, query.shape)?;
+        for source in self.f {
+            let index = open_sketches(source.path(), false)?;
+            reading.agree(source.name(), index.scheme(), Some(index.shape()))?;
+            if query.least < index.least() {
+                return Err(BatchError::Settings(format!(
+                    "{}: the index was built for at least {} equal places, not {least}: build one with --equal {least}",
+                    source.name(),
+                    index.least(),
+                    least = query.least,
+                )));
+            }
+            query.indexes.push(index);
+        }
+        self.observer.stage(JobStage::Join, stored_bytes(self.q));
+        let digests = query.indexes.iter().map(SketchIndexFile::digest);
+        let held = digests.fold(0_u64, u64::wrapping_add);
+        let budget = MemoryPlan::new(self.limits).streaming().matches;
+        let matches = Mutex::new(self.matches(budget, held)?);
+        let failed = Mutex::new(None);
+        let q = reading.each(self.q, &mut |_, _, rows| {
+            let handover = || MatchHandover::new(&matches, &failed);
+            query.look_up(rows, &handover)
+        })?;
+        self.ensure_kept(failed)?;
+        let named = self.f.iter().zip(&query.indexes);
+        let f = named.map(|(source, index)| index.summary(source.name()));
+        let sides = JoinedSides { f: f.collect(), q };
+        let summary = self.finish(sides, matches, PairSides::FQ, out)?;
+        Ok(summary.of_places(query.shape, query.least))
+    }
+}
+
+impl SketchQuery<'_> {
+    /// Some of Q through all indexes, on several threads.
+    fn look_up<'h>(
+        &self,
+        rows: &SketchRows,
+        handover: &(dyn Fn() -> MatchHandover<'h> + Sync),
+    ) -> Result<(), BatchError> {
+        let queries: Vec<(&str, &[u64])> = rows.each(self.shape).collect();
+        let blocks: Vec<_> = queries.chunks(BLOCK).collect();
+        let next = AtomicUsize::new(0);
+        on_threads(self.join.limits.threads.min(blocks.len()), || {
+            let mut found = handover();
+            while let Some(block) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                for &(name, sketch) in *block {
+                    // Shards divide Q here: each index is searched whole.
+                    if self.join.shard.has(sketch[0]) {
+                        self.search(name, sketch, &mut found)?;
+                    }
+                }
+            }
+            Ok::<_, BatchError>(())
+        })?;
+        Ok(())
+    }
+
+    fn search(
+        &self,
+        name: &str,
+        sketch: &[u64],
+        found: &mut MatchHandover<'_>,
+    ) -> Result<(), BatchError> {
+        let (mut ids, mut near) = (Vec::new(), Vec::new());
+        for (index, source) in self.indexes.iter().zip(self.join.f) {
+            near.clear();
+            index.search(sketch, self.least, &mut |at, apart| near.push((at, apart)));
+            for &(at, apart) in &near {
+                ids.clear();
+                index.ids(at, &mut ids).map_err(damaged(source.path()))?;
+                let digits = (!index.has_ids()).then(|| self.shape.digits(&index.sketch(at)));
+                for f in ids.iter().copied().chain(digits.as_deref()) {
+                    found.push(FingerprintName::Text(f), FingerprintName::Text(name), apart);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,595 @@
+//! An index of sketches of several places as a file, opened in place: for a query it finds all with at least so many equal places, exactly.
+//!
+//! Sketches are searched by [`bands`]: those in the buckets that a query has in the bands, and only they, are compared with it.
+//!
+//! # Bytes
+//!
+//! All numbers little-endian; checks are XXH3-64.
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 4, 4 | `LKIS`; version: 1 |
+//! | 8 | 8 | scheme id; zero when it is not known |
+//! | 16 | 8, 8 | kind of the places: 1 super-shingles (8 bytes each), 2 minima (4 each); number of places |
+//! | 32 | 8 | least number of equal places of a search |
+//! | 40 | 8, 8 | sketches that were read; different ones among them, n |
+//! | 56 | 8 | 1 if there are ids, else 0 |
+//! | 64 | 8, 8 | number of ids; their bytes |
+//! | 80 | 8 | check of the bytes before; zeros to 128 |
+//! | 128 | | sections, each from a multiple of 64 bytes on, zeros between; they end at D, a multiple of 65536 |
+//! | D | 8 each | check of each 65536 bytes before D, seeded with their number from zero |
+//! | | 8, 8 | D; check of all from D on |
+//!
+//! Sections: the n different sketches, ascending as bytes; for each band the rank of the first entry of each bucket and of the end
+//! (4 bytes each), and the entries, which are positions of sketches (4 each), ascending in each bucket; with ids the number of
+//! the first id of each sketch, and of the end (4 each), the end of each id (8 each), and the ids, UTF-8, back to back, ascending for each sketch.
+//!
+//! With at least k of p equal places there are p - k + 1 bands; band b has the places from b p / (p - k + 1) on, rounded down, up to those of
+//! the next. The number of a bucket is spelled by the leading bits of the XXH3-64 of the bytes of the band, one less than the binary logarithm of n
+//! rounded down: two to four sketches share a bucket.
+
+use std::ops::Range;
+use std::path::Path;
+
+use lookalike::hash::xxh3_64;
+use lookalike::scheme::SchemeId;
+use lookalike_hamming::{Effort, FileError, SharedBytes};
+
+use super::bands::bands;
+use crate::error::BatchError;
+use crate::fingerprints::files::{CodesSummary, PlaceKind, SketchShape};
+use crate::fingerprints::mapped::{begins_with, damaged, map, read, unreadable};
+
+const MAGIC: [u8; 4] = *b"LKIS";
+const VERSION: u32 = 1;
+const HEAD: usize = 128;
+const CHECKED: usize = 80;
+/// D and the last check.
+const TRAILER: usize = 16;
+/// Bytes under one check.
+const PAGE: usize = 1 << 16;
+const ALIGNED: usize = 64;
+/// Positions have 32 bits, and so has the end behind the last one.
+const MOST: u64 = u32::MAX as u64 - 1;
+
+/// True if a file begins as an index of sketches does. What cannot be opened is somebody else's error.
+pub fn is_sketch_index(path: &Path) -> bool {
+    begins_with(path, MAGIC)
+}
+
+/// Opens an index of sketches, mapped or (`in_memory`) read, and checks every byte.
+///
+/// # Errors
+/// [`BatchError::IndexFile`] names the file and what is wrong with it.
+pub fn open_sketches(path: &Path, in_memory: bool) -> Result<SketchIndexFile, BatchError> {
+    let index = open_sketches_unchecked(path, in_memory)?;
+    index.verify().map_err(damaged(path))?;
+    Ok(index)
+}
+
+/// As [`open_sketches`], without a check of the entries: at once, however large the file is.
+///
+/// # Errors
+/// [`BatchError::IndexFile`] names the file and what is wrong with it.
+pub fn open_sketches_unchecked(
+    path: &Path,
+    in_memory: bool,
+) -> Result<SketchIndexFile, BatchError> {
+    let held = if in_memory { read(path) } else { map(path) };
+    SketchIndexFile::open(held.map_err(unreadable(path))?).map_err(damaged(path))
+}
+
+/// Counts of the ids of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IdCounts {
+    pub(crate) ids: u64,
+    pub(crate) bytes: u64,
+}
+
+/// What the first bytes of an index tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SketchIndexHead {
+    pub(crate) scheme: Option<SchemeId>,
+    pub(crate) shape: SketchShape,
+    pub(crate) least: usize,
+    pub(crate) documents: u64,
+    pub(crate) distinct: u64,
+    pub(crate) ids: Option<IdCounts>,
+}
+
+/// The places of a band in a sketch, and its sections.
+#[derive(Clone, Debug)]
+pub(crate) struct BandSections {
+    /// The bytes of its places in a sketch.
+    pub(crate) part: Range<usize>,
+    pub(crate) starts: Range<usize>,
+    pub(crate) entries: Range<usize>,
+}
+
+/// The sections that follow from the head.
+#[derive(Clone, Debug)]
+pub(crate) struct SketchIndexSections {
+    pub(crate) sketches: Range<usize>,
+    pub(crate) bands: Vec<BandSections>,
+    /// First ids, ends of ids, and their texts.
+    pub(crate) ids: Option<[Range<usize>; 3]>,
+    /// D.
+    pub(crate) end: usize,
+}
+
+/// Bits that number the buckets of so many sketches.
+fn bucket_bits(distinct: u64) -> u32 {
+    distinct.max(1).ilog2().saturating_sub(1)
+}
+
+/// The bucket of the bytes of a band, among those of so many sketches.
+pub(crate) fn bucket(band: &[u8], distinct: u64) -> usize {
+    match bucket_bits(distinct) {
+        0 => 0,
+        bits => (xxh3_64(band, 0) >> (64 - bits)) as usize,
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    let eight = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    eight.map_or(0, |eight| u64::from_le_bytes(*eight))
+}
+
+fn small_number(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(4 * at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*four))
+}
+
+impl SketchIndexHead {
+    pub(crate) fn bytes(&self) -> [u8; HEAD] {
+        let kind = match self.shape.kind {
+            PlaceKind::SuperShingles => 1,
+            PlaceKind::Minima => 2,
+        };
+        let IdCounts { ids, bytes } = self.ids.unwrap_or(IdCounts { ids: 0, bytes: 0 });
+        let numbers = [
+            self.scheme.map_or(0, |scheme| scheme.0),
+            kind,
+            self.shape.places as u64,
+            self.least as u64,
+            self.documents,
+            self.distinct,
+            self.ids.is_some().into(),
+            ids,
+            bytes,
+        ];
+        let mut head = [0; HEAD];
+        head[..4].copy_from_slice(&MAGIC);
+        head[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        for (at, number) in numbers.into_iter().enumerate() {
+            head[8 * (at + 1)..][..8].copy_from_slice(&number.to_le_bytes());
+        }
+        let check = xxh3_64(&head[..CHECKED], 0);
+        head[CHECKED..][..8].copy_from_slice(&check.to_le_bytes());
+        head
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, FileError> {
+        let Some(head) = bytes.first_chunk::<HEAD>() else {
+            let offset = bytes.len() as u64;
+            return Err(FileError::Cut { offset });
+        };
+        if head[..4] != MAGIC {
+            return Err(FileError::NotOurs {
+                expected: "index of sketches",
+                magic: "LKIS",
+            });
+        }
+        // Before the check, which another version may have elsewhere.
+        let found = small_number(head, 1).unwrap_or(0);
+        if found != VERSION {
+            return Err(FileError::Version {
+                kind: "index of sketches",
+                found,
+                known: VERSION,
+            });
+        }
+        let wrong = |what| FileError::Damaged { offset: 0, what };
+        if xxh3_64(&head[..CHECKED], 0) != number(head, CHECKED) {
+            return Err(wrong("the header does not match its check"));
+        }
+        let [scheme, kind, places, least] = [8, 16, 24, 32].map(|at| number(head, at));
+        let [documents, distinct, has_ids, ids, id_bytes] =
+            [40, 48, 56, 64, 72].map(|at| number(head, at));
+        let kind = PlaceKind::ALL.get((kind.wrapping_sub(1)) as usize);
+        let shape = kind.map(|&kind| SketchShape {
+            kind,
+            places: places as usize,
+        });
+        let of_ids = IdCounts {
+            ids,
+            bytes: id_bytes,
+        };
+        let head = Self {
+            scheme: (scheme != 0).then_some(SchemeId(scheme)),
+            shape: shape.ok_or(wrong("an unknown kind of sketches"))?,
+            least: least as usize,
+            documents,
+            distinct,
+            ids: (has_ids != 0).then_some(of_ids),
+        };
+        let is_possible = (1..=u64::from(u16::MAX)).contains(&places)
+            && (1..=places).contains(&least)
+            && distinct <= documents.min(MOST)
+            && ids <= MOST
+            && (has_ids == 0 || ids >= distinct);
+        match is_possible && head.bytes() == bytes[..HEAD] {
+            true => Ok(head),
+            false => Err(wrong("the numbers of the header are impossible")),
+        }
+    }
+
+    /// Where everything lies; `None` if there is more than positions of 32 bits can tell, or a file can hold.
+    pub(crate) fn sections(&self) -> Option<SketchIndexSections> {
+        let ids = self.ids.map_or(0, |of| of.ids);
+        if self.distinct > MOST || ids > MOST {
+            return None;
+        }
+        let count = self.distinct as usize;
+        let mut end = HEAD;
+        let mut section = |items: usize, bytes: usize| {
+            let start = end.checked_next_multiple_of(ALIGNED)?;
+            end = start.checked_add(items.checked_mul(bytes)?)?;
+            Some(start..end)
+        };
+        let sketches = section(count, self.shape.raw_bytes())?;
+        let width = self.shape.place_bytes();
+        let buckets = 1_usize << bucket_bits(self.distinct);
+        let places = self.shape.places;
+        let of_band = |part: Range<usize>| {
+            Some(BandSections {
+                part: part.start * width..part.end * width,
+                starts: section(buckets + 1, 4)?,
+                entries: section(count, 4)?,
+            })
+        };
+        let bands = bands(places, places - self.least + 1).map(of_band);
+        let bands = bands.collect::<Option<Vec<_>>>()?;
+        let ids = match self.ids {
+            None => None,
+            Some(of) => Some([
+                section(count + 1, 4)?,
+                section(of.ids as usize, 8)?,
+                section(usize::try_from(of.bytes).ok()?, 1)?,
+            ]),
+        };
+        Some(SketchIndexSections {
+            sketches,
+            bands,
+            ids,
+            end: end.checked_next_multiple_of(PAGE)?,
+        })
+    }
+}
+
+/// Checks of all pages before D, and what follows them: the end of a file.
+#[derive(Default)]
+pub(crate) struct PageChecks {
+    bytes: Vec<u8>,
+    pages: u64,
+}
+
+impl PageChecks {
+    /// Bytes of a page.
+    pub(crate) const PAGE: usize = PAGE;
+
+    /// Adds the next page.
+    pub(crate) fn push(&mut self, page: &[u8]) {
+        let check = xxh3_64(page, self.pages);
+        self.bytes.extend(check.to_le_bytes());
+        self.pages += 1;
+    }
+
+    /// The bytes from D on.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        let end = self.pages * PAGE as u64;
+        self.bytes.extend(end.to_le_bytes());
+        let check = xxh3_64(&self.bytes, 0);
+        self.bytes.extend(check.to_le_bytes());
+        self.bytes
+    }
+}
+
+/// Loads of the buckets of a band.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BandLoads {
+    /// Number of places.
+    pub places: usize,
+    /// Entries of the bucket of a stored sketch, on average: the candidates of a query like it.
+    pub observed: f64,
+    /// The same for values spread evenly.
+    pub expected: f64,
+    /// Entries of the fullest bucket.
+    pub largest: usize,
+}
+
+/// An index of sketches in a file that is held in memory.
+#[derive(Clone)]
+pub struct SketchIndexFile {
+    bytes: SharedBytes,
+    head: SketchIndexHead,
+    sections: SketchIndexSections,
+}
+
+impl SketchIndexFile {
+    /// Opens the bytes of a whole file, and checks the header and the list of checks. Entries are checked by [`Self::verify`], ids whenever
+    /// they are read; a search in damaged entries finds too little or too much, and nothing else happens.
+    ///
+    /// # Errors
+    /// [`FileError`] when the bytes are no whole index of a known version.
+    pub fn open(bytes: SharedBytes) -> Result<Self, FileError> {
+        let whole = (*bytes).as_ref();
+        let head = SketchIndexHead::read(whole)?;
+        let wrong = |what| FileError::Damaged { offset: 0, what };
+        let sections = head
+            .sections()
+            .ok_or(wrong("the numbers of the header are impossible"))?;
+        let checks = sections.end / PAGE * 8;
+        let length = sections.end.checked_add(checks + TRAILER);
+        let offset = whole.len() as u64;
+        match length.map(|length| whole.len().cmp(&length)) {
+            Some(std::cmp::Ordering::Equal) => {}
+            Some(std::cmp::Ordering::Greater) => {
+                let what = "bytes behind the end of the index";
+                return Err(FileError::Damaged { offset, what });
+            }
+            _ => return Err(FileError::Cut { offset }),
+        }
+        let tail = &whole[sections.end..];
+        let (told, check) = tail.split_at(tail.len() - 8);
+        if xxh3_64(told, 0) != number(check, 0) || number(told, checks) != sections.end as u64 {
+            return Err(FileError::Damaged {
+                offset: sections.end as u64,
+                what: "the list of checks does not match its check",
+            });
+        }
+        Ok(Self {
+            bytes,
+            head,
+            sections,
+        })
+    }
+
+    fn whole(&self) -> &[u8] {
+        (*self.bytes).as_ref()
+    }
+
+    /// The shape of the sketches.
+    pub fn shape(&self) -> SketchShape {
+        self.head.shape
+    }
+
+    /// The scheme, where it is known.
+    pub fn scheme(&self) -> Option<SchemeId> {
+        self.head.scheme
+    }
+
+    /// Least number of equal places of a search.
+    pub fn least(&self) -> usize {
+        self.head.least
+    }
+
+    /// Number of sketches read, equal ones included.
+    pub fn documents(&self) -> u64 {
+        self.head.documents
+    }
+
+    /// Number of different sketches.
+    pub fn len(&self) -> usize {
+        self.head.distinct as usize
+    }
+
+    /// Returns true if nothing is stored.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns true if there are ids beside the sketches.
+    pub fn has_ids(&self) -> bool {
+        self.head.ids.is_some()
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.whole().len() as u64
+    }
+
+    /// Number of bands, in one of which sketches with enough equal places agree.
+    pub fn bands(&self) -> usize {
+        self.sections.bands.len()
+    }
+
+    /// The bytes of the sketch at a position.
+    fn row(&self, at: u32) -> Option<&[u8]> {
+        let bytes = self.shape().raw_bytes();
+        let sketches = self.whole().get(self.sections.sketches.clone())?;
+        sketches.get(at as usize * bytes..)?.get(..bytes)
+    }
+
+    /// The words of the sketch at a position.
+    pub fn sketch(&self, at: u32) -> Vec<u64> {
+        let mut words = Vec::new();
+        SketchShape::extend_words(self.row(at).unwrap_or(&[]), &mut words);
+        words
+    }
+
+    /// The entries of a bucket; none where the numbers that lead there are damaged.
+    fn entries(&self, band: &BandSections, bucket: usize) -> &[u8] {
+        let starts = self.whole().get(band.starts.clone()).unwrap_or(&[]);
+        let bound = |at| small_number(starts, at).unwrap_or(0) as usize * 4;
+        let entries = self.whole().get(band.entries.clone()).unwrap_or(&[]);
+        entries.get(bound(bucket)..bound(bucket + 1)).unwrap_or(&[])
+    }
+
+    /// Visits every different sketch with at least `least` places equal to those of the query, each once: its position and in how many places it
+    /// differs. `least` is at least that of the index: with less, some are missed.
+    pub fn search(&self, query: &[u64], least: usize, visit: &mut dyn FnMut(u32, u32)) -> Effort {
+        let shape = self.shape();
+        let (mut bytes, mut effort) = (Vec::with_capacity(shape.raw_bytes()), Effort::default());
+        shape.extend_raw(query, &mut bytes);
+        for (number, band) in self.sections.bands.iter().enumerate() {
+            let (part, earlier) = (&bytes[band.part.clone()], &self.sections.bands[..number]);
+            let entries = self.entries(band, bucket(part, self.head.distinct));
+            effort.probes += 1;
+            effort.candidates += (entries.len() / 4) as u64;
+            for at in entries.as_chunks::<4>().0 {
+                let at = u32::from_le_bytes(*at);
+                // Others share the bucket, or belong to an earlier band.
+                let Some(row) = self.row(at).filter(|row| row[band.part.clone()] == *part) else {
+                    continue;
+                };
+                let equal = equal_places(shape, row, &bytes);
+                let agrees =
+                    |band: &BandSections| row[band.part.clone()] == bytes[band.part.clone()];
+                if equal >= least && !earlier.iter().any(agrees) {
+                    visit(at, (shape.places - equal) as u32);
+                }
+            }
+        }
+        effort
+    }
+
+    /// Appends the ids of the sketch at a position to `ids`, ascending; none without ids.
+    ///
+    /// # Errors
+    /// [`FileError::Damaged`] with the place, when what was read does not match its check.
+    pub fn ids<'a>(&'a self, at: u32, ids: &mut Vec<&'a str>) -> Result<(), FileError> {
+        let Some([firsts, ends, texts]) = &self.sections.ids else {
+            return Ok(());
+        };
+        let at = at as usize;
+        let bounds = self.part(firsts, at * 4..(at + 2) * 4)?;
+        let [first, end] = [0, 1].map(|at| small_number(bounds, at).unwrap_or(0) as usize);
+        // The end of the id before the first, which begins there, unless there is none.
+        let before = first.saturating_sub(1);
+        let mut told = self.part(ends, before * 8..end.max(before) * 8)?.chunks(8);
+        let mut start = match first {
+            0 => 0,
+            _ => told.next().map_or(0, |end| number(end, 0) as usize),
+        };
+        for end in told {
+            let end = number(end, 0) as usize;
+            let text = self.part(texts, start..end)?;
+            ids.push(std::str::from_utf8(text).map_err(|_| FileError::Damaged {
+                offset: (texts.start + start) as u64,
+                what: "an id is not UTF-8",
+            })?);
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Number of ids of the sketch at a position, and 1 without ids.
+    pub fn copies(&self, at: u32) -> u64 {
+        let Some([firsts, ..]) = &self.sections.ids else {
+            return 1;
+        };
+        let firsts = self.whole().get(firsts.clone()).unwrap_or(&[]);
+        let bound = |at| u64::from(small_number(firsts, at).unwrap_or(0));
+        let at = at as usize;
+        bound(at + 1).saturating_sub(bound(at))
+    }
+
+    /// Loads of the buckets of each band. Linear in the number of buckets.
+    pub fn loads(&self) -> Vec<BandLoads> {
+        let count = self.len() as f64;
+        let buckets = 1_usize << bucket_bits(self.head.distinct);
+        let width = self.shape().place_bytes();
+        let of_band = |band: &BandSections| {
+            let (mut squares, mut largest) = (0.0, 0);
+            for bucket in 0..buckets {
+                let load = self.entries(band, bucket).len() / 4;
+                // Each sketch of a bucket meets all of them: the mean over sketches is the sum of squares over n.
+                squares += (load as f64).powi(2);
+                largest = largest.max(load);
+            }
+            BandLoads {
+                places: band.part.len() / width,
+                observed: squares / count.max(1.0),
+                expected: 1.0 + (count - 1.0).max(0.0) / buckets as f64,
+                largest,
+            }
+        };
+        self.sections.bands.iter().map(of_band).collect()
+    }
+
+    /// A part of a section, after a check of its pages.
+    fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
+        if part.start > part.end || part.end > section.len() {
+            let (offset, what) = (section.start as u64, "ids lie outside of their section");
+            return Err(FileError::Damaged { offset, what });
+        }
+        let at = section.start + part.start..section.start + part.end;
+        // At each reading: ids are not part of a search, and a page is checked in some ten microseconds.
+        self.check(&at)?;
+        Ok(&self.whole()[at])
+    }
+
+    /// Checks the pages that a range before D touches.
+    fn check(&self, range: &Range<usize>) -> Result<(), FileError> {
+        let whole = self.whole();
+        let checks = &whole[self.sections.end..];
+        for page in range.start / PAGE..range.end.div_ceil(PAGE) {
+            let bytes = &whole[page * PAGE..(page + 1) * PAGE];
+            // The seed is the number of the page: a right page in the wrong place fails, too.
+            if number(checks, page * 8) != xxh3_64(bytes, page as u64) {
+                return Err(FileError::Damaged {
+                    offset: (page * PAGE) as u64,
+                    what: "these 65536 bytes do not match their check",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks every byte.
+    ///
+    /// # Errors
+    /// [`FileError::Damaged`] with the place of the first page that does not match its check.
+    pub fn verify(&self) -> Result<(), FileError> {
+        // What follows has a check of its own, which was made when the file was opened.
+        self.check(&(0..self.sections.end))
+    }
+
+    /// Counts of an index that is read as a file of the name.
+    pub(crate) fn summary(&self, name: &str) -> CodesSummary {
+        CodesSummary {
+            name: name.to_owned(),
+            fingerprints: self.documents(),
+            without_features: 0,
+            scheme_id: self.scheme().map(|id| id.to_string()),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// A number that follows from every byte.
+    pub(crate) fn digest(&self) -> u64 {
+        let whole = self.whole();
+        xxh3_64(&whole[whole.len() - TRAILER..], 0)
+    }
+}
+
+/// Number of places that two rows have in common.
+fn equal_places(shape: SketchShape, a: &[u8], b: &[u8]) -> usize {
+    fn of_width<const BYTES: usize>(a: &[u8], b: &[u8]) -> usize {
+        let [(a, _), (b, _)] = [a, b].map(<[u8]>::as_chunks::<BYTES>);
+        a.iter().zip(b).filter(|(a, b)| a == b).count()
+    }
+    match shape.kind {
+        PlaceKind::SuperShingles => of_width::<8>(a, b),
+        PlaceKind::Minima => of_width::<4>(a, b),
+    }
+}
+
+impl std::fmt::Debug for SketchIndexFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SketchIndexFile")
+            .field("head", &self.head)
+            .finish_non_exhaustive()
+    }
+}
