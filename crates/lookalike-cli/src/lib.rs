@@ -17,6 +17,8 @@ mod caller;
 mod client;
 mod cluster;
 mod collection;
+#[cfg(feature = "service")]
+mod collection_file;
 mod completions;
 #[cfg(feature = "service")]
 mod config;

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Subcommand;
-use lookalike::{Fingerprint, Scheme, Sketch};
-use lookalike_batch::fingerprints::files::{CodeFile, FingerprintFile, FingerprintName};
+use lookalike::{Scheme, Sketch};
+use lookalike_batch::fingerprints::files::SketchShape;
+use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_server::default_scheme;
 use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
-    Collection, CollectionSettings, SketchForm, Store, StoreError, StoreOptions, StoreTuning,
+    Collection, CollectionSettings, ContentKey, Store, StoreError, StoreOptions, StoreTuning,
     StoredDocument, StoredScheme, UnixMillis, WriteOp, info, restore, salvage, verify,
 };
 use serde_json::json;
 
 use crate::arguments::LossArguments;
+use crate::client::sketches::SketchSettings;
+use crate::collection_file::CollectionFile;
 use crate::console;
 use crate::failure::Failure;
 
@@ -31,7 +34,8 @@ Examples:
   lookalike store snapshot store monday            copy, by hard links where possible
   lookalike store restore monday new-store         check the snapshot, make a store from it
   lookalike store salvage broken-store new-store   copy everything that can still be read
-  lookalike store load store pages crawl.lkfp      insert fingerprints from files")]
+  lookalike store load store pages crawl.lkfp      insert sketches from files
+  lookalike store load store pages crawl.lkfp --sketch super-shingle:6x14 --equal 2")]
 pub(crate) struct StoreArguments {
     #[command(subcommand)]
     command: StoreCommand,
@@ -70,7 +74,7 @@ enum StoreCommand {
         /// A new directory
         target: PathBuf,
     },
-    /// Insert fingerprints from files, under their ids; create the collection if it does not exist
+    /// Insert fingerprints or other sketches from files, under their ids; create the collection if it does not exist
     Load(Box<LoadArguments>),
 }
 
@@ -84,7 +88,8 @@ struct LoadArguments {
 
     /// Files written by `lookalike fingerprint -o`: .lkfp, .jsonl, .u64, .parquet or .lkar
     ///
-    /// If a file has no ids, the digits of each fingerprint are its id.
+    /// They hold the sketches of the collection: fingerprints of its width, super-shingles or minima. If a file has no ids, the digits of each
+    /// sketch are its id.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -92,9 +97,12 @@ struct LoadArguments {
     #[arg(long, value_name = "BITS")]
     radius: Option<u32>,
 
-    /// Full text of the scheme of the fingerprints, if the collection is created [default: that of `lookalike fingerprint`]
+    /// Full text of the scheme of the sketches, if the collection is created [default: that of `lookalike fingerprint`]
     #[arg(long, value_name = "TEXT")]
     scheme: Option<Scheme>,
+
+    #[command(flatten)]
+    sketches: SketchSettings,
 
     /// Lifetime of the documents [default: that of the collection]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -198,15 +206,14 @@ fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Files of fingerprints have 64 bits.
-fn ensure_width(scheme: &Scheme) -> Result<(), Failure> {
-    if scheme.sketch == Sketch::Simhash {
+/// Refuses schemes whose sketches no file holds.
+fn ensure_loadable(scheme: &Scheme) -> Result<(), Failure> {
+    let sketch = scheme.sketch;
+    if sketch.fingerprint_bits() > 0 || SketchShape::of(sketch).is_some() {
         return Ok(());
     }
-    let sketch = scheme.sketch;
     Err(Failure::Usage(format!(
-        "--scheme: what is loaded are 64-bit fingerprints (sketch=simhash:64), not {sketch}; the low half of simhash:128 equals \
-         simhash:64 of the same text, and other sketches come into a collection by the service: `lookalike client insert`"
+        "--scheme: no file holds {sketch}: use simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N"
     )))
 }
 
@@ -220,36 +227,104 @@ impl LoadArguments {
                 self.collection
             )))
         };
-        if own.sketch_form() != SketchForm::Fingerprint {
-            return Err(Failure::Usage(format!(
-                "the collection {} holds no fingerprints: insert the documents with `lookalike client insert`, or load into another \
-                 collection",
-                self.collection
-            )));
-        }
         if self.radius.is_some_and(|radius| radius != own.radius) {
             return refused("--radius", format!("with radius {}", own.radius));
         }
         if !own.pairs.is_open() {
             return Err(Failure::Usage(format!(
-                "the collection {} compares categories or lengths of texts, which fingerprints do not have: insert the documents, or \
+                "the collection {} compares categories or lengths of texts, which sketches do not have: insert the documents, or \
                  load into another collection",
                 self.collection
             )));
         }
-        let scheme = self.scheme.as_ref().map(StoredScheme::from);
-        match scheme.filter(|scheme| *scheme != own.scheme) {
-            Some(scheme) => refused(
-                "--scheme",
-                format!("with another scheme: {}", own.scheme.differences(&scheme)),
-            ),
-            None => Ok(()),
+        if let Some(equal) = self.sketches.equal() {
+            let radius = self.radius_of(own.scheme.text().parse().ok(), equal)?;
+            if radius != own.radius {
+                let why = match own.sketch_form().places() {
+                    Some(places) => format!("for at least {} equal", places as u32 - own.radius),
+                    None => format!("with radius {}", own.radius),
+                };
+                return refused("--equal", why);
+            }
         }
+        if self.scheme.is_none() && !self.sketches.names_sketch() {
+            return Ok(());
+        }
+        let base = self.scheme.or_else(|| own.scheme.text().parse().ok());
+        let base = base.unwrap_or_else(default_scheme);
+        let named = StoredScheme::from(&self.sketches.scheme(base));
+        match named == own.scheme {
+            true => Ok(()),
+            false => refused(
+                if self.scheme.is_some() {
+                    "--scheme"
+                } else {
+                    "--sketch"
+                },
+                format!("with another scheme: {}", own.scheme.differences(&named)),
+            ),
+        }
+    }
+
+    /// The scheme of a collection that is created.
+    fn scheme(&self) -> Scheme {
+        let scheme = self.scheme;
+        self.sketches.scheme(scheme.unwrap_or_else(default_scheme))
+    }
+
+    /// The number of places that may differ where so many are equal.
+    fn radius_of(&self, scheme: Option<Scheme>, equal: LeastEqual) -> Result<u32, Failure> {
+        let shape = scheme.and_then(|scheme| SketchShape::of(scheme.sketch));
+        let shape = shape.ok_or_else(|| {
+            Failure::Usage(format!(
+                "--equal: the collection {} holds fingerprints: use --radius, or name super-shingles or minima with --sketch",
+                self.collection
+            ))
+        })?;
+        let least = equal.places(shape);
+        let least = least.map_err(|error| Failure::Usage(format!("--equal: {error}")))?;
+        Ok((shape.places - least) as u32)
+    }
+
+    /// Refuses files of another scheme before a collection is created for them.
+    fn ensure_files(&self, scheme: &Scheme) -> Result<(), Failure> {
+        // A pipe that is opened is read.
+        for path in self.files.iter().filter(|path| path.is_file()) {
+            let file = CollectionFile::open(path, scheme.sketch, false)?;
+            let other = file.scheme().filter(|found| *found != scheme.id());
+            if let Some(found) = other {
+                return Err(Failure::Usage(format!(
+                    "{}: of scheme {found}, and the collection {} would have {} ({scheme}): name the scheme of the file with --scheme or --sketch",
+                    path.display(),
+                    self.collection,
+                    scheme.id()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Settings of a collection that is created.
+    fn settings(&self) -> Result<CollectionSettings, Failure> {
+        let scheme = self.scheme();
+        ensure_loadable(&scheme)?;
+        let mut settings = CollectionSettings::new(&scheme);
+        match (self.sketches.equal(), settings.sketch_form().places()) {
+            (Some(equal), _) => settings.radius = self.radius_of(Some(scheme), equal)?,
+            (None, Some(_)) => {
+                return Err(Failure::Usage(format!(
+                    "{} would be a collection of {}: say how many of them near-duplicates have in common with --equal NUMBER",
+                    self.collection, scheme.sketch
+                )));
+            }
+            (None, None) => settings.radius = self.radius.unwrap_or(settings.radius),
+        }
+        Ok(settings)
     }
 }
 
 fn load(arguments: &LoadArguments) -> Result<(), Failure> {
-    arguments.scheme.as_ref().map_or(Ok(()), ensure_width)?;
+    ensure_loadable(&arguments.scheme())?;
     let tuning = StoreTuning::default()
         .memory_documents(IN_MEMORY)
         // 512 bytes for each of them.
@@ -260,10 +335,8 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let name = arguments.collection.as_str();
     let collection = match store.collection(name) {
         Err(StoreError::NoCollection(_)) => {
-            let scheme = default_scheme();
-            let mut settings =
-                CollectionSettings::new(arguments.scheme.as_ref().unwrap_or(&scheme));
-            settings.radius = arguments.radius.unwrap_or(settings.radius);
+            let settings = arguments.settings()?;
+            arguments.ensure_files(&arguments.scheme())?;
             store.create_collection(name, &settings).map_err(failed)?
         }
         found => {
@@ -272,31 +345,37 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
             collection
         }
     };
+    // A scheme that this program cannot read was made by a newer one, whose sketches it does not know.
+    let scheme: Option<Scheme> = collection.settings().scheme.text().parse().ok();
+    let sketch = scheme.map_or(Sketch::Simhash, |scheme| scheme.sketch);
     let started = Instant::now();
     let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
     for path in &arguments.files {
         let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
-        let mut file = CodeFile::open(
-            &path.as_path().into(),
-            arguments.losses.policy().is_strict(),
-        )
-        .map_err(|error| Failure::Failed(error.to_string()))?;
+        let mut file = CollectionFile::open(path, sketch, arguments.losses.policy().is_strict())?;
         if let Some(scheme) = file.scheme() {
             collection.ensure_scheme_id(scheme).map_err(refused)?;
         }
-        let mut codes = FingerprintFile::<u64>::default();
         let mut more = true;
         while more {
-            codes.clear();
-            more = file
-                .fill(&mut codes, READ)
-                .map_err(|error| Failure::Failed(error.to_string()))?;
+            more = file.read(READ)?;
             // From now, for each piece that is read: loading may take hours, and documents live as long as is
             // said from when they are there.
             let expires = arguments
                 .ttl
                 .map(|seconds| now().after(Duration::from_secs(seconds)));
-            for documents in batches(&codes, expires) {
+            let mut all = file.documents().map(|(id, sketch)| {
+                WriteOp::Insert(StoredDocument {
+                    id,
+                    expires,
+                    ..StoredDocument::of_content(ContentKey::from(sketch))
+                })
+            });
+            loop {
+                let documents: Vec<WriteOp> = all.by_ref().take(BATCH).collect();
+                if documents.is_empty() {
+                    break;
+                }
                 loaded += documents.len() as u64;
                 let outcomes = collection.write(documents, now(), 0).map_err(failed)?;
                 let again = |outcome: &&_| {
@@ -308,7 +387,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
                 replaced += outcomes.iter().filter(again).count() as u64;
             }
         }
-        skipped.extend(file.summary().skipped);
+        skipped.extend(file.skipped());
     }
     let too_many_losses = arguments.losses.policy().check(&skipped, loaded);
     let filled = started.elapsed().as_secs_f64();
@@ -329,33 +408,6 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     // After the store is closed and the summary is printed: what was loaded stays loaded.
     too_many_losses?;
     arguments.losses.end(&skipped)
-}
-
-/// Inserts of some fingerprints, by batches, with one end for all.
-fn batches(
-    codes: &FingerprintFile,
-    expires: Option<UnixMillis>,
-) -> impl Iterator<Item = Vec<WriteOp>> + '_ {
-    let all = codes.codes.chunks(BATCH).enumerate();
-    all.map(move |(batch, chunk)| {
-        let one = move |(at, &code): (usize, &u64)| {
-            let id = id_of(codes.ids.name(batch * BATCH + at, code));
-            WriteOp::Insert(StoredDocument {
-                expires,
-                ..StoredDocument::new(id, Fingerprint(code))
-            })
-        };
-        chunk.iter().enumerate().map(one).collect()
-    })
-}
-
-/// Name of a fingerprint in a collection.
-pub(crate) fn id_of(name: FingerprintName<'_>) -> String {
-    match name {
-        FingerprintName::Fingerprint(code) => code.to_string(),
-        FingerprintName::Number(number) => number.to_string(),
-        FingerprintName::Text(text) => text.to_owned(),
-    }
 }
 
 /// The wall clock.

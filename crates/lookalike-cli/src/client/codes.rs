@@ -1,21 +1,23 @@
-//! Files of fingerprints, sent in the compact form, and of exported documents, sent as they are.
+//! Files of fingerprints and longer sketches, and of exported documents, which are sent as they are.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use lookalike::{Fingerprint, Scheme, Sketch};
 use lookalike_batch::SkippedRow;
-use lookalike_batch::fingerprints::files::{CodeFile, CodesError, FingerprintFile};
-use serde_json::json;
+use lookalike_store::DocumentSketch;
+use serde_json::{Value, json};
 
 use super::exported;
 use super::http::{ServiceClient, collection, escaped};
 use super::output::print;
 use crate::arguments::LossArguments;
+use crate::collection_file::CollectionFile;
 use crate::failure::Failure;
-use crate::remedy;
-use crate::store::id_of;
 
+/// Bytes of sketches of a request in JSON, unless one has more.
+const SENT: usize = 2 << 20;
 /// Bytes of fingerprints and ids that are read at once.
 const READ: u64 = 4 << 20;
 
@@ -26,11 +28,12 @@ pub(super) struct LoadOptions {
 
     /// Files written by `lookalike fingerprint -o` (.lkfp, .jsonl, .u64, .parquet or .lkar), or exports
     ///
-    /// If a file has no ids, the digits of each fingerprint are its id. Exports are inserted unchanged.
+    /// They hold the sketches of the collection (`fingerprint --sketch`): fingerprints of its width, super-shingles or minima. If a file has no
+    /// ids, the digits of each sketch are its id. Exports are inserted unchanged.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Number of fingerprints per request
+    /// Maximum number of documents per request
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
 
@@ -38,7 +41,7 @@ pub(super) struct LoadOptions {
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
 
-    /// Id of the scheme of the fingerprints, for files that do not store it
+    /// Id of the scheme of the sketches, for files that do not store it
     ///
     /// A collection with another scheme is refused.
     #[arg(long, value_name = "ID")]
@@ -78,7 +81,7 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
         if exported::is_export(path)? {
             load_documents(client, arguments, path, &mut counts)?;
         } else {
-            load_codes(client, arguments, path, &mut counts)?;
+            load_sketches(client, arguments, path, &mut counts)?;
         }
     }
     if !arguments.no_compact {
@@ -112,50 +115,123 @@ fn question(arguments: &LoadOptions, of_file: Option<String>) -> String {
     format!("?{}", options.join("&"))
 }
 
-fn load_codes(
+/// The sketches that a collection holds. A scheme that this program cannot read is the business of the service.
+fn sketch_of(client: &ServiceClient, name: &str) -> Result<Sketch, Failure> {
+    let shown = client.json("GET", &collection(name, ""), None)?;
+    let scheme = shown["scheme"].as_str().and_then(|text| text.parse().ok());
+    Ok(scheme.map_or(Sketch::Simhash, |scheme: Scheme| scheme.sketch))
+}
+
+fn load_sketches(
     client: &ServiceClient,
     arguments: &LoadOptions,
     path: &Path,
     counts: &mut LoadCounts,
 ) -> Result<(), Failure> {
-    let failed = |error: CodesError| Failure::Failed(remedy::told_of_codes(&error));
+    let sketch = sketch_of(client, &arguments.collection)?;
     // Strict stops at the first bad row. A limit on their number is checked at the end, when documents are sent
     // already: they can be loaded again without harm.
     let strict = arguments.losses.policy().is_strict();
-    let mut file = CodeFile::open(&path.into(), strict).map_err(failed)?;
+    let mut file = CollectionFile::open(path, sketch, strict)?;
     let question = question(arguments, file.scheme().map(|id| id.to_string()));
     let path = collection(&arguments.collection, &format!("/insert{question}"));
-    let (mut codes, mut more) = (FingerprintFile::<u64>::default(), true);
+    let mut batch = SketchBatch {
+        client,
+        path,
+        most: arguments.batch as usize,
+        counts,
+        packed: Vec::new(),
+        items: Vec::new(),
+        bytes: 0,
+        documents: 0,
+    };
+    let mut more = true;
     while more {
-        codes.clear();
-        more = file.fill(&mut codes, READ).map_err(failed)?;
-        let mut at = 0;
-        for chunk in codes.codes.chunks(arguments.batch as usize) {
-            let mut body = Vec::new();
-            for &code in chunk {
-                let id = id_of(codes.ids.name(at, code));
-                // The compact form: 8 bytes of fingerprint, 2 of length, both little-endian, and the id. See
-                // `docs/service.md`.
-                let length = u16::try_from(id.len()).map_err(|_| {
-                    Failure::Failed(format!(
-                        "an id of {} bytes is too long for a collection",
-                        id.len()
-                    ))
-                })?;
-                body.extend(code.to_le_bytes());
-                body.extend(length.to_le_bytes());
-                body.extend(id.as_bytes());
-                at += 1;
-            }
-            let answers = client.packed(&path, body)?;
-            counts.loaded += answers.len() as u64;
-            // A byte an item; the highest bit says that a document of this id was there.
-            let replaced = answers.iter().filter(|answer| **answer & 0x80 != 0);
-            counts.replaced += replaced.count() as u64;
+        more = file.read(READ)?;
+        for (id, sketch) in file.documents() {
+            batch.push(&id, &sketch)?;
         }
     }
-    counts.skipped.extend(file.summary().skipped);
+    batch.send()?;
+    counts.skipped.extend(file.skipped());
     Ok(())
+}
+
+/// Documents of one request: 64-bit fingerprints in the compact form, other sketches as JSON.
+struct SketchBatch<'a> {
+    client: &'a ServiceClient,
+    path: String,
+    most: usize,
+    counts: &'a mut LoadCounts,
+    packed: Vec<u8>,
+    items: Vec<Value>,
+    bytes: usize,
+    documents: usize,
+}
+
+impl SketchBatch<'_> {
+    fn push(&mut self, id: &str, sketch: &DocumentSketch) -> Result<(), Failure> {
+        if self.documents == self.most || self.bytes > SENT {
+            self.send()?;
+        }
+        match sketch {
+            DocumentSketch::Fingerprint(code) => self.pack(id, *code)?,
+            DocumentSketch::Bits(code, bits) => {
+                let digits = *bits as usize / 4;
+                self.add(id, "fingerprint", format!("{:0digits$x}", code.0));
+            }
+            DocumentSketch::SuperShingles(values) => {
+                let digits = values.iter().map(|value| format!("{value:016x}"));
+                self.add(id, "super_shingles", digits.collect());
+            }
+            DocumentSketch::Minima(values) => {
+                let digits = values.iter().map(|value| format!("{value:08x}"));
+                self.add(id, "signature", digits.collect());
+            }
+        }
+        self.documents += 1;
+        Ok(())
+    }
+
+    /// Adds 8 bytes of fingerprint, 2 of length, both little-endian, and the id. See `docs/reference/formats.md`.
+    fn pack(&mut self, id: &str, Fingerprint(code): Fingerprint) -> Result<(), Failure> {
+        let length = u16::try_from(id.len()).map_err(|_| {
+            Failure::Failed(format!(
+                "an id of {} bytes is too long for a collection",
+                id.len()
+            ))
+        })?;
+        self.packed.extend(code.to_le_bytes());
+        self.packed.extend(length.to_le_bytes());
+        self.packed.extend(id.as_bytes());
+        Ok(())
+    }
+
+    fn add(&mut self, id: &str, field: &str, digits: String) {
+        self.bytes += id.len() + digits.len();
+        self.items.push(json!({"id": id, field: digits}));
+    }
+
+    fn send(&mut self) -> Result<(), Failure> {
+        let (loaded, replaced) = if self.documents == 0 {
+            (0, 0)
+        } else if self.items.is_empty() {
+            let body = std::mem::take(&mut self.packed);
+            let answers = self.client.packed(&self.path, body)?;
+            // A byte an item; the highest bit says that a document of this id was there.
+            let replaced = answers.iter().filter(|answer| **answer & 0x80 != 0);
+            (answers.len(), replaced.count())
+        } else {
+            let items = Value::from(std::mem::take(&mut self.items));
+            let answers = self.client.items(&self.path, &items)?;
+            let replaced = answers.iter().filter(|answer| answer["replaced"] == true);
+            (answers.len(), replaced.count())
+        };
+        self.counts.loaded += loaded as u64;
+        self.counts.replaced += replaced as u64;
+        (self.bytes, self.documents) = (0, 0);
+        Ok(())
+    }
 }
 
 fn load_documents(

@@ -8,7 +8,7 @@ mod lines;
 mod output;
 mod overlap;
 mod resketch;
-mod sketches;
+pub(crate) mod sketches;
 mod terms;
 
 use std::io::{Read, Write as _};
@@ -36,7 +36,7 @@ Examples:
   lookalike client check-and-insert pages crawl.jsonl       one line of JSON per document
   lookalike client query pages page.html --verify --diff
   lookalike client copies-of pages http://gone.example/1 --chunk words:8:sliding
-  lookalike client load pages crawl.lkfp                    fingerprints from files
+  lookalike client load pages crawl.lkfp                    sketches from files
   lookalike client export pages > pages.jsonl               whole documents
   lookalike client load copy pages.jsonl                    the same elsewhere, unchanged
   lookalike client expire pages --ttl 3600 http://a.example/1

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
-pub(super) struct SketchSettings {
+pub(crate) struct SketchSettings {
     /// Sketch of each document, instead of the one in the scheme: simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N
     #[arg(long, value_name = "SKETCH")]
     sketch: Option<Sketch>,
@@ -23,18 +23,32 @@ impl SketchSettings {
         self.sketch.is_none() && self.equal.is_none()
     }
 
-    pub(super) fn names_sketch(&self) -> bool {
+    /// The scheme of a collection of the sketch that is named, if one is.
+    pub(crate) fn scheme(&self, of_texts: Scheme) -> Scheme {
+        match self.sketch {
+            Some(sketch) => of_texts.sketch(sketch),
+            None => of_texts,
+        }
+    }
+
+    /// The number that is named.
+    pub(crate) fn equal(&self) -> Option<LeastEqual> {
+        self.equal
+    }
+
+    /// True if a sketch is named.
+    pub(crate) fn names_sketch(&self) -> bool {
         self.sketch.is_some()
     }
 
     /// Adds what is named to the settings of a collection. A sketch goes into the scheme that these have, or else into `scheme`.
     pub(super) fn add(&self, scheme: &str, body: &mut Value) -> Result<(), Failure> {
-        if let Some(sketch) = self.sketch {
+        if self.names_sketch() {
             let text = body["scheme"].as_str().unwrap_or(scheme);
             let scheme: Scheme = text
                 .parse()
                 .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?;
-            body["scheme"] = scheme.sketch(sketch).to_string().into();
+            body["scheme"] = self.scheme(scheme).to_string().into();
         }
         match self.equal {
             Some(LeastEqual::Places(places)) => body["equal"] = places.into(),

@@ -306,7 +306,9 @@ fn files_of_fingerprints_are_loaded_over_the_network_and_into_a_stopped_store() 
         .args([&stopped, Path::new("wide"), &files[0]])
         .args(["--scheme", &wide])
         .fail(2);
-    refused.says(&["64-bit", "simhash:128", "low half"]);
+    refused.says(&["of scheme", "simhash:128", "--sketch"]);
+    let info = lookalike("store").arg("info").arg(&stopped).succeed();
+    assert!(!info.text().contains("wide"), "a collection of nothing");
     let service = Service::start(&stopped, &[]);
     let mut offline = client(&service, &["export", "pages"]).succeed().lines();
     let mut over_network = over_network;

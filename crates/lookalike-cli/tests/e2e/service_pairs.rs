@@ -152,5 +152,5 @@ fn fingerprints_alone_are_refused_where_categories_or_lengths_are_compared() {
     lookalike("store")
         .args(["load", data.to_str().expect("a name"), "pages", out])
         .fail(2)
-        .says(&["which fingerprints do not have", "insert the documents"]);
+        .says(&["which sketches do not have", "insert the documents"]);
 }

@@ -221,11 +221,117 @@ fn what_super_shingles_have_no_use_for_is_refused_with_what_to_do() {
         .arg(&documents)
         .args(["-q", "-o", path(&codes)])
         .succeed();
-    client(&service, &["load", "pages", path(&codes)]).fail(1);
+    client(&service, &["load", "pages", path(&codes)])
+        .fail(1)
+        .says(&["holds fingerprints", "--sketch super-shingle:6x14"]);
     service.stop();
     let data = folder.path("data");
     lookalike("store")
         .args(["load", path(&data), "pages", path(&codes)])
-        .fail(2)
-        .says(&["holds no fingerprints", "client insert"]);
+        .fail(1)
+        .says(&["holds fingerprints", "--sketch super-shingle:6x14"]);
+    let load = |name: &str, flags: &[&str], words: &[&str]| {
+        let mut command = lookalike("store");
+        command.args(["load", path(&data), name, path(&codes)]);
+        command.args(flags).fail(2).says(words);
+    };
+    load("new", &["--sketch", "minhash:9"], &["--equal NUMBER"]);
+    load(
+        "new",
+        &["--equal", "2"],
+        &["holds fingerprints", "--radius"],
+    );
+    load(
+        "new",
+        &["--sketch", "minhash:9", "--equal", "10"],
+        &["more than the 9 minima"],
+    );
+    load("new", &["--sketch", "mod-p:8"], &["no file holds mod-p:8"]);
+    load(
+        "pages",
+        &["--equal", "3"],
+        &["--equal has no effect", "at least 2 equal"],
+    );
+    load(
+        "pages",
+        &["--sketch", "simhash:64"],
+        &["--sketch has no effect", "another scheme"],
+    );
+}
+
+#[test]
+fn files_of_sketches_that_are_loaded_find_what_inserted_documents_find() {
+    let folder = Folder::new();
+    let (documents, _) = mixed(&folder);
+    let data = folder.path("data");
+    let mut service = Service::start(&data, &["--max-body", "64M"]);
+    let all = [&SKETCHES[..], &[["simhash:64", "3", "fingerprint"]]].concat();
+    let mut expected = Vec::new();
+    for (number, sketch) in all.iter().enumerate() {
+        let file = folder.path(format!("{number}.lkfp"));
+        lookalike("fingerprint")
+            .arg(&documents)
+            .args(["--sketch", sketch[0], "-q", "-o", path(&file)])
+            .succeed();
+        let (inserted, loaded) = (format!("inserted{number}"), format!("loaded{number}"));
+        create(&service, &inserted, *sketch, &[]);
+        create(&service, &loaded, *sketch, &[]);
+        client(&service, &["insert", &inserted, path(&documents)]).succeed();
+        let load = ["load", &loaded, path(&file), "--batch", "7"];
+        let told = client(&service, &load).succeed().json();
+        // Texts without features have no sketch, and are in no such file.
+        let mut sketches = exported(&service, &inserted, sketch[2]);
+        sketches.retain(|_, sketch| !sketch.is_null());
+        assert_eq!(
+            (&told["loaded"], &told["replaced"]),
+            (&json!(sketches.len()), &json!(0))
+        );
+        assert!(
+            exported(&service, &loaded, sketch[2]) == sketches,
+            "{sketch:?}"
+        );
+        let pairs = of_service(&service, &inserted, &documents);
+        assert!(pairs.len() > 20 && of_service(&service, &loaded, &documents) == pairs);
+        let again = client(&service, &load).succeed().json();
+        assert_eq!(again["replaced"], again["loaded"]);
+        expected.push((sketches, pairs));
+    }
+    service.stop();
+    // The same into the directory of a stopped service.
+    for (number, [sketch, nearness, field]) in all.iter().enumerate() {
+        let condition = if *field == "fingerprint" {
+            "--radius"
+        } else {
+            "--equal"
+        };
+        let (file, name) = (
+            folder.path(format!("{number}.lkfp")),
+            format!("stored{number}"),
+        );
+        let mut load = lookalike("store");
+        load.args(["load", path(&data), &name, path(&file)]);
+        load.args(["--sketch", sketch, condition, nearness]);
+        let told = load.succeed().json();
+        assert_eq!(told["documents"], expected[number].0.len());
+        // Into one that is there.
+        let told = lookalike("store")
+            .args(["load", path(&data), &name, path(&file)])
+            .succeed()
+            .json();
+        assert_eq!(told["replaced"], expected[number].0.len());
+    }
+    service = Service::start(&data, &["--max-body", "64M"]);
+    for (number, sketch) in all.iter().enumerate() {
+        let name = format!("stored{number}");
+        let (sketches, pairs) = &expected[number];
+        assert!(
+            exported(&service, &name, sketch[2]) == *sketches,
+            "{sketch:?}"
+        );
+        assert!(
+            of_service(&service, &name, &documents) == *pairs,
+            "{sketch:?}"
+        );
+    }
+    service.stop();
 }

@@ -1,0 +1,162 @@
+//! Files of the sketches that a collection of the service holds: fingerprints of any width, super-shingles or minima.
+
+use std::path::Path;
+
+use lookalike::scheme::SchemeId;
+use lookalike::sketch::WideFingerprint;
+use lookalike::{Fingerprint, Sketch};
+use lookalike_batch::SkippedRow;
+use lookalike_batch::fingerprints::files::{
+    CodeFile, CodesError, FingerprintFile, FingerprintName, PlaceKind, SketchFile, SketchRows,
+    SketchShape,
+};
+use lookalike_hamming::Word;
+use lookalike_store::DocumentSketch;
+
+use crate::failure::Failure;
+use crate::remedy;
+
+/// An open file; see the module's header.
+pub(crate) struct CollectionFile {
+    sketch: Sketch,
+    content: FileContent,
+}
+
+/// A file, and what was read of it last.
+enum FileContent {
+    Bits32(CodeFile, FingerprintFile<u32>),
+    Bits64(CodeFile, FingerprintFile<u64>),
+    Bits128(CodeFile, FingerprintFile<u128>),
+    Places(SketchFile, SketchRows, SketchShape),
+}
+
+impl CollectionFile {
+    /// Opens a file for a collection of these sketches.
+    pub(crate) fn open(path: &Path, sketch: Sketch, strict: bool) -> Result<Self, Failure> {
+        let source = path.into();
+        let codes = || CodeFile::open(&source, strict);
+        let content = match (SketchShape::of(sketch), sketch) {
+            (Some(shape), _) => SketchFile::open(&source, strict)
+                .map(|file| FileContent::Places(file, SketchRows::default(), shape)),
+            (None, Sketch::Simhash32) => {
+                codes().map(|file| FileContent::Bits32(file, FingerprintFile::default()))
+            }
+            (None, Sketch::Simhash128) => {
+                codes().map(|file| FileContent::Bits128(file, FingerprintFile::default()))
+            }
+            _ => codes().map(|file| FileContent::Bits64(file, FingerprintFile::default())),
+        };
+        let content = content.map_err(|error| failed(&error, sketch))?;
+        Ok(Self { sketch, content })
+    }
+
+    /// The scheme, where the format keeps it.
+    pub(crate) fn scheme(&self) -> Option<SchemeId> {
+        match &self.content {
+            FileContent::Bits32(file, _)
+            | FileContent::Bits64(file, _)
+            | FileContent::Bits128(file, _) => file.scheme(),
+            FileContent::Places(file, ..) => file.scheme(),
+        }
+    }
+
+    /// Reads the next sketches, of about so many bytes; false at the end.
+    pub(crate) fn read(&mut self, bytes: u64) -> Result<bool, Failure> {
+        fn fill<W: Word>(
+            file: &mut CodeFile,
+            codes: &mut FingerprintFile<W>,
+            bytes: u64,
+        ) -> Result<bool, CodesError> {
+            codes.clear();
+            file.fill(codes, bytes)
+        }
+        let read = match &mut self.content {
+            FileContent::Bits32(file, codes) => fill(file, codes, bytes),
+            FileContent::Bits64(file, codes) => fill(file, codes, bytes),
+            FileContent::Bits128(file, codes) => fill(file, codes, bytes),
+            FileContent::Places(file, rows, shape) => {
+                rows.clear();
+                let more = file.fill(rows, bytes);
+                // Lines and tables tell their shape by the first sketch.
+                match file.shape().filter(|found| found != shape) {
+                    Some(found) => Err(CodesError::Places {
+                        name: file.name().to_owned(),
+                        shape: found,
+                    }),
+                    None => more,
+                }
+            }
+        };
+        read.map_err(|error| failed(&error, self.sketch))
+    }
+
+    /// The sketches that were read last, with the ids of their documents.
+    pub(crate) fn documents(&self) -> Box<dyn Iterator<Item = (String, DocumentSketch)> + '_> {
+        match &self.content {
+            FileContent::Bits32(_, codes) => Box::new(wide(codes)),
+            FileContent::Bits64(_, codes) => {
+                let all = codes.codes.iter().enumerate();
+                Box::new(all.map(|(at, &code)| {
+                    let id = id_of(codes.ids.name(at, code));
+                    (id, Fingerprint(code).into())
+                }))
+            }
+            FileContent::Bits128(_, codes) => Box::new(wide(codes)),
+            FileContent::Places(_, rows, shape) => Box::new(
+                rows.each(*shape)
+                    .map(|(id, words)| (id.to_owned(), places(*shape, words))),
+            ),
+        }
+    }
+
+    /// What was not read; to be asked after the end.
+    pub(crate) fn skipped(self) -> Vec<SkippedRow> {
+        let summary = match self.content {
+            FileContent::Bits32(file, _)
+            | FileContent::Bits64(file, _)
+            | FileContent::Bits128(file, _) => file.summary(),
+            FileContent::Places(file, ..) => file.summary(),
+        };
+        summary.skipped
+    }
+}
+
+fn wide<W: Word>(
+    codes: &FingerprintFile<W>,
+) -> impl Iterator<Item = (String, DocumentSketch)> + '_ {
+    let all = codes.codes.iter().enumerate();
+    all.map(|(at, &code)| {
+        let sketch = DocumentSketch::Bits(WideFingerprint(code.to_u128()), W::BITS);
+        (id_of(codes.ids.name(at, code)), sketch)
+    })
+}
+
+fn places(shape: SketchShape, words: &[u64]) -> DocumentSketch {
+    let places = (0..shape.places).map(|at| shape.place(words, at));
+    match shape.kind {
+        PlaceKind::SuperShingles => DocumentSketch::SuperShingles(places.collect()),
+        PlaceKind::Minima => DocumentSketch::Minima(places.map(|place| place as u32).collect()),
+    }
+}
+
+/// Name of a fingerprint in a collection.
+fn id_of(name: FingerprintName<'_>) -> String {
+    match name {
+        FingerprintName::Fingerprint(code) => code.to_string(),
+        FingerprintName::Number(number) => number.to_string(),
+        FingerprintName::Text(text) => text.to_owned(),
+    }
+}
+
+/// What to do about a file that a collection of these sketches cannot take.
+fn failed(error: &CodesError, sketch: Sketch) -> Failure {
+    Failure::Failed(match error {
+        CodesError::Places { .. }
+        | CodesError::NoPlaces { .. }
+        | CodesError::Width { .. }
+        | CodesError::Index { .. } => format!(
+            "{error}, and the collection holds {sketch}: make the file with `lookalike fingerprint --sketch {sketch}`"
+        ),
+        _ => remedy::told_of_codes(error),
+    })
+}
