@@ -1,11 +1,13 @@
-//! A small store on a simulated medium, with files of every kind.
+//! A small store on a simulated medium, with files of every kind, whose collection holds sketches of any form.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lookalike::{Fingerprint, Scheme};
+use lookalike::sketch::WideFingerprint;
+use lookalike::{Fingerprint, Scheme, Sketch};
 
-use crate::document::{StoredDocument, StoredParagraph, TextHash};
+use crate::document::{ContentKey, StoredDocument, StoredParagraph, TextHash};
+use crate::document_sketch::{DocumentSketch, SketchForm};
 use crate::engine::{CollectionEngine, CollectionSecrets, WriteRequest};
 use crate::fs::{FileSystem, SimulatedFs, write_all};
 use crate::maintenance::list_snapshot;
@@ -40,24 +42,72 @@ pub(super) fn folder() -> PathBuf {
     collection_folder(Path::new(STORE), NAME)
 }
 
-fn settings() -> CollectionSettings {
-    let mut settings = CollectionSettings::new(&Scheme::default());
+/// Sketches of collections, each of another form.
+pub(super) const SKETCHES: [Sketch; 5] = [
+    Sketch::Simhash,
+    Sketch::Simhash32,
+    Sketch::Simhash128,
+    Sketch::SuperShingle { groups: 3, rows: 2 },
+    Sketch::MinHash { functions: 5 },
+];
+
+fn settings(sketch: Sketch) -> CollectionSettings {
+    let mut settings = CollectionSettings::new(&Scheme::default().sketch(sketch));
+    if settings.sketch_form().places().is_some() {
+        settings.radius = 1;
+    }
     settings.keep.paragraphs = true;
     settings.keep.signatures = true;
     settings.keep.texts = true;
     settings
 }
 
-fn document(number: u64) -> StoredDocument {
-    let code = (number / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (number % 2);
+/// A fingerprint, of which the low half is the 64-bit one.
+fn wide(number: u64) -> WideFingerprint {
+    let low = (number / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (number % 2);
+    WideFingerprint(u128::from(low) << 64 | u128::from(low))
+}
+
+/// A sketch of a form; that of the next number is near.
+pub(super) fn sketch(number: u64, form: SketchForm) -> DocumentSketch {
+    let place = |at: usize| {
+        if at == 0 {
+            number
+        } else {
+            number / 2 + at as u64
+        }
+    };
+    match form {
+        SketchForm::Fingerprint => DocumentSketch::Fingerprint(Fingerprint(wide(number).0 as u64)),
+        SketchForm::Bits(bits) => DocumentSketch::low_bits(wide(number), bits),
+        SketchForm::SuperShingles(places) => {
+            DocumentSketch::SuperShingles((0..places).map(place).collect())
+        }
+        SketchForm::Minima(places) => {
+            DocumentSketch::Minima((0..places).map(|at| place(at) as u32).collect())
+        }
+    }
+}
+
+fn document(number: u64, form: SketchForm) -> StoredDocument {
+    let code = wide(number).0 as u64;
+    let sketch = (!number.is_multiple_of(7)).then(|| sketch(number, form));
+    let found_by = StoredDocument::of_content(ContentKey {
+        sketch,
+        ..ContentKey::default()
+    });
     let has_parts = number.is_multiple_of(5);
     StoredDocument {
-        fingerprint: (!number.is_multiple_of(7)).then_some(Fingerprint(code)),
+        id: number.to_string(),
         expires: number
             .is_multiple_of(3)
             .then_some(UnixMillis(NOW.0 + 1 + number)),
         text_hash: (!number.is_multiple_of(4)).then_some(TextHash([number as u8 / 2; 16])),
-        signature: has_parts.then(|| vec![number as u32; 2]),
+        // By the minima of a collection of these, documents are found.
+        signature: match form {
+            SketchForm::Minima(_) => found_by.signature.clone(),
+            _ => has_parts.then(|| vec![number as u32; 2]),
+        },
         paragraphs: if has_parts {
             let fingerprint = Some(Fingerprint(code ^ 2));
             let hash = number;
@@ -74,7 +124,7 @@ fn document(number: u64) -> StoredDocument {
             Vec::new()
         },
         text: has_parts.then(|| "a text".to_owned()),
-        ..StoredDocument::new(format!("{number}"), Fingerprint(code))
+        ..found_by
     }
 }
 
@@ -94,7 +144,8 @@ pub(super) fn commit(engine: &CollectionEngine, writes: Vec<WriteOp>) -> bool {
 }
 
 fn insert(engine: &CollectionEngine, numbers: std::ops::Range<u64>) {
-    let writes = numbers.map(|number| WriteOp::Insert(document(number)));
+    let form = engine.settings().sketch_form();
+    let writes = numbers.map(|number| WriteOp::Insert(document(number, form)));
     assert!(commit(engine, writes.collect()), "a simulated medium");
 }
 
@@ -105,7 +156,7 @@ fn flush(engine: &CollectionEngine) {
 }
 
 /// A store as a killed process leaves it, a snapshot of it, and a file that belongs to neither.
-pub(super) fn medium() -> SimulatedFs {
+pub(super) fn medium(sketch: Sketch) -> SimulatedFs {
     let fs = SimulatedFs::new();
     let parent = Path::new(STORE).join("collections");
     for folder in [Path::new(STORE), Path::new(ELSEWHERE), &parent, &folder()] {
@@ -116,7 +167,7 @@ pub(super) fn medium() -> SimulatedFs {
     CollectionEngine::create(
         &fs,
         &folder(),
-        &settings(),
+        &settings(sketch),
         &[SchemePart::new("terms", b"a table of terms".to_vec())],
         CollectionSecrets {
             identity: IDENTITY,

@@ -1,17 +1,19 @@
 //! Fuzz targets of the readers of a store: any bytes in the place of any of its files.
 //!
-//! [`run`] puts bytes in the place of one file of a small store and demands what holds whatever they are: no panic, nothing
+//! The first byte of an input tells the form of the sketches of the collection.
+//!
+//! [`run`] puts the others in the place of one file of a small store and demands what holds whatever they are: no panic, nothing
 //! outside the store changes, and what is called whole can be read, searched, written to and closed. While it runs all checks of files are
 //! zero, so that no change is stopped by one: every input is one of somebody who recomputed them.
 
 mod medium;
 
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lookalike::Fingerprint;
+use lookalike::{Fingerprint, Sketch};
 
 use crate::checksum::disable_checks;
 use crate::clean_shutdown::CLEAN_SHUTDOWN;
@@ -22,7 +24,10 @@ use crate::fs::SimulatedFs;
 use crate::maintenance;
 use crate::operations::{InsertWhen, WriteOp};
 use crate::store::{CATALOG, Store, StoreOptions};
-use medium::{ELSEWHERE, IDENTITY, NOW, SNAPSHOT, STORE, TUNING, commit, folder, medium, open};
+use medium::{
+    ELSEWHERE, IDENTITY, NOW, SKETCHES, SNAPSHOT, STORE, TUNING, commit, folder, medium, open,
+    sketch,
+};
 
 /// All targets.
 pub const TARGETS: &[&str] = &[
@@ -53,21 +58,27 @@ impl Drop for WithoutChecks {
 }
 
 thread_local! {
-    static KILLED: OnceCell<SimulatedFs> = const { OnceCell::new() };
-    static CLOSED: OnceCell<SimulatedFs> = const { OnceCell::new() };
+    /// Media by whether the store was closed, and the sketches of its collection.
+    static MEDIA: RefCell<HashMap<(bool, Sketch), SimulatedFs>> = RefCell::default();
+}
+
+/// The sketches of the collection of an input, by its first byte.
+fn sketch_of(bytes: &[u8]) -> Sketch {
+    let first = bytes.first().copied().unwrap_or(0);
+    SKETCHES[usize::from(first) % SKETCHES.len()]
 }
 
 /// The medium that a target damages.
-fn undamaged(target: &str) -> SimulatedFs {
-    let closed = || {
-        let fs = medium();
-        open(&fs).and_then(|engine| engine.close()).expect("an end");
+fn undamaged(target: &str, sketch: Sketch) -> SimulatedFs {
+    let is_closed = target == "store-clean";
+    let made = || {
+        let fs = medium(sketch);
+        if is_closed {
+            open(&fs).and_then(|engine| engine.close()).expect("an end");
+        }
         fs
     };
-    match target {
-        "store-clean" => CLOSED.with(|fs| fs.get_or_init(closed).copy()),
-        _ => KILLED.with(|fs| fs.get_or_init(medium).copy()),
-    }
+    MEDIA.with_borrow_mut(|media| media.entry((is_closed, sketch)).or_insert_with(made).copy())
 }
 
 /// The file that a target damages.
@@ -94,12 +105,15 @@ fn path(target: &str, fs: &SimulatedFs) -> PathBuf {
 /// The inputs that a target begins with.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let _without = WithoutChecks::new();
-    let fs = undamaged(target);
-    let mut bytes = fs.files().remove(&path(target, &fs)).expect("a file");
-    // The room at the end of a log says nothing.
-    let end = bytes.iter().rposition(|&byte| byte != 0).unwrap_or(0) + 1;
-    bytes.truncate(end.next_multiple_of(512).min(bytes.len()));
-    vec![bytes]
+    let seed = |(first, &sketch): (u8, &Sketch)| {
+        let fs = undamaged(target, sketch);
+        let mut bytes = fs.files().remove(&path(target, &fs)).expect("a file");
+        // The room at the end of a log says nothing.
+        let end = bytes.iter().rposition(|&byte| byte != 0).unwrap_or(0) + 1;
+        bytes.truncate(end.next_multiple_of(512).min(bytes.len()));
+        [&[first], bytes.as_slice()].concat()
+    };
+    (0..).zip(&SKETCHES).map(seed).collect()
 }
 
 /// Gives the bytes to a target.
@@ -108,8 +122,9 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
 /// If a promise is broken: that is what it is for.
 pub fn run(target: &str, bytes: &[u8]) {
     let _without = WithoutChecks::new();
-    let fs = undamaged(target);
-    fs.damage(&path(target, &fs), Some(bytes.to_vec()));
+    let fs = undamaged(target, sketch_of(bytes));
+    let damage = bytes.get(1..).unwrap_or(&[]);
+    fs.damage(&path(target, &fs), Some(damage.to_vec()));
     match target {
         "store-catalogue" => catalogue(&fs),
         "store-snapshot" => snapshot(&fs),
@@ -148,8 +163,8 @@ fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
     }
     let codes = [1, 2, 0x9e37_79b9_7f4a_7c15].map(Fingerprint);
     let radius = engine.settings().radius;
-    let contents = codes.map(ContentKey::from);
     let form = engine.settings().sketch_form();
+    let contents = [2, 3, 60].map(|number| ContentKey::from(sketch(number, form)));
     let checked = engine.check_many(&contents, radius.into(), NOW);
     assert!(!whole || checked.is_ok());
     let texts = documents.iter().step_by(5);
@@ -164,7 +179,7 @@ fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
         fingerprint: Some(code),
     });
     for paragraphs in [&short[..], &long] {
-        let found = engine.paragraphs(paragraphs, radius, NOW, 3);
+        let found = engine.paragraphs(paragraphs, engine.settings().paragraph_radius(), NOW, 3);
         assert!(!whole || found.is_ok());
     }
     let _ = engine.stats();
