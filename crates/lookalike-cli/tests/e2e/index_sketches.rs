@@ -431,6 +431,12 @@ fn what_an_index_of_sketches_cannot_do_is_refused_with_what_to_do() {
         1,
         &["holds 6 super-shingles", "--equal"],
     );
+    let mut cluster = lookalike("cluster");
+    cluster
+        .arg(file("s.lkix"))
+        .args(["--equal", "3", "-o"])
+        .arg(file("out"));
+    refuse(&mut cluster, 1, &["s.lkix is an index"]);
     let bytes = fs::read(file("s.lkix")).unwrap();
     for at in (0..bytes.len()).step_by(bytes.len() / 30) {
         let mut flipped = bytes.clone();

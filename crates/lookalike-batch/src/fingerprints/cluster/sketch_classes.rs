@@ -7,11 +7,11 @@ use super::edge_spool::EdgeSpool;
 use super::linked_classes::{ClassIndex, LinkedClasses};
 use super::sorted_fingerprints::{FingerprintMarks, SortedKeys};
 use crate::error::BatchError;
-use crate::fingerprints::files::{PlaceKind, SketchShape};
+use crate::fingerprints::files::{CodesError, FingerprintSource, PlaceKind, SketchShape};
 use crate::fingerprints::join::FingerprintShard;
 use crate::fingerprints::sketches::{
     DistinctSketches, EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchMemory,
-    SketchReading, stored_bytes,
+    SketchReading, is_sketch_index, stored_bytes,
 };
 use crate::observer::{JobStage, ensure_wanted};
 
@@ -45,6 +45,12 @@ impl SketchClasses {
 impl FingerprintClustering<'_> {
     /// Reads the sketches of all files.
     pub(super) fn read_sketches(&self, least: LeastEqual) -> Result<SketchClasses, BatchError> {
+        // It has no order of documents, by which survivors are chosen.
+        let is_index = |source: &&FingerprintSource| is_sketch_index(source.path());
+        if let Some(index) = self.inputs.iter().find(is_index) {
+            let name = index.name().to_owned();
+            return Err(CodesError::Index { name }.into());
+        }
         let all = stored_bytes(self.inputs);
         self.observer.stage(JobStage::Scan, all);
         let memory = SketchMemory::new(self.limits);
