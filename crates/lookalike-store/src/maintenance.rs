@@ -71,6 +71,7 @@ impl Store {
         }
         ensure_empty(fs, target)?;
         let made = self.snapshot_into(target);
+        fs.release_dirs(target);
         if made.is_err() {
             // Its links would keep runs on the medium that the store has given up, and its name would be taken.
             remove_snapshot(fs, target);

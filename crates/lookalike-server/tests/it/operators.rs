@@ -220,3 +220,21 @@ async fn the_description_and_the_page_are_served_to_everybody() {
         );
     }
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn each_snapshot_left_the_folders_open_that_it_had_made() {
+    let service = Service::with_pages().await;
+    service.create("others", json!({})).await.is(201);
+    for name in ["monday", "tuesday"] {
+        let body = json!({"name": name}).to_string();
+        service.post("/v1/snapshots", body).await.is(201);
+    }
+    let snapshots = service.folder.path().join("snapshots");
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let open = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+    let below: Vec<_> = open
+        .filter(|path| path.starts_with(&snapshots) && *path != snapshots)
+        .collect();
+    assert!(below.is_empty(), "{below:?}");
+}

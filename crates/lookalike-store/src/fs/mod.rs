@@ -66,6 +66,9 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// Those of the system.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
+    /// Gives up what is kept open of a folder and of all folders below it: they are complete.
+    fn release_dirs(&self, _path: &Path) {}
+
     /// The names in a folder, ascending.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The file system of the machine.
 //!
-//! It keeps folders open whose names it made durable once, and some files in reserve: a service that has as many files open
+//! It keeps folders open whose names it made durable once, until they are complete, and some files in reserve: a service that has as many files open
 //! as it may, since many connections came at once, goes on storing.
 
 use std::collections::BTreeMap;
@@ -128,6 +128,10 @@ impl FileSystem for RealFs {
             }
         };
         folder.sync_all()
+    }
+
+    fn release_dirs(&self, path: &Path) {
+        lock(&self.folders).retain(|folder, _| !folder.starts_with(path));
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
