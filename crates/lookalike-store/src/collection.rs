@@ -372,13 +372,16 @@ impl Collection {
     /// Makes runs of all documents in memory, and waits for it.
     ///
     /// # Errors
-    /// Failures of the medium.
+    /// Failures of the medium; [`StoreError::Closed`] or [`StoreError::Replaced`] if the collection ends before.
     pub fn flush(&self) -> Result<()> {
         self.shared.engine.rotate_log()?;
         let mut background = lock(&self.shared.background);
         background.flush_error = None;
         self.shared.work.notify_all();
-        while self.shared.engine.wants_flush() > 0 && !self.shared.closed.load(Ordering::Acquire) {
+        while self.shared.engine.wants_flush() > 0 {
+            if self.shared.is_closed() {
+                return Err(self.shared.ended());
+            }
             if let Some(error) = &background.flush_error {
                 return Err(error.clone());
             }
@@ -391,7 +394,7 @@ impl Collection {
     /// Makes one run of everything: the fastest queries, and the space of what is gone.
     ///
     /// # Errors
-    /// Failures of the medium; then all stands as it was.
+    /// As [`Collection::flush`]; then all stands as it was.
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
         let _alone = lock(&self.shared.merging);

@@ -271,3 +271,15 @@ fn a_snapshot_that_a_killed_process_was_writing_stayed_for_ever() {
     }
     assert!(whole > 0 && removed > 3, "{whole} {removed}");
 }
+
+#[test]
+fn a_flush_that_the_end_of_its_collection_cut_short_was_told_as_done() {
+    let (_fs, store) = medium();
+    let pages = store.collection("pages").expect("it is there");
+    // As `close` begins.
+    pages.begin_end();
+    for told in [pages.flush(), pages.compact()] {
+        assert!(matches!(told, Err(StoreError::Closed)), "{told:?}");
+    }
+    assert!(pages.stats().runs.is_empty());
+}
