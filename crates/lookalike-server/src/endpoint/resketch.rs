@@ -36,8 +36,11 @@ pub(crate) async fn resketch(
         );
         let mut target = task.object::<ResketchedCollection>()?.target(&settings)?;
         let mut held = task.collection.scheme_parts()?;
-        // The lines stay, or the scheme is refused; the table of another scheme was sent.
-        held.retain(|part| part.name == BOILERPLATE || target.scheme == settings.scheme);
+        // The lines stay, or the scheme is refused; the table of another scheme was sent, and so may be that of its own.
+        held.retain(|part| {
+            let stays = part.name == BOILERPLATE || target.scheme == settings.scheme;
+            stays && target.parts.iter().all(|sent| sent.name != part.name)
+        });
         target.parts.extend(held);
         let is_new = target.scheme != settings.scheme || target.radius != settings.radius;
         if is_new {

@@ -1,10 +1,11 @@
 //! Collections that are sketched anew: they end as one that had the other scheme from the beginning.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts, Weight};
+use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts, Terms, Weight};
 use lookalike_server::default_scheme;
 use serde_json::{Value, json};
 
@@ -168,32 +169,53 @@ async fn fingerprints_become_super_shingles_minima_and_fingerprints_again() {
     assert_eq!(export(&service, "pages").await, first);
 }
 
+/// The table of terms of some texts.
+fn table(texts: Range<usize>) -> Terms {
+    let words = single_words();
+    let (mut features, mut counts) = (FeatureExtractor::new(&words), TermCounts::new(&words));
+    texts.for_each(|number| counts.add(features.feature_set(&text(number))));
+    counts.terms()
+}
+
+fn single_words() -> Scheme {
+    Scheme::default()
+        .shingle("words:1".parse().unwrap())
+        .sketch(Sketch::None)
+}
+
+/// A scheme with its table of terms.
+fn weighted(terms: &Terms) -> Value {
+    let scheme = single_words()
+        .sketch(Sketch::Simhash)
+        .weight(Weight::Idf)
+        .terms(Some(terms.id()));
+    json!({"scheme": scheme.to_string(), "terms": BASE64_STANDARD.encode(terms.to_bytes())})
+}
+
+#[tokio::test]
+async fn a_table_that_was_sent_again_with_another_radius_made_the_job_fail() {
+    let service = Service::new();
+    let mut body = weighted(&table(0..9));
+    service.create("pages", body.clone()).await.is(201);
+    body["radius"] = json!(6);
+    service.ask("resketch", body).await.is(202);
+    let shown = end(&service).await;
+    assert!(shown["resketching"].is_null(), "{shown}");
+    assert_eq!(shown["radius"], 6);
+    insert(&service, "pages").await;
+}
+
 #[tokio::test]
 async fn a_newer_table_of_terms_takes_the_place_of_the_old_one_and_stays_when_the_radius_changes() {
-    let words = Scheme::default()
-        .shingle("words:1".parse().unwrap())
-        .sketch(Sketch::None);
-    let table = |range: std::ops::Range<usize>| {
-        let (mut features, mut counts) = (FeatureExtractor::new(&words), TermCounts::new(&words));
-        range.for_each(|number| counts.add(features.feature_set(&text(number))));
-        counts.terms()
-    };
     let service = Service::new();
-    let body = |terms: &lookalike::Terms| {
-        let scheme = words
-            .sketch(Sketch::Simhash)
-            .weight(Weight::Idf)
-            .terms(Some(terms.id()));
-        json!({"scheme": scheme.to_string(), "terms": BASE64_STANDARD.encode(terms.to_bytes())})
-    };
     let (first, second) = (table(0..9), table(0..30));
     for (name, terms) in [("pages", &first), ("wanted", &second)] {
-        let mut settings = body(terms);
+        let mut settings = weighted(terms);
         settings["keep"] = json!({"texts": true});
         service.create(name, settings).await.is(201);
         insert(&service, name).await;
     }
-    service.ask("resketch", body(&second)).await.is(202);
+    service.ask("resketch", weighted(&second)).await.is(202);
     let shown = end(&service).await;
     assert_eq!(shown["terms"]["id"], second.id().to_string());
     assert_eq!(
