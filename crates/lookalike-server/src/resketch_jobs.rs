@@ -1,8 +1,8 @@
 //! Jobs that sketch collections anew: the one that runs, and why others failed.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use lookalike::SchemeId;
@@ -24,8 +24,20 @@ pub(crate) struct ResketchProgress {
     nearness: ShownNearness,
     documents: u64,
     done: AtomicU64,
-    failure: OnceLock<String>,
-    cancelled: AtomicBool,
+    stage: Mutex<ResketchStage>,
+}
+
+/// How far a job has come.
+#[derive(Debug)]
+enum ResketchStage {
+    /// It sketches documents.
+    Running,
+    /// It is cancelled, and ends at the next document.
+    Cancelled,
+    /// It puts the new collection in the place of the old one, and can no longer be cancelled.
+    Replacing,
+    /// It failed, for this reason.
+    Failed(String),
 }
 
 /// A job that sketches a collection anew, as it is shown.
@@ -59,8 +71,7 @@ impl ResketchProgress {
             nearness,
             documents,
             done: AtomicU64::new(0),
-            failure: OnceLock::new(),
-            cancelled: AtomicBool::new(false),
+            stage: Mutex::new(ResketchStage::Running),
         }
     }
 
@@ -71,16 +82,28 @@ impl ResketchProgress {
 
     /// True once nobody wants the job any more.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
+        matches!(*lock(&self.stage), ResketchStage::Cancelled)
     }
 
-    /// Ends the job as a failure.
-    pub(crate) fn fail(&self, reason: String) {
-        self.failure.get_or_init(|| reason);
+    /// Begins the last step, unless nobody wants the job any more; false then.
+    pub(crate) fn begin_replacement(&self) -> bool {
+        let mut stage = lock(&self.stage);
+        let is_wanted = !matches!(*stage, ResketchStage::Cancelled);
+        if is_wanted {
+            *stage = ResketchStage::Replacing;
+        }
+        is_wanted
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(*lock(&self.stage), ResketchStage::Failed(_))
     }
 
     fn info(&self) -> ResketchInfo {
-        let reason = self.failure.get().cloned();
+        let reason = match &*lock(&self.stage) {
+            ResketchStage::Failed(reason) => Some(reason.clone()),
+            _ => None,
+        };
         ResketchInfo {
             state: if reason.is_some() {
                 "failed"
@@ -105,7 +128,7 @@ impl ResketchJobs {
         progress: ResketchProgress,
     ) -> Result<Arc<ResketchProgress>, ProblemDetails> {
         let mut jobs = lock(&self.0);
-        let mut running = jobs.iter().filter(|(_, job)| job.failure.get().is_none());
+        let mut running = jobs.iter().filter(|(_, job)| !job.has_failed());
         if let Some((other, _)) = running.next() {
             return Err(ProblemDetails::new(
                 StatusCode::CONFLICT,
@@ -121,18 +144,49 @@ impl ResketchJobs {
         Ok(progress)
     }
 
-    /// Cancels the job of a collection that runs, or forgets why it failed; false if there is none.
-    pub(crate) fn cancel(&self, name: &str) -> bool {
+    /// Cancels the job of a collection that runs, or forgets why it failed.
+    pub(crate) fn cancel(&self, name: &str) -> Result<(), ProblemDetails> {
+        let mut jobs = lock(&self.0);
+        let Some(job) = jobs.get(name).cloned() else {
+            return Err(ProblemDetails::new(
+                StatusCode::CONFLICT,
+                "no-job",
+                "no job sketches the collection anew, and none has failed",
+                "one that has ended well cannot be taken back: sketch the collection anew under its former scheme",
+            ));
+        };
+        let mut stage = lock(&job.stage);
+        match *stage {
+            // It is forgotten when it ends: until then no other can begin.
+            ResketchStage::Running => *stage = ResketchStage::Cancelled,
+            ResketchStage::Cancelled => {}
+            ResketchStage::Replacing => {
+                return Err(ProblemDetails::new(
+                    StatusCode::CONFLICT,
+                    "replacing",
+                    "the job has sketched all documents, and is putting the new collection in the place of the old one",
+                    "wait for its end, then sketch the collection anew under its former scheme",
+                ));
+            }
+            ResketchStage::Failed(_) => {
+                jobs.remove(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the job of a collection as a failure, which is shown from then on, unless it was cancelled or the collection is gone.
+    pub(crate) fn fail(&self, name: &str, reason: String, is_gone: impl FnOnce() -> bool) {
         let mut jobs = lock(&self.0);
         let Some(job) = jobs.get(name) else {
-            return false;
+            return;
         };
-        // A job that runs ends at the next document, and is forgotten then: until that no other can begin.
-        job.cancelled.store(true, Ordering::Release);
-        if job.failure.get().is_some() {
+        // The lock of the jobs is held: whoever removes the collection forgets the failure after this, or is seen here.
+        if job.is_cancelled() || is_gone() {
             jobs.remove(name);
+        } else {
+            *lock(&job.stage) = ResketchStage::Failed(reason);
         }
-        true
     }
 
     /// Forgets the job of a collection, which has ended well, was cancelled or was never begun.
@@ -142,11 +196,60 @@ impl ResketchJobs {
 
     /// Forgets why the last job of a collection failed that is no more. One that runs will find that out itself.
     pub(crate) fn forget_failure(&self, name: &str) {
-        lock(&self.0).retain(|other, job| other != name || job.failure.get().is_none());
+        lock(&self.0).retain(|other, job| other != name || !job.has_failed());
     }
 
     /// The job of a collection that runs or failed.
     pub(crate) fn info(&self, name: &str) -> Option<ResketchInfo> {
         lock(&self.0).get(name).map(|progress| progress.info())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike_store::StoredScheme;
+
+    use super::*;
+    use crate::scheme::default_scheme;
+
+    fn begin(jobs: &ResketchJobs) -> Result<Arc<ResketchProgress>, ProblemDetails> {
+        let scheme = StoredScheme::from(&default_scheme());
+        let nearness = ShownNearness::of(scheme.sketch_form(), 3);
+        jobs.begin("pages", ResketchProgress::new(scheme.id(), nearness, 9))
+    }
+
+    #[test]
+    fn a_cancel_that_was_accepted_came_too_late_to_be_heard() {
+        let jobs = ResketchJobs::default();
+        let job = begin(&jobs).expect("none runs");
+        jobs.cancel("pages").expect("it runs");
+        jobs.cancel("pages").expect("as before");
+        assert!(!job.begin_replacement());
+        jobs.forget("pages");
+        let job = begin(&jobs).expect("none runs");
+        assert!(job.begin_replacement());
+        let refused = jobs.cancel("pages").expect_err("it is too late");
+        assert_eq!(refused.code, "replacing");
+        assert!(!job.is_cancelled());
+        assert_eq!(jobs.info("pages").map(|job| job.state), Some("running"));
+        assert!(begin(&jobs).is_err());
+    }
+
+    #[test]
+    fn a_cancelled_job_that_failed_all_the_same_was_shown_as_failed() {
+        let jobs = ResketchJobs::default();
+        begin(&jobs).expect("none runs");
+        jobs.cancel("pages").expect("it runs");
+        jobs.fail("pages", "the disk is full".to_owned(), || false);
+        assert!(jobs.info("pages").is_none());
+        begin(&jobs).expect("none runs");
+        jobs.fail("pages", "the collection was removed".to_owned(), || true);
+        assert!(jobs.info("pages").is_none());
+        begin(&jobs).expect("none runs");
+        jobs.fail("pages", "the disk is full".to_owned(), || false);
+        let shown = jobs.info("pages").expect("it failed");
+        assert_eq!(shown.reason.as_deref(), Some("the disk is full"));
+        jobs.cancel("pages").expect("it is forgotten");
+        assert!(jobs.info("pages").is_none());
     }
 }

@@ -105,27 +105,30 @@ impl Drop for RebuildSlot<'_> {
 impl Store {
     /// Builds a collection anew under another scheme or radius, while others read and write it, and puts it in the place of the
     /// old one in one durable step. `convert` makes each document one of the new scheme, some more than once; it keeps the id. Each
-    /// document keeps its end. Their order stays; those that change meanwhile stand where they were copied. Who still holds the old collection
-    /// reads what it was, and can write no more ([`StoreError::Replaced`]).
+    /// document keeps its end. Their order stays; those that change meanwhile stand where they were copied. `may_replace` is asked when only
+    /// that step is left: its last chance to refuse. Who still holds the old collection reads what it was, and can write no more
+    /// ([`StoreError::Replaced`]).
     ///
     /// # Errors
-    /// Those of `convert`; [`StoreError::Rebuilding`], for one collection is rebuilt at a time; [`StoreError::Invalid`] of settings that no
-    /// collection can have; failures of the medium. Then the old collection stands as it was, with all that was written to it.
+    /// Those of `convert` and `may_replace`; [`StoreError::Rebuilding`], for one collection is rebuilt at a time; [`StoreError::Invalid`] of
+    /// settings that no collection can have; [`StoreError::NoCollection`] or [`StoreError::Closed`] if the collection was removed; failures of
+    /// the medium. Then the old collection stands as it was, with all that was written to it.
     pub fn rebuild_collection<E: From<StoreError>>(
         &self,
-        name: &str,
+        collection: &Arc<Collection>,
         target: &RebuildTarget,
         convert: &mut dyn FnMut(StoredDocument) -> Result<StoredDocument, E>,
+        may_replace: impl FnOnce() -> Result<(), E>,
     ) -> Result<RebuildReport, E> {
-        let _slot = RebuildSlot::take(self, name)?;
-        let mut rebuild = Rebuild::begin(self, name, target)?;
+        let _slot = RebuildSlot::take(self, collection.name())?;
+        let mut rebuild = Rebuild::begin(self, collection, target)?;
         rebuild.copy_all(convert)?;
         // No snapshot may link files of the old collection while they are removed. Before the writer lock, which a
         // snapshot takes after this one.
         let no_snapshot = lock(&self.snapshots);
-        let old = Arc::clone(&rebuild.old);
-        old.engine().replace(|| {
+        collection.engine().replace(|| {
             rebuild.copy_changes(convert)?;
+            may_replace()?;
             rebuild.put_in_place().map_err(E::from)
         })?;
         let written = rebuild.written;
@@ -138,8 +141,8 @@ impl Store {
 
 impl<'s> Rebuild<'s> {
     /// Makes the new collection, empty, and begins the journal of the old one.
-    fn begin(store: &'s Store, name: &str, target: &RebuildTarget) -> Result<Self> {
-        let old = store.collection(name)?;
+    fn begin(store: &'s Store, old: &Arc<Collection>, target: &RebuildTarget) -> Result<Self> {
+        let name = old.name();
         let settings = CollectionSettings {
             scheme: target.scheme.clone(),
             radius: target.radius,
@@ -148,7 +151,8 @@ impl<'s> Rebuild<'s> {
         settings.check()?;
         let (spare, secrets, old_identity) = {
             let mut state = store.state();
-            let Some(&identity) = state.catalog.collections.get(name) else {
+            let named = state.catalog.collections.get(name);
+            let Some(&identity) = named.filter(|_| state.holds(old)) else {
                 return Err(StoreError::NoCollection(name.to_owned()));
             };
             let spare = state.catalog.spare_folder_name(name);
@@ -177,7 +181,7 @@ impl<'s> Rebuild<'s> {
         old.engine().begin_journal();
         Ok(Self {
             store,
-            old,
+            old: Arc::clone(old),
             new,
             identities: [old_identity, secrets.identity],
             spare,

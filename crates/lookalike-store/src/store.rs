@@ -144,6 +144,16 @@ pub(crate) struct StoreState {
 }
 
 impl StoreState {
+    /// Tells whether a collection is the one of its name.
+    pub(crate) fn holds(&self, collection: &Arc<Collection>) -> bool {
+        let current = self.collections.get(collection.name());
+        current.is_some_and(|opened| {
+            opened
+                .as_ref()
+                .is_ok_and(|current| Arc::ptr_eq(current, collection))
+        })
+    }
+
     fn collection(&self, name: &str) -> Result<Arc<Collection>> {
         let opened = self.collections.get(name).cloned();
         opened.unwrap_or_else(|| Err(StoreError::NoCollection(name.chars().take(100).collect())))
@@ -543,6 +553,11 @@ impl Store {
             Err(TryLockError::WouldBlock) => return None,
         };
         Some(state.collection(name))
+    }
+
+    /// Tells whether a collection is the one of its name: false once it was removed or rebuilt.
+    pub fn holds(&self, collection: &Arc<Collection>) -> bool {
+        self.state().holds(collection)
     }
 
     /// All collections by name, with the error of each that could not be opened.

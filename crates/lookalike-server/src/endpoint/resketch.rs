@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use lookalike_store::{CollectionSettings, RebuildTarget, StoredDocument};
+use lookalike_store::{Collection, CollectionSettings, RebuildTarget, StoreError, StoredDocument};
 
 use super::collection::CollectionResponse;
 use super::collection_request::{CollectionRequest, CollectionTask, NoOptions, RequestCost};
@@ -52,7 +52,7 @@ pub(crate) async fn resketch(
             let entry = LogEntry::new(LogLevel::Info, "collection-resketching");
             let entry = entry.with("scheme", target.scheme.id().to_string());
             app.log_change(entry.with("collection", name.as_str()), by.as_ref());
-            start(&app, &name, target, progress)?;
+            start(&app, &task.collection, target, progress)?;
         }
         let shown = CollectionResponse::of(&app, name, Ok(task.collection));
         Ok((is_new, EncodedBody::json(&shown)))
@@ -74,14 +74,7 @@ pub(crate) async fn cancel(
     let cancelled = app.workers.run(move |_| {
         let app = on_worker;
         let collection = app.collection(&name)?;
-        if !app.resketches.cancel(&name) {
-            return Err(ProblemDetails::new(
-                StatusCode::CONFLICT,
-                "no-job",
-                "no job sketches the collection anew, and none has failed",
-                "one that has ended well cannot be taken back: sketch the collection anew under its former scheme",
-            ));
-        }
+        app.resketches.cancel(&name)?;
         let entry = LogEntry::new(LogLevel::Info, "resketch-cancelling");
         app.log_change(entry.with("collection", name.as_str()), by.as_ref());
         Ok(EncodedBody::json(&CollectionResponse::of(
@@ -130,26 +123,53 @@ fn check_texts(
 /// Starts the thread of a job. Requests never wait for it, but for the moment in which the collections change places.
 fn start(
     app: &Arc<AppState>,
-    name: &str,
+    collection: &Arc<Collection>,
     target: RebuildTarget,
     progress: Arc<ResketchProgress>,
 ) -> Result<(), ProblemDetails> {
-    let (on_thread, owned) = (Arc::clone(app), name.to_owned());
+    let (on_thread, checked) = (Arc::clone(app), Arc::clone(collection));
     let started = std::thread::Builder::new()
         .name("resketch".to_owned())
         .stack_size(STACK)
-        .spawn(move || run(&on_thread, &owned, &target, &progress));
+        .spawn(move || run(&on_thread, &checked, &target, &progress));
     started.map(drop).map_err(|error| {
-        app.resketches.forget(name);
+        app.resketches.forget(collection.name());
         ProblemDetails::busy("resketching", format!("no thread for it: {error}"))
     })
 }
 
-fn run(app: &AppState, name: &str, target: &RebuildTarget, progress: &ResketchProgress) {
-    let begun = Instant::now();
-    let job = || rebuild(app, name, target, progress);
+/// Reason why a job ends without a new collection.
+enum ResketchError {
+    /// Nobody wants it any more: it was cancelled, or the collection removed.
+    Cancelled,
+    Failed(ProblemDetails),
+}
+
+impl From<ProblemDetails> for ResketchError {
+    fn from(problem: ProblemDetails) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+impl From<StoreError> for ResketchError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NoCollection(_) | StoreError::Closed => Self::Cancelled,
+            other => Self::Failed(other.into()),
+        }
+    }
+}
+
+fn run(
+    app: &AppState,
+    collection: &Arc<Collection>,
+    target: &RebuildTarget,
+    progress: &ResketchProgress,
+) {
+    let (begun, name) = (Instant::now(), collection.name());
+    let job = || rebuild(app, collection, target, progress);
     let done = catch_unwind(AssertUnwindSafe(job));
-    match done.unwrap_or_else(|_| Err(ProblemDetails::panic())) {
+    match done.unwrap_or_else(|_| Err(ProblemDetails::panic().into())) {
         Ok(()) => {
             app.resketches.forget(name);
             app.metrics.resketched("done");
@@ -158,29 +178,30 @@ fn run(app: &AppState, name: &str, target: &RebuildTarget, progress: &ResketchPr
             app.log
                 .record(&entry.with("seconds", begun.elapsed().as_secs_f64()));
         }
-        Err(_) if progress.is_cancelled() => {
+        Err(ResketchError::Cancelled) => {
             app.resketches.forget(name);
             app.metrics.resketched("cancelled");
             let entry = LogEntry::new(LogLevel::Info, "resketch-cancelled");
             app.log.record(&entry.with("collection", name));
         }
-        Err(problem) => {
+        Err(ResketchError::Failed(problem)) => {
             app.metrics.resketched("failed");
             let entry = LogEntry::new(LogLevel::Error, "resketch-failed").with("collection", name);
             app.log
                 .record(&entry.with("reason", problem.for_operators()));
-            progress.fail(problem.to_string());
+            let is_gone = || !app.store.holds(collection);
+            app.resketches.fail(name, problem.to_string(), is_gone);
         }
     }
 }
 
 fn rebuild(
     app: &AppState,
-    name: &str,
+    collection: &Arc<Collection>,
     target: &RebuildTarget,
     progress: &ResketchProgress,
-) -> Result<(), ProblemDetails> {
-    let old = app.collection(name)?.settings();
+) -> Result<(), ResketchError> {
+    let old = collection.settings();
     let is_same_scheme = old.scheme == target.scheme;
     let settings = CollectionSettings::clone(&old).scheme(target.scheme.clone());
     let state = match target.parts[..] {
@@ -190,10 +211,10 @@ fn rebuild(
     let mut cache = SketchCache::new(app.limits.request_memory.saturating_mul(2));
     let mut convert = |document: StoredDocument| {
         if app.is_stopping() {
-            return Err(ProblemDetails::busy("stopping", "the service is stopping"));
+            return Err(ProblemDetails::busy("stopping", "the service is stopping").into());
         }
         if progress.is_cancelled() {
-            return Err(ProblemDetails::busy("cancelled", "the job was cancelled"));
+            return Err(ResketchError::Cancelled);
         }
         progress.count();
         if is_same_scheme {
@@ -203,10 +224,14 @@ fn rebuild(
         cache.rest_on(state.clone());
         let sketched = sketched(&mut cache, &settings, document);
         cache.tidy();
-        sketched
+        Ok(sketched?)
+    };
+    let may_replace = || match progress.begin_replacement() {
+        true => Ok(()),
+        false => Err(ResketchError::Cancelled),
     };
     app.store
-        .rebuild_collection(name, target, &mut convert)
+        .rebuild_collection(collection, target, &mut convert, may_replace)
         .map(drop)
 }
 

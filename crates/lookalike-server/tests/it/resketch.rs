@@ -1,13 +1,16 @@
 //! Collections that are sketched anew: they end as one that had the other scheme from the beginning.
 
 use std::ops::Range;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts, Terms, Weight};
 use lookalike_server::default_scheme;
+use lookalike_store::fs::SimulatedFs;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use crate::service::Service;
 
@@ -255,14 +258,7 @@ async fn a_collection_that_cannot_be_sketched_anew_is_refused_with_the_way_to_do
         .post("/v1/collections/nobody/resketch", wanted.to_string())
         .await;
     nobody.refuses(404, "no-collection");
-    let path = "/v1/collections/pages";
-    service
-        .send(
-            axum::http::Request::delete(path)
-                .body(axum::body::Body::empty())
-                .unwrap(),
-        )
-        .await;
+    service.delete("/v1/collections/pages").await;
     service
         .create("pages", json!({"keep": {"texts": true}}))
         .await
@@ -322,4 +318,63 @@ async fn a_document_without_its_text_ends_the_job_and_leaves_the_collection_as_i
     service.ask("resketch", wanted).await.is(202);
     let shown = end(&service).await;
     assert_eq!(shown["scheme"], other_scheme().to_string());
+}
+
+/// Begins a job for the empty collection `pages`, which stands still before the first document until it is let go.
+async fn standing_job(fs: &SimulatedFs, service: &Service) -> mpsc::Sender<()> {
+    service
+        .create("pages", json!({"keep": {"texts": true}}))
+        .await
+        .is(201);
+    let (begun, begins) = oneshot::channel();
+    let (go, goes) = mpsc::channel();
+    fs.before("/data/collections/pages~", move || {
+        begun.send(()).unwrap();
+        // A test that has ended lets it go, too.
+        let _ = goes.recv();
+    });
+    service.ask("resketch", json!({"radius": 6})).await.is(202);
+    begins.await.unwrap();
+    go
+}
+
+#[tokio::test]
+async fn a_cancel_was_accepted_and_the_collection_changed_all_the_same() {
+    let fs = SimulatedFs::new();
+    let service = Service::simulated(&fs);
+    let job = standing_job(&fs, &service).await;
+    service
+        .delete("/v1/collections/pages/resketch")
+        .await
+        .is(202);
+    drop(job);
+    let shown = end(&service).await;
+    assert!(shown["resketching"].is_null(), "{shown}");
+    assert_eq!(shown["radius"], 3);
+    assert!(service.log.lock().unwrap().contains("resketch-cancelled"));
+    service.ask("resketch", json!({"radius": 6})).await.is(202);
+    assert_eq!(end(&service).await["radius"], 6);
+    service
+        .delete("/v1/collections/pages/resketch")
+        .await
+        .refuses(409, "no-job");
+}
+
+#[tokio::test]
+async fn a_failed_job_of_a_removed_collection_was_shown_for_a_new_one_of_its_name() {
+    let fs = SimulatedFs::new();
+    let service = Service::simulated(&fs);
+    let job = standing_job(&fs, &service).await;
+    let removed = service.delete("/v1/collections/pages").await;
+    assert_eq!(removed.status, 204);
+    service.create("pages", json!({})).await.is(201);
+    drop(job);
+    let shown = end(&service).await;
+    assert!(shown["resketching"].is_null(), "{shown}");
+    assert_eq!(shown["radius"], 3);
+    let log = service.log.lock().unwrap();
+    assert!(
+        log.contains("resketch-cancelled") && !log.contains("resketch-failed"),
+        "{log}"
+    );
 }

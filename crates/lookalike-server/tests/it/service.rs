@@ -1,5 +1,6 @@
 //! A service on a store of its own, with a clock and a log that tests see.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +11,7 @@ use http_body_util::BodyExt as _;
 use lookalike_server::{
     ApiKeys, AppState, EventLog, LogLevel, ServiceConfig, ServiceLimits, router,
 };
+use lookalike_store::fs::SimulatedFs;
 use lookalike_store::{Store, StoreOptions, UnixMillis};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -25,6 +27,17 @@ pub(crate) struct Started {
     /// Time of its clock at the start.
     pub(crate) at: u64,
     pub(crate) trust_clock: bool,
+}
+
+impl Default for Started {
+    fn default() -> Self {
+        Self {
+            limits: ServiceLimits::default(),
+            keys: ApiKeys::default(),
+            at: BEGIN,
+            trust_clock: false,
+        }
+    }
 }
 
 pub(crate) struct Service {
@@ -84,8 +97,7 @@ impl Service {
         let setup = Started {
             limits,
             keys,
-            at: BEGIN,
-            trust_clock: false,
+            ..Started::default()
         };
         Self::on(folder, setup)
     }
@@ -105,6 +117,19 @@ impl Service {
 
     /// On the store of a folder.
     pub(crate) fn on(folder: TempDir, started: Started) -> Self {
+        let options = StoreOptions::default().create(true);
+        let store = Store::open(&folder.path().join("data"), options).unwrap();
+        Self::of(store, folder, started)
+    }
+
+    /// On a store in the folder `/data` of a simulated medium.
+    pub(crate) fn simulated(fs: &SimulatedFs) -> Self {
+        let options = StoreOptions::default().create(true);
+        let store = Store::open_on(Arc::new(fs.clone()), Path::new("/data"), options).unwrap();
+        Self::of(store, tempfile::tempdir().unwrap(), Started::default())
+    }
+
+    fn of(store: Store, folder: TempDir, started: Started) -> Self {
         let Started {
             limits,
             keys,
@@ -113,8 +138,6 @@ impl Service {
         } = started;
         let snapshots = folder.path().join("snapshots");
         std::fs::create_dir_all(&snapshots).unwrap();
-        let options = StoreOptions::default().create(true);
-        let store = Store::open(&folder.path().join("data"), options).unwrap();
         let clock = Arc::new(AtomicU64::new(at));
         let log = Arc::new(Mutex::new(String::new()));
         let (told, said) = (Arc::clone(&clock), Arc::clone(&log));
@@ -175,6 +198,11 @@ impl Service {
         let path = format!("/v1/collections/{name}");
         let request = Request::put(path).header("content-type", "application/json");
         self.send(request.body(Body::from(settings.to_string())).unwrap())
+            .await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send(Request::delete(path).body(Body::empty()).unwrap())
             .await
     }
 

@@ -4,6 +4,7 @@
 //! removal) survives or is lost on its own, whatever came before or after it. Everything follows from the seed of the cut.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -68,6 +69,21 @@ struct SimulatedMachine {
     mark: u64,
     recorded: Option<Vec<CrashPoint>>,
     locks: Vec<(PathBuf, String)>,
+    interludes: Vec<Interlude>,
+}
+
+/// An action that comes before a call.
+struct Interlude {
+    path: PathBuf,
+    action: Box<dyn FnOnce() + Send>,
+}
+
+impl fmt::Debug for Interlude {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interlude")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -142,6 +158,29 @@ impl SimulatedFs {
 
     fn machine(&self) -> MutexGuard<'_, SimulatedMachine> {
         lock(&self.0)
+    }
+
+    /// Does something just before the next call that names this file or folder, on the thread of that call: what others do in the
+    /// middle of an operation. It may make calls of its own.
+    pub fn before(&self, path: impl Into<PathBuf>, action: impl FnOnce() + Send + 'static) {
+        let interlude = Interlude {
+            path: path.into(),
+            action: Box::new(action),
+        };
+        self.machine().interludes.push(interlude);
+    }
+
+    /// The machine for a call that names this path.
+    fn machine_at(&self, path: &Path) -> MutexGuard<'_, SimulatedMachine> {
+        let mut machine = self.machine();
+        let due = machine.interludes.iter().position(|due| due.path == path);
+        if let Some(due) = due {
+            let interlude = machine.interludes.remove(due);
+            drop(machine);
+            (interlude.action)();
+            machine = self.machine();
+        }
+        machine
     }
 
     /// Number of calls so far.
@@ -490,7 +529,7 @@ impl SimulatedMachine {
 
 impl FileSystem for SimulatedFs {
     fn create(&self, path: &Path) -> io::Result<Box<dyn FileHandle>> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(path);
         machine.call(FsCall::Create)?;
         machine.room()?;
         let inode = machine.state.inodes.len();
@@ -502,7 +541,7 @@ impl FileSystem for SimulatedFs {
     }
 
     fn open(&self, path: &Path, _write: bool) -> io::Result<Box<dyn FileHandle>> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(path);
         machine.call(FsCall::Open)?;
         let inode = machine.state.find(path)?;
         let fs = self.clone();
@@ -510,7 +549,7 @@ impl FileSystem for SimulatedFs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(to);
         machine.call(FsCall::Name)?;
         machine.room()?;
         let inode = machine.state.find(from)?;
@@ -529,7 +568,7 @@ impl FileSystem for SimulatedFs {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(path);
         machine.call(FsCall::Remove)?;
         let inode = machine.state.find(path)?;
         let (folder, name) = machine.state.folder(path)?;
@@ -538,7 +577,7 @@ impl FileSystem for SimulatedFs {
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(to);
         machine.call(FsCall::Name)?;
         machine.room()?;
         let inode = machine.state.find(from)?;
@@ -548,7 +587,7 @@ impl FileSystem for SimulatedFs {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(path);
         machine.call(FsCall::Name)?;
         // The removal of a folder is durable at once: one that comes back only leaves more behind than is tested here.
         machine.state.folders.entry(path.to_owned()).or_default();
@@ -556,14 +595,14 @@ impl FileSystem for SimulatedFs {
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(path);
         machine.call(FsCall::Remove)?;
         machine.state.folders.remove(path);
         Ok(())
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(path);
         let fault = machine.call(FsCall::Sync)?;
         if machine.lie == Some(IgnoredSync::SyncDir) {
             return Ok(());
@@ -588,7 +627,7 @@ impl FileSystem for SimulatedFs {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(path);
         machine.call(FsCall::Read)?;
         let state = &machine.state;
         let folder = state.folders.get(path).ok_or(io::ErrorKind::NotFound)?;
@@ -600,7 +639,7 @@ impl FileSystem for SimulatedFs {
     }
 
     fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn FileLock>, LockError> {
-        let mut machine = self.machine();
+        let mut machine = self.machine_at(path);
         machine.call(FsCall::Read).map_err(LockError::Io)?;
         if let Some((_, holder)) = machine.locks.iter().find(|(held, _)| held == path) {
             let holder = holder.clone();

@@ -96,8 +96,28 @@ fn medium(documents: u64) -> (SimulatedFs, Store, Arc<Collection>) {
     (fs, store, pages)
 }
 
+type Convert<'c> = &'c mut dyn FnMut(StoredDocument) -> Result<StoredDocument, StoreError>;
+
+fn rebuild_to(
+    store: &Store,
+    target: &RebuildTarget,
+    convert: Convert<'_>,
+) -> Result<RebuildReport, StoreError> {
+    let pages = store.collection("pages")?;
+    store.rebuild_collection(&pages, target, convert, || Ok(()))
+}
+
 fn rebuild(store: &Store) -> Result<RebuildReport, StoreError> {
-    store.rebuild_collection("pages", &target(), &mut |document| Ok(converted(document)))
+    rebuild_to(store, &target(), &mut |document| Ok(converted(document)))
+}
+
+/// The collection `pages` of a snapshot.
+fn restored(fs: &SimulatedFs, snapshot: &str) -> Arc<Collection> {
+    restore(fs, Path::new(snapshot), Path::new("/r")).expect("a store");
+    let options = StoreOptions::default();
+    let store = Store::open_on(Arc::new(fs.clone()), Path::new("/r"), options);
+    let store = store.expect("it opens");
+    store.collection("pages").expect("it is there")
 }
 
 fn folders(fs: &SimulatedFs) -> Vec<String> {
@@ -108,7 +128,7 @@ fn folders(fs: &SimulatedFs) -> Vec<String> {
 fn what_changes_while_a_collection_is_rebuilt_is_in_the_new_one() {
     let (fs, store, old) = medium(DOCUMENTS);
     let (mut number, hour) = (0_u64, Some(Duration::from_secs(3600)));
-    let report = store.rebuild_collection::<StoreError>("pages", &target(), &mut |document| {
+    let report = rebuild_to(&store, &target(), &mut |document| {
         number += 1;
         // What was copied, what is copied later, and what is new.
         match number {
@@ -199,7 +219,7 @@ fn a_power_cut_leaves_the_old_collection_or_the_new_one_with_every_acknowledged_
     std::thread::sleep(Duration::from_millis(120));
     fs.record();
     let mut number = 0;
-    let rebuilt = store.rebuild_collection::<StoreError>("pages", &target(), &mut |document| {
+    let rebuilt = rebuild_to(&store, &target(), &mut |document| {
         if number < 10 {
             write(
                 &old,
@@ -327,16 +347,17 @@ fn a_failure_of_any_call_leaves_a_collection_that_keeps_what_it_acknowledges() {
 fn a_job_that_fails_or_panics_leaves_no_files_and_no_writer_that_waits() {
     let (fs, store, old) = medium(DOCUMENTS);
     let before = all(&old);
-    let fails = store.rebuild_collection("pages", &target(), &mut |document| match document
-        .id
-        .as_str()
-    {
-        "300" => Err(StoreError::Invalid("no text".to_owned())),
-        _ => Ok(converted(document)),
-    });
+    let fails = rebuild_to(
+        &store,
+        &target(),
+        &mut |document| match document.id.as_str() {
+            "300" => Err(StoreError::Invalid("no text".to_owned())),
+            _ => Ok(converted(document)),
+        },
+    );
     assert!(matches!(fails, Err(StoreError::Invalid(_))));
     let panics = catch_unwind(AssertUnwindSafe(|| {
-        store.rebuild_collection::<StoreError>("pages", &target(), &mut |_| panic!("on purpose"))
+        rebuild_to(&store, &target(), &mut |_| panic!("on purpose"))
     }));
     assert!(panics.is_err());
     assert_eq!(folders(&fs), ["pages"]);
@@ -384,7 +405,7 @@ fn writers_wait_for_a_job_that_falls_behind_and_lose_nothing() {
 fn one_collection_is_rebuilt_at_a_time_and_one_that_is_removed_meanwhile_stays_removed() {
     let (fs, store, _) = medium(10);
     let mut refused = None;
-    let ended = store.rebuild_collection::<StoreError>("pages", &target(), &mut |document| {
+    let ended = rebuild_to(&store, &target(), &mut |document| {
         if refused.is_none() {
             refused = Some(rebuild(&store));
             store.drop_collection("pages").expect("it goes");
@@ -409,7 +430,7 @@ fn one_collection_is_rebuilt_at_a_time_and_one_that_is_removed_meanwhile_stays_r
         radius: 99,
         ..target()
     };
-    let refused = store.rebuild_collection::<StoreError>("pages", &wrong, &mut Ok);
+    let refused = rebuild_to(&store, &wrong, &mut Ok);
     assert!(matches!(refused, Err(StoreError::Invalid(_))));
 }
 
@@ -420,17 +441,7 @@ fn a_rebuilt_collection_goes_into_snapshots_and_is_salvaged_without_its_catalog(
     store.snapshot(Path::new("/snapshot")).expect("a snapshot");
     let wanted = all(&store.collection("pages").expect("it is there"));
     store.close().expect("an end");
-    restore(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
-    let restored = Store::open_on(
-        Arc::new(fs.clone()),
-        Path::new("/r"),
-        StoreOptions::default(),
-    );
-    let restored = restored.expect("it opens");
-    assert_eq!(
-        all(&restored.collection("pages").expect("it is there")),
-        wanted
-    );
+    assert_eq!(all(&restored(&fs, "/snapshot")), wanted);
     // Without a catalog the folders tell the names.
     fs.damage(Path::new("/s/CATALOG"), None);
     let shared: Arc<dyn crate::fs::FileSystem> = Arc::new(fs.clone());
@@ -444,7 +455,7 @@ fn of_two_folders_of_one_name_a_salvage_without_catalog_keeps_both() {
     let (fs, store, old) = medium(10);
     let caught = catch_unwind(AssertUnwindSafe(|| {
         let mut left = 10;
-        store.rebuild_collection::<StoreError>("pages", &target(), &mut |document| {
+        rebuild_to(&store, &target(), &mut |document| {
             left -= 1;
             if left == 0 {
                 // As a kill would leave it.
@@ -472,7 +483,7 @@ fn fingerprints_become_super_shingles_and_fingerprints_again() {
     let target = RebuildTarget::new(StoredScheme::from(&scheme), 2);
     let places = |text: u64| vec![text, 7, text % 5, 1000 + text];
     let mut inserted = false;
-    let rebuilt = store.rebuild_collection::<StoreError>("pages", &target, &mut |document| {
+    let rebuilt = rebuild_to(&store, &target, &mut |document| {
         if !std::mem::replace(&mut inserted, true) {
             write(&old, vec![insert(1000, 41)]);
         }
@@ -514,4 +525,46 @@ fn fingerprints_become_super_shingles_and_fingerprints_again() {
             .iter()
             .all(|document| document.super_shingles.is_none())
     );
+}
+
+#[test]
+fn a_job_that_was_refused_at_its_last_step_changed_the_collection() {
+    let (fs, store, old) = medium(20);
+    let (mut copied, mut asked) = (0, 0);
+    let mut convert = |document| {
+        copied += 1;
+        Ok(converted(document))
+    };
+    let refused = store.rebuild_collection(&old, &target(), &mut convert, || {
+        asked += 1;
+        Err(StoreError::Invalid("not wanted any more".to_owned()))
+    });
+    assert!(
+        matches!(refused, Err(StoreError::Invalid(_))),
+        "{refused:?}"
+    );
+    assert_eq!((copied, asked), (20, 1));
+    assert!(store.holds(&old));
+    assert_eq!(folders(&fs), ["pages"]);
+    write(&old, vec![insert(20, 20)]);
+    assert_eq!(all(&old).len(), 21);
+    rebuild(&store).expect("it is done");
+    assert!(!store.holds(&old));
+}
+
+#[test]
+fn a_new_collection_was_rebuilt_for_one_of_its_name_that_was_removed() {
+    let (_fs, store, old) = medium(10);
+    store.drop_collection("pages").expect("it goes");
+    let again = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()));
+    let again = again.expect("another");
+    let code = StoredDocument::new("a code", Fingerprint(1));
+    write(&again, vec![WriteOp::Insert(code)]);
+    let refused = store.rebuild_collection::<StoreError>(&old, &target(), &mut Ok, || Ok(()));
+    assert!(
+        matches!(refused, Err(StoreError::NoCollection(_))),
+        "{refused:?}"
+    );
+    assert!(store.holds(&again));
+    assert_eq!(all(&again).len(), 1);
 }
