@@ -59,7 +59,9 @@ pub struct SalvageReport {
 
 impl Store {
     /// Makes a snapshot in a new directory: a moment of each collection, while others read; writes wait for some tenths
-    /// of a second. Runs are hard links where the medium allows it. It can be opened only after [`restore`].
+    /// of a second. Runs are hard links where the medium allows it; every byte is read once, for its checksum. A collection that is
+    /// removed meanwhile is in it or not, and one that is rebuilt is in it as it was before or after that. It can be opened only after
+    /// [`restore`].
     ///
     /// # Errors
     /// When a collection is damaged, the directory exists, or the medium fails.
@@ -101,14 +103,14 @@ impl Store {
         let unfinished = unfinished.map_err(|error| lock_failed(target, error))?;
         let parent = target.join("collections");
         fs.create_dir(&parent).map_err(failed)?;
-        let (mut catalog, collections) = self.moment();
+        let mut catalog = self.state().catalog.clone();
         // What is being removed or rebuilt has no files in the snapshot, and all others have their first folder.
         catalog.removing.clear();
         catalog.moved.clear();
-        for (name, opened) in collections {
-            let folder = collection_folder(target, &name);
-            fs.create_dir(&folder).map_err(failed)?;
-            opened?.engine().snapshot(&folder)?;
+        for name in std::mem::take(&mut catalog.collections).into_keys() {
+            if let Some(identity) = self.snapshot_collection(target, &name)? {
+                catalog.collections.insert(name, identity);
+            }
         }
         fs.sync_dir(&parent).map_err(failed)?;
         sync_parent(&**fs, target)?;
@@ -119,6 +121,28 @@ impl Store {
         // With a list it is whole, marked or not.
         let _ = fs.remove(&mark);
         Ok(summary)
+    }
+
+    /// Writes a moment of a collection into a snapshot; its identity, unless it was removed meanwhile.
+    fn snapshot_collection(&self, target: &Path, name: &str) -> Result<Option<u64>> {
+        let (fs, folder) = (&**self.fs(), collection_folder(target, name));
+        loop {
+            let collection = match self.collection(name) {
+                Err(StoreError::NoCollection(_)) => {
+                    // Of a collection that was found before; an empty folder does no harm.
+                    let _ = fs.remove_dir(&folder);
+                    return Ok(None);
+                }
+                opened => opened?,
+            };
+            fs.create_dir(&folder)
+                .map_err(StoreError::io(target, "making a snapshot"))?;
+            match collection.engine().snapshot(&folder) {
+                // Its writes have ended because another stands in its place by now, or none.
+                Err(StoreError::Replaced | StoreError::Stopped(_)) if !self.holds(&collection) => {}
+                made => return made.map(Some),
+            }
+        }
     }
 }
 

@@ -123,19 +123,15 @@ impl Store {
         let _slot = RebuildSlot::take(self, collection.name())?;
         let mut rebuild = Rebuild::begin(self, collection, target)?;
         rebuild.copy_all(convert)?;
-        // No snapshot may link files of the old collection while they are removed. Before the writer lock, which a
-        // snapshot takes after this one.
-        let no_snapshot = lock(&self.snapshots);
         collection.engine().replace(|| {
             rebuild.copy_changes(convert)?;
             may_replace()?;
             rebuild.put_in_place().map_err(E::from)
         })?;
-        let written = rebuild.written;
-        // Ends the old collection, and removes its files.
-        drop(rebuild);
-        drop(no_snapshot);
-        Ok(RebuildReport { written })
+        // When it goes, it ends the old collection and removes its files.
+        Ok(RebuildReport {
+            written: rebuild.written,
+        })
     }
 }
 

@@ -132,9 +132,6 @@ pub struct Store {
     pub(crate) rebuilding: Mutex<Option<String>>,
 }
 
-/// Collections by name, or the error of opening each.
-type OpenedCollections = Vec<(String, Result<Arc<Collection>>)>;
-
 #[derive(Debug)]
 pub(crate) struct StoreState {
     pub(crate) catalog: StoreCatalog,
@@ -562,7 +559,10 @@ impl Store {
 
     /// All collections by name, with the error of each that could not be opened.
     pub fn collections(&self) -> Vec<(String, Result<Arc<Collection>>)> {
-        self.moment().1
+        let state = self.state();
+        let open = state.collections.iter();
+        open.map(|(name, opened)| (name.clone(), opened.clone()))
+            .collect()
     }
 
     /// Removes a collection and all that is in it.
@@ -629,14 +629,6 @@ impl Store {
 
     pub(crate) fn fs(&self) -> &Arc<dyn FileSystem> {
         &self.fs
-    }
-
-    /// The list of collections and these, of one moment.
-    pub(crate) fn moment(&self) -> (StoreCatalog, OpenedCollections) {
-        let state = self.state();
-        let open = state.collections.iter();
-        let open = open.map(|(name, opened)| (name.clone(), opened.clone()));
-        (state.catalog.clone(), open.collect())
     }
 }
 

@@ -12,11 +12,13 @@ use crate::scheme_part;
 use crate::time::UnixMillis;
 
 impl CollectionEngine {
-    /// Writes all that is durable now into a folder that is empty. Writers wait, readers do not.
-    pub(crate) fn snapshot(&self, target: &Path) -> Result<()> {
+    /// Writes all that is durable now into a folder that is empty; the identity of the collection. Writers wait, readers do not.
+    /// A collection that takes no more writes leaves the folder empty.
+    pub(crate) fn snapshot(&self, target: &Path) -> Result<u64> {
         let mut writer = self.writer();
         self.ensure_manifest_certain(&mut writer)?;
-        // The writer lock is held to the end: no flush or merge can remove a file that this manifest names.
+        // The writer lock is held to the end: no flush or merge can remove a file that this manifest names, and neither can
+        // who removes the collection or puts another in its place, for they end its writes first.
         // Links take no time; only logs are copied.
         let (fs, manifest) = (&*self.fs, &writer.manifest);
         for part in &manifest.parts {
@@ -62,6 +64,7 @@ impl CollectionEngine {
         clean_shutdown.write(fs, target)?;
         // Last: a folder without a manifest is no collection. Its sync of the folder makes the linked names
         // durable, too.
-        manifest.write(fs, target).map_err(StoreError::from)
+        manifest.write(fs, target)?;
+        Ok(manifest.collection)
     }
 }

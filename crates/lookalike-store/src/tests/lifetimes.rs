@@ -273,6 +273,31 @@ fn a_snapshot_that_a_killed_process_was_writing_stayed_for_ever() {
 }
 
 #[test]
+fn a_snapshot_failed_because_a_collection_was_removed_meanwhile() {
+    let (fs, store) = medium();
+    let store = Arc::new(store);
+    for name in ["gone", "went"] {
+        let made = store.create_collection(name, &settings());
+        made.expect("a collection");
+    }
+    let removing = Arc::clone(&store);
+    // One whose turn it is, and one whose turn is to come.
+    fs.before("/snapshot/collections/gone", move || {
+        for name in ["gone", "went"] {
+            removing.drop_collection(name).expect("it goes");
+        }
+    });
+    let made = store.snapshot(Path::new("/snapshot")).expect("a snapshot");
+    assert_eq!(made.collections, 1);
+    let folders = fs.list(Path::new("/snapshot/collections"));
+    assert_eq!(folders.expect("a folder"), ["pages"]);
+    restore(&fs, Path::new("/snapshot"), Path::new("/r")).expect("a store");
+    let restored = open_store(&fs, "/r").expect("it opens").collections();
+    let names: Vec<_> = restored.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["pages"]);
+}
+
+#[test]
 fn a_flush_that_the_end_of_its_collection_cut_short_was_told_as_done() {
     let (_fs, store) = medium();
     let pages = store.collection("pages").expect("it is there");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use lookalike::{Fingerprint, Scheme, Sketch};
@@ -567,4 +567,39 @@ fn a_new_collection_was_rebuilt_for_one_of_its_name_that_was_removed() {
     );
     assert!(store.holds(&again));
     assert_eq!(all(&again).len(), 1);
+}
+
+#[test]
+fn the_last_step_waited_until_a_snapshot_had_read_all_its_files() {
+    let (fs, store, old) = medium(10);
+    let store = Arc::new(store);
+    let rebuilt = Arc::clone(&store);
+    // All is linked by then, and the checksums are to come.
+    fs.before("/snapshot/CATALOG", move || {
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || sender.send(rebuild(&rebuilt).map(drop)));
+        let heard = receiver.recv_timeout(Duration::from_secs(60));
+        heard.expect("it waits for nobody").expect("it is done");
+    });
+    store.snapshot(Path::new("/snapshot")).expect("a snapshot");
+    assert!(!store.holds(&old));
+    let restored = restored(&fs, "/snapshot");
+    assert_eq!(restored.settings().scheme, settings().scheme);
+    assert_eq!(all(&restored), all(&old));
+}
+
+#[test]
+fn a_collection_that_is_rebuilt_during_a_snapshot_is_in_it() {
+    let (fs, store, old) = medium(10);
+    let store = Arc::new(store);
+    let rebuilt = Arc::clone(&store);
+    fs.before("/snapshot/collections/pages", move || {
+        rebuild(&rebuilt).expect("it is done");
+    });
+    store.snapshot(Path::new("/snapshot")).expect("a snapshot");
+    assert!(!store.holds(&old));
+    let restored = restored(&fs, "/snapshot");
+    assert_eq!(restored.settings().scheme, target().scheme);
+    let new = store.collection("pages").expect("it is there");
+    assert_eq!(all(&restored), all(&new));
 }
