@@ -7,6 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use lookalike_store::is_name;
+
 /// Role of a key; each role includes the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyRole {
@@ -124,8 +126,6 @@ fn check_name(name: &str) -> Result<(), KeyError> {
 
 /// The scope of some names of collections: all, if there are none.
 fn scope(names: &[&str]) -> Result<KeyScope, KeyError> {
-    let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
-    let is_name = |name: &&&str| (1..=64).contains(&name.len()) && name.bytes().all(allowed);
     match names.iter().find(|name| !is_name(name)) {
         Some(name) => Err(KeyError::Collection((*name).to_owned())),
         None if names.is_empty() => Ok(KeyScope::All),

@@ -88,6 +88,6 @@ pub use pair_rule::{CategoryScope, NeighbourScope, PairRule, PairTraits};
 pub use rebuild::{RebuildReport, RebuildTarget};
 pub use scheme_part::SchemePart;
 pub use settings::{CollectionSettings, RetainedParts, StoreTuning, StoredScheme};
-pub use store::{Store, StoreId, StoreOptions};
+pub use store::{Store, StoreId, StoreOptions, is_name};
 pub use time::UnixMillis;
 pub use verdict::{SimilarParagraph, Verdict};

@@ -179,15 +179,17 @@ pub(crate) fn sync_parent(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
         .map_err(StoreError::io(parent, "syncing the folder"))
 }
 
-/// Refuses names that are no names of collections.
-pub(crate) fn check_name(name: &str) -> Result<()> {
+/// Tells whether a text can be the name of a collection, and so of a folder: 1 to 64 characters of a-z, 0-9, - and _.
+pub fn is_name(text: &str) -> bool {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-    if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed) {
-        Ok(())
-    } else {
-        Err(StoreError::BadName(name.chars().take(100).collect()))
-    }
+    (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(allowed)
+}
+
+/// Refuses names that are no names of collections.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let refused = || StoreError::BadName(name.chars().take(100).collect());
+    is_name(name).then_some(()).ok_or_else(refused)
 }
 
 /// Tells whether the store gives files of collections this name.

@@ -5,6 +5,7 @@ use std::path::Path;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use lookalike_store::is_name;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
@@ -59,7 +60,15 @@ fn make(
             "restart it with a directory for snapshots, on the file system of the data",
         ));
     };
-    check_name(&name)?;
+    // It becomes a path.
+    if !is_name(&name) {
+        return Err(ProblemDetails::new(
+            StatusCode::BAD_REQUEST,
+            "bad-name",
+            "this is not a valid name of a snapshot: use 1 to 64 characters of a-z, 0-9, - and _",
+            "choose another name",
+        ));
+    }
     // On a worker for as long as it takes: files are linked where that is possible, and read once for their checksums.
     let summary = app.store.snapshot(&Path::new(folder).join(&name))?;
     let entry = LogEntry::new(LogLevel::Info, "snapshot-made").with("name", name.as_str());
@@ -70,19 +79,4 @@ fn make(
         files: summary.files,
         bytes: summary.bytes,
     })
-}
-
-/// Names are no paths.
-fn check_name(name: &str) -> Result<(), ProblemDetails> {
-    let allowed =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-    if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
-        return Ok(());
-    }
-    Err(ProblemDetails::new(
-        StatusCode::BAD_REQUEST,
-        "bad-name",
-        "this is not a valid name of a snapshot: use 1 to 64 characters of a-z, 0-9, - and _",
-        "choose another name",
-    ))
 }
