@@ -304,7 +304,7 @@ impl<'s> Rebuild<'s> {
             Err(ReplaceError::Before(error)) => Err(error),
             Err(ReplaceError::Unknown(error)) => match old.replace(fs, folder) {
                 Ok(()) => Err(error),
-                Err(_) => Err(self.old.engine().stop_uncertain(&error)),
+                Err(_) => Err(self.old.engine().stop(&error)),
             },
         }
     }

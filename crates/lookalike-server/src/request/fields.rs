@@ -132,7 +132,7 @@ pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 /// A content to be looked for: a text, a page or a sketch.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Content", transform = exactly_one_content)]
 pub(crate) struct ContentItem {
@@ -171,7 +171,7 @@ pub(crate) struct ContentItem {
 }
 
 /// A document to be kept: an id, and a text, a page or a sketch.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewDocument", transform = exactly_one_content)]
 pub(crate) struct NewDocument {
@@ -548,20 +548,9 @@ impl SentContent {
 
 impl RequestItem for ContentItem {
     fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
-        let fingerprint = Some(HexBits(from.fingerprint()?.into()));
         Some(Self {
-            fingerprint,
-            text: None,
-            html: None,
-            super_shingles: None,
-            signature: None,
-            text_hash: None,
-            category: None,
-            url: None,
-            length: None,
-            anchors: None,
-            in_links: None,
-            out_links: None,
+            fingerprint: Some(HexBits(from.fingerprint()?.into())),
+            ..Self::default()
         })
     }
 }
@@ -592,24 +581,10 @@ impl ContentItem {
 
 impl RequestItem for NewDocument {
     fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
-        let fingerprint = Some(HexBits(from.fingerprint()?.into()));
         Some(Self {
+            fingerprint: Some(HexBits(from.fingerprint()?.into())),
             id: from.id()?,
-            fingerprint,
-            text: None,
-            html: None,
-            super_shingles: None,
-            signature: None,
-            text_hash: None,
-            category: None,
-            url: None,
-            length: None,
-            anchors: None,
-            in_links: None,
-            out_links: None,
-            ttl_seconds: None,
-            expires_ms: None,
-            metadata: None,
+            ..Self::default()
         })
     }
 }

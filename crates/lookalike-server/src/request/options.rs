@@ -271,14 +271,10 @@ impl SearchScope {
         })
     }
 
-    fn equal(mut self, equal: Option<LeastEqualOption>) -> Self {
-        self.equal = equal;
-        self
-    }
-
     fn comparing(
         mut self,
-        categories: Option<CategoryScope>,
+        equal: Option<LeastEqualOption>,
+        pairs: Option<PairsOption>,
         length_share: Option<f64>,
     ) -> Result<Self, ProblemDetails> {
         if let Some(share) = length_share.filter(|share| !(0.0..=1.0).contains(share)) {
@@ -287,7 +283,8 @@ impl SearchScope {
                 "change it, or leave it out",
             ));
         }
-        self.categories = categories;
+        self.equal = equal;
+        self.categories = pairs.map(CategoryScope::from);
         self.length_share = length_share;
         Ok(self)
     }
@@ -372,17 +369,15 @@ fn checked_limit(limit: Option<usize>) -> Result<usize, ProblemDetails> {
 
 impl ScopeOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
-        let categories = self.pairs.map(CategoryScope::from);
         let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
-        scope.equal(self.equal).comparing(categories, self.lengths)
+        scope.comparing(self.equal, self.pairs, self.lengths)
     }
 }
 
 impl QueryOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
-        let categories = self.pairs.map(CategoryScope::from);
         let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
-        scope.equal(self.equal).comparing(categories, self.lengths)
+        scope.comparing(self.equal, self.pairs, self.lengths)
     }
 
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
@@ -406,9 +401,8 @@ impl QueryOptions {
 
 impl CheckAndInsertOptions {
     pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
-        let categories = self.pairs.map(CategoryScope::from);
         let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
-        scope.equal(self.equal).comparing(categories, self.lengths)
+        scope.comparing(self.equal, self.pairs, self.lengths)
     }
 
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {

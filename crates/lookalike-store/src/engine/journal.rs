@@ -82,12 +82,6 @@ impl CollectionEngine {
     pub(crate) fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }
-
-    /// Ends all writing because nobody knows which of two collections the next start will find. The caller holds the writer
-    /// lock.
-    pub(crate) fn stop_uncertain(&self, error: &StoreError) -> StoreError {
-        self.stop(error)
-    }
 }
 
 #[cfg(test)]

@@ -160,7 +160,8 @@ impl CollectionEngine {
         self.stopped.get().map(String::as_str)
     }
 
-    fn stop(&self, error: &StoreError) -> StoreError {
+    /// Ends all writing; the caller holds the writer lock.
+    pub(crate) fn stop(&self, error: &StoreError) -> StoreError {
         let reason = self.stopped.get_or_init(|| error.to_string());
         StoreError::Stopped(reason.clone())
     }

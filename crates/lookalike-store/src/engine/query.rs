@@ -108,7 +108,6 @@ impl CollectionEngine {
         let contents = contents.iter();
         let contents = contents.map(|content| self.content_search(content, scope, now));
         let contents: Vec<ContentSearch> = contents.collect::<Result<_>>()?;
-        check_radius(scope.radius, self.shape.radius)?;
         loop {
             let (nearest, runs) = {
                 let view = self.view();
