@@ -1,6 +1,5 @@
 //! Services that are started when the clock is wrong.
 
-use lookalike_server::{ApiKeys, ServiceLimits};
 use serde_json::json;
 
 use crate::service::{BEGIN, Service, Started};
@@ -10,10 +9,8 @@ const DAY: u64 = 24 * HOUR;
 
 fn at(at: u64) -> Started {
     Started {
-        limits: ServiceLimits::default(),
-        keys: ApiKeys::default(),
         at,
-        trust_clock: false,
+        ..Started::default()
     }
 }
 

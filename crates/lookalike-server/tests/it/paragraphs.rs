@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::{BEGIN, Service, Started};
+use crate::service::{Service, Started};
 
 /// Texts of which the paragraphs here take their words.
 const TEXTS: [&str; 4] = [
@@ -281,15 +281,7 @@ async fn similar_paragraphs_are_found_after_a_restart_and_in_runs() {
             service.ask("compact", json!({})).await.is(202);
         }
         let folder = service.stop().await;
-        service = Service::on(
-            folder,
-            Started {
-                limits: Default::default(),
-                keys: Default::default(),
-                at: BEGIN,
-                trust_clock: false,
-            },
-        );
+        service = Service::on(folder, Started::default());
         let shown = service.get("/v1/collections/pages").await.is(200);
         assert_eq!(shown["paragraphs"], "lines");
         assert_eq!(

@@ -1,10 +1,10 @@
 //! Collections of super-shingles and minima.
 
 use lookalike::{FeatureExtractor, Scheme, Sketch, SketchValue, Sketcher};
-use lookalike_server::{ApiKeys, ServiceLimits, default_scheme};
+use lookalike_server::default_scheme;
 use serde_json::{Value, json};
 
-use crate::service::{BEGIN, Service, Started};
+use crate::service::{Service, Started};
 
 /// Texts of 60 words in families of five, of which some words differ.
 fn text(number: usize) -> String {
@@ -147,13 +147,7 @@ async fn documents_with_enough_places_in_common_are_neighbours_after_a_restart_t
             assert_eq!(document[field], places(&scheme, &text(number)).concat());
             assert!(document.get("fingerprint").is_none(), "{document}");
         }
-        let started = Started {
-            limits: ServiceLimits::default(),
-            keys: ApiKeys::default(),
-            at: BEGIN,
-            trust_clock: false,
-        };
-        let service = Service::on(service.stop().await, started);
+        let service = Service::on(service.stop().await, Started::default());
         compare(&service, &scheme, least).await;
         // Documents come, go and expire as those of fingerprints do.
         service.ask("delete", json!({"id": "0"})).await.is(200);

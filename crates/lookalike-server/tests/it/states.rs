@@ -8,10 +8,9 @@ use lookalike::{
     Anchor, DocumentFields, FeatureExtractor, Scheme, Simhash, Sketch, TermCounts, Terms, Weight,
 };
 use lookalike_corpus::{BoilerplateLines, line_keys};
-use lookalike_server::{ApiKeys, ServiceLimits};
 use serde_json::json;
 
-use crate::service::{BEGIN, Service, Started};
+use crate::service::{Service, Started};
 
 const TEXTS: [&str; 4] = [
     "the ferry left the harbour at nine",
@@ -69,13 +68,7 @@ async fn texts_are_weighted_by_the_table_of_the_collection_after_a_restart_too()
             .is(200);
         assert_eq!(answer["fingerprint"], expect(text));
     }
-    let started = Started {
-        limits: ServiceLimits::default(),
-        keys: ApiKeys::default(),
-        at: BEGIN,
-        trust_clock: false,
-    };
-    let service = Service::on(service.stop().await, started);
+    let service = Service::on(service.stop().await, Started::default());
     let shown = service.get("/v1/collections/pages").await.is(200);
     assert_eq!(shown["terms"], told);
     for text in TEXTS {
@@ -253,13 +246,7 @@ async fn learned_lines_are_left_out_of_texts_of_their_site_after_a_restart_and_a
         let answer = service.ask("check", other).await.is(200);
         assert_eq!(answer["fingerprint"], of_page);
     }
-    let started = Started {
-        limits: ServiceLimits::default(),
-        keys: ApiKeys::default(),
-        at: BEGIN,
-        trust_clock: false,
-    };
-    let service = Service::on(service.stop().await, started);
+    let service = Service::on(service.stop().await, Started::default());
     check(&service, of_own.as_str().unwrap()).await;
     let pairs = words().shingle("words:2".parse().unwrap());
     let wanted = pairs.sketch(Sketch::Simhash).boilerplate(lines.scheme());
