@@ -242,6 +242,38 @@ impl SchemeSketcher {
         let hash = || stored_hash(seen_text_hash(text, seen));
         (text, Some(content.text_hash.unwrap_or_else(hash)))
     }
+
+    /// A text or page with its key and signature, and where `compares` with all that neighbours are compared with.
+    fn sketched<'t>(
+        &mut self,
+        settings: &CollectionSettings,
+        content: &'t RequestContent,
+        buffers: &'t mut TextBuffers,
+        compares: bool,
+    ) -> Result<(&'t str, QuerySketch), ProblemDetails> {
+        let keep = settings.keep;
+        let fields = self.fields(content)?;
+        let (text, text_hash) = self.hashed_text(content, &fields, buffers, keep.text_hashes);
+        let features = self.features.extract_with(text, &fields);
+        let key = text_key(text, sketch_of(self.other.as_ref(), &features), text_hash);
+        let signature = keep
+            .signatures
+            .then(|| kept_signature(&self.minhash, &key, features.set));
+        let mut sketch = QuerySketch {
+            signature: signature.flatten(),
+            ..QuerySketch::of(key)
+        };
+        if compares {
+            // Without fields: both sides of a comparison must come of the same input, and of neighbours only texts are kept.
+            sketch.set = if self.scheme.fields.is_none() {
+                features.set.to_vec()
+            } else {
+                self.features.extract(text).set.to_vec()
+            };
+            sketch.text = Some(text.to_owned());
+        }
+        Ok((text, sketch))
+    }
 }
 
 /// The lines that a scheme leaves out.
@@ -406,8 +438,8 @@ impl SketchCache {
         Ok(text_key(text, sketch, text_hash))
     }
 
-    /// The parts of a document that a collection keeps, but for what is no part of its content; and where `compares`, all that its
-    /// neighbours are compared with.
+    /// The parts of a document that a collection keeps, but for what is no part of its content; and its sketch, where `compares` with all
+    /// that its neighbours are compared with.
     pub(crate) fn document(
         &mut self,
         settings: &CollectionSettings,
@@ -421,33 +453,14 @@ impl SketchCache {
         }
         let keep = settings.keep;
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
-        let fields = sketcher.fields(content)?;
-        let (text, text_hash) = sketcher.hashed_text(content, &fields, buffers, keep.text_hashes);
-        let features = sketcher.features.extract_with(text, &fields);
-        let key = text_key(
-            text,
-            sketch_of(sketcher.other.as_ref(), &features),
-            text_hash,
-        );
-        let mut document = StoredDocument::of_content(key.clone());
-        let signature = keep
-            .signatures
-            .then(|| kept_signature(&sketcher.minhash, &key, features.set))
-            .flatten();
-        let mut sketch = QuerySketch::of(key);
-        if let Some(signature) = &signature {
+        let (text, mut sketch) = sketcher.sketched(settings, content, buffers, compares)?;
+        let mut document = StoredDocument::of_content(sketch.key.clone());
+        if let Some(signature) = &sketch.signature {
             document.signature = Some(signature.values().to_vec());
         }
-        if compares {
-            // Without fields: of neighbours only texts are kept.
-            // Both sides of a comparison must come of the same input, and a neighbour has no fields any more.
-            sketch.set = if sketcher.scheme.fields.is_none() {
-                features.set.to_vec()
-            } else {
-                sketcher.features.extract(text).set.to_vec()
-            };
-            sketch.text = Some(text.to_owned());
-            sketch.signature = signature;
+        if !compares {
+            // Sketches of a whole batch are in memory at once.
+            sketch.signature = None;
         }
         if keep.paragraphs {
             let features = &mut sketcher.features;
@@ -468,33 +481,12 @@ impl SketchCache {
         settings: &CollectionSettings,
         content: &RequestContent,
     ) -> Result<QuerySketch, ProblemDetails> {
-        let key = self.key(settings, content)?;
-        if matches!(content.source, ContentSource::Sketch(_)) {
-            return Ok(QuerySketch::of(key));
+        if let ContentSource::Sketch(sketch) = &content.source {
+            return ready_key(settings, content, sketch).map(QuerySketch::of);
         }
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
-        let text = match content.source {
-            // The page was extracted for its key.
-            ContentSource::Html(_) if sketcher.boilerplate.is_none() => &buffers.text,
-            _ => sketcher.text(content, buffers),
-        };
-        let fields = sketcher.fields(content)?;
-        let features = sketcher.features.extract_with(text, &fields);
-        let keep = settings.keep;
-        let signature = keep
-            .signatures
-            .then(|| kept_signature(&sketcher.minhash, &key, features.set));
-        // Of neighbours only texts are kept.
-        let set = match sketcher.scheme.fields.is_none() {
-            true => features.set.to_vec(),
-            false => sketcher.features.extract(text).set.to_vec(),
-        };
-        Ok(QuerySketch {
-            key,
-            text: Some(text.to_owned()),
-            set,
-            signature: signature.flatten(),
-        })
+        let (_, sketch) = sketcher.sketched(settings, content, buffers, true)?;
+        Ok(sketch)
     }
 
     /// The features of a text that is kept.
