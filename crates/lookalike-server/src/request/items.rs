@@ -55,11 +55,11 @@ impl<T: DeserializeOwned> RequestItems<T> {
             return parse_one(body).map(Self::One);
         }
         // The limit is kept while parsing: a body of eight MiB has room for millions of small items.
-        let mut excess = false;
+        let mut read = 0;
         let mut reader = serde_json::Deserializer::from_slice(body);
         let batch = BatchVisitor {
             most,
-            excess: &mut excess,
+            read: &mut read,
             kind: PhantomData,
         };
         let items = batch
@@ -67,9 +67,11 @@ impl<T: DeserializeOwned> RequestItems<T> {
             .and_then(|items| reader.end().map(|()| items));
         match items {
             Ok(items) => Ok(Self::Batch(items)),
-            Err(_) if excess => Err(ProblemDetails::too_large(format!(
+            Err(_) if read > most => Err(ProblemDetails::too_large(format!(
                 "the batch has more than {most} items"
             ))),
+            // Line and column are of a body that the client made out of items.
+            Err(error) if error.is_data() => Err(problem(&error).at(Some(read))),
             Err(error) => Err(problem(&error)),
         }
     }
@@ -158,7 +160,8 @@ impl ItemsShape {
 
 struct BatchVisitor<'a, T> {
     most: usize,
-    excess: &'a mut bool,
+    /// Items so far.
+    read: &'a mut usize,
     kind: PhantomData<T>,
 }
 
@@ -180,9 +183,9 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for BatchVisitor<'_, T> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = sequence.next_element()? {
-            if items.len() == self.most {
-                // An error of serde is a text: the flag tells this one from the others.
-                *self.excess = true;
+            *self.read += 1;
+            if *self.read > self.most {
+                // An error of serde is a text: the number tells this one from the others.
                 return Err(A::Error::custom("too many items"));
             }
             items.push(item);

@@ -293,3 +293,17 @@ async fn a_text_whose_sketch_takes_more_than_there_is_is_refused() {
     let problem = service.post(check, text).await.refuses(413, "too-large");
     assert_eq!(problem["item"], 1);
 }
+
+/// Its line and column were told, in a body that the client had made out of items.
+#[tokio::test]
+async fn an_item_of_a_wrong_type_was_not_named() {
+    let service = Service::with(ServiceLimits::default(), ApiKeys::default());
+    service.create("pages", json!({})).await.is(201);
+    let texts = json!([{"text": "a"}, {"text": "b"}, {"text": 5}, {"text": 6}]).to_string();
+    let insert = "/v1/collections/pages/insert";
+    let problem = service.post(insert, texts).await.refuses(422, "invalid");
+    assert_eq!(problem["item"], 2);
+    let one = json!({"text": 5}).to_string();
+    let problem = service.post(insert, one).await.refuses(422, "invalid");
+    assert!(problem["item"].is_null());
+}
