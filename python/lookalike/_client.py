@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from time import monotonic
 from typing import Any
 
 from lookalike._errors import LookalikeError
@@ -19,20 +20,36 @@ _BATCH_BYTES = 2 << 20
 _TIMEOUT = 60.0
 #: Least pause before a busy service is asked again, in seconds.
 _PAUSE = 0.1
+#: Set once nobody waits for the call any more.
+_given_up: ContextVar[threading.Event | None] = ContextVar("_given_up", default=None)
 
 
 class ServiceError(LookalikeError):
-    """A request that the service refused. ``status`` is the HTTP status, ``code`` the service's code for the reason."""
+    """A request that the service refused, or did not answer. ``status`` is the HTTP status (0 without an answer), ``code`` the service's code for the reason.
+
+    Of a call with many documents, ``document`` is the place of the refused one, counted from 0, if the service names one; ``answers`` are
+    those to the documents of earlier requests, which are done.
+    """
 
     __module__ = "lookalike"
 
-    def __init__(self, message: str = "", status: int = 0, code: str | None = None) -> None:
+    def __init__(self, message: str = "", status: int = 0, code: str | None = None, *, document: int | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
+        self.document = document
+        self.answers: list[Any] = []
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        if self.document is not None:
+            message += f" (document {self.document})"
+        if self.answers:
+            message += f"; the first {len(self.answers)} documents are done: the exception has their answers"
+        return message
 
     def __reduce__(self):
-        return type(self), (str(self), self.status, self.code)
+        return type(self), (*self.args, self.status, self.code), {"document": self.document, "answers": self.answers}
 
 
 class Client:
@@ -42,7 +59,9 @@ class Client:
     are sent in batches of a suitable size. If the service is busy, requests are retried after the time that it names, for at most
     ``retry_for`` seconds.
 
-    Threads may share a client; each has its own connection.
+    If a call fails after some batches, the exception has ``answers``: those to the documents that are done.
+
+    Threads may share a client, and so may processes made by a fork: requests never share a connection.
     """
 
     def __init__(
@@ -60,11 +79,10 @@ class Client:
             raise ValueError(f"{url!r} is not the URL of a service: write for example http://127.0.0.1:7280")
         self.url = url.rstrip("/")
         self._parts = parts
-        self._key = key if key is not None else os.environ.get("LOOKALIKE_KEY") or None
+        self._key = _checked(key if key is not None else os.environ.get("LOOKALIKE_KEY"))
         self._retry_for = retry_for
         self._ca = ca
-        # `http.client` connections are of one request at a time.
-        self._local = threading.local()
+        self._idle = _IdleConnections()
 
     def __repr__(self) -> str:
         return f"<lookalike.Client of {self.url}>"
@@ -76,11 +94,9 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connection of this thread."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._local.connection = None
+        """Close all connections; those of running requests when they end."""
+        idle, self._idle = self._idle, _IdleConnections()
+        idle.close()
 
     # Collections
 
@@ -93,7 +109,8 @@ class Client:
         if "scheme" in body:
             body["scheme"] = str(body["scheme"])
         if "keep" in body and not isinstance(body["keep"], Mapping):
-            body["keep"] = dict.fromkeys(body["keep"], True)
+            kept = body["keep"]
+            body["keep"] = dict.fromkeys([kept] if isinstance(kept, str) else kept, True)
         return self._json("PUT", self._path(collection), body)  # type: ignore[no-any-return]
 
     def collections(self) -> Any:
@@ -177,6 +194,8 @@ class Client:
 
         ``chunk`` is as in :func:`lookalike.overlap`.
         """
+        if isinstance(documents, (str, Mapping)):
+            raise TypeError(f"documents must be a list, not {type(documents).__name__}: an order is one of several documents")
         items = [{"id": item} if isinstance(item, str) else item for item in documents]
         return self._json("POST", self._asking(collection, "rerank", {"chunk": chunk}), items)
 
@@ -209,15 +228,17 @@ class Client:
 
     def export(self, collection: str) -> Iterator[dict[str, Any]]:
         """All documents with all their parts, one after another."""
-        response = self._send("GET", self._path(collection, "export"), None)
-        # Its own from here on: other requests of this thread may come in between, and what is not read cannot be skipped.
-        connection, self._local.connection = self._local.connection, None
+        answer = self._answered("GET", self._path(collection, "export"), None, is_streamed=True)
+        process = os.getpid()
         try:
-            for line in response:
+            for line in answer.response:
                 if line.strip():
                     yield json.loads(line)
+                if os.getpid() != process:
+                    raise LookalikeError("the export began in another process, which reads it, too: export anew in this one")
         finally:
-            connection.close()
+            # What is not read cannot be skipped: no other request can have the connection.
+            answer.connection.close()
 
     def _path(self, collection: str, operation: str = "") -> str:
         from urllib.parse import quote
@@ -239,68 +260,96 @@ class Client:
         if isinstance(documents, (str, Mapping)):
             return self._json("POST", path, [_item(documents)])[0]
         answers: list[Any] = []
-        for batch in _batches(documents):
-            answers.extend(_read(self._send("POST", path, batch)))
+        try:
+            for batch in _batches(documents):
+                # Whoever gave up does not get the answers either.
+                if _is_given_up():
+                    break
+                answers.extend(_decoded(self._send("POST", path, batch)))
+        except Exception as error:
+            # Done is done: asked again, the service would find the documents themselves.
+            error.answers = answers  # type: ignore[attr-defined]
+            if isinstance(error, ServiceError) and error.document is not None:
+                error.document += len(answers)
+            raise
         return answers
 
     def _json(self, method: str, path: str, body: Any = None) -> Any:
-        return _read(self._send(method, path, None if body is None else _encoded(body)))
+        return _decoded(self._send(method, path, None if body is None else _encoded(body)))
 
-    def _send(self, method: str, path: str, sent: bytes | None) -> Any:
+    def _send(self, method: str, path: str, sent: bytes | None) -> bytes:
+        return self._answered(method, path, sent).body
+
+    def _answered(self, method: str, path: str, sent: bytes | None, *, is_streamed: bool = False) -> _Answer:
         headers = {"Content-Type": "application/json"} if sent is not None or method == "POST" else {}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
-        begun = time.monotonic()
+        begun = monotonic()
         # The body is made once, and the same bytes are sent again: an iterator of documents is used up by then.
         while True:
-            response = self._once(method, path, sent, headers)
-            if 200 <= response.status < 300:
-                return response
-            refusal = response.read()
-            if response.status < 400:
+            answer = self._once(method, path, sent, headers, is_streamed)
+            status = answer.response.status
+            if 200 <= status < 300:
+                return answer
+            if status < 400:
                 # Nothing was done. It is not followed: the key is for this address.
-                raise _moved(f"{self.url}{path}", response.status, response.headers.get("Location"))
-            wait = response.headers.get("Retry-After", "")
+                raise _moved(f"{self.url}{path}", status, answer.response.headers.get("Location"))
+            wait = answer.response.headers.get("Retry-After", "")
             # HTTP allows a date, too; the service writes seconds. Refusals without the header are final: the
             # same request is refused again.
             pause = max(int(wait), _PAUSE) if wait.isascii() and wait.isdigit() and len(wait) < 10 else None
-            if pause is None or time.monotonic() - begun + pause >= self._retry_for:
-                raise _refused(f"{self.url}{path}", response.status, refusal)
-            time.sleep(pause)
+            if pause is None or monotonic() - begun + pause >= self._retry_for or _is_given_up(within=pause):
+                raise _refused(f"{self.url}{path}", status, answer.body)
 
-    def _once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
+    def _once(self, method: str, path: str, body: bytes | None, headers: dict[str, str], is_streamed: bool) -> _Answer:
         import http.client
 
-        prefix = self._parts.path.rstrip("/")
-        if _is_closed(getattr(self._local, "connection", None)):
-            self.close()
+        idle = self._idle_here()
         # Repeated after it was done, the verdicts would be about the documents themselves.
         is_repeatable = not path.partition("?")[0].endswith("/check-and-insert")
-        # First the kept connection, if there is one; then at most one new one.
+        # First a kept connection, if there is one; then at most one new one.
         for is_kept in (True, False):
-            connection = getattr(self._local, "connection", None) if is_kept else None
+            connection = idle.take() if is_kept else self._connect()
             if connection is None:
-                if is_kept:
-                    continue
-                connection = self._local.connection = self._connect()
+                continue
             try:
-                connection.request(method, prefix + path, body, headers)
-                return connection.getresponse()
+                response = _response(connection, method, self._parts.path.rstrip("/") + path, body, headers)
+                if is_streamed and 200 <= response.status < 300:
+                    return _Answer(connection, response)
+                answer = _Answer(connection, response, response.read())
+                self._keep(connection, idle)
+                return answer
             except (OSError, http.client.HTTPException) as error:
-                self.close()
+                connection.close()
                 # A connection that was kept may have been closed meanwhile, before the service saw anything of the request, or
                 # after it was done: nobody can tell.
                 closed = isinstance(error, (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError))
                 if is_kept and closed and not is_repeatable:
-                    raise LookalikeError(
+                    raise ServiceError(
                         f"{self.url}{path}: the connection broke before the answer: some of the documents may be inserted, so look "
                         "for them with get before you send them again"
                     ) from error
                 if not (is_kept and closed):
-                    raise LookalikeError(
+                    raise ServiceError(
                         f"{self.url}{path}: {error or type(error).__name__}: check that the service is running"
                     ) from error
+            except BaseException:
+                # The rest of the answer would be taken for that of the next request.
+                connection.close()
+                raise
         raise AssertionError("the second attempt returns or raises")
+
+    def _idle_here(self) -> _IdleConnections:
+        if self._idle.process != os.getpid():
+            # Closed in this process only. The other one still uses them: of two requests on one of them, either would get either answer.
+            self.close()
+        return self._idle
+
+    def _keep(self, connection: Any, idle: _IdleConnections) -> None:
+        idle.connections.append(connection)
+        # Closed meanwhile: nobody would close this one.
+        if idle is not self._idle:
+            idle.close()
 
     def _connect(self) -> Any:
         import http.client
@@ -314,14 +363,61 @@ class Client:
         return http.client.HTTPSConnection(host or "", port, timeout=_TIMEOUT, context=trusted)
 
 
+class _Answer:
+    """An answer of the service, and the connection by which the rest of it comes if it is not read as a whole."""
+
+    def __init__(self, connection: Any, response: Any, body: bytes = b"") -> None:
+        self.connection = connection
+        self.response = response
+        self.body = body
+
+
+class _IdleConnections:
+    """Connections of a process that no request uses at the moment, as each is of one request at a time."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        # Without a lock, which may be held when the process forks: appending and popping are atomic.
+        self.connections: list[Any] = []
+
+    def take(self) -> Any:
+        """The connection that was used last and that the other side has not ended; None if there is none."""
+        while (connection := self._pop()) is not None and _is_closed(connection):
+            connection.close()
+        return connection
+
+    def close(self) -> None:
+        while (connection := self._pop()) is not None:
+            connection.close()
+
+    def _pop(self) -> Any:
+        try:
+            return self.connections.pop()
+        except IndexError:
+            return None
+
+
 class AsyncClient:
-    """The same operations for ``asyncio``: each runs on a thread of the loop's pool, so the loop is never blocked."""
+    """The same operations for ``asyncio``: each runs on a thread of the loop's pool, so the loop is never blocked.
+
+    A call that is cancelled sends no further batch of documents; the one on its way may still be done. ``async with`` closes the client.
+    """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self._client = Client(*arguments, **named)
 
     def __repr__(self) -> str:
         return f"<lookalike.AsyncClient of {self._client.url}>"
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """See :meth:`Client.close`."""
+        self._client.close()
 
     async def create(self, collection: str, **options: Any) -> dict[str, Any]:
         """See :meth:`Client.create`."""
@@ -425,7 +521,16 @@ class AsyncClient:
     async def _call(self, function: Any, *arguments: Any, **named: Any) -> Any:
         import asyncio
 
-        return await asyncio.to_thread(function, *arguments, **named)
+        given_up = threading.Event()
+        # The thread sees it: it runs in a copy of this context.
+        before = _given_up.set(given_up)
+        try:
+            return await asyncio.to_thread(function, *arguments, **named)
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
+        finally:
+            _given_up.reset(before)
 
 
 def _item(document: Any) -> dict[str, Any]:
@@ -465,16 +570,46 @@ def _encoded(value: Any) -> bytes:
         return json.dumps(value).encode()
 
 
-def _read(response: Any) -> Any:
-    read = response.read()
-    return json.loads(read) if read else None
+def _decoded(body: bytes) -> Any:
+    return json.loads(body) if body else None
+
+
+def _is_given_up(within: float = 0.0) -> bool:
+    """True if nobody waits for the call any more, or does so within some seconds, which it takes otherwise."""
+    given_up = _given_up.get() or threading.Event()
+    return given_up.wait(within)
+
+
+def _checked(key: str | None) -> str | None:
+    """A key without the end of the line that it was read from."""
+    key = (key or "").strip()
+    if not (key.isascii() and key.isprintable()):
+        # Not shown, for messages go to logs.
+        raise ValueError("the key has characters that no key has, such as the end of a line: hand over one key")
+    return key or None
+
+
+def _response(connection: Any, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
+    import http.client
+
+    try:
+        connection.request(method, path, body, headers)
+    except OSError as error:
+        # A service that refuses a large body answers and closes the connection while the body is still on its way.
+        if connection.sock is None or isinstance(error, TimeoutError):
+            raise
+        try:
+            return connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            raise error from None
+    return connection.getresponse()
 
 
 def _is_closed(connection: Any) -> bool:
     """True if the other side has ended an idle connection: it has closed it, or sent data that nobody requested."""
     import select
 
-    if connection is None or connection.sock is None:
+    if connection.sock is None:
         return False
     waiting = select.poll()
     waiting.register(connection.sock, select.POLLIN)
@@ -499,8 +634,7 @@ def _refused(url: str, status: int, body: bytes) -> ServiceError:
     if not isinstance(problem, dict):
         problem = {}
     detail = problem.get("detail") or "refused"
-    if problem.get("item") is not None:
-        detail += f" (item {problem['item']} of the batch)"
+    item = problem.get("item")
     remedy = problem.get("remedy")
     message = f"{url}: {status}: {detail}" + (f": {remedy}" if remedy else "")
-    return ServiceError(message, status, problem.get("code"))
+    return ServiceError(message, status, problem.get("code"), document=item if isinstance(item, int) else None)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import http.server
 import itertools
 import json
+import multiprocessing
+import os
 import pickle
 import socket
 import threading
+import warnings
 
 import pytest
 from services import running_service
@@ -289,3 +293,166 @@ def test_a_request_between_the_documents_of_an_export_broke_it(service):
             assert client.get("between", document["id"])["id"] == document["id"]
         assert len(found) == 500
         client.drop("between")
+
+
+#: What a process has of the one that it was forked from.
+before_fork = {}
+
+
+def stored(id: str) -> str:
+    return before_fork["client"].get("forked", id)["id"]
+
+
+def test_a_client_that_was_used_before_a_fork_got_the_answers_of_other_documents(service):
+    ids = [f"b{at}" for at in range(200)]
+    with lk.Client(service) as client:
+        client.create("forked", keep=["texts"])
+        client.insert("forked", [{"id": id, "text": f"text {id}"} for id in ids])
+        before_fork["client"] = client
+        with multiprocessing.get_context("fork").Pool(4) as pool:
+            assert pool.map(stored, ids, chunksize=5) == ids
+        # The connection of this process is as it was.
+        assert stored("b0") == "b0"
+        client.drop("forked")
+
+
+def test_an_export_that_began_before_a_fork_was_read_by_two_processes(service):
+    with lk.Client(service) as client:
+        client.create("halves", keep=["texts"])
+        client.insert("halves", [{"id": f"{at}", "text": f"text {at} " * 500} for at in range(500)])
+        documents = client.export("halves")
+        found = [next(documents)]
+        if (child := os.fork()) == 0:
+            with contextlib.suppress(BaseException):
+                next(documents)
+                os._exit(1)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        found.extend(documents)
+        assert len({document["id"] for document in found}) == 500
+        client.drop("halves")
+
+
+def test_a_refused_batch_hid_that_those_before_it_were_done(service):
+    documents = [{"id": f"{at}", "text": f"text number {at} of some"} for at in range(150)]
+    with lk.Client(service) as client:
+        client.create("partly")
+        with pytest.raises(lk.ServiceError, match=r"\(document 150\); the first 100 documents are done") as refused:
+            client.check_and_insert("partly", [*documents, {"id": "150", "text": 5}])
+        assert (refused.value.status, refused.value.document) == (422, 150)
+        again = pickle.loads(pickle.dumps(refused.value))
+        assert str(again) == str(refused.value)
+        assert again.answers == refused.value.answers
+        assert [answer["verdict"] for answer in again.answers][:1] == ["new"] and len(again.answers) == 100
+        assert client.show("partly")["documents"] <= 100
+        # What is no document is found before its batch is sent.
+        with pytest.raises(TypeError, match="not int") as wrong:
+            client.check("partly", [*documents, 5])
+        assert len(wrong.value.answers) == 100
+        client.drop("partly")
+
+
+def test_a_connection_that_broke_hid_that_batches_before_were_done():
+    asked = []
+
+    def breaks(handler):
+        asked.append(handler.path)
+        if len(asked) == 1:
+            handler.reply(b"[" + b",".join([b'{"verdict": "new"}'] * 100) + b"]")
+        else:
+            handler.close_connection = True
+
+    with answering(breaks) as url, lk.Client(url) as client:
+        with pytest.raises(lk.ServiceError, match="connection broke .* first 100 documents are done") as broken:
+            client.check_and_insert("pages", [f"text {at}" for at in range(250)])
+        assert broken.value.status == 0 and len(broken.value.answers) == 100
+
+
+def test_a_body_above_the_limit_was_a_broken_pipe(service):
+    with lk.Client(service) as client:
+        client.create("large")
+        for size in (1, 33 << 20, 70 << 20):
+            with pytest.raises(lk.ServiceError) as refused:
+                client.check("large", [{"text": 5, "id": "x" * size}])
+            assert refused.value.status == (422 if size == 1 else 413), str(refused.value)[:1000]
+        assert client.check("large", "a text of some words")["verdict"] == "new"
+        client.drop("large")
+
+
+def test_a_cancelled_call_sent_all_its_documents():
+    asked, begun, answer = [], threading.Event(), threading.Event()
+
+    def waits(handler):
+        asked.append(handler.path)
+        begun.set()
+        answer.wait(30)
+        handler.reply(json.dumps([{}] * len(json.loads(handler.body))).encode())
+
+    async def give_up(url: str) -> None:
+        async with lk.AsyncClient(url) as client:
+            call = asyncio.create_task(client.insert("pages", [f"text {at}" for at in range(1000)]))
+            await asyncio.to_thread(begun.wait, 30)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            # Others are not cancelled with it.
+            answer.set()
+            assert len(await client.insert("pages", [f"text {at}" for at in range(150)])) == 150
+
+    with answering(waits) as url:
+        # Its end waits for the thread of the call.
+        asyncio.run(give_up(url))
+    assert len(asked) == 1 + 2
+
+
+def test_a_cancelled_call_went_on_to_ask_a_busy_service():
+    asked, begun = [], threading.Event()
+
+    def busy(handler):
+        asked.append(handler.path)
+        handler.reply(b"{}", 503, Retry_After="1000")
+        begun.set()
+
+    async def give_up(url: str) -> None:
+        async with lk.AsyncClient(url, retry_for=10_000) as client:
+            call = asyncio.create_task(client.collections())
+            await asyncio.to_thread(begun.wait, 30)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+    with answering(busy) as url:
+        asyncio.run(asyncio.wait_for(give_up(url), 60))
+    assert len(asked) == 1
+
+
+def test_an_asynchronous_client_left_connections_open(service):
+    async def use() -> None:
+        async with lk.AsyncClient(service) as client:
+            await asyncio.gather(*(client.collections() for _ in range(20)))
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        asyncio.run(use())
+        gc.collect()
+    assert [str(one.message) for one in warned if one.category is ResourceWarning] == []
+
+
+def test_one_word_was_taken_for_a_list_of_letters(service):
+    with lk.Client(service) as client:
+        client.create("words", keep="texts")
+        client.insert("words", {"id": "19", "text": "nineteen words"})
+        assert next(client.export("words"))["text"] == "nineteen words"
+        with pytest.raises(TypeError, match="must be a list, not str"):
+            client.rerank("words", "19")
+        client.drop("words")
+
+
+def test_a_key_with_the_end_of_its_line_was_printed():
+    with answering(lambda handler: handler.reply(json.dumps(handler.headers["Authorization"]).encode())) as url:
+        with lk.Client(url, key="secret\n") as client:
+            assert client.collections() == "Bearer secret"
+        for key in ("secret\nother", "s\u00e9cret"):
+            with pytest.raises(ValueError) as refused:
+                lk.Client(url, key=key)
+            assert "cret" not in str(refused.value)
