@@ -52,6 +52,34 @@ impl<C: Code> CodeSource<C> for [C] {
     }
 }
 
+/// A source that is read until nobody wants the index any more.
+pub(super) struct CancellableSource<'a, S: ?Sized> {
+    pub(super) source: &'a S,
+    pub(super) is_cancelled: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Codes that are read between two looks.
+const LOOK: usize = 1 << 16;
+
+impl<C: Code, S: CodeSource<C> + ?Sized> CodeSource<C> for CancellableSource<'_, S> {
+    fn replay(&self, sink: &mut dyn FnMut(&[C])) -> io::Result<()> {
+        let mut is_cancelled = (self.is_cancelled)();
+        self.source.replay(&mut |codes| {
+            for codes in codes.chunks(LOOK) {
+                is_cancelled = is_cancelled || (self.is_cancelled)();
+                // The source goes on, as it cannot be stopped; nobody sees what it hands over.
+                if !is_cancelled {
+                    sink(codes);
+                }
+            }
+        })?;
+        match is_cancelled {
+            true => Err(io::ErrorKind::Interrupted.into()),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Reason why an index could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -87,6 +115,9 @@ pub enum BuildError {
     /// The index could not be written.
     #[error("writing the index: {0}")]
     Write(io::Error),
+    /// A build that nobody wants any more.
+    #[error("the build was cancelled")]
+    Cancelled,
     /// A file that was to be ended before all its tables were written.
     #[error("the index does not have all its tables yet")]
     Incomplete,

@@ -328,11 +328,7 @@ impl<W: Word> ProbeTable<W> {
     /// The position of a code in its bucket, when it is stored.
     fn position(&self, word: W) -> Option<usize> {
         let bucket = self.bucket(self.addressing.bucket(word) as usize);
-        let rest = word.extract(self.addressing.rest);
-        let mut found = None;
-        // Codes are distinct: one entry at most is equal.
-        bucket.scan(rest, 0, &mut |at, _| found = Some(at));
-        found
+        bucket.position(word.extract(self.addressing.rest))
     }
 
     /// The rank of a code, when it is stored.

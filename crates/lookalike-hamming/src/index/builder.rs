@@ -88,6 +88,21 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         })
     }
 
+    /// The same facts about the same codes, read in another way.
+    pub(in super::super) fn reading<T: CodeSource<C> + ?Sized>(
+        self,
+        source: &'a T,
+    ) -> Builder<'a, C, T> {
+        Builder {
+            source,
+            layout: self.layout,
+            limits: self.limits,
+            count: self.count,
+            balance: self.balance,
+            code: self.code,
+        }
+    }
+
     /// Codes of the source, equal ones included.
     pub(in super::super) fn count(&self) -> usize {
         self.count

@@ -1,7 +1,7 @@
 //! Writing an index file in one pass, table by table; an interrupted build goes on after the last
 //! whole table.
 
-use super::super::build::{BuildError, CodeSource};
+use super::super::build::{BuildError, CancellableSource, CodeSource};
 use super::super::code::{Code, Integer, Word};
 use super::super::design::Design;
 use super::super::file_error::FileError;
@@ -144,6 +144,36 @@ impl<W: Write> IndexFileWriter<W> {
         ids: Option<IdTexts<'_>>,
         limits: BuildLimits,
     ) -> Result<bool, BuildError> {
+        self.next_table_until(source, ids, limits, &|| false)
+    }
+
+    /// As [`IndexFileWriter::next_table`], until `is_cancelled`, which is asked between some thousand codes; once true it must stay so.
+    /// Then the file cannot be ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`IndexFileWriter::next_table`], and [`BuildError::Cancelled`].
+    pub fn next_table_until<C: Code>(
+        &mut self,
+        source: &(impl CodeSource<C> + ?Sized),
+        ids: Option<IdTexts<'_>>,
+        limits: BuildLimits,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<bool, BuildError> {
+        let written = self.write_next(source, ids, limits, is_cancelled);
+        match is_cancelled() {
+            true => Err(BuildError::Cancelled),
+            false => written,
+        }
+    }
+
+    fn write_next<C: Code>(
+        &mut self,
+        source: &(impl CodeSource<C> + ?Sized),
+        ids: Option<IdTexts<'_>>,
+        limits: BuildLimits,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<bool, BuildError> {
         let at = self.directory.tables.len();
         let Some(&key) = self.design.tables().get(at) else {
             return Ok(false);
@@ -154,7 +184,13 @@ impl<W: Write> IndexFileWriter<W> {
                 codes: C::Word::BITS,
             });
         }
+        // The sample that it takes depends on the pieces that it gets: no look comes in between.
         let builder = Builder::look_at(source, self.directory.layout, limits)?;
+        let source = &CancellableSource {
+            source,
+            is_cancelled,
+        };
+        let builder = builder.reading(source);
         let mut table = if at == 0 {
             builder.first_table(&key, limits)?
         } else {

@@ -24,7 +24,45 @@ pub(in super::super) struct Runs<'a> {
     width: usize,
 }
 
+/// So many entries are compared at once sooner than one of them is found by halves.
+const FEW: usize = 64;
+
 impl Bucket<'_> {
+    /// Position of an entry, if it is there.
+    pub(super) fn position<W: Word>(&self, sought: W) -> Option<usize> {
+        let count = self.count();
+        if count <= FEW {
+            let mut found = None;
+            // Codes are distinct: one entry at most is equal.
+            self.scan(sought, 0, &mut |at, _| found = Some(at));
+            return found;
+        }
+        // All codes may be in one bucket: looking for each of them by a scan would take quadratic time.
+        let (mut start, mut end) = (0, count);
+        while start < end {
+            let middle = start + (end - start) / 2;
+            match self.entry::<W>(middle) < sought {
+                true => start = middle + 1,
+                false => end = middle,
+            }
+        }
+        (start < count && self.entry::<W>(start) == sought).then_some(start)
+    }
+
+    fn count(&self) -> usize {
+        match self {
+            Self::Bytes(runs) => runs.first_count + runs.more_count,
+            Self::Bits(_, _, count) => *count,
+        }
+    }
+
+    fn entry<W: Word>(&self, at: usize) -> W {
+        match self {
+            Self::Bytes(runs) => runs.entry(at),
+            Self::Bits(table, start, _) => W::from_u128(table.entry(start + at)),
+        }
+    }
+
     /// Visits position and value of each entry within `radius` of `needle`.
     pub(in super::super) fn scan<W: Word>(
         &self,
@@ -35,7 +73,7 @@ impl Bucket<'_> {
         match self {
             Self::Bytes(runs) => runs.scan(needle, radius, visit),
             Self::Bits(table, start, count) => {
-                // One by one: only look-ups of single codes and walks over all get here. Searches have `ProbeDense`.
+                // One by one: only look-ups in small buckets and walks over all get here. Searches have `ProbeDense`.
                 for at in 0..*count {
                     let entry = W::from_u128(table.entry(start + at));
                     if (entry ^ needle).ones() <= radius {
@@ -75,6 +113,13 @@ impl<'a> Runs<'a> {
             more,
             more_count,
             width,
+        }
+    }
+
+    fn entry<W: Word>(&self, at: usize) -> W {
+        match at.checked_sub(self.first_count) {
+            None => W::read_at(self.first, at * self.width, self.width),
+            Some(at) => W::read_at(self.more, at * self.width, self.width),
         }
     }
 

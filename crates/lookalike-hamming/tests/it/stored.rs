@@ -2,12 +2,13 @@
 
 use super::collections::{LinearScan, SHAPES, Shape, collection, flip, found, words};
 use lookalike_hamming::{
-    BuildLimits, Code, Design, Family, FileError, IdTexts, IndexFile, IndexFileWriter, Layout,
-    SharedBytes, designs, neighbours,
+    BuildError, BuildLimits, Code, Design, Family, FileError, IdTexts, IndexFile, IndexFileWriter,
+    Layout, SharedBytes, designs, neighbours,
 };
 use proptest::prelude::*;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SCHEME: u64 = 0x0123_4567_89ab_cdef;
 
@@ -392,4 +393,73 @@ fn a_file_does_not_depend_on_threads_or_memory() {
         assert!(alone == written(2, usize::MAX), "{layout}");
         assert!(alone == written(3, 1 << 20), "{layout}");
     }
+}
+
+/// Fingerprints that share leading bits share a bucket, in which each was looked for by a scan: half a million took minutes.
+#[test]
+fn the_ids_of_numbers_in_a_row_took_quadratic_time() {
+    const COUNT: usize = 150_000;
+    // Not in their order, and some of them twice.
+    let numbers = (0..COUNT as u64).map(|at| at * 7_919 % COUNT as u64);
+    let codes: Vec<u64> = numbers.map(|number| number & !1 | number % 3 / 2).collect();
+    let (texts, ends) = texts(COUNT);
+    let ids = IdTexts {
+        texts: &texts,
+        ends: &ends,
+    };
+    for layout in Layout::ALL {
+        let bytes = written(&codes, Some(ids), &two_tables(), layout);
+        let file = IndexFile::<u64>::open(held(&bytes)).unwrap();
+        // That with the ids.
+        let first = file.index().loads()[0];
+        assert!(first.largest > COUNT / 2, "{layout:?}: {first:?}");
+        let mut expected: std::collections::BTreeMap<u64, Vec<String>> = Default::default();
+        for (at, &code) in codes.iter().enumerate() {
+            expected.entry(code).or_default().push(format!("d{at}"));
+        }
+        let mut found = Vec::new();
+        for (&code, expected) in &mut expected {
+            expected.sort_unstable();
+            found.clear();
+            file.ids(code, &mut found).unwrap();
+            assert_eq!(&found, expected, "{code}");
+        }
+        found.clear();
+        file.ids(COUNT as u64 + 1, &mut found).unwrap();
+        assert!(found.is_empty());
+    }
+}
+
+/// A build was cancelled between its tables only.
+#[test]
+fn a_build_that_is_cancelled_within_a_table_ends() {
+    let codes = fingerprints(Shape::Random, 200_000);
+    let (texts, ends) = texts(codes.len());
+    let ids = IdTexts {
+        texts: &texts,
+        ends: &ends,
+    };
+    let whole = written(&codes, Some(ids), &two_tables(), Layout::Packed);
+    let asked = AtomicUsize::new(0);
+    let mut cancelled = 0;
+    for most in (0..).step_by(3) {
+        asked.store(0, Ordering::Relaxed);
+        let is_cancelled = || asked.fetch_add(1, Ordering::Relaxed) >= most;
+        let mut writer =
+            IndexFileWriter::new(Vec::new(), Some(SCHEME), &two_tables(), Layout::Packed).unwrap();
+        let limits = BuildLimits::default();
+        match writer.next_table_until(codes.as_slice(), Some(ids), limits, &is_cancelled) {
+            Err(BuildError::Cancelled) => {
+                cancelled += 1;
+                assert!(matches!(writer.finish(), Err(BuildError::Incomplete)));
+            }
+            written => {
+                assert!(written.unwrap());
+                while writer.next_table(codes.as_slice(), None, limits).unwrap() {}
+                assert!(writer.finish().unwrap() == whole);
+                break;
+            }
+        }
+    }
+    assert!(cancelled >= 3, "asked for {cancelled} times");
 }
