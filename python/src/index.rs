@@ -21,7 +21,7 @@ use crate::codes::CodeColumn;
 use crate::error::CallError;
 use crate::scheme::PyScheme;
 use crate::texts::TextSource;
-use crate::work::{Cancellation, for_all, run};
+use crate::work::{Cancellation, caught, for_all, run};
 
 /// Index of fingerprints that finds every one within a distance, after sections 3 and 4 of Manku, Jain, Das Sarma (WWW 2007); in memory or a mapped
 /// file.
@@ -41,8 +41,8 @@ impl PyIndex {
     ///
     /// `ids` are names of the rows (strings, as many as codes; by default row numbers). With `path` the index is a file in the command's format,
     /// written completely or not at all; otherwise it is in memory. `layout` is `packed`, `buckets` or `dense` (slowest, smallest); `tables` is the
-    /// number of tables, by default the cheapest. `scheme` is recorded, so fingerprints of another scheme are refused. Raises `ValueError` for other
-    /// distances and layouts.
+    /// largest number of tables, by default half the distance plus one. `scheme` is recorded, so fingerprints of another scheme are refused. Raises
+    /// `ValueError` for other distances, layouts and numbers of tables.
     #[classmethod]
     #[pyo3(signature = (codes, distance=3, *, ids=None, path=None, layout="packed", tables=None, scheme=None, threads=None))]
     #[expect(
@@ -61,6 +61,10 @@ impl PyIndex {
         threads: Option<usize>,
     ) -> PyResult<Self> {
         check_distance(distance)?;
+        if tables == Some(0) {
+            let reason = "tables=0 is no number of tables: an index has one at least";
+            return Err(CallError::Value(reason.to_owned()).into());
+        }
         let layout = layout_named(layout)?;
         let threads = crate::work::threads(threads)?;
         let codes = CodeColumn::of(codes)?;
@@ -68,7 +72,8 @@ impl PyIndex {
             Some(ids) => IndexIds::of(ids, &codes)?,
             None => IndexIds::rows(&codes),
         };
-        let design = cheapest_design(codes.codes.len() as u64, 64, distance, tables, layout);
+        let count = codes.codes.len() as u64;
+        let design = caught(|| Ok(cheapest_design(count, 64, distance, tables, layout)))?;
         let scheme = scheme.map(|scheme| scheme.0.id().0);
         let build = IndexInput {
             codes: &codes.codes,
@@ -399,11 +404,10 @@ impl IndexInput<'_> {
         let mut writer =
             IndexFileWriter::new(out, self.scheme, &self.design.design, self.design.layout)
                 .map_err(|error| failed(&error))?;
-        // Looked at between tables, which take seconds at most for what fits into the memory of one machine.
-        while !cancellation.is_cancelled()
-            && writer
-                .next_table(self.codes, ids.take(), limits)
-                .map_err(|error| failed(&error))?
+        let is_cancelled = || cancellation.is_cancelled();
+        while writer
+            .next_table_until(self.codes, ids.take(), limits, &is_cancelled)
+            .map_err(|error| failed(&error))?
         {}
         writer.finish().map_err(|error| failed(&error))
     }
@@ -412,12 +416,8 @@ impl IndexInput<'_> {
     fn write_file(&self, path: &Path, cancellation: &Cancellation) -> Result<(), CallError> {
         let failed = |error: std::io::Error| failed_file(path, &error);
         let file = AtomicFile::create(path, Compression::None).map_err(failed)?;
-        let written = self.write(file, cancellation)?;
-        match cancellation.is_cancelled() {
-            // Dropped, it is removed.
-            true => Ok(()),
-            false => written.commit().map_err(failed),
-        }
+        // Dropped after an error, it is removed.
+        self.write(file, cancellation)?.commit().map_err(failed)
     }
 }
 

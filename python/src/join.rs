@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{UInt32Array, UInt64Array};
-use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch, SelfJoinLimits, self_join_until};
+use lookalike_hamming::{
+    BatchJoin, BatchLimits, Code, Integer, JoinScratch, SelfJoinLimits, self_join_until,
+};
 use pyo3::prelude::*;
 
 use crate::array::ArrowTable;
@@ -36,7 +38,14 @@ pub(crate) fn join(
     let a = CodeColumn::of(a)?;
     let b = b.map(CodeColumn::of).transpose()?;
     let pairs = run(py, |cancellation| match &b {
-        Some(b) => joined(&a, b, distance, threads, cancellation),
+        Some(b) => {
+            let bits = VaryingBits::of(&b.codes);
+            let join = match bits.narrow {
+                true => joined::<u32>,
+                false => joined::<u64>,
+            };
+            join(&a, b, &bits, distance, threads, cancellation)
+        }
         None => self_joined(&a, distance, threads, cancellation),
     })?;
     let column = |of: fn(&RowPair) -> u64| -> Arc<UInt64Array> {
@@ -85,12 +94,62 @@ impl RowsByCode {
     }
 }
 
+/// Bits in which some codes differ. A design takes bits to be even, and a table whose key has none of these is one long list: so
+/// these bits are spread over all places, of 32 if that is enough.
+struct VaryingBits {
+    bits: u64,
+    /// The bits in which the codes do not differ.
+    common: u64,
+    /// Where the bits go, in their order.
+    places: u64,
+    /// True if the places are those of 32 bits.
+    narrow: bool,
+}
+
+impl VaryingBits {
+    fn of(codes: &[u64]) -> Self {
+        let first = codes.first().copied().unwrap_or(0);
+        let bits = codes.iter().fold(0, |bits, code| bits | (code ^ first));
+        let count = bits.count_ones();
+        let width = if count <= u32::BITS {
+            u32::BITS
+        } else {
+            u64::BITS
+        };
+        Self {
+            bits,
+            common: first & !bits,
+            places: (0..count).fold(0, |places, at| places | 1 << (at * width / count)),
+            narrow: width == u32::BITS,
+        }
+    }
+
+    fn spread<C: Code>(&self, code: u64) -> C {
+        let spread = code.extract(self.bits).deposit(self.places);
+        C::from_word(C::Word::from_u128(spread.into()))
+    }
+
+    /// The code that came of one of the codes by [`VaryingBits::spread`].
+    fn gathered<C: Code>(&self, spread: C) -> u64 {
+        // As wide as the places, which are those of a code.
+        let spread = spread.word().to_u128() as u64;
+        spread.extract(self.places).deposit(self.bits) | self.common
+    }
+
+    /// Distance of any code to each of the codes in the other bits.
+    fn distance_beside(&self, code: u64) -> u32 {
+        (code & !self.bits ^ self.common).count_ones()
+    }
+}
+
 /// Codes that a thread takes at a time.
 const CHUNK: usize = 1 << 16;
 
-fn joined(
+/// All pairs of a row of `a` and a row of `b`, in whose codes `bits` vary.
+fn joined<C: Code>(
     a: &CodeColumn,
     b: &CodeColumn,
+    bits: &VaryingBits,
     distance: u32,
     threads: usize,
     cancellation: &Cancellation,
@@ -98,7 +157,9 @@ fn joined(
     let limits = BatchLimits::default()
         .stream_codes(a.codes.len() as u64)
         .threads(threads);
-    let queries = BatchJoin::new(&b.codes, distance, limits).map_err(CallError::value)?;
+    let spread: Vec<C> = b.codes.iter().map(|&code| bits.spread(code)).collect();
+    let queries = BatchJoin::new(&spread, distance, limits).map_err(CallError::value)?;
+    drop(spread);
     let rows = RowsByCode::of(b);
     // Nulls have no code, so places here are not rows of the column: `CodeColumn::row` is asked for each.
     let starts: Vec<usize> = (0..a.codes.len()).step_by(CHUNK).collect();
@@ -108,11 +169,23 @@ fn joined(
         cancellation,
         JoinScratch::default,
         |scratch, start| {
-            let chunk = &a.codes[start..(start + CHUNK).min(a.codes.len())];
+            let near = |&at: &usize| bits.distance_beside(a.codes[at]) <= distance;
+            let end = (start + CHUNK).min(a.codes.len());
+            let chunk: Vec<usize> = (start..end).filter(near).collect();
+            let codes: Vec<C> = chunk.iter().map(|&at| bits.spread(a.codes[at])).collect();
             let mut pairs = Vec::new();
-            queries.join(chunk, scratch, &mut |at, code, distance| {
-                let a = a.row(start + at);
-                pairs.extend(rows.rows(code).map(|b| RowPair { a, b, distance }));
+            queries.join(&codes, scratch, &mut |at, code, spread_distance| {
+                let beside = bits.distance_beside(a.codes[chunk[at]]);
+                if spread_distance + beside > distance {
+                    return;
+                }
+                let a = a.row(chunk[at]);
+                let rows = rows.rows(bits.gathered(code));
+                pairs.extend(rows.map(|b| RowPair {
+                    a,
+                    b,
+                    distance: spread_distance + beside,
+                }));
             });
             // Chunks are of ascending rows of `a`: sorted by themselves and put one behind the other they are
             // in order as a whole.

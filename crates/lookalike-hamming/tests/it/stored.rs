@@ -401,7 +401,9 @@ fn the_ids_of_numbers_in_a_row_took_quadratic_time() {
     const COUNT: usize = 150_000;
     // Not in their order, and some of them twice.
     let numbers = (0..COUNT as u64).map(|at| at * 7_919 % COUNT as u64);
-    let codes: Vec<u64> = numbers.map(|number| number & !1 | number % 3 / 2).collect();
+    let codes: Vec<u64> = numbers
+        .map(|number| number & !1 | u64::from(number % 3 == 2))
+        .collect();
     let (texts, ends) = texts(COUNT);
     let ids = IdTexts {
         texts: &texts,
