@@ -10,16 +10,17 @@ use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::types::UInt64Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, LargeStringArray, RecordBatch,
-    RecordBatchIterator, RecordBatchOptions, RecordBatchReader as _, UInt64Array,
+    RecordBatchIterator, RecordBatchOptions, RecordBatchReader as _, StructArray, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::{concat, concat_batches};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave;
+use arrow_select::take::take;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError};
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCFunction, PyCapsule, PyDict, PyList, PySlice, PyTuple};
 
 use crate::capsule::{ArrowProducer, export_array, export_schema, export_stream};
 use crate::error::{CallError, type_name};
@@ -28,7 +29,8 @@ use crate::value::{list, value};
 
 /// Column of values: Arrow data that pyarrow, polars, pandas, DuckDB and NumPy (numbers without nulls) use without a copy.
 ///
-/// It is a sequence: `len()`, `[at]` and iteration work; values are Python objects.
+/// It is a sequence: `len()`, `[at]`, slices and iteration work; values are Python objects. A column of a pandas frame may be set to it. Such
+/// frames take only NumPy arrays as masks: `frame[numpy.asarray(mask)]`.
 #[pyclass(frozen, sequence, name = "Array", module = "lookalike")]
 pub(crate) struct ArrowArray(pub(crate) ArrayRef);
 
@@ -57,6 +59,7 @@ impl ArrowArray {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let no_view = |why: String| Err(PyAttributeError::new_err(why));
+        let has_lists = matches!(self.0.data_type(), DataType::FixedSizeList(..));
         let (numbers, columns) = match self.0.data_type() {
             DataType::FixedSizeList(_, columns) => {
                 let list = self.0.as_fixed_size_list();
@@ -65,10 +68,15 @@ impl ArrowArray {
             _ => (self.0.clone(), None),
         };
         if self.0.null_count() > 0 || numbers.null_count() > 0 {
-            return no_view(format!(
+            let why = format!(
                 "{} of the values are null, which NumPy has no number for: use to_pylist()",
                 self.0.null_count()
-            ));
+            );
+            // Without the attribute, NumPy reads the values one by one: where each is a list, it fails, in words of its own.
+            return match has_lists {
+                true => Err(PyValueError::new_err(why)),
+                false => no_view(why),
+            };
         }
         let Some(kind) = number_kind(numbers.data_type()) else {
             return no_view(format!(
@@ -93,12 +101,55 @@ impl ArrowArray {
         Ok(view)
     }
 
+    /// NumPy's array of integers with nulls: objects, as pandas would round integers beside None to floats.
+    #[getter]
+    fn __array__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
+        if !self.0.data_type().is_integer() || self.0.null_count() == 0 {
+            return Err(PyAttributeError::new_err("__array__"));
+        }
+        let array = self.0.clone();
+        PyCFunction::new_closure(py, Some(c"__array__"), None, move |given, named| {
+            let (py, options) = (given.py(), PyDict::new(given.py()));
+            options.set_item("dtype", "object")?;
+            let numpy = py.import("numpy")?;
+            let values = numpy.call_method("array", (list(py, &array)?,), Some(&options))?;
+            let of_name = named.map(|named| named.get_item("dtype")).transpose()?;
+            let data_type = given.get_item(0).ok().or(of_name.flatten());
+            let values = match data_type.filter(|data_type| !data_type.is_none()) {
+                Some(data_type) => values.call_method1("astype", (data_type,))?,
+                None => values,
+            };
+            Ok::<_, PyErr>(values.unbind())
+        })
+    }
+
     fn __len__(&self) -> usize {
         self.0.len()
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, at: isize) -> PyResult<Bound<'py, PyAny>> {
+    fn __iter__(&self) -> RowIterator {
+        RowIterator::over(vec![self.0.clone()])
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        at: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let len = self.0.len() as isize;
+        if let Ok(slice) = at.cast::<PySlice>() {
+            let slice = slice.indices(len)?;
+            let part = match slice.step {
+                1 => self.0.slice(slice.start as usize, slice.slicelength),
+                step => {
+                    let places = (0..slice.slicelength as isize).map(|at| slice.start + at * step);
+                    let places: UInt64Array = places.map(|at| Some(at as u64)).collect();
+                    take(&self.0, &places, None).map_err(CallError::value)?
+                }
+            };
+            return Ok(Self(part).into_pyobject(py)?.into_any());
+        }
+        let at: isize = at.extract()?;
         let from_start = if at < 0 { at + len } else { at };
         match (0..len).contains(&from_start) {
             true => value(py, &self.0, from_start as usize),
@@ -150,6 +201,44 @@ impl ArrowArray {
     }
 }
 
+/// Iterator over values: those of arrays, one behind the other.
+#[pyclass(module = "lookalike")]
+pub(crate) struct RowIterator {
+    arrays: std::vec::IntoIter<ArrayRef>,
+    current: Option<ArrayRef>,
+    next: usize,
+}
+
+impl RowIterator {
+    fn over(arrays: Vec<ArrayRef>) -> Self {
+        let mut arrays = arrays.into_iter();
+        Self {
+            current: arrays.next(),
+            arrays,
+            next: 0,
+        }
+    }
+}
+
+#[pymethods]
+impl RowIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        while let Some(array) = &self.current {
+            if self.next < array.len() {
+                self.next += 1;
+                return value(py, array, self.next - 1).map(Some);
+            }
+            self.current = self.arrays.next();
+            self.next = 0;
+        }
+        Ok(None)
+    }
+}
+
 /// Letter of NumPy for a type of numbers.
 fn number_kind(data_type: &DataType) -> Option<char> {
     match data_type {
@@ -184,8 +273,8 @@ const TAKEN: usize = 1 << 16;
 
 /// Table of named columns: Arrow data that pyarrow, polars, pandas and DuckDB use without a copy.
 ///
-/// `data` is any object with Arrow data; all of it is read. `len()` is the number of rows, `["name"]` a column as `Array`. Raises `TypeError` for
-/// other data, `BadInput` if a producer delivers broken arrays.
+/// `data` is any object with Arrow data; all of it is read. `len()` is the number of rows, `["name"]` a column as `Array`, and iteration is over the
+/// rows, as dicts. Raises `TypeError` for other data, `BadInput` if a producer delivers broken arrays.
 #[pyclass(frozen, name = "Table", module = "lookalike")]
 pub(crate) struct ArrowTable {
     schema: SchemaRef,
@@ -424,14 +513,18 @@ impl ArrowTable {
 
     /// The rows as dicts.
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let rows = PyList::empty(py);
-        for batch in &self.batches {
-            let batch: ArrayRef = Arc::new(arrow_array::StructArray::from(batch.clone()));
-            for at in 0..batch.len() {
-                rows.append(value(py, &batch, at)?)?;
-            }
+        let mut rows = self.__iter__();
+        let list = PyList::empty(py);
+        while let Some(row) = rows.__next__(py)? {
+            list.append(row)?;
         }
-        Ok(rows)
+        Ok(list)
+    }
+
+    fn __iter__(&self) -> RowIterator {
+        let batches = self.batches.iter();
+        let rows = batches.map(|batch| -> ArrayRef { Arc::new(StructArray::from(batch.clone())) });
+        RowIterator::over(rows.collect())
     }
 
     fn __repr__(&self) -> String {

@@ -8,12 +8,16 @@
 use std::ffi::{CStr, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, RecordBatchReader, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatchReader, StructArray, make_array};
+use arrow_buffer::NullBuffer;
 use arrow_data::{ArrayData, layout};
-use arrow_schema::{ArrowError, DataType, Field};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
@@ -147,6 +151,11 @@ fn check_status(stream: &mut FFI_ArrowArrayStream, status: c_int) -> Result<(), 
         }
     });
     let told = told.filter(|told| !told.is_empty());
+    // Ctrl-C while Python code behind the reader runs: only the words of the exception come through Arrow.
+    let is_interrupt = |told: &String| told.lines().any(|line| line == "KeyboardInterrupt");
+    if told.as_ref().is_some_and(is_interrupt) {
+        return Err(PyKeyboardInterrupt::new_err(()).into());
+    }
     Err(CallError::bad_input(format!(
         "the Arrow data could not be read: {}",
         told.unwrap_or_else(|| format!("error {status}"))
@@ -157,11 +166,74 @@ fn check_status(stream: &mut FFI_ArrowArrayStream, status: c_int) -> Result<(), 
 fn import(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef, CallError> {
     catch_unwind(AssertUnwindSafe(|| check_buffers(&array, data_type)))
         .unwrap_or_else(|_| Err(broken("its type is none")))?;
+    let readable = catch_unwind(AssertUnwindSafe(|| readable_type(&array, data_type)))
+        .map_err(|_| broken("its parts do not fit together"))?;
     // SAFETY: the array is the producer's, its number of buffers and children fits the type, and the lengths that are read from
     // its buffers are lengths; the rest of what it says is validated before anything else reads it.
     // Takes the array over in any case: on an error, too, it is released, once.
-    let data = guarded(|| unsafe { from_ffi_and_data_type(array, data_type.clone()) })?;
-    guarded(|| data.validate_full().map(|()| make_array(data.clone())))
+    let data = guarded(|| unsafe { from_ffi_and_data_type(array, readable) })?;
+    let array = guarded(|| {
+        let data = declared(data, data_type)?;
+        data.validate_full().map(|()| make_array(data))
+    })?;
+    guarded(|| below_nulls(array))
+}
+
+/// The type as which an array is read. Some producers, polars among them, give a null array one buffer, with which `from_ffi`
+/// refuses it: what has just that buffer is a struct without fields.
+fn readable_type(array: &FFI_ArrowArray, data_type: &DataType) -> DataType {
+    let child = |at: usize, field: &FieldRef| -> FieldRef {
+        let readable = readable_type(array.child(at), field.data_type());
+        Arc::new((**field).clone().with_data_type(readable))
+    };
+    match data_type {
+        DataType::Null if array.num_buffers() == 1 => DataType::Struct(Fields::empty()),
+        DataType::List(field) => DataType::List(child(0, field)),
+        DataType::LargeList(field) => DataType::LargeList(child(0, field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(child(0, field), *size),
+        DataType::Struct(fields) => {
+            let fields = fields.iter().enumerate();
+            DataType::Struct(fields.map(|(at, field)| child(at, field)).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// The data of [`readable_type`] with the type that the producer declares.
+fn declared(data: ArrayData, data_type: &DataType) -> Result<ArrayData, ArrowError> {
+    if data.data_type() == data_type {
+        return Ok(data);
+    }
+    if *data_type == DataType::Null {
+        return Ok(ArrayData::new_null(data_type, data.len()));
+    }
+    let children = data.child_data().iter().zip(child_types(data_type));
+    let children = children.map(|(child, data_type)| declared(child.clone(), data_type));
+    let children = children.collect::<Result<_, _>>()?;
+    let builder = data.into_builder().data_type(data_type.clone());
+    builder.child_data(children).build()
+}
+
+/// The array, in which the values of a row are null if the row is: those below a null may be anything.
+fn below_nulls(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let Some(rows) = array.as_struct_opt() else {
+        return Ok(array);
+    };
+    let Some(nulls) = rows.nulls().filter(|nulls| nulls.null_count() > 0) else {
+        return Ok(array);
+    };
+    let columns = rows.columns().iter().map(|column| {
+        // Their nulls are in their values.
+        if !layout(column.data_type()).can_contain_null_mask {
+            return Ok(column.clone());
+        }
+        let data = column.to_data();
+        let both = NullBuffer::union(Some(nulls), data.nulls());
+        data.into_builder().nulls(both).build().map(make_array)
+    });
+    let columns = columns.collect::<Result<_, _>>()?;
+    let rows = StructArray::try_new(rows.fields().clone(), columns, Some(nulls.clone()))?;
+    Ok(Arc::new(rows))
 }
 
 /// An error of what a producer says; a panic is one too.
@@ -188,7 +260,6 @@ fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType) -> Result<(), Cal
     let buffers = own + usize::from(expected.variadic);
     // The number is a signed one in C: a negative one comes as a huge one.
     let too_few = array.num_buffers() < buffers || array.num_buffers() > MOST;
-    // Some producers give a null array one buffer.
     if too_few && !matches!(data_type, DataType::Null) {
         return Err(broken(&format!(
             "an array of {data_type} has {} buffers instead of {buffers}",

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::builder::LargeStringBuilder;
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeStringArray};
+use arrow_schema::DataType;
 use arrow_select::concat::concat;
 use lookalike::Extraction;
 use lookalike_corpus::{HtmlText, charset};
@@ -12,7 +14,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::array::ArrowArray;
 use crate::error::CallError;
-use crate::texts::for_each_chunk;
+use crate::texts::for_each_chunk_of;
 use crate::work::{for_all, run};
 
 /// Pages that a thread takes at a time.
@@ -58,7 +60,8 @@ pub(crate) fn extract<'py>(
         return Ok(PyString::new(py, &text).into_any());
     }
     let mut parts: Vec<ArrayRef> = Vec::new();
-    for_each_chunk(html, |chunk| {
+    let decoded = |column| Ok(run(py, |_| Ok(decoded(column)))?);
+    for_each_chunk_of(html, decoded, |chunk| {
         let starts: Vec<usize> = (0..chunk.len()).step_by(BLOCK).collect();
         parts.extend(run(py, |cancellation| {
             for_all(
@@ -91,6 +94,21 @@ pub(crate) fn extract<'py>(
         parts => concat(parts).map_err(CallError::value)?,
     };
     Ok(ArrowArray(texts).into_pyobject(py)?.into_any())
+}
+
+/// The pages of a column, those in bytes as their characters.
+fn decoded(column: ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Binary => pages(column.as_binary::<i32>().iter()),
+        DataType::LargeBinary => pages(column.as_binary::<i64>().iter()),
+        DataType::BinaryView => pages(column.as_binary_view().iter()),
+        _ => column,
+    }
+}
+
+fn pages<'a>(pages: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
+    let pages = pages.map(|page| page.map(|page| charset::decode(page, true).text));
+    Arc::new(pages.collect::<LargeStringArray>())
 }
 
 /// The characters of a page in whatever character set it is.

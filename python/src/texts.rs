@@ -174,13 +174,22 @@ impl<'py> TextSource<'py> {
 
     /// The next chunk; none at the end.
     pub(crate) fn next(&mut self, py: Python<'py>) -> Result<Option<TextColumn>, CallError> {
+        self.next_of(py, Ok)
+    }
+
+    /// The next chunk of texts that `texts_of` makes of a column.
+    fn next_of(
+        &mut self,
+        py: Python<'py>,
+        texts_of: impl Fn(ArrayRef) -> Result<ArrayRef, CallError>,
+    ) -> Result<Option<TextColumn>, CallError> {
         match self {
             Self::Arrow(producer) => {
                 let Some(array) = producer.next(py)? else {
                     return Ok(None);
                 };
                 let (column, name) = single_column(array, "texts")?;
-                let texts = TextColumn::of(&column);
+                let texts = texts_of(column).and_then(|column| TextColumn::of(&column));
                 texts
                     .map(Some)
                     .map_err(|error| error.in_column(name.as_deref()))
@@ -234,11 +243,20 @@ pub(crate) fn string<'a>(item: &'a Bound<'_, PyAny>, row: usize) -> Result<&'a s
 /// Calls `work` for the chunks of texts, one after the other.
 pub(crate) fn for_each_chunk<'py>(
     texts: &Bound<'py, PyAny>,
+    work: impl FnMut(Arc<TextColumn>) -> PyResult<()>,
+) -> PyResult<()> {
+    for_each_chunk_of(texts, Ok, work)
+}
+
+/// The same for the texts that `texts_of` makes of columns.
+pub(crate) fn for_each_chunk_of<'py>(
+    texts: &Bound<'py, PyAny>,
+    texts_of: impl Fn(ArrayRef) -> Result<ArrayRef, CallError>,
     mut work: impl FnMut(Arc<TextColumn>) -> PyResult<()>,
 ) -> PyResult<()> {
     let py = texts.py();
     let mut source = TextSource::of(texts)?;
-    while let Some(chunk) = source.next(py)? {
+    while let Some(chunk) = source.next_of(py, &texts_of)? {
         work(Arc::new(chunk))?;
         // A generator in Python looks for signals itself; Arrow data of many small chunks would keep Ctrl-C
         // waiting.

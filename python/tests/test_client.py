@@ -347,7 +347,7 @@ def test_a_refused_batch_hid_that_those_before_it_were_done(service):
         assert client.show("partly")["documents"] <= 100
         # What is no document is found before its batch is sent.
         with pytest.raises(TypeError, match="not int") as wrong:
-            client.check("partly", [*documents, 5])
+            client.check("partly", [*(document["text"] for document in documents), 5])
         assert len(wrong.value.answers) == 100
         client.drop("partly")
 

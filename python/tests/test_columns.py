@@ -1,0 +1,136 @@
+"""Columns that other libraries take and hand over: what once went wrong with them."""
+
+from __future__ import annotations
+
+import pytest
+
+import lookalike as lk
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+TEXTS = ["a rose is a rose", "else", "a rose is a rose", "some other words"]
+
+
+def test_a_column_of_a_pandas_frame_held_the_whole_array_in_each_cell():
+    frame = pd.DataFrame({"text": TEXTS})
+    codes = lk.simhash(frame["text"])
+    frame["code"] = codes
+    assert frame["code"].dtype == np.uint64 and frame["code"].tolist() == codes.to_pylist()
+    assert frame.assign(code=codes)["code"].equals(frame["code"])
+    assert pd.Series(codes).tolist() == codes.to_pylist()
+    result = lk.dedup(frame, text="text")
+    frame["kept"] = result.mask
+    assert frame["kept"].dtype == bool and frame["kept"].tolist() == result.mask.to_pylist()
+    assert frame[np.asarray(result.mask)]["text"].tolist() == result.kept["text"].tolist()
+    frame["signature"] = lk.minhash(frame["text"], 4)
+    assert frame["signature"].tolist() == lk.minhash(TEXTS, 4).to_pylist()
+    with pytest.raises(ValueError, match="(?i)length"):
+        frame["short"] = codes[:2]
+
+
+def test_fingerprints_beside_missing_ones_were_rounded_by_pandas():
+    codes = lk.simhash([None, *TEXTS])
+    frame = pd.DataFrame({"text": [None, *TEXTS]})
+    frame["code"] = codes
+    assert frame["code"].tolist() == codes.to_pylist()
+    assert max(codes.to_pylist()[1:]) > 2**53
+    assert np.asarray(codes).tolist() == codes.to_pylist()
+    assert np.array(codes[1:], dtype="float64").dtype == np.float64
+    assert lk.join(frame["code"].dropna().astype("uint64"), distance=0).to_pylist() == [{"a": 0, "b": 2, "distance": 0}]
+
+
+def test_numpy_told_of_a_shape_instead_of_nulls():
+    with pytest.raises(ValueError, match="1 of the values are null"):
+        np.asarray(lk.minhash(["a b", None]))
+    assert np.asarray(lk.minhash(["a b", "c"], 8)).shape == (2, 8)
+    assert lk.minhash(["a b", None], 8).to_pylist()[1] is None
+
+
+def test_rows_of_a_table_and_slices_of_an_array_were_not_there():
+    table = lk.join([1, 1, 0], distance=1)
+    rows = [{"a": 0, "b": 1, "distance": 0}, {"a": 0, "b": 2, "distance": 1}, {"a": 1, "b": 2, "distance": 1}]
+    assert list(table) == table.to_pylist() == rows
+    assert [row["b"] for row in table] == [1, 2, 2]
+    several = lk.Table(pa.Table.from_batches([pa.record_batch({"n": values}) for values in ([1, 2], pa.array([], pa.int64()), [3])]))
+    assert [row["n"] for row in several] == [1, 2, 3]
+    numbers = list(range(100, 107))
+    array = several["n"]
+    assert list(array) == [1, 2, 3] and 3 in array and list(reversed(array)) == [3, 2, 1]
+    array = lk.Table(pa.table({"n": numbers}))["n"]
+    for start in (None, 0, 2, -3, 9, -9):
+        for stop in (None, 0, 3, -1, 9):
+            for step in (None, 1, 2, -1, -3):
+                assert array[start:stop:step].to_pylist() == numbers[start:stop:step]
+    assert pa.array(array[2:4]).to_pylist() == [102, 103] and np.asarray(array[2:]).tolist() == numbers[2:]
+    with pytest.raises(TypeError):
+        array["n"]
+    with pytest.raises(IndexError):
+        array[7]
+    iterator = iter(array)
+    assert iter(iterator) is iterator and next(iterator) == 100
+
+
+def test_polars_takes_what_is_a_sequence_as_arrow_data():
+    codes = lk.simhash([None, *TEXTS])
+    assert pl.Series(codes).dtype == pl.UInt64 and pl.Series(codes).to_list() == codes.to_pylist()
+    assert pl.DataFrame(lk.join([1, 1])).schema["distance"] == pl.UInt32
+
+
+def test_a_column_of_nulls_of_polars_was_broken_arrow_data():
+    assert lk.simhash(pl.Series([None, None])).to_pylist() == [None, None]
+    assert lk.simhash(pl.Series([])).to_pylist() == []
+    assert lk.dedup(pl.DataFrame({"text": []})).kept.shape == (0, 1)
+    frame = pl.DataFrame({"text": ["a", "a", "b"], "id": [None] * 3, "score": [None] * 3, "site": [None] * 3})
+    assert lk.dedup(frame).kept["text"].to_list() == ["a", "b"]
+    with pytest.raises(lk.BadInput, match="row 0: the id is missing"):
+        lk.dedup(frame, id="id")
+    # As with rows of a list, whose values are None.
+    with pytest.raises(lk.BadInput, match="none of the 3 records has a field score"):
+        lk.dedup(frame, keep="max:score")
+    table = lk.Table(frame[1:])
+    assert table["id"].type == "null" and table.to_pylist() == frame[1:].to_dicts()
+    nested = pl.DataFrame({"pair": [{"a": None, "b": 1}, {"a": None, "b": 2}], "list": [[None, None], []]})
+    assert lk.Table(nested).to_pylist() == nested.to_dicts()
+    assert pl.DataFrame(lk.Table(nested)).to_dicts() == nested.to_dicts()
+
+
+def test_a_null_row_was_read_as_the_text_below_it():
+    texts = pa.array(["a rose is a rose", "hidden", "else", None])
+    rows = pa.StructArray.from_arrays([texts], ["text"], mask=pa.array([False, True, False, False]))
+    expected = lk.simhash(["a rose is a rose", None, "else", None]).to_pylist()
+    assert lk.simhash(rows).to_pylist() == expected
+    assert lk.simhash(rows[1:]).to_pylist() == expected[1:]
+    categories = pa.StructArray.from_arrays([texts.dictionary_encode()], ["text"], mask=pa.array([False, True, False, False]))
+    assert lk.simhash(categories).to_pylist() == expected
+    assert lk.Table(rows)["text"].to_pylist() == ["a rose is a rose", None, "else", None]
+    numbers = pa.StructArray.from_arrays([pa.array([1, 1, 1], pa.uint64())], ["code"], mask=pa.array([False, True, False]))
+    assert lk.join(numbers).to_pylist() == [{"a": 0, "b": 2, "distance": 0}]
+
+
+def test_pages_in_bytes_were_refused_in_a_column():
+    pages = [b"<p>a", None, "<meta charset=latin-1><p>Caf\u00e9".encode("latin-1")]
+    expected = lk.extract(pages, mode="visible").to_pylist()
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        assert lk.extract(pa.array(pages, kind), mode="visible").to_pylist() == expected
+    assert lk.extract(pl.Series(pages), mode="visible").to_pylist() == expected
+    with pytest.raises(TypeError, match="not binary"):
+        lk.simhash(pa.array([b"a"]))
+
+
+def test_ctrl_c_within_a_reader_in_python_was_bad_input():
+    def batches(error):
+        yield pa.record_batch({"text": ["a"]})
+        raise error
+
+    def reader(error):
+        return pa.RecordBatchReader.from_batches(pa.schema({"text": pa.string()}), batches(error))
+
+    for call in (lk.simhash, lk.Table, lk.dedup):
+        with pytest.raises(KeyboardInterrupt):
+            call(reader(KeyboardInterrupt()))
+    for call in (lk.simhash, lk.Table):
+        with pytest.raises(lk.BadInput, match="KeyboardInterrupt is but a word"):
+            call(reader(ValueError("KeyboardInterrupt is but a word")))
