@@ -27,6 +27,19 @@ pub(crate) fn key_record(key: u64, class: u32) -> KeyRecord {
     [(key >> 32) as u32, key as u32, class]
 }
 
+/// The key of a record.
+#[inline]
+pub(crate) fn key_of(record: &KeyRecord) -> u64 {
+    u64::from(record[0]) << 32 | u64::from(record[1])
+}
+
+/// The partition of a record, of [`PARTS`].
+#[inline]
+pub(crate) fn part_of(record: &KeyRecord) -> usize {
+    // The smallest features of a set are its prefix, so leading bits are alike: partition by the last ones.
+    record[1] as usize % PARTS
+}
+
 /// Collector of candidate keys; shared between threads, each with a [`KeyWriter`] of its own.
 ///
 /// Memory: the budget; beyond it keys go to a temporary file, 12 bytes each.
@@ -53,18 +66,15 @@ impl KeySink {
         Ok(copy)
     }
 
-    /// The keys of one of [`PARTS`] partitions, ascending and each once. They stay.
-    pub(crate) fn distinct(&self, part: usize) -> io::Result<Vec<u64>> {
+    /// All records of one of [`PARTS`] partitions, in no particular order. They stay.
+    pub(crate) fn part(&self, part: usize) -> io::Result<Vec<KeyRecord>> {
         const PIECE: usize = 1 << 14;
-        let mut keys = Vec::new();
+        let mut all = Vec::new();
         self.0.pieces(part, PIECE, &mut |records: &[KeyRecord]| {
-            let key = |record: &KeyRecord| u64::from(record[0]) << 32 | u64::from(record[1]);
-            keys.extend(records.iter().map(key));
+            all.extend_from_slice(records);
             io::Result::Ok(())
         })?;
-        keys.sort_unstable();
-        keys.dedup();
-        Ok(keys)
+        Ok(all)
     }
 
     /// Takes one of [`PARTS`] partitions out: all its records, in no particular order.
@@ -86,8 +96,7 @@ impl KeyWriter<'_> {
     /// As [`KeyWriter::push`].
     #[inline]
     pub(crate) fn push_record(&mut self, record: KeyRecord) -> io::Result<()> {
-        // The smallest features of a set are its prefix, so leading bits are alike: partition by the last ones.
-        self.0.push(record[1] as usize % PARTS, record)
+        self.0.push(part_of(&record), record)
     }
 
     pub(crate) fn finish(self) -> io::Result<()> {
@@ -553,7 +562,7 @@ impl SharedKeys {
     /// Cell of a key: two bits in a byte of four.
     #[inline]
     fn cell(record: KeyRecord) -> (usize, u32) {
-        let key = u64::from(record[0]) << 32 | u64::from(record[1]);
+        let key = key_of(&record);
         // All keys of a partition have the same last byte: multiplying by the golden ratio spreads the other
         // bits to the leading ones.
         let cell = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - Self::BITS)) as usize;

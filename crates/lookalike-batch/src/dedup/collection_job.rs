@@ -1,5 +1,6 @@
 //! The part of a job that meets a collection: what it is compared with, what it adds, and building one from inputs.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use lookalike_corpus::SkippedPart;
@@ -109,8 +110,8 @@ impl DedupJob<'_> {
         let temporary = BatchError::temporary(self.folder);
         // Keys of old and new documents meet only if prefixes are taken in one order.
         let levels = match self.collection {
-            Some(collection) => collection.levels.clone(),
-            None => scanned.frequency.levels(),
+            Some(collection) => Cow::Borrowed(&collection.levels),
+            None => Cow::Owned(scanned.frequency.levels()),
         };
         self.push_keys(scanned, &levels, keys).map_err(&temporary)?;
         let kept = match self.addition {
@@ -120,7 +121,7 @@ impl DedupJob<'_> {
                 keys: keys
                     .copied(self.folder, budget.keys() / 2)
                     .map_err(&temporary)?,
-                levels,
+                levels: levels.into_owned(),
             }),
         };
         if let Some(collection) = self.collection {
@@ -130,6 +131,7 @@ impl DedupJob<'_> {
                 scanned,
                 keys,
                 folder: self.folder,
+                memory: budget.keys(),
             };
             neighbourhood.load()?;
         }

@@ -77,7 +77,8 @@ pub struct InputCounts {
 pub struct CollectionUse {
     /// Documents in it.
     pub documents: u64,
-    /// Of these, documents that have a text or a candidate key in common with a new one, and were looked at.
+    /// Of these, documents that were looked at: they have the text of a new one, or share so many candidate keys with it that they may
+    /// resemble it.
     pub looked_at: u64,
 }
 

@@ -20,7 +20,7 @@ use crate::dedup::decision_log::DecisionLogPlace;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
-use crate::dedup::margin_search::MarginSearch;
+use crate::dedup::margin_search::{MarginSearch, last_sampled};
 use crate::dedup::memory_budget::{DedupMemory, expected_text};
 use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
@@ -722,12 +722,19 @@ impl DedupJob<'_> {
         if self.settings.method == Method::Copies {
             return Ok(JustBelow::new(margin, 0, 0));
         }
+        let scanned = &prepared.scanned;
+        let hashes = &scanned.classes.high_hashes;
+        let new = hashes.len() - scanned.stored.classes as usize;
         let search = MarginSearch {
             verifier: &self.verifier(prepared),
             rank_of: &prepared.rank_of,
-            hashes: &prepared.scanned.classes.high_hashes,
+            hashes,
             decisions,
             fixed: prepared.ranking.fixed,
+            last_sampled: match scanned.stored.collection {
+                Some(_) => last_sampled(hashes[..new].iter().copied()),
+                None => u64::MAX,
+            },
             threads: self.limits.threads,
             advance: &|| ensure_wanted(self.observer),
         };
@@ -795,7 +802,14 @@ impl DedupJob<'_> {
     /// # Errors
     /// [`BatchError`]; one of kind [`io::ErrorKind::BrokenPipe`] inside [`BatchError::File`] when the reader is gone.
     pub fn write_pairs(&self, out: &mut dyn Write) -> Result<PairsSummary, BatchError> {
-        let prepared = self.prepare(None)?;
+        // All pairs of documents whose text a collection has, too.
+        let all = DedupJob {
+            settings: self.settings.clone().pairs(PairList::All),
+            limits: self.limits.clone(),
+            options: self.options.clone(),
+            ..*self
+        };
+        let prepared = all.prepare(None)?;
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let spool = self

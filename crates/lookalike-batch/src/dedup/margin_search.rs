@@ -25,8 +25,20 @@ use crate::spill::prefetch::prefetch;
 
 /// Texts of the largest sample.
 const SAMPLED: usize = 4096;
+/// New texts that a sample is drawn from where a collection is met.
+const SAMPLED_AGAINST: usize = 1024;
 /// Features of the largest sample.
 const FEATURES: usize = 1 << 20;
+
+/// The largest hash of a text that may be in the sample, where neighbours below the threshold are looked for in a collection, which costs as
+/// much for each text of the sample as the search for candidates of the threshold.
+pub(crate) fn last_sampled(hashes: impl Iterator<Item = u64>) -> u64 {
+    let mut hashes: Vec<u64> = hashes.collect();
+    match hashes.len() > SAMPLED_AGAINST {
+        true => *hashes.select_nth_unstable(SAMPLED_AGAINST - 1).1,
+        false => u64::MAX,
+    }
+}
 
 /// Kept texts, and who looks for those just below the threshold among them.
 pub(crate) struct MarginSearch<'a> {
@@ -38,6 +50,8 @@ pub(crate) struct MarginSearch<'a> {
     pub(crate) decisions: &'a DecisionTable,
     /// The first so many ranks are kept whatever they resemble: they are found, and nothing is looked for beside them.
     pub(crate) fixed: usize,
+    /// Texts of larger hashes are not in the sample.
+    pub(crate) last_sampled: u64,
     pub(crate) threads: usize,
     /// Its error ends the work.
     pub(crate) advance: &'a (dyn Fn() -> io::Result<()> + Sync),
@@ -178,6 +192,9 @@ impl MarginSearch<'_> {
             }
             kept += 1;
             let found = (self.hashes[classes[rank as usize] as usize], rank);
+            if found.0 > self.last_sampled {
+                continue;
+            }
             // A heap with the largest on top: of each range the least hashes stay, and with them the least of
             // all.
             if least.len() < SAMPLED {
@@ -392,6 +409,7 @@ mod tests {
                 hashes: &vec![7; decisions.len()],
                 decisions: &decisions,
                 fixed,
+                last_sampled: u64::MAX,
                 threads,
                 advance: &|| Ok(()),
             };
@@ -416,19 +434,20 @@ mod tests {
         let verifier = collection.verifier();
         let decisions = DecisionTable::all_kept(count as usize);
         let hashes: Vec<u64> = (0..count).map(|at| count - at).collect();
-        let run = |threads| {
+        let run = |threads, last_sampled| {
             let search = MarginSearch {
                 verifier: &verifier,
                 rank_of: verifier.classes,
                 hashes: &hashes,
                 decisions: &decisions,
                 fixed: 0,
+                last_sampled,
                 threads,
                 advance: &|| Ok(()),
             };
             search.run(BelowMargin::below(0.85)).unwrap()
         };
-        let found = run(1);
+        let found = run(1, u64::MAX);
         assert_eq!((found.sampled, found.texts), (SAMPLED as u64, count));
         assert_eq!(found.kept.iter().sum::<u64>(), SAMPLED as u64 / 2);
         // The least hashes are those of the last ranks.
@@ -439,7 +458,12 @@ mod tests {
                 .all(|pair| pair.a >= SAMPLED as u32 && pair.b == pair.a - 1)
         );
         for threads in [2, 3, 8] {
-            assert_eq!(run(threads), found, "{threads} threads");
+            assert_eq!(run(threads, u64::MAX), found, "{threads} threads");
         }
+        let few = run(2, 100);
+        assert_eq!((few.sampled, few.texts), (100, count));
+        let most = SAMPLED_AGAINST as u64;
+        assert_eq!(last_sampled((0..count).rev()), most - 1);
+        assert_eq!(last_sampled(0..most), u64::MAX);
     }
 }

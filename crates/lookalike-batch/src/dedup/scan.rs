@@ -88,7 +88,7 @@ pub(crate) struct ScannedCollection {
     pub(crate) is_resumed: bool,
 }
 
-/// Counts of the part of a collection that the new documents may meet.
+/// Counts of the part of a collection that the new documents may resemble.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredCounts {
     /// Documents in the whole collection; none if there is no collection.

@@ -68,6 +68,20 @@ impl CandidateRule {
         }
     }
 
+    /// True unless the sizes of two feature sets and the number of groups that they share rule out that their resemblance reaches `least`,
+    /// which is below the threshold: as [`CandidateRule::is_promising`] for all that a search for candidates of the threshold meets.
+    pub(crate) fn may_reach(
+        self,
+        least: f64,
+        sizes: [usize; 2],
+        shared_groups: u64,
+        threshold: f64,
+    ) -> bool {
+        let [size_x, size_y] = sizes;
+        let needed = shared_needed(size_x, size_y, least);
+        needed <= size_x.min(size_y) && self.can_share(sizes, shared_groups, needed, threshold)
+    }
+
     /// False if the number of groups that two feature sets share rules out that they share `needed` features.
     pub(crate) fn can_share(
         self,

@@ -16,7 +16,8 @@ use crate::dedup::collection::error::CollectionError;
 
 const BLOCK: usize = 4096;
 const CHECKSUM: usize = 8;
-const CONTENT: usize = BLOCK - CHECKSUM;
+/// Bytes of content of a block.
+pub(crate) const CONTENT: usize = BLOCK - CHECKSUM;
 
 /// Length of the file of so much content.
 fn file_bytes(content: u64) -> u64 {
@@ -62,6 +63,23 @@ impl CheckedBlockWriter {
         Ok(())
     }
 
+    /// Writes an entry of a table whose entries all have one size, of which none is in two blocks: see [`BlockTable`].
+    pub(crate) fn write_entry(&mut self, entry: &[u8]) -> io::Result<()> {
+        if self.block.len() + entry.len() > CONTENT {
+            self.fill_block()?;
+        }
+        self.write(entry)
+    }
+
+    /// Fills the block at hand with zeros, if anything is in it: what is written next begins a block.
+    pub(crate) fn fill_block(&mut self) -> io::Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        self.block.resize(CONTENT, 0);
+        self.end_block()
+    }
+
     fn end_block(&mut self) -> io::Result<()> {
         let sum = checksum(self.identity, self.blocks, &self.block);
         self.block.extend_from_slice(&sum);
@@ -79,6 +97,64 @@ impl CheckedBlockWriter {
         }
         self.file.commit()?;
         Ok(content)
+    }
+}
+
+/// Entries of one size, as many in each block as fit, from the beginning of a block on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockTable {
+    pub(crate) first_block: u64,
+    pub(crate) entries: u64,
+    /// Bytes of an entry.
+    pub(crate) width: usize,
+}
+
+impl BlockTable {
+    /// Entries of a block.
+    pub(crate) fn per_block(&self) -> u64 {
+        (CONTENT / self.width) as u64
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        self.entries.div_ceil(self.per_block())
+    }
+
+    /// The block behind the last one.
+    pub(crate) fn end_block(&self) -> u64 {
+        // Numbers of a manifest may be damaged: they saturate, and are not those of blocks of the file then.
+        self.first_block.saturating_add(self.blocks())
+    }
+
+    /// The block that an entry is in.
+    pub(crate) fn block_of(&self, entry: u64) -> u64 {
+        self.first_block.saturating_add(entry / self.per_block())
+    }
+
+    /// Bytes of its block before an entry.
+    pub(crate) fn offset_of(&self, entry: u64) -> usize {
+        (entry % self.per_block()) as usize * self.width
+    }
+}
+
+/// The blocks that were read last.
+#[derive(Default)]
+pub(crate) struct BlockRun {
+    first: u64,
+    /// Whole blocks, with their checksums.
+    bytes: Vec<u8>,
+}
+
+impl BlockRun {
+    fn holds(&self, first: u64, count: u64) -> bool {
+        let blocks = (self.bytes.len() / BLOCK) as u64;
+        let before = first.checked_sub(self.first);
+        before.is_some_and(|before| before.saturating_add(count) <= blocks)
+    }
+
+    /// The content of a block that was read.
+    pub(crate) fn content(&self, block: u64) -> &[u8] {
+        let from = (block - self.first) as usize * BLOCK;
+        &self.bytes[from..from + CONTENT]
     }
 }
 
@@ -130,28 +206,63 @@ impl CheckedBlockFile {
         length: usize,
         bytes: &mut Vec<u8>,
     ) -> Result<(), CollectionError> {
-        bytes.clear();
         let end = position
             .checked_add(length as u64)
             .filter(|&end| end <= self.content)
-            .ok_or_else(|| {
-                CollectionError::damaged(&self.path, "it refers to data beyond its end")
-            })?;
+            .ok_or_else(|| self.beyond_end())?;
         if length == 0 {
+            bytes.clear();
             return Ok(());
         }
         let first = position / CONTENT as u64;
         let last = (end - 1) / CONTENT as u64;
+        self.read_blocks(first, last + 1 - first, bytes)?;
+        keep_content(bytes, (position - first * CONTENT as u64) as usize, length);
+        Ok(())
+    }
+
+    /// Reads so many blocks, unless `run` holds them already.
+    pub(crate) fn load(
+        &self,
+        first: u64,
+        count: u64,
+        run: &mut BlockRun,
+    ) -> Result<(), CollectionError> {
+        if run.holds(first, count) {
+            return Ok(());
+        }
+        // A failed read leaves bytes of something else in the run.
+        let mut bytes = std::mem::take(&mut run.bytes);
+        let end = first
+            .checked_add(count)
+            .and_then(|end| end.checked_mul(CONTENT as u64));
+        if end.is_none_or(|end| end > self.content) {
+            return Err(self.beyond_end());
+        }
+        self.read_blocks(first, count, &mut bytes)?;
+        *run = BlockRun { first, bytes };
+        Ok(())
+    }
+
+    fn beyond_end(&self) -> CollectionError {
+        CollectionError::damaged(&self.path, "it refers to data beyond its end")
+    }
+
+    /// Reads so many blocks of the file with their checksums, which are right.
+    fn read_blocks(
+        &self,
+        first: u64,
+        count: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), CollectionError> {
         let from = first * BLOCK as u64;
         // Whole blocks, for a checksum is of a whole one; the last block of the file is shorter.
-        let to = (from + (last + 1 - first) * BLOCK as u64).min(file_bytes(self.content));
+        let to = (from + count * BLOCK as u64).min(file_bytes(self.content));
         bytes.resize((to - from) as usize, 0);
         self.file
             .read_exact_at(bytes, from)
             .map_err(CollectionError::unreadable(&self.path))?;
-        self.check(first, bytes)?;
-        keep_content(bytes, (position - first * CONTENT as u64) as usize, length);
-        Ok(())
+        self.check(first, bytes)
     }
 
     /// Checks blocks from `first` on.
@@ -235,6 +346,38 @@ mod tests {
                 prop_assert_eq!(&found, &content[start..start + count]);
             }
             prop_assert_eq!(file.verify().unwrap(), std::fs::metadata(&path).unwrap().len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_entry_of_a_table_is_in_two_blocks(
+            before in 0..9_000_usize,
+            entries in 0..3_000_u64,
+            width in prop::sample::select(vec![4_usize, 12, 24]),
+            count in 1..4_u64,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("blocks");
+            let mut writer = CheckedBlockWriter::create(&path, 7).unwrap();
+            writer.write(&content(before)).unwrap();
+            writer.fill_block().unwrap();
+            let table = BlockTable { first_block: writer.position() / CONTENT as u64, entries, width };
+            let entry = |number: u64| -> Vec<u8> { (0..width as u64).map(|at| (number * 7 + at) as u8).collect() };
+            (0..entries).for_each(|number| writer.write_entry(&entry(number)).unwrap());
+            writer.fill_block().unwrap();
+            let position = writer.commit().unwrap();
+            prop_assert_eq!(position, table.end_block() * CONTENT as u64);
+            let file = CheckedBlockFile::open(&path, 7, position).unwrap();
+            let mut run = BlockRun::default();
+            for number in 0..entries {
+                let block = table.block_of(number);
+                file.load(block, count.min(table.end_block() - block), &mut run).unwrap();
+                let at = table.offset_of(number);
+                prop_assert_eq!(&run.content(block)[at..at + width], entry(number));
+            }
+            prop_assert!(file.load(table.end_block(), 1, &mut run).is_err());
+            prop_assert!(file.load(u64::MAX, 1, &mut run).is_err());
         }
     }
 

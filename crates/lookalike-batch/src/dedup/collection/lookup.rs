@@ -1,13 +1,14 @@
 //! Reading a segment: entries of its sorted sections by their keys, and records by their numbers.
 
+use std::ops::Range;
 use std::path::Path;
 
 use lookalike_corpus::OrderNumber;
 
-use crate::dedup::collection::blocks::CheckedBlockFile;
+use crate::dedup::collection::blocks::{BlockRun, BlockTable, CONTENT, CheckedBlockFile};
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::segment::{
-    CATEGORY, FINGERPRINT, INDEXED, NUMBER, PAGE, PAIR, ROW, SegmentEntry, TEXT, VISIBLE,
+    CATEGORY, FINGERPRINT, NUMBER, PAGE, PAIR, ROW, SIZE, SegmentEntry, TEXT, VISIBLE,
 };
 
 /// A segment that is read.
@@ -15,19 +16,28 @@ pub(crate) struct SegmentFile {
     file: CheckedBlockFile,
     pub(crate) entry: SegmentEntry,
     /// Classes by the upper half of their hash.
-    pub(crate) rows: SortedSection,
-    pub(crate) keys: SortedSection,
-    pub(crate) ids: SortedSection,
+    pub(crate) rows: SortedTable,
+    sizes: BlockTable,
+    pub(crate) keys: SortedTable,
+    pub(crate) ids: SortedTable,
 }
 
 /// Entries that begin with an ascending `u64`.
 ///
-/// Memory: 8 bytes for 512 entries.
-pub(crate) struct SortedSection {
-    at: u64,
-    entries: u64,
-    width: usize,
+/// Memory: 8 bytes a block.
+pub(crate) struct SortedTable {
+    table: BlockTable,
+    /// The first `u64` of each block.
     index: Vec<u64>,
+}
+
+/// An entry of a table that is looked for.
+pub(crate) struct FoundEntry<'b> {
+    /// Its number in the table.
+    pub(crate) number: u64,
+    /// The place of its `u64` among those wanted.
+    pub(crate) wanted: usize,
+    pub(crate) bytes: &'b [u8],
 }
 
 /// The place of a record, and the hash of its class.
@@ -36,18 +46,6 @@ pub(crate) struct SegmentPlace {
     pub(crate) hash: u128,
     at: u64,
     bytes: usize,
-}
-
-/// Rows that were read last.
-#[derive(Default)]
-pub(crate) struct RowPage {
-    first: Option<u64>,
-    bytes: Vec<u8>,
-}
-
-impl RowPage {
-    /// They fill most of a block.
-    const ROWS: u64 = 128;
 }
 
 /// A record, taken apart.
@@ -87,105 +85,94 @@ impl SegmentFile {
     pub(crate) fn open(folder: &Path, entry: &SegmentEntry) -> Result<Self, CollectionError> {
         let path = folder.join(&entry.file);
         let file = CheckedBlockFile::open(&path, entry.identity, entry.content)?;
-        let mut at = entry.rows_at;
-        let mut section = |entries: u64, width: usize, more: u64| {
-            let section = SortedSection {
-                at,
+        let contradiction = || CollectionError::damaged(&path, "its sections do not fill the file");
+        if !entry.rows_at.is_multiple_of(CONTENT as u64) {
+            return Err(contradiction());
+        }
+        let mut block = entry.rows_at / CONTENT as u64;
+        let mut table = |entries: u64, width: usize| {
+            let table = BlockTable {
+                first_block: block,
                 entries,
                 width,
-                index: Vec::new(),
             };
-            // Numbers of the manifest may be damaged: they saturate, and the end does not fit the file then.
-            at = entries
-                .saturating_add(more)
-                .saturating_mul(width as u64)
-                .saturating_add(at);
-            section
+            block = table.end_block();
+            table
         };
+        // One row more than records says where the last one ends.
+        let rows = table(entry.records.saturating_add(1), ROW);
+        let sizes = table(entry.records, SIZE);
+        let keys = table(entry.keys, PAIR);
+        let ids = table(entry.ids, PAIR);
         // Rows of documents without a text stand behind those of classes and are found by number only.
-        let classless = entry.records.saturating_sub(entry.classes) + 1;
-        let mut rows = section(entry.classes, ROW, classless);
-        let mut keys = section(entry.keys, PAIR, 0);
-        let mut ids = section(entry.ids, PAIR, 0);
-        let all_rows = entry.records;
-        for (section, indexed) in [
-            (&mut rows, all_rows),
-            (&mut keys, entry.keys),
-            (&mut ids, entry.ids),
-        ] {
-            let count = indexed.div_ceil(INDEXED as u64);
-            section.index = words(&file, at, count)?;
-            section
-                .index
-                // Rows are indexed to the last record, but only those of classes ascend and are searched.
-                .truncate(section.entries.div_ceil(INDEXED as u64) as usize);
-            at = at.saturating_add(count.saturating_mul(8));
+        let entries = entry.classes;
+        let rows = BlockTable { entries, ..rows };
+        let mut at = block.saturating_mul(CONTENT as u64);
+        let mut sorted = |table: BlockTable| -> Result<SortedTable, CollectionError> {
+            let index = words(&file, at, table.blocks())?;
+            at = at.saturating_add(table.blocks().saturating_mul(8));
+            Ok(SortedTable { table, index })
+        };
+        let (rows, keys, ids) = (sorted(rows)?, sorted(keys)?, sorted(ids)?);
+        match at == entry.content && entry.classes <= entry.records {
+            true => Ok(Self {
+                file,
+                entry: entry.clone(),
+                rows,
+                sizes,
+                keys,
+                ids,
+            }),
+            false => Err(contradiction()),
         }
-        if at != entry.content {
-            return Err(CollectionError::damaged(
-                &path,
-                "its sections do not fill the file",
-            ));
-        }
-        Ok(Self {
-            file,
-            entry: entry.clone(),
-            rows,
-            keys,
-            ids,
-        })
     }
 
-    /// Visits the entries of a section whose `u64` is among `wanted`, which ascend: the number in the section, and the bytes.
+    /// Visits the entries of a table whose `u64` is among `wanted`, which ascend, each once.
     ///
-    /// Reads the pages of 512 entries in which a wanted one may stand, once each.
+    /// Reads each block in which one of them may stand once, and those between two of them where they are close to each other.
     pub(crate) fn find<E: From<CollectionError>>(
         &self,
-        section: &SortedSection,
-        wanted: impl Iterator<Item = u64>,
-        mut visit: impl FnMut(u64, u64, &[u8]) -> Result<(), E>,
+        sorted: &SortedTable,
+        wanted: &[u64],
+        mut visit: impl FnMut(FoundEntry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut page = SectionPage::default();
-        for key in wanted {
-            // Equal keys may begin in the page before the first that begins with them.
-            let mut number = section
-                .index
-                .partition_point(|&first| first < key)
-                .saturating_sub(1);
-            while section.index.get(number).is_some_and(|&first| first <= key) {
-                if page.number != Some(number) {
-                    page.load(&self.file, section, number)?;
-                }
-                page.visit(section.width, key, &mut visit)?;
-                number += 1;
+        let index = &*sorted.index;
+        let mut run = BlockRun::default();
+        let (mut next, mut page) = (0, 0);
+        while let Some(&key) = wanted.get(next).filter(|_| page < index.len()) {
+            let begins = gallop(page..index.len(), |page| index[page] < key);
+            // Equal keys may begin in the block before the first that begins with them.
+            page = begins.saturating_sub(1).max(page);
+            if index[page] > key {
+                next = gallop(next..wanted.len(), |next| wanted[next] < index[page]);
+                continue;
             }
+            let pages = sorted.pages_ahead(page, &wanted[next..]);
+            let first = sorted.table.first_block + page as u64;
+            self.file.load(first, pages as u64, &mut run)?;
+            for page in page..page + pages {
+                let content = run.content(sorted.table.first_block + page as u64);
+                next = sorted.visit(page, content, wanted, next, &mut visit)?;
+            }
+            page += pages;
         }
         Ok(())
     }
 
-    /// The place of a record. Records that are looked at in ascending order find most rows in `page`.
+    /// The place of a record. Records that are looked at in ascending order find most rows in `rows`.
     pub(crate) fn place(
         &self,
         record: u32,
-        page: &mut RowPage,
+        rows: &mut BlockRun,
     ) -> Result<SegmentPlace, CollectionError> {
-        let number = u64::from(record);
-        if number >= self.entry.records {
-            return Err(self.damaged());
-        }
-        let first = number - number % RowPage::ROWS;
-        if page.first != Some(first) {
-            // The row behind the last one says where its record ends.
-            let rows = RowPage::ROWS.min(self.entry.records - first) + 1;
-            // A failed read leaves bytes of something else in the page.
-            page.first = None;
-            let at = self.rows.at + first * ROW as u64;
-            self.file.read(at, rows as usize * ROW, &mut page.bytes)?;
-            page.first = Some(first);
-        }
-        let row = (number - first) as usize * ROW;
-        let word = |at: usize| first_word(&page.bytes[row + at * 8..]);
-        let (at, end) = (word(2), word(5));
+        let number = self.known(record)?;
+        let [high, low, at] = self.row(number, rows)?;
+        // The row behind it says where the record ends.
+        let next = number + 1;
+        let [.., end] = match self.rows.table.block_of(next) == self.rows.table.block_of(number) {
+            true => self.row(next, rows)?,
+            false => self.row(next, &mut BlockRun::default())?,
+        };
         let bytes = end
             .checked_sub(at)
             // Records end where rows begin: nothing that the rows say is believed before that is looked at.
@@ -193,10 +180,38 @@ impl SegmentFile {
             .and_then(|bytes| usize::try_from(bytes).ok())
             .ok_or_else(|| self.damaged())?;
         Ok(SegmentPlace {
-            hash: u128::from(word(0)) << 64 | u128::from(word(1)),
+            hash: u128::from(high) << 64 | u128::from(low),
             at,
             bytes,
         })
+    }
+
+    fn row(&self, number: u64, rows: &mut BlockRun) -> Result<[u64; 3], CollectionError> {
+        let table = &self.rows.table;
+        let block = table.block_of(number);
+        self.file.load(block, 1, rows)?;
+        let row = &rows.content(block)[table.offset_of(number)..];
+        Ok([0, 1, 2].map(|word| first_word(&row[word * 8..])))
+    }
+
+    /// The number of features of a record, 0 if it has no text. Records that are looked at in ascending order find most sizes in `sizes`.
+    pub(crate) fn size(&self, record: u32, sizes: &mut BlockRun) -> Result<u32, CollectionError> {
+        let number = self.known(record)?;
+        let block = self.sizes.block_of(number);
+        self.file.load(block, 1, sizes)?;
+        let bytes = &sizes.content(block)[self.sizes.offset_of(number)..];
+        Ok(bytes
+            .first_chunk()
+            .map_or(0, |bytes| u32::from_le_bytes(*bytes)))
+    }
+
+    /// The number of a record, if there is one.
+    fn known(&self, record: u32) -> Result<u64, CollectionError> {
+        let number = u64::from(record);
+        match number < self.entry.records {
+            true => Ok(number),
+            false => Err(self.damaged()),
+        }
     }
 
     /// True if a record is a document without a text.
@@ -231,64 +246,84 @@ impl SegmentFile {
     }
 }
 
-/// The entries of a section from a multiple of [`INDEXED`] on.
-#[derive(Default)]
-struct SectionPage {
-    number: Option<usize>,
-    bytes: Vec<u8>,
-    /// No entry before this one is looked for again.
-    from: usize,
-}
-
-impl SectionPage {
-    fn load(
-        &mut self,
-        file: &CheckedBlockFile,
-        section: &SortedSection,
-        number: usize,
-    ) -> Result<(), CollectionError> {
-        let first = (number * INDEXED) as u64;
-        let entries = (INDEXED as u64).min(section.entries - first);
-        let length = entries as usize * section.width;
-        let at = section.at + first * section.width as u64;
-        file.read(at, length, &mut self.bytes)?;
-        self.number = Some(number);
-        self.from = 0;
-        Ok(())
+impl SortedTable {
+    /// Blocks to read at once from `page` on, which has a place for the first of `wanted`: those for more of these, where they are close.
+    fn pages_ahead(&self, page: usize, wanted: &[u64]) -> usize {
+        const KEYS: usize = 64;
+        const MOST: usize = 32;
+        let wanted = &wanted[..wanted.len().min(KEYS)];
+        let last = wanted.last().copied().unwrap_or(0);
+        let end = gallop(page..self.index.len(), |page| self.index[page] <= last);
+        let pages = end - page;
+        match pages <= 2 * wanted.len() {
+            true => pages.min(MOST),
+            false => 1,
+        }
     }
 
+    /// Visits the entries of a block that are wanted from place `next` on; the place of the first that may stand in later blocks.
     fn visit<E>(
-        &mut self,
-        width: usize,
-        key: u64,
-        visit: &mut impl FnMut(u64, u64, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let entries = self.bytes.len() / width;
-        let word = |entry: usize| first_word(&self.bytes[entry * width..]);
-        // The wanted ones ascend, so the next is not far: steps that double, then halves.
-        let mut step = 1;
-        while self.from + step < entries && word(self.from + step) < key {
-            self.from += step;
-            step *= 2;
-        }
-        let mut end = entries.min(self.from + step);
-        while self.from < end {
-            let middle = (self.from + end) / 2;
-            match word(middle) < key {
-                true => self.from = middle + 1,
-                false => end = middle,
-            }
-        }
-        let first = self.number.unwrap_or(0) * INDEXED;
-        for entry in self.from..entries {
-            if word(entry) != key {
+        &self,
+        page: usize,
+        content: &[u8],
+        wanted: &[u64],
+        mut next: usize,
+        visit: &mut impl FnMut(FoundEntry<'_>) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        let BlockTable { entries, width, .. } = self.table;
+        let first = page as u64 * self.table.per_block();
+        let count = self.table.per_block().min(entries - first) as usize;
+        let key_of = |entry: usize| first_word(&content[entry * width..]);
+        let mut entry = 0;
+        while let Some(&key) = wanted.get(next) {
+            entry = gallop(entry..count, |entry| key_of(entry) < key);
+            if entry == count {
                 break;
             }
-            let bytes = &self.bytes[entry * width..(entry + 1) * width];
-            visit((first + entry) as u64, key, bytes)?;
+            let here = key_of(entry);
+            if here > key {
+                next = gallop(next..wanted.len(), |next| wanted[next] < here);
+                continue;
+            }
+            while entry < count && key_of(entry) == key {
+                visit(FoundEntry {
+                    number: first + entry as u64,
+                    wanted: next,
+                    bytes: &content[entry * width..(entry + 1) * width],
+                })?;
+                entry += 1;
+            }
+            if entry == count {
+                // The next block may go on with it.
+                break;
+            }
+            next += 1;
         }
-        Ok(())
+        Ok(next)
     }
+}
+
+/// The first place of a range for which `is_before` is false, its end if there is none: steps that double, then halves, as it is not far.
+fn gallop(places: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+    let Range { mut start, mut end } = places;
+    let mut step = 1;
+    while step <= end - start {
+        let place = start + step - 1;
+        if !is_before(place) {
+            end = place;
+            break;
+        }
+        start = place + 1;
+        step *= 2;
+    }
+    while start < end {
+        let middle = start + (end - start) / 2;
+        match is_before(middle) {
+            true => start = middle + 1,
+            false => end = middle,
+        }
+    }
+    start
 }
 
 /// The number of the record in an entry of keys or ids.
@@ -406,5 +441,82 @@ impl<'b> RecordBytes<'b> {
             id: self.text(id_length)?,
             value,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dedup::collection::blocks::CheckedBlockWriter;
+
+    /// A segment that has keys and nothing else.
+    fn segment_of_keys(folder: &Path, keys: &[u64]) -> SegmentFile {
+        let mut out = CheckedBlockWriter::create(&folder.join("keys"), 3).unwrap();
+        out.write_entry(&[0xff; ROW]).unwrap();
+        out.fill_block().unwrap();
+        let mut index = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            if at % (CONTENT / PAIR) == 0 {
+                index.extend_from_slice(&key.to_le_bytes());
+            }
+            let entry = [&key.to_le_bytes()[..], &(at as u32).to_le_bytes()[..]];
+            out.write_entry(&entry.concat()).unwrap();
+        }
+        out.fill_block().unwrap();
+        out.write(&index).unwrap();
+        let entry = SegmentEntry {
+            file: "keys".to_owned(),
+            identity: 3,
+            content: out.commit().unwrap(),
+            documents: 0,
+            classes: 0,
+            text_bytes: 0,
+            records: 0,
+            keys: keys.len() as u64,
+            ids: 0,
+            rows_at: 0,
+        };
+        SegmentFile::open(folder, &entry).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn just_the_wanted_entries_are_visited(
+            mut keys in prop_oneof![
+                prop::collection::vec(0..30_u64, 0..3_000),
+                prop::collection::vec(0..100_000_u64, 0..20_000),
+            ],
+            wanted in prop::collection::btree_set(prop_oneof![0..30_u64, 0..100_000_u64], 0..300),
+            far in prop::collection::btree_set(any::<u64>(), 0..3),
+        ) {
+            keys.sort_unstable();
+            let folder = tempfile::tempdir().unwrap();
+            let segment = segment_of_keys(folder.path(), &keys);
+            let wanted: Vec<u64> = wanted.union(&far).copied().collect();
+            let mut found = Vec::new();
+            segment.find(&segment.keys, &wanted, |entry| {
+                assert_eq!(entry.number, u64::from(record_of(entry.bytes)));
+                found.push((entry.number, wanted[entry.wanted]));
+                Ok::<_, CollectionError>(())
+            }).unwrap();
+            let expected: Vec<(u64, u64)> =
+                (0..).zip(keys).filter(|(_, key)| wanted.binary_search(key).is_ok()).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn a_search_that_gallops_finds_the_first_place(
+            values in prop::collection::vec(0..50_u32, 0..80),
+            from in 0..80_usize,
+            bound in 0..55_u32,
+        ) {
+            let mut values = values;
+            values.sort_unstable();
+            let from = from.min(values.len());
+            let found = gallop(from..values.len(), |place| values[place] < bound);
+            prop_assert_eq!(found, from.max(values.partition_point(|&value| value < bound)));
+        }
     }
 }

@@ -7,11 +7,13 @@
 //! segment-….bin           the documents of one addition: immutable
 //! ```
 //!
-//! A job against a collection reads its new documents and the *neighbourhood* of these: the classes of the collection that have a text or a
-//! candidate key in common with a new one. Nothing else can take part in a decision; [`neighbourhood`] says why.
+//! A job against a collection reads its new documents and the *neighbourhood* of these: the classes of the collection that have the text of a
+//! new one, or share so many candidate keys with it that they may resemble it. Nothing else can take part in a decision; [`neighbourhood`]
+//! says why.
 
 pub(crate) mod addition;
 pub(crate) mod blocks;
+pub(crate) mod candidate_records;
 pub(crate) mod directory;
 pub(crate) mod error;
 pub(crate) mod lookup;

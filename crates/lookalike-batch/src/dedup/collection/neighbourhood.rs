@@ -4,7 +4,8 @@
 //! the order of ranks and survive whatever they resemble; so a new document is decided by
 //!
 //! 1. the class of its text, if the collection has that: step 1 finds it by its hash;
-//! 2. earlier survivors that share a candidate key with its class: step 2 finds those of the collection by the keys, and hands on every key
+//! 2. earlier survivors that it may resemble. In a job that reads all, these share a candidate key with its class, and as many keys as the
+//!    sizes of both ask for. Step 2 finds those of the collection by keys and sizes alone ([`candidate_records`]), and hands on every key
 //!    that they share with any new class, so that as many shared groups are counted;
 //! 3. the order among the classes of the collection, where two are equally similar. It is that of their most wanted documents, and two
 //!    documents compare alike whichever others there are, as long as all documents of a class are there (a record holds those of its
@@ -13,8 +14,11 @@
 //!
 //! Keys agree because everything that makes them is the same in all jobs of a collection, the order of features among it, and any order
 //! finds all pairs (see [`frequency`](crate::dedup::frequency)). A superset of the neighbourhood changes nothing.
+//!
+//! [`candidate_records`]: crate::dedup::collection::candidate_records
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::Path;
 
 use hashbrown::HashMap;
@@ -23,24 +27,22 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
 use crate::dedup::class_id::ClassId;
+use crate::dedup::collection::blocks::BlockRun;
+use crate::dedup::collection::candidate_records::{KeySearch, MetKeys, NewClasses, SharedCounts};
 use crate::dedup::collection::directory::DocumentCollection;
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::lookup::{
-    RowPage, SegmentDocument, SegmentPlace, SegmentRecord, SegmentValue, hash_of, record_of,
+    SegmentDocument, SegmentPlace, SegmentRecord, SegmentValue, hash_of, record_of,
 };
-use crate::dedup::collection::segment::turned;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::scan::{ScannedCollection, StoredCounts};
 use crate::error::BatchError;
-use crate::settings::JobSettings;
+use crate::settings::{JobSettings, PairList};
 use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 use crate::spill::partitions::PARTS;
 
 /// Words of feature sets that are kept together.
 const SEGMENT_WORDS: usize = 1 << 17;
-
-/// Shared keys that are gathered before their records are looked for: 16 MiB.
-const SHARED_KEYS: usize = 1 << 20;
 
 /// A part of a collection on its way into the tables.
 pub(crate) struct Neighbourhood<'a> {
@@ -52,6 +54,8 @@ pub(crate) struct Neighbourhood<'a> {
     pub(crate) keys: &'a KeySink,
     /// For temporary files.
     pub(crate) folder: &'a Path,
+    /// Bytes for keys that both have.
+    pub(crate) memory: u64,
 }
 
 /// Documents that were found so far.
@@ -60,6 +64,8 @@ struct FoundRecords {
     classes: HashMap<u128, ClassId>,
     /// Classes of the records of each segment; none for a document without a text.
     records: Vec<HashMap<u32, Option<ClassId>>>,
+    /// New classes, which have the first numbers.
+    new: usize,
     /// The number of the next class.
     next: usize,
     /// Found since records were read last.
@@ -76,18 +82,27 @@ struct WaitingRecord {
     is_new: bool,
 }
 
-/// A key that a record shares with a new class.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct SharedKey {
-    record: u32,
-    key: u64,
-}
-
 /// A document that was found, with where it stands in the collection.
 struct LoadedDocument {
     segment: usize,
     class: Option<ClassId>,
     stored: SegmentDocument,
+}
+
+/// The blocks that were read last of one segment after another.
+#[derive(Default)]
+struct SegmentBlocks {
+    segment: u32,
+    run: BlockRun,
+}
+
+impl SegmentBlocks {
+    fn of(&mut self, segment: u32) -> &mut BlockRun {
+        if self.segment != segment {
+            (self.segment, self.run) = (segment, BlockRun::default());
+        }
+        &mut self.run
+    }
 }
 
 /// Sets that are put into a store in large pieces.
@@ -109,6 +124,7 @@ impl Neighbourhood<'_> {
                 .iter()
                 .map(|_| HashMap::new())
                 .collect(),
+            new: new_classes,
             next: new_classes,
             waiting: Vec::new(),
         };
@@ -132,84 +148,107 @@ impl Neighbourhood<'_> {
         Ok(())
     }
 
-    /// Step 1: classes of the collection that have the text of a new one.
-    fn find_texts(&mut self, found: &mut FoundRecords) -> Result<(), BatchError> {
-        let mut wanted: Vec<(u128, u32)> = self
-            .scanned
-            .classes
-            .hashes
-            .iter()
-            .copied()
-            .zip(0..)
-            .collect();
+    /// Step 1: classes of the collection that have the text of a new one, or what a reader sees of it.
+    fn find_texts(&self, found: &mut FoundRecords) -> Result<(), BatchError> {
+        let classes = &self.scanned.classes;
+        let mut wanted: Vec<(u128, u32)> = classes.hashes.iter().copied().zip(0..).collect();
         wanted.sort_unstable();
-        let mut tops: Vec<u64> = wanted.iter().map(|(hash, _)| (hash >> 64) as u64).collect();
-        // Sorted hashes have sorted upper halves; a repeated one would show its records twice.
+        // What a reader sees of a page may be all of another text, which has no key that says so.
+        let visible = (0..classes.len()).map(|class| classes.visible_text(class));
+        let parts = visible.zip(&classes.hashes);
+        let parts = parts.filter(|(visible, hash)| visible != *hash);
+        let mut visible: Vec<u128> = parts.map(|(visible, _)| visible).collect();
+        visible.sort_unstable();
+        let hashes = wanted.iter().map(|(hash, _)| hash).chain(&visible);
+        let mut tops: Vec<u64> = hashes.map(|hash| (hash >> 64) as u64).collect();
+        tops.sort_unstable();
+        // A repeated one would show its records twice.
         tops.dedup();
         for (number, segment) in self.collection.segments.iter().enumerate() {
             let mut met = Vec::new();
-            segment.find(&segment.rows, tops.iter().copied(), |record, _, row| {
-                let hash = hash_of(row);
-                if let Ok(at) = wanted.binary_search_by_key(&hash, |&(hash, _)| hash) {
-                    met.push((record as u32, hash, wanted[at].1));
+            segment.find(&segment.rows, &tops, |row| {
+                let hash = hash_of(row.bytes);
+                match wanted.binary_search_by_key(&hash, |&(hash, _)| hash) {
+                    Ok(at) => met.push((row.number as u32, hash, Some(wanted[at].1))),
+                    Err(_) if visible.binary_search(&hash).is_ok() => {
+                        met.push((row.number as u32, hash, None));
+                    }
+                    Err(_) => {}
                 }
                 Ok::<_, CollectionError>(())
             })?;
-            let mut page = RowPage::default();
+            let mut rows = BlockRun::default();
             for (record, hash, class) in met {
-                let class = ClassId::new(class as usize).ok_or(BatchError::TooMany)?;
-                found.classes.insert(hash, class);
-                self.meet(found, number, record, &mut page)?;
+                if let Some(class) = class {
+                    let class = ClassId::new(class as usize).ok_or(BatchError::TooMany)?;
+                    found.classes.insert(hash, class);
+                }
+                self.meet(found, number, record, &mut rows)?;
             }
         }
         Ok(())
     }
 
-    /// Step 2: classes of the collection that share a key with a new one, and those keys.
-    fn find_keys(&mut self, found: &mut FoundRecords) -> Result<(), BatchError> {
-        let temporary = BatchError::temporary(self.folder);
-        let mut writer = self.keys.writer();
-        let mut shared: Vec<Vec<SharedKey>> = self
-            .collection
-            .segments
-            .iter()
-            .map(|_| Vec::new())
-            .collect();
-        for part in 0..PARTS {
-            let wanted = self.keys.distinct(part).map_err(&temporary)?;
-            for (segment, shared) in self.collection.segments.iter().zip(&mut shared) {
-                // Keys of one partition have the same last byte, so turned keys ascend as these do.
-                let turned = wanted.iter().map(|&key| turned(key));
-                segment.find(&segment.keys, turned, |_, key, pair| {
-                    shared.push(SharedKey {
-                        record: record_of(pair),
-                        key: key.rotate_left(8),
-                    });
-                    Ok::<_, CollectionError>(())
-                })?;
-            }
-            let count: usize = shared.iter().map(Vec::len).sum();
-            if count >= SHARED_KEYS || part + 1 == PARTS {
-                self.meet_all(found, &mut shared, &mut writer)?;
-            }
+    /// Step 2: classes of the collection that a new one may resemble, and the keys that they share with new ones.
+    fn find_keys(&self, found: &mut FoundRecords) -> Result<(), BatchError> {
+        let mut is_settled = vec![false; self.scanned.classes.len()];
+        if self.settings.pairs == PairList::Deciding {
+            // A class with a text of the collection survives like that.
+            let known = found.classes.values().map(|class| class.position());
+            let new = known.filter(|&class| class < found.new);
+            new.for_each(|class| is_settled[class] = true);
         }
-        writer.finish().map_err(&temporary)
+        let new = NewClasses::new(self.settings, &self.scanned.classes, is_settled);
+        let search = KeySearch {
+            segments: &self.collection.segments,
+            keys: self.keys,
+            new: &new,
+            folder: self.folder,
+            memory: self.memory,
+        };
+        let mut writer = self.keys.writer();
+        for round in search.rounds()? {
+            let met = search.met(&round)?;
+            self.meet_candidates(&met, &new, &round, found, &mut writer)?;
+        }
+        writer.finish().map_err(BatchError::temporary(self.folder))
     }
 
-    /// Notes the records that share keys, and hands the keys on. Ascending, they find rows that were read already.
-    fn meet_all(
+    /// Notes the records that may resemble a class of a round, and hands on the keys that they share with these.
+    fn meet_candidates(
         &self,
+        met: &MetKeys,
+        new: &NewClasses<'_>,
+        round: &Range<u32>,
         found: &mut FoundRecords,
-        shared: &mut [Vec<SharedKey>],
         writer: &mut KeyWriter<'_>,
     ) -> Result<(), BatchError> {
-        for (number, shared) in shared.iter_mut().enumerate() {
-            let mut page = RowPage::default();
-            shared.sort_unstable();
-            for SharedKey { record, key } in shared.drain(..) {
-                if let Some(class) = self.meet(found, number, record, &mut page)? {
-                    let pushed = writer.push(key, class.position() as u32);
-                    pushed.map_err(BatchError::temporary(self.folder))?;
+        let temporary = BatchError::temporary(self.folder);
+        let mut counts = SharedCounts::new(round);
+        let (mut rows, mut sizes) = (SegmentBlocks::default(), SegmentBlocks::default());
+        for part in 0..PARTS {
+            let postings = met.take(part).map_err(&temporary)?;
+            for of_record in postings.chunk_by(|a, b| a[..2] == b[..2]) {
+                let [segment, record, _] = of_record[0];
+                let number = segment as usize;
+                let class = match found.records[number].get(&record) {
+                    // Another round had candidates of it, or it has the text of a new document.
+                    Some(&class) => class,
+                    None => {
+                        let file = &self.collection.segments[number];
+                        let size = file.size(record, sizes.of(segment))?;
+                        if !met.has_candidate(of_record, size, new, &mut counts) {
+                            continue;
+                        }
+                        self.meet(found, number, record, rows.of(segment))?
+                    }
+                };
+                // A class that is a new one as well has all its keys.
+                if let Some(class) = class.filter(|class| class.position() >= found.new) {
+                    let class = class.position() as u32;
+                    let mut keys = of_record.iter().map(|posting| met.key(posting));
+                    keys.try_for_each(|key| writer.push(key, class))
+                        .map_err(&temporary)?;
                 }
             }
         }
@@ -222,13 +261,13 @@ impl Neighbourhood<'_> {
         found: &mut FoundRecords,
         segment: usize,
         record: u32,
-        page: &mut RowPage,
+        rows: &mut BlockRun,
     ) -> Result<Option<ClassId>, BatchError> {
         if let Some(&class) = found.records[segment].get(&record) {
             return Ok(class);
         }
         let file = &self.collection.segments[segment];
-        let place = file.place(record, page)?;
+        let place = file.place(record, rows)?;
         // The same text may be in several segments, and among the new documents: it is one class.
         let known = found.classes.get(&place.hash).copied();
         let class = match (file.is_classless(record), known) {
@@ -376,14 +415,14 @@ impl Neighbourhood<'_> {
     fn find_ids(&mut self, found: &mut FoundRecords, hashes: &[u64]) -> Result<(), BatchError> {
         for (number, segment) in self.collection.segments.iter().enumerate() {
             let mut met = Vec::new();
-            segment.find(&segment.ids, hashes.iter().copied(), |_, _, pair| {
-                met.push(record_of(pair));
+            segment.find(&segment.ids, hashes, |id| {
+                met.push(record_of(id.bytes));
                 Ok::<_, CollectionError>(())
             })?;
             met.sort_unstable();
-            let mut page = RowPage::default();
+            let mut rows = BlockRun::default();
             for record in met {
-                self.meet(found, number, record, &mut page)?;
+                self.meet(found, number, record, &mut rows)?;
             }
         }
         Ok(())

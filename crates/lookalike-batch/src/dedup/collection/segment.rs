@@ -9,11 +9,14 @@
 //!             further tests (u32 each), features (u64 each, the sets one after another), and of each document: order, bytes of
 //!             text, hash of the record (u64 x 3), length of the id (u32), the value that ranks survivors, the id
 //! rows        of each record, and one more: hash of the class (upper half, lower half), position of the record (u64 x 3)
+//! sizes       of each record: features, as in the record (u32)
 //! keys        ascending: a key, the record that has it (u64, u32)
 //! ids         ascending: hash of an id, a record with a document that has it (u64, u32)
-//! indexes     of rows, keys and ids: the first u64 of every 512th entry
+//! indexes     of rows of classes, keys and ids: the first u64 of each block
 //! ```
 //!
+//! Rows, sizes, keys and ids begin with a block each, and none of their entries is in two blocks
+//! ([`BlockTable`](crate::dedup::collection::blocks::BlockTable)).
 //! Keys are turned by eight bits ([`turned`]), so that those of one partition of a [`KeySink`] stand together.
 
 use std::io;
@@ -24,17 +27,15 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::dedup::candidate_groups::KeySink;
-use crate::dedup::collection::blocks::CheckedBlockWriter;
+use crate::dedup::collection::blocks::{CONTENT, CheckedBlockWriter};
 use crate::dedup::documents::{DocumentTable, RankingFacts, TextClasses};
 use crate::dedup::pair_test::TestSets;
 use crate::spill::feature_sets::SetStore;
 use crate::spill::partitions::PARTS;
 
-/// Entries of a sorted section for each of its index.
-pub(crate) const INDEXED: usize = 512;
-
-/// Bytes of an entry of rows, and of keys and ids.
+/// Bytes of an entry of rows, of sizes, and of keys and ids.
 pub(crate) const ROW: usize = 24;
+pub(crate) const SIZE: usize = 4;
 pub(crate) const PAIR: usize = 12;
 
 pub(crate) const FINGERPRINT: u32 = 1;
@@ -121,6 +122,7 @@ struct SegmentBuilder<'a> {
     source: &'a SegmentSource<'a>,
     out: CheckedBlockWriter,
     rows: Vec<[u64; 3]>,
+    sizes: Vec<u32>,
     ids: Vec<[u32; 3]>,
     /// Record of each class, `u32::MAX` for one that is not added.
     record_of: Vec<u32>,
@@ -154,6 +156,7 @@ impl SegmentSource<'_> {
             source: self,
             out: CheckedBlockWriter::create(&folder.join(name), identity)?,
             rows: Vec::new(),
+            sizes: Vec::new(),
             ids: Vec::with_capacity(chosen.len()),
             record_of: vec![u32::MAX; self.classes.len()],
             record: Vec::new(),
@@ -166,17 +169,18 @@ impl SegmentSource<'_> {
             builder.add_record(documents)?;
         }
         let with_text = chosen.partition_point(|added| !added.has_no_class);
+        builder.end_records()?;
         let entry = SegmentEntry {
             file: name.to_owned(),
             identity,
             content: 0,
             documents: chosen.len() as u64,
-            classes: (builder.rows.len() - (chosen.len() - with_text)) as u64,
+            classes: (builder.sizes.len() - (chosen.len() - with_text)) as u64,
             text_bytes: chosen
                 .iter()
                 .map(|added| self.documents.lengths.get(added.document as usize))
                 .sum(),
-            records: builder.rows.len() as u64,
+            records: builder.sizes.len() as u64,
             keys: 0,
             ids: chosen.len() as u64,
             rows_at: builder.out.position(),
@@ -211,9 +215,13 @@ impl SegmentBuilder<'_> {
         match self.source.documents.classes[document as usize] {
             Some(class) => {
                 self.record_of[class.position()] = number;
+                self.sizes.push(self.source.classes.sizes[class.position()]);
                 self.put_class(class.position(), documents.len())?;
             }
-            None => self.put_words(&[documents.len() as u32, 0, 0, 0]),
+            None => {
+                self.sizes.push(0);
+                self.put_words(&[documents.len() as u32, 0, 0, 0]);
+            }
         }
         for added in documents {
             self.put_document(added.document, number);
@@ -324,22 +332,36 @@ impl SegmentBuilder<'_> {
         self.record.extend_from_slice(id.as_bytes());
     }
 
-    /// Writes everything behind the records.
-    fn finish(mut self, mut entry: SegmentEntry) -> io::Result<SegmentEntry> {
+    /// Ends the records: rows begin with a block.
+    fn end_records(&mut self) -> io::Result<()> {
         let end = self.out.position();
         self.rows.push([u64::MAX, u64::MAX, end]);
-        self.out.write(bytemuck::cast_slice(&self.rows))?;
-        let row_index: Vec<u64> = self.rows[..entry.records as usize]
+        self.out.fill_block()
+    }
+
+    /// Writes everything behind the records.
+    fn finish(mut self, mut entry: SegmentEntry) -> io::Result<SegmentEntry> {
+        for row in &self.rows {
+            self.out.write_entry(bytemuck::cast_slice(row))?;
+        }
+        self.out.fill_block()?;
+        let row_index: Vec<u64> = self.rows[..entry.classes as usize]
             .iter()
-            .step_by(INDEXED)
+            .step_by(CONTENT / ROW)
             .map(|row| row[0])
             .collect();
+        for size in &self.sizes {
+            self.out.write_entry(&size.to_le_bytes())?;
+        }
+        self.out.fill_block()?;
         let key_index = self.write_keys(&mut entry.keys)?;
+        self.out.fill_block()?;
         self.ids.sort_unstable();
         let mut id_index = Vec::new();
         for (at, id) in self.ids.iter().enumerate() {
             put_pair(&mut self.out, *id, at as u64, &mut id_index)?;
         }
+        self.out.fill_block()?;
         for index in [row_index, key_index, id_index] {
             self.out.write(bytemuck::cast_slice(&index))?;
         }
@@ -370,7 +392,7 @@ impl SegmentBuilder<'_> {
     }
 }
 
-/// Writes an entry of keys or ids, the number `at` of its section.
+/// Writes an entry of keys or ids, the number `at` of its table.
 fn put_pair(
     out: &mut CheckedBlockWriter,
     pair: [u32; 3],
@@ -379,9 +401,11 @@ fn put_pair(
 ) -> io::Result<()> {
     let [high, low, record] = pair;
     let key = u64::from(high) << 32 | u64::from(low);
-    if at.is_multiple_of(INDEXED as u64) {
+    if at.is_multiple_of((CONTENT / PAIR) as u64) {
         index.push(key);
     }
-    out.write(&key.to_le_bytes())?;
-    out.write(&record.to_le_bytes())
+    let mut entry = [0; PAIR];
+    entry[..8].copy_from_slice(&key.to_le_bytes());
+    entry[8..].copy_from_slice(&record.to_le_bytes());
+    out.write_entry(&entry)
 }

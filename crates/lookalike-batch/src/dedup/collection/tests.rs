@@ -71,7 +71,9 @@ fn cases() -> impl Strategy<Value = Case> {
         "latest:group",
     ];
     let tests = vec![None, Some("containment:chars:2:0.6")];
+    let pairs = vec![PairList::All, PairList::Deciding];
     (
+        prop::sample::select(pairs),
         prop::sample::select(methods),
         prop::sample::select(scopes),
         prop::sample::select(keeps),
@@ -79,7 +81,7 @@ fn cases() -> impl Strategy<Value = Case> {
         0.3..1.0_f64,
         1..4_usize,
     )
-        .prop_map(|(method, scope, keep, test, threshold, threads)| {
+        .prop_map(|(pairs, method, scope, keep, test, threshold, threads)| {
             let keep: crate::KeepRules = keep.parse().unwrap();
             let order_field = keep
                 .field_rule()
@@ -92,7 +94,7 @@ fn cases() -> impl Strategy<Value = Case> {
                     keep,
                     threshold,
                     tests: test.iter().map(|test| test.parse().unwrap()).collect(),
-                    pairs: PairList::All,
+                    pairs,
                     ..JobSettings::of_method(method)
                 },
                 options: InputOptions::default()
@@ -175,6 +177,26 @@ impl Workspace {
         self.job(&inputs).against_collection(&collection).decide()
     }
 
+    /// All pairs as lines, those within the old documents left out.
+    fn pairs_against_collection(&self, file: &Path) -> Vec<u8> {
+        let collection = DocumentCollection::open(&self.collection()).unwrap();
+        let inputs = self.inputs(&[file.to_owned()]);
+        let mut lines = Vec::new();
+        let job = self.job(&inputs).against_collection(&collection);
+        job.write_pairs(&mut lines).unwrap();
+        lines
+    }
+
+    fn pairs_against_files(&self, old: &[PathBuf], new: &Path) -> Vec<u8> {
+        let mut files = old.to_vec();
+        files.push(new.to_owned());
+        let inputs = self.inputs(&files);
+        let mut lines = Vec::new();
+        let job = self.job(&inputs).against_sources(old.len());
+        job.write_pairs(&mut lines).unwrap();
+        lines
+    }
+
     fn against_files(&self, old: &[PathBuf], new: &Path) -> DedupDecisions {
         let mut files = old.to_vec();
         files.push(new.to_owned());
@@ -251,6 +273,7 @@ proptest! {
         let expected = place.against_files(old, new);
         let found = place.against_collection(new).unwrap();
         prop_assert_eq!(told(&found), told(&expected));
+        prop_assert_eq!(place.pairs_against_collection(new), place.pairs_against_files(old, new));
         let (found, expected) = (found.counts(), expected.counts());
         let all: usize = parts[..old.len()].iter().map(Vec::len).sum();
         prop_assert_eq!(found.collection.unwrap().documents, all as u64);
@@ -349,6 +372,54 @@ fn sections_of_many_pages_and_records_of_many_segments_are_found() {
 }
 
 #[test]
+fn keys_that_do_not_fit_the_memory_at_once_are_looked_up_in_rounds() {
+    for method in [Method::AllPairs, Method::MinHash] {
+        let mut place = Workspace::new(many_case(method));
+        let old = place.file("old.jsonl", &many_rows(900, 0));
+        place.collect(&old);
+        let new = place.file("new.jsonl", &many_rows(700, 600));
+        let expected = told(&place.against_files(&[old], &new));
+        // Hardly anything is left beside the tables.
+        place.case.limits.memory = 1;
+        while let Err(BatchError::Memory { least, .. }) = place.against_collection(&new) {
+            place.case.limits.memory = least.max(place.case.limits.memory + 1);
+        }
+        let found = told(&place.against_collection(&new).unwrap());
+        assert!(found == expected, "{method}");
+    }
+}
+
+#[test]
+fn records_that_share_too_few_keys_are_not_read() {
+    let case = Case {
+        settings: JobSettings::default(),
+        options: InputOptions::default(),
+        limits: JobLimits::default(),
+    };
+    let place = Workspace::new(case);
+    let words = |of: usize, from: usize, to: usize| {
+        let words = (from..to).map(|at| format!("w{of}x{at}"));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let row = |id: usize, text: String| Row {
+        text: Some(text),
+        ..complete(&format!("d{id}"))
+    };
+    // Each has eight words of the new text, and one has nearly all of it.
+    let text = |id: usize| match id {
+        0 => format!("{} {}", words(0, 0, 88), words(9, 0, 2)),
+        _ => format!("{} {}", words(0, id, id + 8), words(id, 0, 82)),
+    };
+    let old: Vec<Row> = (0..50).map(|id| row(id, text(id))).collect();
+    place.collect(&place.file("old.jsonl", &old));
+    let new = place.file("new.jsonl", &[row(100, words(0, 0, 90))]);
+    let found = place.against_collection(&new).unwrap();
+    assert_eq!(found.decision_counts().removed_near, 1);
+    let looked_at = found.counts().collection.unwrap().looked_at;
+    assert!((1..10).contains(&looked_at), "{looked_at}");
+}
+
+#[test]
 fn pages_meet_pages_of_a_collection_as_they_meet_those_that_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let page = |title: &str, body: &str, menu: &str| {
@@ -403,6 +474,45 @@ fn pages_meet_pages_of_a_collection_as_they_meet_those_that_are_read() {
             expected,
             "{cut}"
         );
+    }
+}
+
+#[test]
+fn a_text_that_is_what_a_reader_sees_of_a_page_meets_it_whatever_the_size_of_its_main_text() {
+    let words = |from: usize, to: usize| {
+        let words = (from..to).map(|at| format!("word{at}"));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let menu: String = (0..60)
+        .map(|at| format!("<a href=x>link number {at}</a>"))
+        .collect();
+    let html = format!(
+        "<html><head><title>One title</title></head><body><nav>{menu}</nav><article><h1>One title</h1><p>{}</p></article></body></html>",
+        words(0, 90)
+    );
+    let (mut main, mut visible) = (String::new(), String::new());
+    let mut extractor = lookalike_corpus::HtmlText::new(InputOptions::default().html).unwrap();
+    extractor.extract_with_visible(&html, &mut main, &mut visible);
+    assert!(visible.len() > 2 * main.len(), "{visible}");
+    let case = Case {
+        settings: JobSettings::default(),
+        options: InputOptions::default(),
+        limits: JobLimits::default(),
+    };
+    let place = Workspace::new(case);
+    let write = |name: &str, id: &str, field: &str, text: &str| {
+        let path = place.folder.path().join(name);
+        std::fs::write(&path, format!("{}\n", json!({"id": id, field: text}))).unwrap();
+        path
+    };
+    let page = write("page.jsonl", "page", "html", &html);
+    let text = write("text.jsonl", "text", "text", &visible);
+    for (old, new) in [(&page, &text), (&text, &page)] {
+        let collection = place.collection();
+        std::fs::remove_dir_all(&collection).unwrap_or_default();
+        place.collect(old);
+        let found = place.against_collection(new).unwrap();
+        assert_eq!(found.decision_counts().removed_exact, 1, "{new:?}");
     }
 }
 
@@ -658,7 +768,7 @@ fn another_version_of_the_format_is_named() {
         .lines()
         .next()
         .unwrap()
-        .replace("\"format\":1,", "\"format\":99,");
+        .replace("\"format\":2,", "\"format\":99,");
     let sum = xxhash_rust::xxh3::xxh3_64(json.as_bytes());
     std::fs::write(&path, format!("{json}\n{sum:016x}\n")).unwrap();
     let refused = DocumentCollection::open(&place.collection()).err().unwrap();
@@ -667,7 +777,7 @@ fn another_version_of_the_format_is_named() {
             refused,
             CollectionError::Version {
                 found: 99,
-                known: 1,
+                known: 2,
                 ..
             }
         ),

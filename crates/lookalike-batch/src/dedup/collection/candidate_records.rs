@@ -1,0 +1,308 @@
+//! Records of a collection that may resemble a new class, told by keys and sizes, before any of them is read.
+//!
+//! Of the records that share a key with a new class, most share too few for their sizes: in three million documents, 20 of 21 that a new one
+//! meets. So first the keys of new classes are looked up, and each record that has some is noted with these. Then the new classes that it
+//! meets are counted, record by record, and [`CandidateRule`] says whether one of them is a candidate: the rule that the job asks once more
+//! when it compares, of the same counts.
+//!
+//! Where a reader sees the same of two texts no count matters. Such a record has a key for that, or is the class of what a reader sees.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::dedup::candidate_groups::{KeyRecord, KeySink, key_of, key_record, part_of};
+use crate::dedup::collection::lookup::{SegmentFile, record_of};
+use crate::dedup::collection::segment::turned;
+use crate::dedup::documents::TextClasses;
+use crate::dedup::just_below::BelowMargin;
+use crate::dedup::margin_search::last_sampled;
+use crate::error::BatchError;
+use crate::kernel::candidate_rule::CandidateRule;
+use crate::kernel::class_keys::{KeySalt, text_key};
+use crate::settings::JobSettings;
+use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
+
+/// A record that has a key of new classes: segment, record, and the number of the key.
+pub(crate) type KeyPosting = [u32; 3];
+
+/// New classes, as far as they decide which records are candidates.
+pub(crate) struct NewClasses<'a> {
+    settings: &'a JobSettings,
+    classes: &'a TextClasses,
+    rule: CandidateRule,
+    /// By class: true if it survives whatever resembles it, so that nothing is looked for.
+    is_settled: Vec<bool>,
+    /// Keys under which classes are found of which a reader sees the same, by partition. A class need not have its own.
+    text_keys: Vec<KeyRecord>,
+    /// The resemblance from which on neighbours matter of classes that may be in the sample of [`margin_search`](crate::dedup::margin_search).
+    margin: f64,
+    last_sampled: u64,
+}
+
+/// Keys of new classes that records have, and these records.
+pub(crate) struct MetKeys {
+    /// Each key, and the end of its classes in `members`.
+    keys: Vec<MetKey>,
+    members: Vec<u32>,
+    /// By record: a partition is a range of records.
+    postings: PartitionedFile<KeyPosting>,
+}
+
+struct MetKey {
+    key: u64,
+    end: usize,
+    /// True if a reader sees the same of those that have it.
+    is_of_text: bool,
+}
+
+/// Search for the keys of new classes in segments.
+pub(crate) struct KeySearch<'a> {
+    pub(crate) segments: &'a [SegmentFile],
+    pub(crate) keys: &'a KeySink,
+    pub(crate) new: &'a NewClasses<'a>,
+    /// For temporary files.
+    pub(crate) folder: &'a Path,
+    /// Bytes that the keys of a round may take.
+    pub(crate) memory: u64,
+}
+
+/// Counts of the keys that new classes share with the record at hand.
+pub(crate) struct SharedCounts {
+    first: u32,
+    /// By class, from `first` on; zeros between two records.
+    counts: Vec<u32>,
+    touched: Vec<u32>,
+}
+
+impl<'a> NewClasses<'a> {
+    pub(crate) fn new(
+        settings: &'a JobSettings,
+        classes: &'a TextClasses,
+        is_settled: Vec<bool>,
+    ) -> Self {
+        let hashes = classes.hashes.iter().map(|hash| (hash >> 64) as u64);
+        let mut new = Self {
+            settings,
+            classes,
+            rule: CandidateRule::of(settings),
+            is_settled,
+            text_keys: Vec::new(),
+            margin: BelowMargin::below(settings.threshold).from(),
+            last_sampled: last_sampled(hashes),
+        };
+        let text_key = |class| key_record(new.text_key(class), class);
+        new.text_keys = (0..classes.len() as u32).map(text_key).collect();
+        new.text_keys.sort_unstable_by_key(part_of);
+        new
+    }
+
+    fn text_key(&self, class: u32) -> u64 {
+        let class = class as usize;
+        let category = self.classes.categories.get(class).copied().unwrap_or(0);
+        let salt = KeySalt::new(self.settings.scope, category);
+        salt.apply(text_key(self.classes.visible_text(class)))
+    }
+
+    /// Those of `keys` and the text keys that a range of classes is looked up by, in one of [`PARTS`] partitions: ascending and each once.
+    fn wanted(
+        &self,
+        keys: &KeySink,
+        part: usize,
+        classes: &Range<u32>,
+    ) -> io::Result<Vec<KeyRecord>> {
+        let mut wanted = keys.part(part)?;
+        let from = self
+            .text_keys
+            .partition_point(|record| part_of(record) < part);
+        let text_keys = self.text_keys[from..].iter();
+        wanted.extend(text_keys.take_while(|record| part_of(record) == part));
+        // Other classes are those of the collection that earlier rounds met.
+        wanted.retain(|&[.., class]| classes.contains(&class) && !self.is_settled[class as usize]);
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok(wanted)
+    }
+
+    /// True if a class and a record of so many features, which share so many keys, may resemble each other closely enough to matter.
+    fn may_meet(&self, class: usize, size: u32, shared: u32) -> bool {
+        let sizes = [self.classes.sizes[class] as usize, size as usize];
+        let (shared, threshold) = (u64::from(shared), self.settings.threshold);
+        match (self.classes.hashes[class] >> 64) as u64 <= self.last_sampled {
+            true => self.rule.may_reach(self.margin, sizes, shared, threshold),
+            false => self.rule.is_promising(sizes, shared, threshold),
+        }
+    }
+}
+
+impl KeySearch<'_> {
+    /// Ranges of new classes, of each of which the keys fit the memory.
+    pub(crate) fn rounds(&self) -> Result<Vec<Range<u32>>, BatchError> {
+        let classes = self.new.classes.len() as u32;
+        // Partitions are alike: they are told apart by the last bits of keys, which are hashes.
+        let one = self.met_in(0..1, &(0..classes))?.bytes();
+        let rounds = (one * PARTS as u64).div_ceil(self.memory.max(1)).max(1);
+        let share = u64::from(classes).div_ceil(rounds).max(1) as u32;
+        let starts = (0..classes).step_by(share as usize);
+        Ok(starts
+            .map(|start| start..classes.min(start.saturating_add(share)))
+            .collect())
+    }
+
+    /// The keys of a range of new classes that records have.
+    pub(crate) fn met(&self, classes: &Range<u32>) -> Result<MetKeys, BatchError> {
+        self.met_in(0..PARTS, classes)
+    }
+
+    fn met_in(&self, parts: Range<usize>, classes: &Range<u32>) -> Result<MetKeys, BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        let postings = PartitionedFile::new(self.folder, self.memory / 2).map_err(&temporary)?;
+        let mut writer = SpoolWriter::new(&postings);
+        let (mut keys, mut members) = (Vec::new(), Vec::new());
+        let places = RecordParts::new(self.segments);
+        for part in parts {
+            let own = self.new.wanted(self.keys, part, classes);
+            let own = own.map_err(&temporary)?;
+            let groups: Vec<&[KeyRecord]> = own.chunk_by(|a, b| a[..2] == b[..2]).collect();
+            // Keys of one partition have the same last byte, so turned keys ascend as these do.
+            let wanted: Vec<u64> = groups
+                .iter()
+                .map(|group| turned(key_of(&group[0])))
+                .collect();
+            let mut numbers: Vec<Option<u32>> = vec![None; wanted.len()];
+            for (segment, file) in self.segments.iter().enumerate() {
+                file.find(&file.keys, &wanted, |found| {
+                    let number = match numbers[found.wanted] {
+                        Some(number) => number,
+                        None => {
+                            let group = groups[found.wanted];
+                            members.extend(group.iter().map(|record| record[2]));
+                            let key = key_of(&group[0]);
+                            let is_text_key =
+                                |record: &KeyRecord| self.new.text_key(record[2]) == key;
+                            let number = u32::try_from(keys.len());
+                            keys.push(MetKey {
+                                key,
+                                end: members.len(),
+                                is_of_text: group.iter().any(is_text_key),
+                            });
+                            *numbers[found.wanted].insert(number.map_err(|_| BatchError::TooMany)?)
+                        }
+                    };
+                    let record = record_of(found.bytes);
+                    let posting = [segment as u32, record, number];
+                    let part = places.part_of(segment, record);
+                    writer.push(part, posting).map_err(&temporary)
+                })?;
+            }
+        }
+        writer.finish().map_err(&temporary)?;
+        Ok(MetKeys {
+            keys,
+            members,
+            postings,
+        })
+    }
+}
+
+/// Cuts the records of all segments, one behind the other, into [`PARTS`] ranges.
+struct RecordParts {
+    /// Records of all segments before each.
+    before: Vec<u64>,
+    per_part: u64,
+}
+
+impl RecordParts {
+    fn new(segments: &[SegmentFile]) -> Self {
+        let mut all: u64 = 0;
+        let before = segments.iter().map(|segment| {
+            let before = all;
+            all = all.saturating_add(segment.entry.records);
+            before
+        });
+        Self {
+            before: before.collect(),
+            per_part: all.div_ceil(PARTS as u64).max(1),
+        }
+    }
+
+    fn part_of(&self, segment: usize, record: u32) -> usize {
+        let number = self.before[segment].saturating_add(u64::from(record));
+        // A record that is not there has a place as well; whoever looks it up is told.
+        (number / self.per_part).min(PARTS as u64 - 1) as usize
+    }
+}
+
+impl MetKeys {
+    /// Bytes in memory.
+    fn bytes(&self) -> u64 {
+        (self.keys.len() * size_of::<MetKey>() + self.members.len() * 4) as u64
+    }
+
+    /// Takes a range of records out, one of [`PARTS`]: the keys that each has, by segment and record.
+    pub(crate) fn take(&self, part: usize) -> io::Result<Vec<KeyPosting>> {
+        let mut postings = self.postings.take(part)?;
+        postings.sort_unstable();
+        Ok(postings)
+    }
+
+    pub(crate) fn key(&self, posting: &KeyPosting) -> u64 {
+        self.keys[posting[2] as usize].key
+    }
+
+    /// The new classes that have a key.
+    fn classes(&self, posting: &KeyPosting) -> &[u32] {
+        let number = posting[2] as usize;
+        let start = number
+            .checked_sub(1)
+            .map_or(0, |before| self.keys[before].end);
+        &self.members[start..self.keys[number].end]
+    }
+
+    /// True if a record of so many features may resemble a new class closely enough to matter. `postings` are its keys.
+    pub(crate) fn has_candidate(
+        &self,
+        postings: &[KeyPosting],
+        size: u32,
+        new: &NewClasses<'_>,
+        counts: &mut SharedCounts,
+    ) -> bool {
+        let mut may_meet = false;
+        for posting in postings {
+            may_meet |= self.keys[posting[2] as usize].is_of_text;
+            self.classes(posting)
+                .iter()
+                .for_each(|&class| counts.add(class));
+        }
+        counts.drain(|class, shared| {
+            may_meet = may_meet || new.may_meet(class as usize, size, shared)
+        });
+        may_meet
+    }
+}
+
+impl SharedCounts {
+    /// Counts for a range of new classes.
+    pub(crate) fn new(classes: &Range<u32>) -> Self {
+        Self {
+            first: classes.start,
+            counts: vec![0; classes.len()],
+            touched: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, class: u32) {
+        let count = &mut self.counts[(class - self.first) as usize];
+        if *count == 0 {
+            self.touched.push(class);
+        }
+        *count += 1;
+    }
+
+    fn drain(&mut self, mut visit: impl FnMut(u32, u32)) {
+        for class in self.touched.drain(..) {
+            let count = &mut self.counts[(class - self.first) as usize];
+            visit(class, std::mem::take(count));
+        }
+    }
+}
