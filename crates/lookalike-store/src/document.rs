@@ -13,7 +13,7 @@ use crate::pair_rule::PairTraits;
 use crate::time::UnixMillis;
 
 /// Longest id in bytes.
-pub const LONGEST_ID: usize = 4096;
+pub const LONGEST_ID: usize = 2048;
 /// Largest document in bytes, all parts together.
 pub const LARGEST_DOCUMENT: usize = 32 << 20;
 
@@ -81,7 +81,7 @@ impl From<u64> for StoredParagraph {
 /// A document of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredDocument {
-    /// The user's own id: 1 to 4096 bytes.
+    /// The user's own id: 1 to [`LONGEST_ID`] bytes.
     pub id: String,
     /// Fingerprint, by which collections of fingerprints find it; `None` for a text without features, which resembles nothing.
     pub fingerprint: Option<Fingerprint>,
@@ -398,7 +398,10 @@ fn numbers<const BYTES: usize, T>(bytes: &[u8], number: impl Fn([u8; BYTES]) -> 
 }
 
 /// Refuses ids that cannot be stored.
-pub(crate) fn check_id(id: &str) -> Result<()> {
+///
+/// # Errors
+/// [`StoreError::Invalid`]: the id is empty, or longer than [`LONGEST_ID`].
+pub fn check_id(id: &str) -> Result<()> {
     if id.is_empty() || id.len() > LONGEST_ID {
         let bytes = id.len();
         return Err(StoreError::Invalid(format!(

@@ -74,7 +74,7 @@ mod view;
 pub use collection::{Collection, CollectionHealth};
 pub use document::{
     ContentKey, LARGEST_DOCUMENT, LONGEST_ID, ParseTextHashError, StoredDocument, StoredParagraph,
-    TextHash,
+    TextHash, check_id,
 };
 pub use document_sketch::{DocumentSketch, LARGEST_RADIUS, MOST_PLACES, SketchForm};
 pub use engine::{CollectionStats, LARGEST_BATCH, RecoveryReport};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{
-    CollectionSettings, ContentKey, QueryResult, SketchForm, StoreError, StoredDocument,
-    UnixMillis, WriteOp, WriteOutcome,
+    CollectionSettings, ContentKey, LONGEST_ID, QueryResult, SketchForm, StoreError,
+    StoredDocument, UnixMillis, WriteOp, WriteOutcome,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,8 +19,8 @@ use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::{
     CheckAndInsertOptions, ContentItem, DocumentId, DocumentMeta, ExpiringDocument, GetOptions,
-    HexBits, InsertOptions, ItemResponse, ItemsShape, LONGEST_ID, MOST_METADATA, NeighbourOptions,
-    NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
+    HexBits, InsertOptions, ItemResponse, ItemsShape, MOST_METADATA, NeighbourOptions, NewDocument,
+    QueryOptions, RequestItems, ScopeOptions, packed,
 };
 use crate::response::with_permit;
 use crate::sketch_cache::{QuerySketch, SketchCache};

@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use lookalike::Fingerprint;
 use lookalike_store::{
-    CollectionSettings, DocumentSketch, PairRule, PairTraits, SketchForm, StoredDocument,
-    StoredParagraph, TextHash, UnixMillis,
+    CollectionSettings, DocumentSketch, LONGEST_ID, PairRule, PairTraits, SketchForm,
+    StoredDocument, StoredParagraph, TextHash, UnixMillis,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::fields::{
-    HASH, HEX, HexFingerprint, HexTextHash, LONGEST_ID, check_id, metadata_bytes, there,
-};
+use super::fields::{HASH, HEX, HexFingerprint, HexTextHash, check_id, metadata_bytes, there};
 use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
 use super::least_equal::places_name;

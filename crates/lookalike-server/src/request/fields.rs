@@ -5,8 +5,8 @@ use std::time::Duration;
 use lookalike::{Fingerprint, ParagraphRule};
 use lookalike_corpus::Category;
 use lookalike_store::{
-    CollectionSettings, DocumentSketch, LARGEST_RADIUS, PairRule, RebuildTarget, RetainedParts,
-    SchemePart, SketchForm, StoredScheme, TextHash, UnixMillis,
+    CollectionSettings, DocumentSketch, LARGEST_RADIUS, LONGEST_ID, PairRule, RebuildTarget,
+    RetainedParts, SchemePart, SketchForm, StoredScheme, TextHash, UnixMillis,
 };
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -23,8 +23,6 @@ use crate::problem::ProblemDetails;
 use crate::scheme::{default_scheme, usable_scheme};
 use crate::scheme_state::{sent_boilerplate, sent_terms};
 
-/// Longest id in bytes.
-pub(crate) const LONGEST_ID: usize = 2048;
 /// Most bytes of metadata, as JSON.
 pub(crate) const MOST_METADATA: usize = 1024;
 /// Longest time to live: a hundred years of 365 days, in seconds.
@@ -803,14 +801,10 @@ impl ChangedCollection {
 }
 
 pub(crate) fn check_id(id: &str) -> Result<(), ProblemDetails> {
-    if (1..=LONGEST_ID).contains(&id.len()) {
-        return Ok(());
-    }
-    let bytes = id.len();
-    Err(ProblemDetails::invalid(
-        format!("an id of {bytes} bytes is not allowed: ids have 1 to {LONGEST_ID} bytes"),
-        "use another id, such as a hash of a long one",
-    ))
+    lookalike_store::check_id(id).map_err(|error| {
+        let remedy = "use another id, such as a hash of a long one";
+        ProblemDetails::invalid(error.to_string(), remedy)
+    })
 }
 
 pub(crate) fn life(seconds: u64) -> Result<Duration, ProblemDetails> {

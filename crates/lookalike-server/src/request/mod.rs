@@ -14,8 +14,8 @@ pub(crate) use body::{BodyFormat, ReceivedBody, body_format, receive};
 pub(crate) use exported::ExportedDocument;
 pub(crate) use fields::{
     ChangedCollection, ChunkedDocument, ChunkedItem, ContentItem, DocumentId, DocumentMeta,
-    ExpiringDocument, HASHES, KeptParts, LONGEST_ID, MOST_METADATA, NAME, NewCollection,
-    NewDocument, NewSnapshot, PageItem, ParagraphQuery, ParagraphRuleOption, ResketchedCollection,
+    ExpiringDocument, HASHES, KeptParts, MOST_METADATA, NAME, NewCollection, NewDocument,
+    NewSnapshot, PageItem, ParagraphQuery, ParagraphRuleOption, ResketchedCollection,
 };
 pub(crate) use hex_words::HexBits;
 pub(crate) use items::{
