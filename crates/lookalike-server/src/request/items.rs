@@ -50,8 +50,7 @@ impl<T: RequestItem> RequestItems<T> {
 
 impl<T: DeserializeOwned> RequestItems<T> {
     fn parse(body: &[u8], most: usize) -> Result<Self, ProblemDetails> {
-        let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-        if first != Some(&b'[') {
+        if !is_array(body) {
             return parse_one(body).map(Self::One);
         }
         // The limit is kept while parsing: a body of eight MiB has room for millions of small items.
@@ -77,8 +76,20 @@ impl<T: DeserializeOwned> RequestItems<T> {
     }
 }
 
+/// True if a body is JSON and an array, if it is JSON.
+fn is_array(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"[")
+}
+
 /// Reads a body that is one object.
 pub(crate) fn parse_one<T: DeserializeOwned>(body: &[u8]) -> Result<T, ProblemDetails> {
+    // The values of an array would be taken for the fields of the object, in order.
+    if is_array(body) {
+        return Err(ProblemDetails::invalid(
+            "the body is an array, and this operation takes one object",
+            "send the object alone, without brackets around it",
+        ));
+    }
     serde_json::from_slice(body).map_err(|error| problem(&error))
 }
 
