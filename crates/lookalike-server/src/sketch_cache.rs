@@ -239,6 +239,10 @@ impl SchemeSketcher {
             return ("", content.text_hash);
         }
         let ContentText { text, seen } = self.read(content, buffers, content.text_hash.is_none());
+        // Texts of white space are alike for no reason that anybody means: they equal nothing, as in `dedup`.
+        if text.trim().is_empty() {
+            return (text, None);
+        }
         let hash = || stored_hash(seen_text_hash(text, seen));
         (text, Some(content.text_hash.unwrap_or_else(hash)))
     }

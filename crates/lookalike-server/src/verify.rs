@@ -32,8 +32,8 @@ fn rounded(share: f64) -> f64 {
     (share * 1e6).round() / 1e6
 }
 
-/// Compares what was sent with a neighbour; `None` where nothing is kept of one of them but the sketch. Of all texts
-/// that are kept one is in memory at a time.
+/// Compares what was sent with a neighbour; `None` where nothing is kept of one of them but the sketch, and of texts without features.
+/// Of all texts that are kept one is in memory at a time.
 pub(crate) fn verify(
     cache: &mut SketchCache,
     settings: &CollectionSettings,
@@ -44,6 +44,10 @@ pub(crate) fn verify(
     let Some(ours) = &sketch.text else {
         return Ok(None);
     };
+    // Equal texts without features have nothing in common that could be counted.
+    if sketch.key.sketch.is_none() {
+        return Ok(None);
+    }
     // No document is read from disk that has neither.
     if !settings.keep.texts && !settings.keep.signatures {
         return Ok(None);

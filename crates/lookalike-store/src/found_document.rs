@@ -16,6 +16,22 @@ pub(crate) struct SearchHit {
     pub(crate) found: FoundDocument,
 }
 
+/// A document of the same text that was found.
+#[derive(Debug)]
+pub(crate) struct FoundCopy {
+    pub(crate) id: String,
+    pub(crate) found: FoundDocument,
+}
+
+impl From<&Arc<StoredDocument>> for FoundCopy {
+    fn from(document: &Arc<StoredDocument>) -> Self {
+        Self {
+            id: document.id.clone(),
+            found: FoundDocument::InMemory(Arc::clone(document)),
+        }
+    }
+}
+
 /// A document, or where to read it.
 #[derive(Clone, Debug)]
 pub(crate) enum FoundDocument {

@@ -23,6 +23,15 @@ pub struct NeighbourCursor {
     pub(crate) last: u64,
 }
 
+impl NeighbourCursor {
+    /// Before all neighbours.
+    pub(crate) const START: Self = Self {
+        distance: 0,
+        passed: 0,
+        last: 0,
+    };
+}
+
 /// Not a cursor that an answer gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a cursor of an earlier answer")]
@@ -48,8 +57,8 @@ impl FromStr for NeighbourCursor {
             passed: passed.parse().map_err(|_| ParseCursorError)?,
             last: u64::from_str_radix(last, 16).map_err(|_| ParseCursorError)?,
         };
-        // A page ends behind a document, and there are never more in a collection than this.
-        let is_possible = cursor.distance <= 128 && (1..1 << 40).contains(&cursor.passed);
+        // There are never more documents in a collection than this.
+        let is_possible = cursor.distance <= 128 && cursor.passed < 1 << 40;
         is_possible.then_some(cursor).ok_or(ParseCursorError)
     }
 }

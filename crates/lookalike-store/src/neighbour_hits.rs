@@ -3,7 +3,7 @@
 use crate::document::ContentKey;
 use crate::document_sketch::SketchForm;
 use crate::error::{Result, StoreError};
-use crate::found_document::SearchHit;
+use crate::found_document::{FoundCopy, SearchHit};
 use crate::id_hash::IdHasher;
 use crate::neighbour_cursor::NeighbourCursor;
 use crate::operations::{Neighbour, NeighbourPage, QueryResult};
@@ -85,13 +85,21 @@ impl NeighbourHits {
         may_be_copy(&self.content, self.nearest)
     }
 
-    /// Reads the small parts of the hits that are shown. `copy_of` is the oldest document of the same text.
+    /// Reads the small parts of the hits that are shown. `copy` is the oldest document of the same text.
     pub(crate) fn read(
         mut self,
-        copy_of: Option<String>,
+        copy: Option<FoundCopy>,
         hasher: &IdHasher,
     ) -> Result<QueryResult> {
-        let verdict = verdict(self.nearest, copy_of.is_some());
+        let verdict = verdict(self.nearest, copy.is_some());
+        let copy_of = copy.as_ref().map(|copy| copy.id.clone());
+        // Nothing is near a text without a sketch, yet what it is a copy of is its neighbour.
+        if self.content.sketch.is_none() {
+            self.hits.extend(copy.map(|copy| SearchHit {
+                distance: 0,
+                found: copy.found,
+            }));
+        }
         let passed = self.pass_shown(hasher)?;
         let limit = self.page.limit;
         let more = self.hits.len() > limit;
@@ -99,7 +107,7 @@ impl NeighbourHits {
         let (content, form) = (self.content, self.form);
         let read = |hit: SearchHit| Neighbour::read(hit, &content, form);
         let neighbours: Vec<Neighbour> = self.hits.into_iter().map(read).collect::<Result<_>>()?;
-        let next = neighbours.last().filter(|_| more).map(|last| {
+        let end = neighbours.last().map(|last| {
             let same = |near: &&Neighbour| near.distance == last.distance;
             let before = self
                 .page
@@ -111,18 +119,20 @@ impl NeighbourHits {
                 last: hasher.hash(&last.id),
             }
         });
+        // A page of none ends where it began.
+        let end = end.or(self.page.after).unwrap_or(NeighbourCursor::START);
         Ok(QueryResult {
             verdict,
             copy_of,
             neighbours,
             more,
-            next,
+            next: more.then_some(end),
         })
     }
 
     /// Drops the hits that earlier pages have shown; how many there are of the cursor's distance.
     fn pass_shown(&mut self, hasher: &IdHasher) -> Result<usize> {
-        let Some(after) = self.page.after else {
+        let Some(after) = self.page.after.filter(|after| after.passed > 0) else {
             return Ok(0);
         };
         let skipped = start(self.page).skip;

@@ -22,7 +22,7 @@ pub struct QueryResult {
     pub neighbours: Vec<Neighbour>,
     /// True if more documents follow the last of the neighbours.
     pub more: bool,
-    /// The cursor of the documents that follow; none if there are none, or none was shown.
+    /// The cursor of the documents that follow; none if there are none.
     pub next: Option<NeighbourCursor>,
 }
 

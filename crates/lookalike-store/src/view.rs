@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::document::StoredDocument;
 use crate::error::Result;
-use crate::found_document::{FoundDocument, SearchHit};
+use crate::found_document::{FoundCopy, FoundDocument, SearchHit};
 use crate::memtable::MemTable;
 use crate::pair_rule::{PairFilter, PairTraits};
 use crate::run::StoredRun;
@@ -347,6 +347,15 @@ pub(crate) struct StoredCopy {
 impl StoredCopy {
     pub(crate) fn is_alive(&self, now: UnixMillis) -> bool {
         self.run.is_alive(self.place, now)
+    }
+}
+
+impl From<StoredCopy> for FoundCopy {
+    fn from(StoredCopy { run, place, id }: StoredCopy) -> Self {
+        Self {
+            id,
+            found: FoundDocument::InRun(run, place),
+        }
     }
 }
 

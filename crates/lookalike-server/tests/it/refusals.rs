@@ -300,10 +300,10 @@ async fn an_item_of_a_wrong_type_was_not_named() {
     let service = Service::with(ServiceLimits::default(), ApiKeys::default());
     service.create("pages", json!({})).await.is(201);
     let texts = json!([{"text": "a"}, {"text": "b"}, {"text": 5}, {"text": 6}]).to_string();
-    let insert = "/v1/collections/pages/insert";
-    let problem = service.post(insert, texts).await.refuses(422, "invalid");
+    let check = "/v1/collections/pages/check";
+    let problem = service.post(check, texts).await.refuses(422, "invalid");
     assert_eq!(problem["item"], 2);
     let one = json!({"text": 5}).to_string();
-    let problem = service.post(insert, one).await.refuses(422, "invalid");
+    let problem = service.post(check, one).await.refuses(422, "invalid");
     assert!(problem["item"].is_null());
 }

@@ -312,7 +312,7 @@ async fn neighbours_beyond_a_hundred_are_shown_page_by_page() {
         .ask(&stale, json!({"fingerprint": code(0)}))
         .await
         .refuses(409, "cursor");
-    for wrong in ["", "x", "1-2", "0-0-0", "1-2-g"] {
+    for wrong in ["", "x", "1-2", "129-1-0", "1-2-g"] {
         let operation = format!("query?after={wrong}");
         let answer = service
             .ask(&operation, json!({"fingerprint": code(0)}))
@@ -349,7 +349,7 @@ async fn texts_without_features_are_copies_of_equal_texts_and_near_nothing() {
     let service = Service::with_pages().await;
     for (id, verdict) in [("a", "new"), ("b", "exact")] {
         let answer = service
-            .ask("check-and-insert", json!({"id": id, "text": " \n"}))
+            .ask("check-and-insert", json!({"id": id, "text": "!!!"}))
             .await
             .is(200);
         assert_eq!(
@@ -484,4 +484,105 @@ async fn collections_are_made_listed_and_removed() {
         .get("/v1/collections/a-1_b")
         .await
         .refuses(404, "no-collection");
+}
+
+/// Pages that hold only pictures, or are drawn by a script, were copies of one another.
+#[tokio::test]
+async fn every_page_without_text_was_a_copy_of_every_other() {
+    let service = Service::with_pages().await;
+    let hash = "af1349b9f5f9a1a6a0404dea36dcc949";
+    let contents = [
+        json!({"html": "<body><img src='a.png'>"}),
+        json!({"html": "<body><img src='b.png'><script>draw()</script></body>"}),
+        json!({"text": ""}),
+        json!({"text": " \n\u{3000}\t"}),
+        // As `lookalike client` sends it.
+        json!({"text": "", "text_hash": hash}),
+        json!({"text": "", "text_hash": hash}),
+    ];
+    for (id, mut content) in contents.into_iter().enumerate() {
+        let verdict = service.ask("check", content.clone()).await.is(200);
+        assert_eq!(verdict["verdict"], "new", "{content}");
+        content["id"] = id.to_string().into();
+        let answer = service.ask("check-and-insert", content).await.is(200);
+        assert_eq!(
+            (&answer["verdict"], &answer["inserted"], &answer["copy_of"]),
+            (&json!("new"), &json!(true), &json!(null)),
+            "{answer}"
+        );
+    }
+}
+
+/// `copy_of` named a document that was none of the neighbours.
+#[tokio::test]
+async fn a_text_without_words_was_a_copy_of_something_and_had_no_neighbours() {
+    let service = Service::new();
+    service
+        .create("pages", json!({"keep": {"texts": true}}))
+        .await
+        .is(201);
+    for (id, text, copy_of) in [
+        ("a", "!!!", None),
+        ("b", "!!!", Some("a")),
+        ("c", "???", None),
+    ] {
+        let question = "check-and-insert?insert=always&diff=true";
+        let document = json!({"id": id, "text": text, "metadata": id});
+        let answer = service.ask(question, document).await.is(200);
+        let ids: Vec<&str> = answer["neighbours"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|near| near["id"].as_str())
+            .collect();
+        assert_eq!(answer["copy_of"].as_str(), copy_of, "{answer}");
+        assert_eq!(ids, Vec::from_iter(copy_of), "{answer}");
+        assert_eq!(answer["more"], false);
+    }
+    let asked = json!({"text": "!!!"});
+    let answer = service.ask("query", asked.clone()).await.is(200);
+    let near = &answer["neighbours"][0];
+    assert_eq!(
+        (&near["distance"], &near["same_text"], &near["metadata"]),
+        (&json!(0), &json!(true), &json!("a"))
+    );
+    assert_eq!(
+        (&near["verified"], &near["score"]),
+        (&json!(null), &json!(1.0))
+    );
+    // The one neighbour is the whole list, page by page, too.
+    let none = service.ask("query?limit=0", asked.clone()).await.is(200);
+    let after = format!("query?after={}", none["next"].as_str().unwrap());
+    let page = service.ask(&after, asked).await.is(200);
+    assert_eq!(
+        (&page["neighbours"][0]["id"], &page["more"]),
+        (&json!("a"), &json!(false))
+    );
+}
+
+#[tokio::test]
+async fn a_query_for_no_neighbours_said_that_there_were_more_without_a_cursor() {
+    let service = Service::with_pages().await;
+    let entries: Vec<_> = (0..5)
+        .map(|at| json!({"id": at.to_string(), "fingerprint": format!("{:016x}", at % 2)}))
+        .collect();
+    service.ask("insert", json!(entries)).await.is(200);
+    let asked = json!({"fingerprint": "0000000000000000"});
+    let (mut after, mut shown) = (String::new(), Vec::new());
+    // A page of none between any two does not move the cursor.
+    for limit in [0, 2, 0, 1, 0, 9] {
+        let question = format!("query?limit={limit}{after}");
+        let answer = service.ask(&question, asked.clone()).await.is(200);
+        let page = answer["neighbours"].as_array().unwrap().clone();
+        assert_eq!(answer["more"], limit != 9, "{answer}");
+        assert_eq!(answer["verdict"], "same-fingerprint");
+        shown.extend(
+            page.iter()
+                .map(|near| near["id"].as_str().unwrap().to_owned()),
+        );
+        if limit != 9 {
+            after = format!("&after={}", answer["next"].as_str().expect("a cursor"));
+        }
+    }
+    assert_eq!(shown, ["0", "2", "4", "1", "3"]);
 }

@@ -10,6 +10,7 @@ use super::{CollectionEngine, WriterState};
 use crate::clean_shutdown::CleanShutdown;
 use crate::document::{StoredDocument, check_id};
 use crate::error::{Result, StoreError};
+use crate::found_document::FoundCopy;
 use crate::log::{AppendResult, FRAME_HEADER, LogEnd, LogHeader, LogWriter, MAX_PAYLOAD_BYTES};
 use crate::memtable::MemTable;
 use crate::neighbour_hits::NeighbourHits;
@@ -412,15 +413,11 @@ impl CollectionEngine {
                 return found.read(None, &self.hasher);
             }
             let in_memory = find_text_in_memory(&parts, wanted, &skip);
-            (
-                found,
-                in_memory.map(|copy| copy.id.clone()),
-                view.runs.clone(),
-            )
+            (found, in_memory.map(FoundCopy::from), view.runs.clone())
         };
         // Only we change documents, so that none moves between these lookups.
         let in_runs = find_text_in_runs(&runs, wanted, &skip)?;
-        found.read(in_runs.map(|copy| copy.id).or(in_memory), &self.hasher)
+        found.read(in_runs.map(FoundCopy::from).or(in_memory), &self.hasher)
     }
 
     /// Starts a new log if the memtable is full.

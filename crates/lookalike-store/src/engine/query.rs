@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::CollectionEngine;
 use crate::document::{ContentKey, StoredDocument, StoredParagraph};
 use crate::error::{Result, StoreError};
+use crate::found_document::FoundCopy;
 use crate::neighbour_hits::{NeighbourHits, may_be_copy, verdict};
 use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult};
 use crate::pair_rule::{NeighbourScope, PairFilter};
@@ -53,7 +54,7 @@ impl CollectionEngine {
             };
             // Copies in runs are read without the lock; then all is looked at again, at one moment.
             let stored = find_text_in_runs(&runs, &wanted, &|_| false)?;
-            let (found, copy_of) = {
+            let (found, copy) = {
                 let view = self.view();
                 let parts: Vec<ViewPart<'_>> = view.parts().collect();
                 if !view.has_runs(&runs)
@@ -64,10 +65,10 @@ impl CollectionEngine {
                     continue;
                 }
                 let newer = || find_text_in_memory(&parts, &wanted, &|_| false);
-                let newer = || newer().map(|document| document.id.clone());
-                (search(&parts), stored.map(|copy| copy.id).or_else(newer))
+                let newer = || newer().map(FoundCopy::from);
+                (search(&parts), stored.map(FoundCopy::from).or_else(newer))
             };
-            return found.read(copy_of, &self.hasher);
+            return found.read(copy, &self.hasher);
         }
     }
 

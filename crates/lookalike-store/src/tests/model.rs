@@ -97,7 +97,15 @@ impl Model {
                 && document.text_hash == content.text_hash
                 && document.sketch(form) == content.sketch
         });
-        let copy_of = copies.next().map(|copy| copy.id.clone());
+        let copy = copies.next();
+        let copy_of = copy.map(|copy| copy.id.clone());
+        if content.sketch.is_none() {
+            let neighbour = |copy: &Arc<StoredDocument>| {
+                let found = FoundDocument::InMemory(Arc::clone(copy));
+                Neighbour::new(0, found, DocumentHeader::of(copy, form), content)
+            };
+            neighbours.extend(copy.map(neighbour));
+        }
         let verdict = match neighbours.first().map(|nearest| nearest.distance) {
             _ if copy_of.is_some() => Verdict::Exact,
             None => Verdict::New,
