@@ -1,25 +1,31 @@
 //! Files of the sketches that a collection of the service holds: fingerprints of any width, super-shingles or minima.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
 use lookalike::sketch::WideFingerprint;
 use lookalike::{Fingerprint, Sketch};
-use lookalike_batch::SkippedRow;
 use lookalike_batch::fingerprints::files::{
     CodeFile, CodesError, FingerprintFile, FingerprintName, PlaceKind, SketchFile, SketchRows,
     SketchShape,
 };
+use lookalike_batch::{SkippedRow, SkippedRows};
 use lookalike_hamming::Word;
-use lookalike_store::DocumentSketch;
+use lookalike_store::{DocumentSketch, check_id};
 
 use crate::failure::Failure;
 use crate::remedy;
 
 /// An open file; see the module's header.
 pub(crate) struct CollectionFile {
+    path: PathBuf,
     sketch: Sketch,
     content: FileContent,
+    /// The first id that no collection takes is an error.
+    strict: bool,
+    /// Documents so far, those with such ids among them.
+    read: u64,
+    refused: SkippedRows,
 }
 
 /// A file, and what was read of it last.
@@ -47,7 +53,14 @@ impl CollectionFile {
             _ => codes().map(|file| FileContent::Bits64(file, FingerprintFile::default())),
         };
         let content = content.map_err(|error| failed(&error, sketch))?;
-        Ok(Self { sketch, content })
+        Ok(Self {
+            path: path.to_owned(),
+            sketch,
+            content,
+            strict,
+            read: 0,
+            refused: SkippedRows::default(),
+        })
     }
 
     /// The scheme, where the format keeps it.
@@ -90,9 +103,47 @@ impl CollectionFile {
         read.map_err(|error| failed(&error, self.sketch))
     }
 
+    /// Returns the sketches that were read last, with the ids of their documents. Those with ids that no collection takes are left out
+    /// and count as skipped.
+    pub(crate) fn documents(&mut self) -> Result<Vec<(String, DocumentSketch)>, Failure> {
+        let mut documents = Vec::new();
+        for (id, sketch) in self.content.documents() {
+            self.read += 1;
+            let Err(error) = check_id(&id) else {
+                documents.push((id, sketch));
+                continue;
+            };
+            let fault = format!(
+                "{}, fingerprint {}: {error}",
+                self.path.display(),
+                self.read
+            );
+            if self.strict {
+                return Err(Failure::Failed(fault));
+            }
+            self.refused.add("id", fault);
+        }
+        Ok(documents)
+    }
+
+    /// What was left out; to be asked after the end.
+    pub(crate) fn skipped(self) -> Vec<SkippedRow> {
+        let summary = match self.content {
+            FileContent::Bits32(file, _)
+            | FileContent::Bits64(file, _)
+            | FileContent::Bits128(file, _) => file.summary(),
+            FileContent::Places(file, ..) => file.summary(),
+        };
+        let mut skipped = summary.skipped;
+        skipped.extend(self.refused.finish());
+        skipped
+    }
+}
+
+impl FileContent {
     /// The sketches that were read last, with the ids of their documents.
-    pub(crate) fn documents(&self) -> Box<dyn Iterator<Item = (String, DocumentSketch)> + '_> {
-        match &self.content {
+    fn documents(&self) -> Box<dyn Iterator<Item = (String, DocumentSketch)> + '_> {
+        match self {
             FileContent::Bits32(_, codes) => Box::new(wide(codes)),
             FileContent::Bits64(_, codes) => {
                 let all = codes.codes.iter().enumerate();
@@ -107,17 +158,6 @@ impl CollectionFile {
                     .map(|(id, words)| (id.to_owned(), places(*shape, words))),
             ),
         }
-    }
-
-    /// What was not read; to be asked after the end.
-    pub(crate) fn skipped(self) -> Vec<SkippedRow> {
-        let summary = match self.content {
-            FileContent::Bits32(file, _)
-            | FileContent::Bits64(file, _)
-            | FileContent::Bits128(file, _) => file.summary(),
-            FileContent::Places(file, ..) => file.summary(),
-        };
-        summary.skipped
     }
 }
 

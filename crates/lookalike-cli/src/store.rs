@@ -364,7 +364,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
             let expires = arguments
                 .ttl
                 .map(|seconds| now().after(Duration::from_secs(seconds)));
-            let mut all = file.documents().map(|(id, sketch)| {
+            let mut all = file.documents()?.into_iter().map(|(id, sketch)| {
                 WriteOp::Insert(StoredDocument {
                     id,
                     expires,

@@ -158,10 +158,11 @@ fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
 
 /// For names that say nothing: standard input, files without extension, `.json`.
 fn by_content(head: &[u8], options: &InputOptions) -> Format {
-    if is_jsonl(head) {
-        Format::Jsonl
-    } else if is_array(head) {
+    // An array first: its lines may be objects, too.
+    if is_array(head) {
         Format::Json
+    } else if is_jsonl(head) {
+        Format::Jsonl
     } else if is_html(head) {
         Format::Html
     } else if table::is_table(head, options) {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::exported;
 use super::http::{ServiceClient, collection, escaped};
 use super::output::print;
+use super::record_sender::RecordSender;
 use crate::arguments::LossArguments;
 use crate::collection_file::CollectionFile;
 use crate::failure::Failure;
@@ -83,6 +84,11 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
         } else {
             load_sketches(client, arguments, path, &mut counts)?;
         }
+        // A bad row of other files is an error there.
+        let is_lost = counts.skipped.iter().any(SkippedRow::is_loss);
+        if arguments.losses.policy().is_strict() && is_lost {
+            break;
+        }
     }
     if !arguments.no_compact {
         // It goes on behind the scenes.
@@ -148,7 +154,7 @@ fn load_sketches(
     let mut more = true;
     while more {
         more = file.read(READ)?;
-        for (id, sketch) in file.documents() {
+        for (id, sketch) in file.documents()? {
             batch.push(&id, &sketch)?;
         }
     }
@@ -222,7 +228,7 @@ impl SketchBatch<'_> {
             let replaced = answers.iter().filter(|answer| **answer & 0x80 != 0);
             (answers.len(), replaced.count())
         } else {
-            let items = Value::from(std::mem::take(&mut self.items));
+            let items = std::mem::take(&mut self.items);
             let answers = self.client.items(&self.path, &items)?;
             let replaced = answers.iter().filter(|answer| answer["replaced"] == true);
             (answers.len(), replaced.count())
@@ -242,9 +248,10 @@ fn load_documents(
 ) -> Result<(), Failure> {
     let question = question(arguments, None);
     let path = collection(&arguments.collection, &format!("/load{question}"));
-    exported::for_each_batch(file, arguments.batch as usize, &mut |body| {
-        let answers = client.json_bytes("POST", &path, body)?;
-        for answer in answers.as_array().into_iter().flatten() {
+    let mut sender = RecordSender::new(arguments.losses.policy().is_strict());
+    let most = arguments.batch as usize;
+    exported::send_lines(file, most, &mut sender, &mut |lines| {
+        for answer in client.written_items(&path, exported::array(lines), lines.len())? {
             counts.loaded += 1;
             counts.replaced += u64::from(answer["replaced"] == true);
             for part in answer["dropped"].as_array().into_iter().flatten() {
@@ -253,5 +260,7 @@ fn load_documents(
             }
         }
         Ok(())
-    })
+    })?;
+    counts.skipped.extend(sender.finish()?);
+    Ok(())
 }

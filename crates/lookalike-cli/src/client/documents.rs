@@ -4,13 +4,15 @@ use std::io::{BufWriter, Write, stdout};
 
 use lookalike::scheme::{Boilerplate, BoilerplateScope, FieldWeights};
 use lookalike::{DocumentFields, Scheme};
+use lookalike_batch::FieldTally;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
-use lookalike_batch::{FieldTally, SkippedRows};
 use lookalike_corpus::{Category, Parser, TextState, server_of};
+use lookalike_store::check_id;
 use serde_json::{Value, json};
 
 use super::exported;
-use super::http::{ServiceClient, collection, escaped};
+use super::http::{RequestError, ServiceClient, collection, escaped};
+use super::record_sender::RecordSender;
 use crate::arguments::{InputArguments, share};
 use crate::console;
 use crate::failure::Failure;
@@ -251,14 +253,29 @@ impl NeighbourArguments {
 
 /// Documents of one request.
 struct RequestBatch<'a> {
+    request: DocumentRequest<'a>,
+    most: usize,
+    documents: Vec<SentDocument>,
+    bytes: usize,
+    sender: RecordSender,
+}
+
+/// A document to be sent.
+struct SentDocument {
+    id: String,
+    /// Source and number of its record.
+    place: String,
+    item: Value,
+    /// Bytes of its text.
+    bytes: usize,
+}
+
+/// A request, whose answers are written.
+struct DocumentRequest<'a> {
     client: &'a ServiceClient,
     path: String,
-    most: usize,
     /// Neighbours that are shown beyond those of the first page.
     neighbours: Option<usize>,
-    ids: Vec<String>,
-    items: Vec<Value>,
-    bytes: usize,
     out: BufWriter<std::io::StdoutLock<'static>>,
 }
 
@@ -296,35 +313,49 @@ impl<'a> DocumentOperation<'a> {
             .discover(&options, spool.path(), None, false)?;
         // Equal texts are known by all that a reader sees.
         let mut parser = Parser::new(&inputs, &options).with_visible();
-        let mut batch = RequestBatch {
-            client,
-            path: collection(&arguments.collection, &self.path()),
-            most: arguments.batch as usize,
-            neighbours: self.neighbours,
-            ids: Vec::new(),
-            items: Vec::new(),
-            bytes: 0,
-            out: BufWriter::new(stdout().lock()),
-        };
         let losses = &arguments.input.losses;
-        let (mut skipped, mut sent) = (SkippedRows::default(), 0_u64);
+        let mut batch = RequestBatch {
+            request: DocumentRequest {
+                client,
+                path: collection(&arguments.collection, &self.path()),
+                neighbours: self.neighbours,
+                out: BufWriter::new(stdout().lock()),
+            },
+            most: arguments.batch as usize,
+            documents: Vec::new(),
+            bytes: 0,
+            sender: RecordSender::new(losses.policy().is_strict()),
+        };
         let (mut without_category, mut linked) = (0, 0_u64);
         let mut fields = FieldTally::default();
-        inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
+        let skips = inputs.skips.iter();
+        skips.for_each(|skip| batch.sender.skipped.add_part(skip));
         for chunk in inputs.chunks(&options) {
             let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
             let mut done = Ok(());
-            chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
+            let skips = chunk.skips.iter();
+            skips.for_each(|skip| batch.sender.skipped.add_part(skip));
             parser.parse(&chunk, &mut |record| {
-                // The parser cannot be stopped within a chunk: what follows the error is passed over.
-                if done.is_err() {
+                // The parser cannot be stopped within a chunk: what follows the error, or the loss that ends the
+                // reading, is passed over.
+                if done.is_err() || batch.sender.is_over() {
                     return;
                 }
                 if let Ok(record) = &record {
                     fields.count(record);
                 }
+                let skipped = &mut batch.sender.skipped;
                 match record {
                     Ok(record) if record.text_state == TextState::Present => {
+                        let source = &inputs.sources[record.source as usize];
+                        let place = format!("{}, record {}", source.name(), record.number + 1);
+                        let names = self.names_documents();
+                        // One that the service cannot take would have all of its batch refused.
+                        if let Err(error) = check_id(&record.id)
+                            && names
+                        {
+                            return skipped.add("id", format!("{place}: {error}"));
+                        }
                         let mut item = json!({"text": record.text});
                         if record.visible.is_some() {
                             // The number has the first byte of the hash lowest; hexadecimal digits are written
@@ -336,14 +367,14 @@ impl<'a> DocumentOperation<'a> {
                             Some(category) => item["category"] = json!(category),
                             None => without_category += 1,
                         }
-                        let format = inputs.sources[record.source as usize].format;
                         let takes_site = asked.wants_site && self.name != "paragraphs";
-                        if let Some(host) = server_of(&record, format).filter(|_| takes_site) {
+                        if let Some(host) = server_of(&record, source.format).filter(|_| takes_site)
+                        {
                             item["url"] = format!("http://{host}/").into();
                         }
                         add_fields(&record.fields, &mut item);
                         linked += u64::from(!record.fields.is_empty());
-                        if self.names_documents() {
+                        if names {
                             // Checks and queries keep nothing: ids would only be sent to be ignored.
                             item["id"] = json!(record.id);
                         }
@@ -356,8 +387,12 @@ impl<'a> DocumentOperation<'a> {
                         } else if let Some(Some(seconds)) = self.kept_for {
                             item["ttl_seconds"] = seconds.into();
                         }
-                        sent += 1;
-                        done = batch.push(record.id.into_owned(), item, record.text.len());
+                        done = batch.push(SentDocument {
+                            id: record.id.into_owned(),
+                            place,
+                            item,
+                            bytes: record.text.len(),
+                        });
                     }
                     Ok(record) if record.text_state == TextState::Missing => {
                         skipped.add("missing", format!("{}: no text", record.id));
@@ -370,13 +405,15 @@ impl<'a> DocumentOperation<'a> {
                 }
             });
             done?;
-            if losses.policy().is_strict() && skipped.has_losses() {
+            if batch.sender.is_over() {
                 break;
             }
         }
         // Also after a loss that ends the reading: what was read before it was accepted.
         batch.send()?;
-        batch.out.flush()?;
+        batch.request.out.flush()?;
+        let sent = batch.sender.taken();
+        let skipped = batch.sender.finish()?;
         // What the collection looks at was not asked for here.
         let given = options
             .clone()
@@ -395,7 +432,6 @@ impl<'a> DocumentOperation<'a> {
                 options.fields
             ));
         }
-        let skipped = skipped.finish();
         losses.policy().check(&skipped, sent)?;
         losses.end(&skipped)
     }
@@ -459,37 +495,46 @@ fn add_fields(fields: &DocumentFields, item: &mut Value) {
 }
 
 impl RequestBatch<'_> {
-    fn push(&mut self, id: String, item: Value, bytes: usize) -> Result<(), Failure> {
+    fn push(&mut self, document: SentDocument) -> Result<(), Failure> {
+        let bytes = self.bytes + document.bytes;
         // A document that is larger than the bound by itself goes alone.
-        if self.items.len() == self.most || self.bytes + bytes > BYTES && !self.items.is_empty() {
+        if self.documents.len() == self.most || bytes > BYTES && !self.documents.is_empty() {
             self.send()?;
+            if self.sender.is_over() {
+                return Ok(());
+            }
         }
-        self.ids.push(id);
-        self.items.push(item);
-        self.bytes += bytes;
+        self.bytes += document.bytes;
+        self.documents.push(document);
         Ok(())
     }
 
     fn send(&mut self) -> Result<(), Failure> {
-        if self.items.is_empty() {
-            return Ok(());
-        }
-        let items = std::mem::take(&mut self.items);
+        let documents = std::mem::take(&mut self.documents);
         self.bytes = 0;
-        let items = Value::from(items);
+        let request = &mut self.request;
+        let place = |document: &SentDocument| document.place.clone();
+        let ask = &mut |batch: &[SentDocument]| request.ask(batch);
+        self.sender.send(&documents, &place, ask).map(drop)
+    }
+}
+
+impl DocumentRequest<'_> {
+    /// Sends documents, and writes a line for each.
+    fn ask(&mut self, documents: &[SentDocument]) -> Result<(), RequestError> {
+        let items: Vec<&Value> = documents.iter().map(|document| &document.item).collect();
         let mut answers = self.client.items(&self.path, &items)?;
         if let Some(most) = self.neighbours {
-            let items = items.as_array().into_iter().flatten();
-            for (item, answer) in items.zip(&mut answers) {
+            for (item, answer) in items.into_iter().zip(&mut answers) {
                 self.follow(item, answer, most)?;
             }
         }
-        for (id, answer) in self.ids.drain(..).zip(answers) {
-            let mut line = json!({"id": id});
+        for (document, answer) in documents.iter().zip(answers) {
+            let mut line = json!({"id": document.id});
             if let (Some(line), Value::Object(answer)) = (line.as_object_mut(), answer) {
                 line.extend(answer);
             }
-            writeln!(self.out, "{line}")?;
+            writeln!(self.out, "{line}").map_err(Failure::from)?;
         }
         Ok(())
     }

@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::http::RequestError;
+use super::record_sender::RecordSender;
 use crate::failure::Failure;
 
 /// Bytes of documents of a request, unless one has more.
@@ -97,56 +99,80 @@ impl ExportedFields {
     }
 }
 
-/// Hands on the documents of an export as arrays of JSON.
-pub(super) fn for_each_batch(
+/// A line of an export.
+pub(super) struct ExportedLine {
+    number: u64,
+    document: Vec<u8>,
+}
+
+/// The documents of some lines, as an array of JSON.
+pub(super) fn array(lines: &[ExportedLine]) -> Vec<u8> {
+    let documents = lines.iter().map(|line| line.document.as_slice());
+    let documents: Vec<&[u8]> = documents.collect();
+    [b"[", documents.join(&b","[..]).as_slice(), b"]"].concat()
+}
+
+/// Sends the documents of an export, at most so many at once. Lines that are no JSON are left out.
+pub(super) fn send_lines(
     path: &Path,
     most: usize,
-    send: &mut dyn FnMut(Vec<u8>) -> Result<(), Failure>,
+    sender: &mut RecordSender,
+    request: &mut dyn FnMut(&[ExportedLine]) -> Result<(), RequestError>,
 ) -> Result<(), Failure> {
-    let mut input = open(path)?;
-    let (mut batch, mut number, mut line) = (Vec::new(), 0_u64, Vec::new());
-    let mut first = 1;
-    let mut count = 0;
+    let (mut input, shown) = (open(path)?, path.display());
+    let place = |line: &ExportedLine| format!("{shown}, line {}", line.number);
+    let mut send = |lines: &mut Vec<ExportedLine>, sender: &mut RecordSender| {
+        let sent = sender.send(lines, &place, request);
+        let sent = sent.map_err(|failure| of_lines(path, lines, failure));
+        lines.clear();
+        sent.map(drop)
+    };
+    let (mut lines, mut bytes, mut number) = (Vec::new(), 0, 0);
     loop {
-        line.clear();
+        let mut line = Vec::new();
         let read = input.as_mut().take(LONGEST).read_until(b'\n', &mut line);
-        let is_end = read.map_err(failed(path))? == 0;
+        let read = read.map_err(failed(path))? as u64;
+        number += 1;
+        if read == LONGEST && !line.ends_with(b"\n") {
+            // The rest of a line that no service takes.
+            input.skip_until(b'\n').map_err(failed(path))?;
+        }
         let document = line.trim_ascii();
         // Decided before the document is added: the batch goes without it.
-        let is_full = count == most || batch.len() + document.len() > BYTES;
-        if count > 0 && (is_end || is_full) {
-            batch.push(b']');
-            let sent = send(std::mem::take(&mut batch));
-            sent.map_err(|failure| of_lines(path, first, number, failure))?;
-            // `number` is that of the last line that was sent.
-            (count, first) = (0, number + 1);
+        let is_full = lines.len() == most || bytes + document.len() > BYTES;
+        if read == 0 || is_full {
+            send(&mut lines, sender)?;
+            bytes = 0;
         }
-        if is_end {
+        if read == 0 || sender.is_over() {
             return Ok(());
         }
-        number += 1;
         if document.is_empty() {
             continue;
         }
         let parsed: Result<IgnoredAny, _> = serde_json::from_slice(document);
-        parsed.map_err(|error| {
-            let shown = path.display();
-            Failure::Failed(format!("{shown}: line {number} is not JSON: {error}"))
-        })?;
-        batch.push(if count == 0 { b'[' } else { b',' });
-        batch.extend_from_slice(document);
-        count += 1;
+        if let Err(error) = parsed {
+            let first = format!("{shown}, line {number} is not JSON: {error}");
+            sender.skipped.add("invalid-json", first);
+            if sender.is_over() {
+                return send(&mut lines, sender);
+            }
+            continue;
+        }
+        bytes += document.len();
+        let document = document.to_vec();
+        lines.push(ExportedLine { number, document });
     }
 }
 
 /// A failure with the lines that it is about.
-fn of_lines(path: &Path, first: u64, last: u64, failure: Failure) -> Failure {
-    match failure {
-        Failure::Failed(what) => {
-            let shown = path.display();
+fn of_lines(path: &Path, lines: &[ExportedLine], failure: Failure) -> Failure {
+    match (failure, lines.first(), lines.last()) {
+        (Failure::Failed(what), Some(first), Some(last)) => {
+            let (shown, first, last) = (path.display(), first.number, last.number);
             Failure::Failed(format!("{shown}: lines {first} to {last}: {what}"))
         }
-        other => other,
+        (other, ..) => other,
     }
 }
 

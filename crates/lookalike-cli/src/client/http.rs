@@ -1,10 +1,12 @@
 //! Requests to a service, repeated while it is busy.
 
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use serde_json::Value;
 use ureq::http::{Request, Response};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
@@ -38,6 +40,52 @@ pub(crate) struct ServiceClient {
     url: String,
     key: Option<String>,
     retry_for: Duration,
+}
+
+/// The reason why a request has no answer.
+#[derive(Debug)]
+pub(crate) enum RequestError {
+    /// The service refused it.
+    Refused(Refusal),
+    /// Something else went wrong.
+    Failed(Failure),
+}
+
+/// What a service says of a request that it refuses.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    /// Number of the item that it is about, from 0, in a batch.
+    pub(crate) item: Option<usize>,
+    /// Fault and remedy.
+    pub(crate) reason: String,
+    pub(super) url: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.url, self.status, self.reason)
+    }
+}
+
+impl From<Failure> for RequestError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Failed(failure) => failure,
+            RequestError::Refused(refusal) => {
+                let item = refusal.item;
+                let item =
+                    item.map_or(String::new(), |item| format!(" (item {item} of the batch)"));
+                Self::Failed(format!("{refusal}{item}"))
+            }
+        }
+    }
 }
 
 /// The path of a collection, and what is below it.
@@ -106,38 +154,42 @@ impl ServiceClient {
         })
     }
 
-    /// Asks for JSON, with JSON that is written already.
-    pub(crate) fn json_bytes(
+    /// Sends items, and returns the answer to each.
+    pub(crate) fn items(
         &self,
-        method: &str,
         path: &str,
-        body: Vec<u8>,
-    ) -> Result<Value, Failure> {
-        let bytes = self.send(method, path, Some(("application/json", body)))?;
-        self.parse(path, &bytes)
+        items: &[impl Serialize],
+    ) -> Result<Vec<Value>, RequestError> {
+        let body = serde_json::to_vec(items).map_err(|error| Failure::Failed(error.to_string()))?;
+        self.written_items(path, body, items.len())
     }
 
-    /// Sends items, and returns the answer to each.
-    pub(crate) fn items(&self, path: &str, items: &Value) -> Result<Vec<Value>, Failure> {
-        let answers = match self.json("POST", path, Some(items))? {
+    /// Does the same with so many items that are written already, as an array.
+    pub(crate) fn written_items(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        asked: usize,
+    ) -> Result<Vec<Value>, RequestError> {
+        let bytes = self.send("POST", path, Some(("application/json", body)))?;
+        let answers = match self.parse(path, &bytes)? {
             Value::Array(answers) => answers,
             _ => Vec::new(),
         };
-        let asked = items.as_array().map_or(0, Vec::len);
-        match answers.len() == asked {
-            true => Ok(answers),
-            // Put side by side with what was asked, some would be missing without a word.
-            false => Err(Failure::Failed(format!(
-                "{}{path}: {} answers to {asked} items: the response is not from a lookalike service",
-                self.url,
-                answers.len()
-            ))),
+        if answers.len() == asked {
+            return Ok(answers);
         }
+        // Put side by side with what was asked, some would be missing without a word.
+        Err(RequestError::Failed(Failure::Failed(format!(
+            "{}{path}: {} answers to {asked} items: the response is not from a lookalike service",
+            self.url,
+            answers.len()
+        ))))
     }
 
     /// Sends a batch in the compact form.
     pub(crate) fn packed(&self, path: &str, body: Vec<u8>) -> Result<Vec<u8>, Failure> {
-        self.send("POST", path, Some((PACKED, body)))
+        Ok(self.send("POST", path, Some((PACKED, body)))?)
     }
 
     /// Status and answer of a request that is asked once.
@@ -150,7 +202,7 @@ impl ServiceClient {
 
     /// Asks for an answer without a body.
     pub(crate) fn empty(&self, method: &str, path: &str) -> Result<(), Failure> {
-        self.send(method, path, None).map(drop)
+        Ok(self.send(method, path, None).map(drop)?)
     }
 
     /// Asks for an answer that may be long.
@@ -163,9 +215,9 @@ impl ServiceClient {
         method: &str,
         path: &str,
         body: Option<(&str, Vec<u8>)>,
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<Vec<u8>, RequestError> {
         let mut answer = self.answer(method, path, body)?;
-        self.read(path, &mut answer)
+        Ok(self.read(path, &mut answer)?)
     }
 
     fn read(&self, path: &str, answer: &mut Response<Body>) -> Result<Vec<u8>, Failure> {
@@ -178,7 +230,7 @@ impl ServiceClient {
         method: &str,
         path: &str,
         body: Option<(&str, Vec<u8>)>,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, RequestError> {
         let begun = Instant::now();
         loop {
             let mut answer = self.once(method, path, body.as_ref())?;
@@ -189,13 +241,13 @@ impl ServiceClient {
             let header = |name: &str| answer.headers().get(name)?.to_str().ok();
             // Nothing was done there, and what is asked for is not in the answer.
             if status < 400 {
-                return Err(self.redirection(path, status, header("location")));
+                return Err(self.redirection(path, status, header("location")).into());
             }
             match pause(header("retry-after"), begun.elapsed(), self.retry_for) {
                 Some(wait) => std::thread::sleep(wait),
                 None => {
                     let bytes = self.read(path, &mut answer)?;
-                    return Err(self.refusal(path, status, &bytes));
+                    return Err(RequestError::Refused(self.refusal(path, status, &bytes)));
                 }
             }
         }
@@ -255,15 +307,16 @@ impl ServiceClient {
         ))
     }
 
-    /// The failure that the service reports.
-    fn refusal(&self, path: &str, status: u16, body: &[u8]) -> Failure {
-        let url = &self.url;
+    /// The refusal that the service reports.
+    fn refusal(&self, path: &str, status: u16, body: &[u8]) -> Refusal {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
         let word = |name: &str| problem[name].as_str().unwrap_or("?").to_owned();
-        let (detail, remedy) = (word("detail"), word("remedy"));
-        let item = problem["item"].as_u64();
-        let item = item.map_or(String::new(), |item| format!(" (item {item} of the batch)"));
-        Failure::Failed(format!("{url}{path}: {status}: {detail}{item}: {remedy}"))
+        Refusal {
+            status,
+            item: problem["item"].as_u64().map(|item| item as usize),
+            reason: format!("{}: {}", word("detail"), word("remedy")),
+            url: format!("{}{path}", self.url),
+        }
     }
 }
 
@@ -372,8 +425,8 @@ mod tests {
     #[test]
     fn items_without_an_answer_were_left_out() {
         let send: Ask<'_> = &|client| {
-            let items = serde_json::json!([7, 8]);
-            client.items("/v1/x", &items).map(drop)
+            client.items("/v1/x", &[7, 8])?;
+            Ok(())
         };
         for (answer, is_whole) in [
             ("[]", false),

@@ -7,6 +7,7 @@ mod http;
 mod lines;
 mod output;
 mod overlap;
+mod record_sender;
 mod resketch;
 pub(crate) mod sketches;
 mod terms;
@@ -386,7 +387,7 @@ fn expire(client: &ServiceClient, arguments: &ExpireArguments) -> Result<(), Fai
             None => json!({"id": id, "expires_ms": null}),
         };
         let body: Vec<Value> = ids.iter().map(item).collect();
-        let answers = client.items(&path, &body.into())?;
+        let answers = client.items(&path, &body)?;
         for (id, answer) in ids.iter().zip(answers) {
             print(&json!({"id": id, "existed": answer["existed"]}))?;
         }
@@ -410,7 +411,7 @@ fn delete(client: &ServiceClient, collection: &str, ids: &[String]) -> Result<()
     for ids in ids.chunks(100) {
         let body: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
         let path = http::collection(collection, "/delete");
-        let answers = client.items(&path, &body.into())?;
+        let answers = client.items(&path, &body)?;
         for (id, answer) in ids.iter().zip(answers) {
             print(&json!({"id": id, "existed": answer["existed"]}))?;
         }

@@ -661,8 +661,8 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
         format!("{}\nnonsense\n", first.lines().next().unwrap()),
     );
     client(&service, &["load", "less", broken.to_str().unwrap()])
-        .fail(1)
-        .says(&["broken.jsonl", "line 2"]);
+        .lose()
+        .says(&["broken.jsonl, line 2"]);
 
     let changed = client(&service, &["change", "less", "--ttl", "90"])
         .succeed()

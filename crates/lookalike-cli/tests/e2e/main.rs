@@ -75,6 +75,8 @@ mod progress;
 mod promises;
 mod radius_warning;
 mod refusals;
+#[cfg(unix)]
+mod refused_records;
 mod result_folders;
 mod results;
 mod resume;

@@ -1,0 +1,229 @@
+//! Records in batches, of which each that the service refuses is set aside, and the others are sent again.
+
+use lookalike_batch::{SkippedRow, SkippedRows};
+
+use super::http::{Refusal, RequestError};
+use crate::failure::Failure;
+
+/// Refused records without one that was taken, after which the collection is to blame, not the records.
+const MOST_REFUSED: u64 = 10;
+
+/// Sends records.
+pub(super) struct RecordSender {
+    /// True if the first record that is lost is the last that is read.
+    strict: bool,
+    /// Records that the service took.
+    taken: u64,
+    /// Records that it refused before it took any.
+    refused: u64,
+    /// The first of them, and the reason.
+    first: Option<String>,
+    /// Everything that was not sent, or not taken.
+    pub(super) skipped: SkippedRows,
+}
+
+impl RecordSender {
+    pub(super) fn new(strict: bool) -> Self {
+        Self {
+            strict,
+            taken: 0,
+            refused: 0,
+            first: None,
+            skipped: SkippedRows::default(),
+        }
+    }
+
+    /// True if nothing more is to be read, after a loss.
+    pub(super) fn is_over(&self) -> bool {
+        self.strict && self.skipped.has_losses()
+    }
+
+    /// Number of records that the service took.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Sends records by `request`, in order; `place` says where a record comes from. False where a loss ended it.
+    pub(super) fn send<T>(
+        &mut self,
+        records: &[T],
+        place: &dyn Fn(&T) -> String,
+        request: &mut dyn FnMut(&[T]) -> Result<(), RequestError>,
+    ) -> Result<bool, Failure> {
+        // The last is sent next.
+        let mut waiting = vec![records];
+        while let Some(batch) = waiting.pop() {
+            if batch.is_empty() {
+                continue;
+            }
+            let refusal = match request(batch) {
+                Ok(()) => {
+                    self.taken += batch.len() as u64;
+                    continue;
+                }
+                Err(RequestError::Refused(refusal)) => refusal,
+                Err(error) => return Err(error.into()),
+            };
+            match blamed(&refusal, batch.len()) {
+                Some(Blame::Record(at)) => {
+                    // A batch is taken or refused as a whole.
+                    if !self.send(&batch[..at], place, request)? {
+                        return Ok(false);
+                    }
+                    self.set_aside(&place(&batch[at]), &refusal)?;
+                    if self.strict {
+                        return Ok(false);
+                    }
+                    waiting.push(&batch[at + 1..]);
+                }
+                Some(Blame::Length) => {
+                    let (first, rest) = batch.split_at(batch.len() / 2);
+                    waiting.extend([rest, first]);
+                }
+                None => return Err(RequestError::Refused(refusal).into()),
+            }
+        }
+        Ok(true)
+    }
+
+    fn set_aside(&mut self, place: &str, refusal: &Refusal) -> Result<(), Failure> {
+        let reason = &refusal.reason;
+        self.skipped.add("refused", format!("{place}: {reason}"));
+        // Any collection refuses what is too large.
+        if self.taken > 0 || refusal.status == 413 {
+            return Ok(());
+        }
+        self.refused += 1;
+        self.first
+            .get_or_insert_with(|| format!("{place}: {refusal}"));
+        if self.refused < MOST_REFUSED {
+            return Ok(());
+        }
+        self.ensure_taken()
+    }
+
+    /// Refuses to go on where nothing but refusals came.
+    fn ensure_taken(&self) -> Result<(), Failure> {
+        match &self.first {
+            Some(first) if self.taken == 0 => Err(Failure::Failed(format!(
+                "the service refuses all of these records, the first of them: {first}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// A row for each kind of what was skipped.
+    pub(super) fn finish(self) -> Result<Vec<SkippedRow>, Failure> {
+        self.ensure_taken()?;
+        Ok(self.skipped.finish())
+    }
+}
+
+/// Cause of the refusal of a batch.
+enum Blame {
+    /// One record of it.
+    Record(usize),
+    /// The batch is too long.
+    Length,
+}
+
+/// The cause of a refusal, if it is in the records.
+fn blamed(refusal: &Refusal, records: usize) -> Option<Blame> {
+    const TOO_LARGE: u16 = 413;
+    match (refusal.status, refusal.item) {
+        (400 | TOO_LARGE | 422, Some(at)) if at < records => Some(Blame::Record(at)),
+        (TOO_LARGE, _) if records == 1 => Some(Blame::Record(0)),
+        (TOO_LARGE, _) => Some(Blame::Length),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(status: u16, item: Option<usize>) -> RequestError {
+        RequestError::Refused(Refusal {
+            status,
+            item,
+            reason: "no: send another".to_owned(),
+            url: "http://a.example/v1".to_owned(),
+        })
+    }
+
+    /// A service that takes at most three even numbers at once; larger ones than 100 are too large for it.
+    fn service(batch: &[u32]) -> Result<(), RequestError> {
+        if batch.len() > 3 || batch.iter().any(|&number| number > 100) {
+            return Err(refusal(413, None));
+        }
+        match batch.iter().position(|number| number % 2 == 1) {
+            Some(at) => Err(refusal(422, Some(at))),
+            None => Ok(()),
+        }
+    }
+
+    fn sent(sender: &mut RecordSender, numbers: &[u32]) -> (Vec<u32>, Result<bool, Failure>) {
+        let mut taken = Vec::new();
+        let done = sender.send(numbers, &|number| format!("line {number}"), &mut |batch| {
+            service(batch)?;
+            taken.extend_from_slice(batch);
+            Ok(())
+        });
+        (taken, done)
+    }
+
+    #[test]
+    fn each_record_is_taken_once_in_order_or_set_aside() {
+        let mut state = 7_u32;
+        let mut number = || {
+            state = state.wrapping_mul(1_103_515_245).wrapping_add(12345);
+            (state >> 16) % 120
+        };
+        for length in 0..60 {
+            // One that is taken comes first.
+            let numbers: Vec<u32> = [2]
+                .into_iter()
+                .chain((0..length).map(|_| number()))
+                .collect();
+            let (good, bad): (Vec<u32>, Vec<u32>) = numbers
+                .iter()
+                .partition(|&&number| number % 2 == 0 && number <= 100);
+            let mut sender = RecordSender::new(false);
+            let (taken, done) = sent(&mut sender, &numbers);
+            assert!(done.is_ok_and(|is_done| is_done));
+            assert_eq!((taken, sender.taken()), (good.clone(), good.len() as u64));
+            let rows = sender.finish().expect("some were taken");
+            let count: u64 = rows.iter().map(|row| row.count).sum();
+            assert_eq!(count, bad.len() as u64);
+            if let (Some(row), Some(first)) = (rows.first(), bad.first()) {
+                assert_eq!(row.first, format!("line {first}: no: send another"));
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_loss_is_the_last_record_of_a_strict_command() {
+        let mut sender = RecordSender::new(true);
+        let (taken, done) = sent(&mut sender, &[2, 4, 5, 6]);
+        assert!(done.is_ok() && sender.is_over());
+        assert_eq!(taken, [2, 4]);
+    }
+
+    #[test]
+    fn a_collection_that_takes_nothing_ends_the_command() {
+        let mut sender = RecordSender::new(false);
+        let odd: Vec<u32> = (0..50).map(|number| 2 * number + 1).collect();
+        let (taken, done) = sent(&mut sender, &odd);
+        let said = done.expect_err("nothing was taken").to_string();
+        assert!(taken.is_empty() && said.contains("line 1: http"), "{said}");
+        // Too few to end it at once.
+        let mut sender = RecordSender::new(false);
+        let (_, done) = sent(&mut sender, &[1, 3]);
+        assert!(done.is_ok() && sender.finish().is_err());
+        // What is too large says nothing of the collection.
+        let mut sender = RecordSender::new(false);
+        let (_, done) = sent(&mut sender, &[200; 30]);
+        assert!(done.is_ok());
+        assert_eq!(sender.finish().expect("too large")[0].count, 30);
+    }
+}
