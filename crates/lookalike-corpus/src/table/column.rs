@@ -1,18 +1,24 @@
 //! Values of Arrow columns as JSON.
 //!
-//! Numbers are numbers (what is not finite is null), times are written as ISO 8601 has them,
-//! decimals as strings, bytes as text with what is no UTF-8 replaced, lists as arrays, structs and
-//! maps as objects and arrays of objects.
+//! Numbers are numbers (what is not finite is null), times and durations are written as ISO 8601 has
+//! them, decimals and UUIDs as strings, bytes as text with what is no UTF-8 replaced, lists as arrays,
+//! structs and maps as objects and arrays of objects.
+
+use std::fmt::Write as _;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, TimeUnit};
-use jiff::Timestamp;
+use arrow_schema::{DataType, Field, TimeUnit};
+use jiff::civil::Time;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::long_hash::LongHasher;
 use crate::row::{JsonObject, RowSink, RowState, string};
@@ -39,12 +45,12 @@ pub(super) fn add_rows(
     row
 }
 
-/// A row as the JSON object of its columns.
-pub(super) fn row_line(batch: &RecordBatch, row: usize) -> Vec<u8> {
+/// A row as the JSON object of its columns: the record that it is where the same table is an input.
+pub fn row_line(batch: &RecordBatch, row: usize) -> Vec<u8> {
     let mut line = Vec::new();
     let mut object = JsonObject::begin(&mut line);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        value(object.name(field.name()), column, row, 0, &mut false);
+        cell(object.name(field.name()), field, column, row, &mut false);
     }
     object.end();
     line
@@ -66,7 +72,7 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
                 // Several long columns go into one hash, in the order of the columns.
                 long.get_or_insert_with(LongHasher::of_text).update(text);
             }
-            None => value(bytes, column, row, 0, &mut replaced),
+            None => cell(bytes, field, column, row, &mut replaced),
         }
     }
     object.end();
@@ -120,6 +126,51 @@ pub(super) fn number_text(array: &ArrayRef, row: usize) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
+/// A value of a column as the JSON that [`row_line`] has of it.
+pub fn cell_json(field: &Field, column: &ArrayRef, row: usize) -> String {
+    let mut bytes = Vec::new();
+    cell(&mut bytes, field, column, row, &mut false);
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+fn cell(out: &mut Vec<u8>, field: &Field, column: &ArrayRef, row: usize, replaced: &mut bool) {
+    let extension = field.extension_type_name();
+    match (extension, column.as_fixed_size_binary_opt()) {
+        (Some("arrow.uuid"), Some(ids)) if ids.is_valid(row) => string(out, &uuid(ids.value(row))),
+        _ => value(out, column, row, 0, replaced),
+    }
+}
+
+/// The 16 bytes of a UUID as people write it.
+fn uuid(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Returns true if values of this type have a form as JSON. Others are null.
+pub fn has_json(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Interval(_)
+        | DataType::Union(..)
+        | DataType::RunEndEncoded(..)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_) => false,
+        DataType::Dictionary(_, values) => has_json(values),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => has_json(field.data_type()),
+        DataType::Struct(fields) => fields.iter().all(|field| has_json(field.data_type())),
+        _ => true,
+    }
+}
+
 fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
     // Types nest as deep as the schema says, which a file may make as deep as it likes; this recursion and the
     // parser's both end.
@@ -146,6 +197,14 @@ fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced
         DataType::Float16 => float(out, array.as_primitive::<Float16Type>().value(row).to_f64()),
         DataType::Float32 => float(out, array.as_primitive::<Float32Type>().value(row).into()),
         DataType::Float64 => float(out, array.as_primitive::<Float64Type>().value(row)),
+        DataType::Decimal32(..) => {
+            let decimal = array.as_primitive::<Decimal32Type>().value_as_string(row);
+            string(out, &decimal);
+        }
+        DataType::Decimal64(..) => {
+            let decimal = array.as_primitive::<Decimal64Type>().value_as_string(row);
+            string(out, &decimal);
+        }
         DataType::Decimal128(..) => {
             string(
                 out,
@@ -172,6 +231,9 @@ fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced
         }),
         DataType::Date64 => time!(out, array, row, Date64Type, Timestamp::from_millisecond),
         DataType::Timestamp(unit, _) => timestamp(out, array, row, *unit),
+        DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => {
+            time_span(out, array, row);
+        }
         _ => nested(out, array, row, depth, replaced),
     }
 }
@@ -202,6 +264,33 @@ fn timestamp(out: &mut Vec<u8>, array: &ArrayRef, row: usize, unit: TimeUnit) {
                 Timestamp::from_nanosecond(n.into())
             })
         }
+    }
+}
+
+/// A time of day, or a duration.
+fn time_span(out: &mut Vec<u8>, array: &ArrayRef, row: usize) {
+    macro_rules! nanos {
+        ($kind:ty, $unit:expr) => {
+            i128::from(array.as_primitive::<$kind>().value(row)) * $unit
+        };
+    }
+    let nanos = match array.data_type() {
+        DataType::Time32(TimeUnit::Second) => nanos!(Time32SecondType, 1_000_000_000),
+        DataType::Time32(_) => nanos!(Time32MillisecondType, 1_000_000),
+        DataType::Time64(TimeUnit::Microsecond) => nanos!(Time64MicrosecondType, 1_000),
+        DataType::Time64(_) => nanos!(Time64NanosecondType, 1),
+        DataType::Duration(TimeUnit::Second) => nanos!(DurationSecondType, 1_000_000_000),
+        DataType::Duration(TimeUnit::Millisecond) => nanos!(DurationMillisecondType, 1_000_000),
+        DataType::Duration(TimeUnit::Microsecond) => nanos!(DurationMicrosecondType, 1_000),
+        _ => nanos!(DurationNanosecondType, 1),
+    };
+    let span = SignedDuration::from_nanos_i128(nanos);
+    match array.data_type() {
+        DataType::Duration(_) => string(out, &span.to_string()),
+        _ => match Time::midnight().checked_add(span) {
+            Ok(time) => string(out, &time.to_string()),
+            Err(_) => out.extend_from_slice(b"null"),
+        },
     }
 }
 
@@ -301,9 +390,44 @@ fn moment(out: &mut Vec<u8>, time: Result<Timestamp, jiff::Error>) {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::StringArray;
+    use arrow_array::{
+        DurationMicrosecondArray, DurationSecondArray, FixedSizeBinaryArray, StringArray,
+        Time32SecondArray, Time64NanosecondArray,
+    };
 
     use super::*;
+
+    #[test]
+    fn times_of_day_and_durations_were_null() {
+        let json = |array: ArrayRef| {
+            let field = Field::new("x", array.data_type().clone(), true);
+            (0..array.len())
+                .map(|row| cell_json(&field, &array, row))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        // 86,400 seconds are no time of a day.
+        let seconds = Time32SecondArray::from(vec![37_800, 86_400]);
+        assert_eq!(json(Arc::new(seconds)), "\"10:30:00\" null");
+        let nanos = Time64NanosecondArray::from(vec![1]);
+        assert_eq!(json(Arc::new(nanos)), "\"00:00:00.000000001\"");
+        let micros = DurationMicrosecondArray::from(vec![5_400_500_000, 0]);
+        assert_eq!(json(Arc::new(micros)), "\"PT1H30M0.5S\" \"PT0S\"");
+        let seconds = DurationSecondArray::from(vec![-1, i64::MIN]);
+        assert!(json(Arc::new(seconds)).starts_with("\"-PT1S\" \"-PT"));
+    }
+
+    #[test]
+    fn uuids_were_read_as_text_with_broken_characters() {
+        let bytes: Vec<u8> = (0x10..0x20).collect();
+        let ids: ArrayRef =
+            Arc::new(FixedSizeBinaryArray::try_from_iter([bytes].into_iter()).unwrap());
+        let metadata = [("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())];
+        let field = Field::new("id", ids.data_type().clone(), true).with_metadata(metadata.into());
+        // The groups of 8, 4, 4, 4 and 12 digits of RFC 9562.
+        let expected = "\"10111213-1415-1617-1819-1a1b1c1d1e1f\"";
+        assert_eq!(cell_json(&field, &ids, 0), expected);
+    }
 
     #[test]
     fn a_text_over_the_limit_was_escaped_into_the_chunk_first() {
