@@ -5,25 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lookalike import _lookalike
-from lookalike._documents import DocumentColumns, every_row_read, input_words, text_columns
+from lookalike._documents import DocumentColumns, RecordFields, category_word, every_row_read, field_path, input_words
 from lookalike._errors import LookalikeError
+from lookalike._explain import Explanation
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
 from lookalike._options import paths, positional, words
 from lookalike._progress import observer
 from lookalike._result import DedupResult, FrameResult, PathResult, Records
-from lookalike._saved import kept_files
+from lookalike._saved import TemporaryFolder, kept_files, refuse_full
 
 __all__ = ["dedup", "pairs"]
-
-#: Options of `dedup` that `explain` has too.
-_EXPLAINED = (
-    "shingle segment normalize case mask fold stop stem nouns seed hash hash_key fields terms html html_title html_alt html_links "
-    "method threshold distance distance_for bits agree size weight functions recall and_"
-).split()
 
 #: Options that mean files, and have no meaning for data in memory.
 _FILES_ONLY = (
@@ -56,10 +52,14 @@ def dedup(
     command reads.
 
     ``text`` names the column of texts, or several columns, which are joined by line breaks, or is a function of a row; the default is
-    ``text``, else ``html``, else the only column. ``id`` names the column of ids; by default the row number is the id.
-    ``against`` is data of the same kind to compare with, which is never removed; or the output directory of an earlier job. Its rows are
-    called ``against-0`` and so on if there are no ids. It may also be the directory of a collection, which is not read again; ``into`` is
-    the collection that the kept documents are added to.
+    ``text``, else ``html``, else the only column. A column called ``html`` alone holds pages, of which the text is taken as for files
+    (``html="visible"``). ``id`` names the column of ids, of which none may be missing; by default the row number is the id. Ids, and the
+    values by which ``keep``, ``within`` and ``across`` decide, are those that the command reads of the same rows in a file: times are
+    ISO 8601 in UTC, decimals strings. Columns are named as they are, numbers and dots included.
+
+    ``against`` is data of any such kind to compare with, which is never removed; or a result, or the output directory of an earlier job. Its
+    texts are in the same columns, else in those of the default rule; its rows are called ``against-0`` and so on if it has no column of ids.
+    It may also be the directory of a collection, which is not read again; ``into`` is the collection that the kept documents are added to.
 
     ``threshold`` is the minimum resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
     method ``copies`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
@@ -123,13 +123,12 @@ def _paragraph_pairs(
 
     with (
         tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp")) as folder,
-        input_words(data, text, id, options) as (inputs, _),
+        input_words(data, text, id, options) as (said, _),
     ):
         file = os.path.join(folder, "pairs.parquet")
-        said = ["pairs", *inputs, "--unit=paragraphs", f"--output={file}", *words(options)]
         call, clear = observer(progress)
         try:
-            told = _lookalike.pairs_paths(said, call)
+            told = _lookalike.pairs_paths(["pairs", *said, "--unit=paragraphs", f"--output={file}"], call)
         finally:
             clear()
         found = _lookalike.read_parquet(file)
@@ -149,10 +148,6 @@ def _refuse_after_adding(options: Mapping[str, Any]) -> None:
         raise LookalikeError("the collection has these documents by now, and would find them again: call dedup without into for that")
 
 
-def _explained_with(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in _EXPLAINED if options.get(name) is not None}
-
-
 def _dedup_paths(
     inputs: list[str], text: Any, id: str | None, against: Any, options: dict[str, Any], progress: Any
 ) -> PathResult:
@@ -161,25 +156,34 @@ def _dedup_paths(
     compared = paths(against) if against is not None else []
     if compared is None:
         raise TypeError("against must be a path, or a list of them, where data is one")
-    import tempfile
-
     # Beside the data if `tmp` says so: it holds a copy of all that is kept, as long as the result lives.
-    folder = tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp"))
+    folder = TemporaryFolder(options.get("tmp"))
     said = words({"text": text, "id": id, "against": compared, **options})
     # A folder in it, for the decisions must not lie among the results, which are copied whole by `save`.
     output = os.path.join(folder.name, "results")
+    job = ["dedup", *positional(inputs), f"--output={output}", *said]
     call, clear = observer(progress)
     try:
-        summary, largest, tables, told = _lookalike.dedup_paths(
-            ["dedup", *positional(inputs), f"--output={output}", *said], os.path.join(folder.name, "decisions"), call
-        )
+        summary, largest, tables, told = _lookalike.dedup_paths(job, os.path.join(folder.name, "decisions"), call)
     finally:
         clear()
     _warn(told)
+    place = os.getcwd()
+
+    def read_again() -> None:
+        # Ids are names of files as they were given: an absolute path would be another id.
+        if os.getcwd() != place and not all("://" in name or os.path.isabs(name) for name in (*inputs, *compared)):
+            raise LookalikeError(f"the inputs are read again, and their paths are relative to {place}: change back to it, or name absolute paths")
 
     def again(threshold: float) -> PathResult:
         _refuse_after_adding(options)
+        read_again()
         return _dedup_paths(inputs, text, id, against, {**options, "threshold": threshold}, False)
+
+    def explain(a: dict[str, Any], b: dict[str, Any]) -> Explanation:
+        read_again()
+        # Nothing is added by an explanation, and no collection opened.
+        return Explanation.of(_lookalike.explain_paths([word for word in job if not word.startswith("--into=")], a, b))
 
     return PathResult(
         folder,
@@ -187,9 +191,8 @@ def _dedup_paths(
         largest=largest,
         tables=tables,
         in_order=options.get("order") == "input",
-        inputs=inputs,
         again=again,
-        explained_with=_explained_with(options),
+        explain=explain,
     )
 
 
@@ -201,38 +204,37 @@ class _RowJob:
             if options.get(name) is not None:
                 raise TypeError(f"{name} is for files, and the data is in memory")
         self.rows = rows_of(data)
-        self.options = options
-        names = self.rows.columns()
-        self.columns = DocumentColumns(self.rows, text, id)
-        self.text, self.function, self.id = self.columns.text, self.columns.function, id
+        columns = DocumentColumns.of(self.rows, text, id)
+        keep, order = _keep_rules(self.rows, options["keep"])
+        self.columns = replace(columns, order=order, fields=_link_columns(self.rows, options.get("fields")))
+        self.options = {**options, "keep": keep}
+        self._set_category()
         # Three kinds: rows, the folder of a result, and the directory of a collection, which only the engine
         # can read.
-        earlier = None if against is None else _earlier(against)
-        self.against = None if earlier is None else self._alike(earlier)
-        self.collection = None if earlier is not None else against
+        self.against = None if against is None else _earlier(against)
+        self.collection = None if self.against is not None else against
+        self.against_columns = None if self.against is None else self.columns.alike(self.against)
         is_stored = self.collection is not None and os.path.exists(self.collection)
         # Row numbers begin at 0 in each call: the collection would take new documents for changed ones of those
         # names.
         if id is None and (is_stored or options.get("into") is not None):
             raise TypeError("documents that meet a collection need names of their own: say which column has them with id=")
-        category = options.get("within") or options.get("across")
-        self.site = category == "site"
-        self.category = "url" if self.site else category
-        self.order = _order_field(options["keep"])
-        for column, asked in [(self.category, "within or across"), (self.order, "keep")]:
-            if column is not None and (names is None or column not in names):
-                shown = ", ".join(names or []) or "none"
-                raise ValueError(f"there is no column {column!r}, which {asked} asks for: the columns are {shown}")
+
+    def _set_category(self) -> None:
+        """Find the column of categories, and name it in the options as the command does."""
+        for option in ("within", "across", "distance_for"):
+            name = self.options.get(option)
+            if name == "site":
+                # As for the command: the host of the URL, else of the id.
+                id, names = self.columns.id, self.rows.columns() or []
+                column = id if id is not None and "url" not in names else self.rows.column("url", option)
+                self.columns = replace(self.columns, category=column, site=True)
+            elif name is not None and option != "distance_for":
+                column = self.rows.column(name, option)
+                self.columns = replace(self.columns, category=column)
+                self.options[option] = category_word(column)
 
     def run(self, progress: Any) -> FrameResult:
-        columns = {
-            "text": self.text,
-            "id": self.id,
-            "order": self.order,
-            "category": self.category,
-            "site": self.site,
-            "html": self.columns.html,
-        }
         import tempfile
 
         call, clear = observer(progress)
@@ -240,9 +242,8 @@ class _RowJob:
             try:
                 decisions, pairs, summary, told = _lookalike.dedup_documents(
                     ["dedup", "-", "--output=-", *words({**self.options, "against": self.collection})],
-                    self._documents(self.rows),
-                    None if self.against is None else self._documents(self.against),
-                    columns,
+                    self.columns.request(self.rows),
+                    self._request_against(),
                     folder,
                     call,
                 )
@@ -258,34 +259,13 @@ class _RowJob:
             texts=lambda: self.columns.texts(self.rows),
             again=self._again,
             save=self._save,
-            explained_with=_explained_with(self.options),
+            explain=self._explain,
         )
 
-    def _alike(self, earlier: Rows) -> Rows:
-        """Rows to compare with, in the form of the data; those of a result may have another form."""
-        names = earlier.columns()
-        if self.function is not None or names is None or not set(self.text) - set(names) and self.text:
-            return earlier
-        # Columns of the earlier data by the default rule: `text` names those of the data alone.
-        own, _ = text_columns(None, names)
-        texts = ("\n".join(row[name] or "" for name in own) for row in earlier.dicts())
-        if not self.text:
-            return rows_of(list(texts))
-        first, *others = self.text
-        # Several columns are joined by line breaks. That was done here; the others are null, which the join
-        # leaves out.
-        beside = dict.fromkeys(others)
-        return rows_of([{**row, first: text, **beside} for row, text in zip(earlier.dicts(), texts)])
-
-    def _needed(self) -> list[str]:
-        others = (self.id, self.order, self.category)
-        return list(dict.fromkeys([*self.text, *(name for name in others if name is not None)]))
-
-    def _documents(self, rows: Rows) -> Any:
-        if self.function is None:
-            return rows.arrow(self._needed())
-        others = [name for name in (self.id, self.order, self.category) if name is not None]
-        return [{"text": self.function(row), **{name: row[name] for name in others}} for row in rows.dicts()]
+    def _request_against(self) -> dict[str, Any] | None:
+        if self.against is None or self.against_columns is None:
+            return None
+        return self.against_columns.request(self.against)
 
     def _again(self, threshold: float) -> FrameResult:
         _refuse_after_adding(self.options)
@@ -295,41 +275,78 @@ class _RowJob:
         other.options = {**self.options, "threshold": threshold}
         return other.run(False)
 
+    def _explain(self, a: tuple[str, int], b: tuple[str, int]) -> Explanation:
+        """The explanation of two rows, each with its id; rows of the data to compare with have numbers below 0."""
+        own, earlier = self.columns.request(self.rows), self._request_against()
+        rows = []
+        for id, row in (a, b):
+            if row < 0 and self.against is None:
+                raise LookalikeError(f"{id} is in a collection, which has no texts: explain() the two texts")
+            documents, at = (own, row) if row >= 0 or self.against is None else (earlier, row + len(self.against))
+            rows.append({"documents": documents, "row": at, "id": id})
+        return Explanation.of(
+            # Nothing is added by an explanation, and no collection opened.
+            _lookalike.explain_documents(["dedup", "-", "--output=-", *words({**self.options, "into": None})], *rows)
+        )
+
     def _save(self, folder: str, overwrite: bool) -> None:
         """Run the command's job over the same documents as JSON lines."""
         import tempfile
         from pathlib import Path
 
         _refuse_after_adding(self.options)
+        refuse_full(Path(folder), overwrite)
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as spool:
-            documents = Path(spool, "documents.jsonl")
-            fields = self.columns.fields(self.rows, self.against)
-            self.columns.write(self.rows, documents, fields)
+            documents, earlier = Path(spool, "documents.jsonl"), Path(spool, "against.jsonl")
+            sides = [(self.columns, self.rows)]
+            if self.against is not None and self.against_columns is not None:
+                sides.append((self.against_columns, self.against))
+            fields = RecordFields.of(*sides)
+            fields.write(self.columns, self.rows, documents)
             said = words({**self.options, "against": self.collection, "overwrite": overwrite})
             inputs = [os.fspath(documents), *fields.words, "--strict", f"--output={folder}", *said]
-            earlier = Path(spool, "against.jsonl")
-            if self.against is not None:
-                self.columns.write(self.against, earlier, fields, "against-")
+            for columns, rows in sides[1:]:
+                fields.write(columns, rows, earlier, "against-")
                 inputs.append(f"--against={os.fspath(earlier)}")
             with every_row_read(documents), every_row_read(earlier):
                 *_, told = _lookalike.dedup_paths(["dedup", *inputs], None)
         _warn(told)
 
 
-def _order_field(keep: str) -> str | None:
-    """The column that the rule for survivors reads."""
+def _keep_rules(rows: Rows, keep: str | None) -> tuple[str, str | None]:
+    """The rules for survivors in the words of the command, and the column that they read."""
+    if keep is None:
+        return "longest", None
+    if not isinstance(keep, str):
+        raise TypeError(f"keep must be a rule, or several separated by commas, not {type(keep).__name__}")
+    rules, order = [], None
     for rule in keep.split(","):
-        kind, colon, field = rule.partition(":")
+        kind, colon, name = rule.partition(":")
         # Others, such as `longest`, need no column. What a rule may be is checked by the engine.
         if colon and kind in ("max", "min", "newest", "latest"):
-            return field
-    return None
+            order = rows.column(name, "keep")
+            rule = f"{kind}:{field_path(order)}"
+        rules.append(rule)
+    return ",".join(rules), order
+
+
+def _link_columns(rows: Rows, fields: Any) -> list[str]:
+    """The columns of anchors and links that the option ``fields`` asks for."""
+    names = [part.partition(":")[0].replace("-", "_") for part in str(fields or "").split(",")]
+    known, wanted = set(rows.every_column()), [name for name in names if name in ("anchors", "in_links", "out_links")]
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"there is no column {name!r}, which fields asks for: the columns are {', '.join(known) or 'none'}")
+    return wanted
 
 
 def _earlier(against: Any) -> Rows | None:
     """Data to compare with: rows, or the documents that an earlier job kept in its output directory. None for a collection."""
     if isinstance(against, FrameResult):
         return rows_of(against.kept)
+    if isinstance(against, PathResult):
+        # Of several tables, too, whose columns may differ.
+        return rows_of(list(against.kept))
     if isinstance(against, (str, os.PathLike)):
         from pathlib import Path
 

@@ -1,100 +1,181 @@
-"""Documents in rows of data: the columns of their texts and ids, and how they are passed to a job over files."""
+"""Documents in rows of data: what their columns are for, and how they are passed to jobs."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lookalike._errors import BadInput
+from lookalike import _lookalike
+from lookalike._errors import BadInput, LookalikeError
 from lookalike._frames import Rows, rows_of
-from lookalike._options import paths, positional
+from lookalike._json import json_text
+from lookalike._lookalike import Table
+from lookalike._options import paths, positional, words
 
-__all__ = ["DocumentColumns", "RecordFields", "every_row_read", "input_words", "text_columns", "written"]
+__all__ = ["DocumentColumns", "RecordFields", "category_word", "every_row_read", "field_path", "input_words", "written"]
 
 
+@dataclass(frozen=True)
 class DocumentColumns:
-    """Columns, or a function, of the texts of rows, and the column of their ids."""
+    """What the columns of some rows are for."""
 
-    def __init__(self, rows: Rows, text: Any, id: str | None) -> None:
-        names = rows.columns()
-        self.function: Callable[[Any], str | None] | None = text if callable(text) else None
-        self.id = id
-        self.html = False
-        # A function makes a column of its own, which the data need not have.
-        if self.function is not None or names is None:
-            self.text: list[str] = [] if self.function is None else ["text"]
+    #: Columns of texts, which are joined by line breaks; none if the rows are texts.
+    text: Sequence[str]
+    #: A function of a row that makes its text.
+    function: Callable[[Any], str | None] | None = None
+    id: str | None = None
+    order: str | None = None
+    category: str | None = None
+    #: True if the category is the host of a URL.
+    site: bool = False
+    #: Columns of anchors and links.
+    fields: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, rows: Rows, text: Any, id: Any) -> DocumentColumns:
+        """The columns of texts and ids that a caller names."""
+        return cls(
+            [] if callable(text) else _text_columns(rows, text),
+            text if callable(text) else None,
+            None if id is None else rows.column(id, "id"),
+        )
+
+    @property
+    def html(self) -> bool:
+        """True if texts are HTML: as for the command, the name of the column says so."""
+        return self.function is None and list(self.text) == ["html"]
+
+    def alike(self, rows: Rows) -> DocumentColumns:
+        """The columns of other rows to compare with, which may lack some, or have the texts elsewhere."""
+        names = list(rows.every_column())
+        has_texts = self.function is not None or self.text and set(self.text) <= set(names)
+
+        def known(name: str | None) -> str | None:
+            return name if name in names else None
+
+        return replace(
+            self,
+            text=self.text if has_texts else _text_columns(rows, None),
+            id=known(self.id),
+            order=known(self.order),
+            category=known(self.category),
+            fields=[name for name in self.fields if name in names],
+        )
+
+    def request(self, rows: Rows) -> dict[str, Any]:
+        """The rows and their columns, as the engine takes them."""
+        others = [name for name in (self.id, self.order, self.category, *self.fields) if name is not None]
+        text = list(self.text)
+        if self.function is None:
+            data = rows.arrow(list(dict.fromkeys([*text, *others])))
         else:
-            self.text, self.html = text_columns(text, names)
-        if id is not None and (names is None or id not in names):
-            shown = ", ".join(names or []) or "none"
-            raise ValueError(f"there is no column {id!r}, which id asks for: the columns are {shown}")
+            text = [_free("text", rows.every_column())]
+            data = _extended(rows, list(dict.fromkeys(others)), {text[0]: list(self.texts(rows))})
+        names = ("id", "order", "category", "site", "html")
+        columns = {"text": text, "fields": list(self.fields), **{name: getattr(self, name) for name in names}}
+        return {"rows": data, "columns": columns}
 
     def texts(self, rows: Rows) -> Iterator[str | None]:
         """The text of each row."""
-        for number, row in enumerate(rows.dicts()):
-            if self.function is not None:
+        if self.function is not None:
+            for number, row in enumerate(rows.dicts()):
                 yield _text(self.function(row), number)
-            elif isinstance(row, Mapping):
-                # As the engine joins them: a text here must be the one that was compared.
-                texts = (_text(row.get(name), number, name) for name in self.text)
-                parts = [text for text in texts if text is not None]
-                yield "\n".join(parts) if parts else None
-            else:
-                yield _text(row, number)
-
-    def fields(self, *several: Rows | None) -> RecordFields:
-        """The fields of ids and texts in the records of all these rows."""
-        taken = {name for rows in several if rows is not None for name in rows.every_column()}
-        id = _field_path(self.id)
-        text = _field_path(self.text[0]) if self.function is None and len(self.text) == 1 else None
-        # The name says for the engine that texts are HTML.
-        if text is not None and (self.text[0] == "html") is not self.html:
-            text = None
-        own_id = None if id is not None else _free("id", taken)
-        own_text = None if text is not None else _free("text", {*taken, own_id})
-        return RecordFields(own_id, own_text, [f"--id={id or own_id}", f"--text={text or own_text}"])
-
-    def write(self, rows: Rows, path: str | os.PathLike[str], fields: RecordFields, prefix: str = "") -> None:
-        """Write the rows as JSON lines. Their columns are unchanged; ids and texts that are not columns are added."""
-        with open(path, "wb") as lines:
-            for number, (row, text) in enumerate(zip(rows.dicts(), self.texts(rows))):
-                # A copy: the rows of a list are the caller's own.
-                record = dict(row) if isinstance(row, Mapping) else {}
-                if fields.id is not None:
-                    record[fields.id] = f"{prefix}{number}" if self.id is None else record.get(self.id)
-                if fields.text is not None:
-                    record[fields.text] = text
-                lines.write(_line(record))
+            return
+        data = rows.arrow(list(self.text))
+        of_rows: Iterable[Sequence[Any]]
+        if isinstance(data, list):
+            of_rows = ([row.get(name) for name in self.text] if isinstance(row, Mapping) else [row] for row in data)
+        elif self.text:
+            # These columns alone: others may be of types without a form in Python.
+            table = Table(data)
+            of_rows = zip(*(table[name].to_pylist() for name in self.text))
+        else:
+            of_rows = zip(data.to_pylist() if hasattr(data, "to_pylist") else data)
+        names: Sequence[str | None] = self.text or [None]
+        for number, row in enumerate(of_rows):
+            # As the engine joins them: a text here must be the one that was compared.
+            texts = (_text(text, number, name) for name, text in zip(names, row))
+            parts = [text for text in texts if text is not None]
+            yield "\n".join(parts) if parts else None
 
 
 @dataclass(frozen=True)
 class RecordFields:
-    """Fields of records that rows become."""
+    """Fields of ids and texts of the records that rows become."""
 
-    #: Field that is made for ids; None if a column of the rows has them.
-    id: str | None
-    #: The same of texts.
-    text: str | None
-    #: Words that say where ids and texts are.
-    words: list[str]
+    id: str
+    text: str
+
+    @classmethod
+    def of(cls, *several: tuple[DocumentColumns, Rows]) -> RecordFields:
+        """The fields in the records of all these rows, the first of which are the documents of the job."""
+        columns, _ = several[0]
+        if any(other.html is not columns.html for other, _ in several):
+            raise LookalikeError("the texts of one side are HTML, and no file has both kinds in one field: extract() them before dedup")
+        taken = {name for _, rows in several for name in rows.every_column()}
+        id = columns.id or _free("id", taken)
+        is_column = columns.function is None and len(columns.text) == 1
+        return cls(id, columns.text[0] if is_column else _free("text", {*taken, id}))
+
+    @property
+    def words(self) -> list[str]:
+        """Words that say where ids and texts are."""
+        return [f"--id={field_path(self.id)}", f"--text={field_path(self.text)}"]
+
+    def write(self, columns: DocumentColumns, rows: Rows, path: str | os.PathLike[str], prefix: str = "") -> None:
+        """Write the rows as JSON lines. Their columns are unchanged; ids and texts that are not columns are added."""
+        names = rows.columns() or []
+        added: dict[str, list[str | None]] = {}
+        if columns.id is None:
+            added[self.id] = [f"{prefix}{number}" for number in range(len(rows))]
+        # Texts among dicts are documents, too, and have no columns.
+        are_dicts = not isinstance(rows.data, list) or all(isinstance(row, Mapping) for row in rows.data)
+        if not are_dicts or columns.function is not None or list(columns.text) != [self.text]:
+            added[self.text] = list(columns.texts(rows))
+        # Of two fields of one name readers see the last.
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise ValueError(f"several columns are called {repeated[0]!r}: rename them first")
+        data = _extended(rows, names, added)
+        if isinstance(data, list):
+            written(data, path, self.id)
+        else:
+            _lookalike.write_lines(data, path, self.id)
 
 
-def _free(name: str, taken: Container[str | None]) -> str:
+def _extended(rows: Rows, names: list[str], added: Mapping[str, list[str | None]]) -> Any:
+    """These columns of the rows, with others of strings appended, as Arrow data or a list of dicts."""
+    beside = [dict(zip(added, values)) for values in zip(*added.values())]
+    if not names:
+        return beside
+    data = rows.arrow(names)
+    if isinstance(data, list):
+        return [{**(row if isinstance(row, Mapping) else {}), **other} for row, other in zip(data, beside)] if added else data
+    if not added:
+        return data
+    return Table(data).with_columns(_lookalike.table([(name, "string", values) for name, values in added.items()]))
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
     """A field name that no column has."""
     while name in taken:
         name += "_"
     return name
 
 
-def _field_path(column: str | None) -> str | None:
-    """The command's name for a column; None if it has none."""
-    return column.replace("\\", "\\\\").replace(".", "\\.") if column else None
+def field_path(column: str) -> str:
+    """The command's name for a column."""
+    return column.replace("\\", "\\\\").replace(".", "\\.")
+
+
+def category_word(column: str) -> str:
+    """The command's name for a column of categories."""
+    # `site` by itself means the host of the URL.
+    return "\\site" if column == "site" else field_path(column)
 
 
 def _text(value: Any, row: int, column: str | None = None) -> str | None:
@@ -103,30 +184,6 @@ def _text(value: Any, row: int, column: str | None = None) -> str | None:
         return value
     told = "" if column is None else f' (column "{column}")'
     raise TypeError(f"texts must be strings, not {type(value).__name__} (row {row}){told}")
-
-
-def _line(record: Any) -> bytes:
-    """A record as a JSON line that every reader takes."""
-    try:
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False, default=str)
-    except ValueError:
-        line = json.dumps(_finite(record), ensure_ascii=False, allow_nan=False, default=str)
-    try:
-        return line.encode() + b"\n"
-    except UnicodeEncodeError:
-        # A lone surrogate, which UTF-8 has no bytes for and JSON an escape.
-        return json.dumps(json.loads(line), default=str).encode() + b"\n"
-
-
-def _finite(value: Any) -> Any:
-    """The value, with None for numbers that JSON lacks: NaN and the infinities."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(inner) for inner in value]
-    return value
 
 
 @contextmanager
@@ -144,48 +201,77 @@ def every_row_read(file: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def input_words(
-    data: Any, text: Any, id: str | None, options: Mapping[str, Any]
+    data: Any, text: Any, id: Any, options: Mapping[str, Any]
 ) -> Iterator[tuple[list[str], str | None]]:
-    """The arguments that name the input of a job over files with these options, and the file that data in memory was written to."""
+    """The arguments of a job over files with these options, its input first, and the file that data in memory was written to."""
     named = paths(data)
     if named is not None:
         if text is not None and not isinstance(text, str):
             raise TypeError("text must be the name of a field where data is a path")
-        words = [f"--{name}={field}" for name, field in (("text", text), ("id", id)) if field is not None]
-        yield [*positional(named), *words], None
+        said = [f"--{name}={field}" for name, field in (("text", text), ("id", id)) if field is not None]
+        yield [*positional(named), *said, *words(options)], None
         return
     import tempfile
 
     rows = rows_of(data)
-    columns = DocumentColumns(rows, text, id)
-    fields = columns.fields(rows)
+    columns = DocumentColumns.of(rows, text, id)
+    fields = RecordFields.of((columns, rows))
     # Rows are all there: one that is lost on the way is no loss that a job may bear, unless its caller says so.
     bears = options.get("strict") or options.get("max_skipped") is not None
+    said = words(_of_columns(options, set(rows.every_column())))
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp")) as folder:
         file = os.path.join(folder, "documents.jsonl")
-        columns.write(rows, file, fields)
+        for _ in columns.texts(rows):
+            # All of them are texts: a file would have other values in the words that show them.
+            pass
+        fields.write(columns, rows, file)
         with every_row_read(file):
-            yield [file, *fields.words, *([] if bears else ["--strict"])], file
+            yield [file, *fields.words, *([] if bears else ["--strict"]), *said], file
 
 
-def text_columns(text: Any, names: list[str]) -> tuple[list[str], bool]:
-    """The columns of the texts, and whether they are HTML."""
+def _of_columns(options: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    """The options, with the command's names for the columns that they name. Other names may be paths into dicts."""
+    said = dict(options)
+    for option in ("within", "across"):
+        name = options.get(option)
+        if name in names and name != "site":
+            said[option] = category_word(name)
+    server = options.get("server")
+    if isinstance(server, str) and server.startswith("field:") and server[6:] in names:
+        said["server"] = f"field:{field_path(server[6:])}"
+    return said
+
+
+def _text_columns(rows: Rows, text: Any) -> list[str]:
+    """The columns of texts: those that are named, else by the default rule; none if the rows are texts."""
+    names = rows.columns()
     if text is not None:
-        chosen = [text] if isinstance(text, str) else list(text)
-        for name in chosen:
-            if name not in names:
-                raise ValueError(f"there is no column {name!r}: the columns are {', '.join(names)}")
-        return chosen, False
+        chosen = [text] if isinstance(text, (str, int)) else list(text)
+        if not chosen:
+            raise ValueError("text names no column")
+        return [rows.column(name, "text") for name in chosen] if names is not None else []
+    if names is None:
+        return []
     for name in ("text", "html"):
         if name in names:
-            return [name], name == "html"
+            return [rows.column(name, "text")]
     if len(names) == 1:
-        return names, False
+        return list(names)
     raise ValueError(f"none of the columns is called text: name the one of the texts with text=; the columns are {', '.join(names)}")
 
 
-def written(rows: Iterable[Any], path: str | os.PathLike[str]) -> str:
-    """Write rows as JSON lines, and return the path."""
+def written(rows: Iterable[Any], path: str | os.PathLike[str], id: str | None = None) -> str:
+    """Write rows as JSON lines, each with a value for ``id``, if that is named, and return the path."""
     with open(path, "wb") as lines:
-        lines.writelines(map(_line, rows))
+        for number, row in enumerate(rows):
+            try:
+                line = json_text(row)
+                has_id = id is None or json_text((row or {}).get(id)) != "null"
+            except TypeError as error:
+                raise BadInput(f"row {number} cannot be written as a JSON line: {error}", number) from error
+            if not has_id:
+                told = f"row {number}: the id is missing: give every document one, or leave out id= (column {json_text(id)})"
+                raise BadInput(told, number, id)
+            # A lone surrogate, which UTF-8 has no bytes for, is an escape in JSON.
+            lines.write(line.encode("utf-8", "backslashreplace") + b"\n")
     return os.fspath(path)

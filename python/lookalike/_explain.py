@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from lookalike import _lookalike
@@ -19,6 +18,17 @@ class Explanation:
 
     ``str()`` returns it as text, :meth:`to_dict` as data; a notebook shows it as a page.
     """
+
+    @classmethod
+    def of(cls, told: tuple[str, str, str, list[str]]) -> Explanation:
+        """The explanation that the engine gives: text, JSON, page and warnings."""
+        text, data, page, warned = told
+        if warned:
+            import warnings
+
+            for warning in warned:
+                warnings.warn(warning, stacklevel=4)
+        return cls(text, data, page)
 
     def __init__(self, text: str, data: str, page: str) -> None:
         self._text = text
@@ -64,18 +74,8 @@ def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any
     >>> print(explain("a rose is a rose is a rose", "a rose is a rose").resemblance)
     0.3333333333333333
     """
-    if "in_" in options or isinstance(a, os.PathLike) or isinstance(b, os.PathLike):
-        return explained([os.fspath(a), os.fspath(b)], None, options)
-    return explained(["a", "b"], (str(a), str(b)), options)
-
-
-def explained(names: list[str], texts: tuple[str, str] | None, options: Mapping[str, Any]) -> Explanation:
-    """The explanation of two texts under these names, or, without texts, of the documents that the names stand for."""
+    are_named = "in_" in options or isinstance(a, os.PathLike) or isinstance(b, os.PathLike)
+    names = [os.fspath(a), os.fspath(b)] if are_named else ["a", "b"]
+    texts = None if are_named else (str(a), str(b))
     # `--`: an id may begin with a dash.
-    text, data, page, told = _lookalike.explain(["explain", *words(options), "--", *names], texts)
-    if told:
-        import warnings
-
-        for warning in told:
-            warnings.warn(warning, stacklevel=3)
-    return Explanation(text, data, page)
+    return Explanation.of(_lookalike.explain(["explain", *words(options), "--", *names], texts))

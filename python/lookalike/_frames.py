@@ -5,6 +5,7 @@ No frame library is imported here: the type of a value says which library it bel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -29,6 +30,17 @@ class Rows:
     def every_column(self) -> Iterable[str]:
         """The same if rows may differ: all names that occur."""
         return self.columns() or []
+
+    def column(self, name: Any, asker: str) -> str:
+        """The column that ``name`` stands for, which may be a number, or have dots after backslashes as for the command."""
+        names = self.columns() or []
+        for known in (str(name), re.sub(r"\\(.)", r"\1", str(name))):
+            if names.count(known) > 1:
+                raise ValueError(f"several columns are called {known!r}, which {asker} asks for: rename them first")
+            if known in names:
+                return known
+        shown = ", ".join(names) or "none"
+        raise ValueError(f"there is no column {name!r}, which {asker} asks for: the columns are {shown}")
 
     def arrow(self, names: list[str]) -> Any:
         """These columns as Arrow data or a list of dicts; the texts themselves if there are no columns."""
@@ -56,7 +68,12 @@ class _Polars(Rows):
         return list(self.data.columns) if hasattr(self.data, "columns") else None
 
     def arrow(self, names: list[str]) -> Any:
-        return self.data.select(names) if names else self.data
+        if not names:
+            return self.data
+        chosen = self.data.select(names)
+        # Integers of 128 bits have no type in Arrow, and as decimals those of more than 38 digits none either.
+        wide = [name for name, kind in chosen.schema.items() if str(kind) in ("Int128", "UInt128")]
+        return chosen.with_columns(chosen.get_column(name).cast(str) for name in wide) if wide else chosen
 
     def take(self, mask: Array, is_kept: bool) -> Any:
         import polars
@@ -92,14 +109,19 @@ class _Pandas(Rows):
             if not names:
                 return pyarrow.Array.from_pandas(self.data)
             return pyarrow.Table.from_pandas(self._chosen(names), preserve_index=False)
-        except (ImportError, ValueError, TypeError):
+        except (ImportError, ValueError, TypeError, OverflowError):
             # Without pyarrow, or with values of several types in a column, of which the engine says what is wrong.
             return self._objects(names)
 
     def _chosen(self, names: list[str]) -> Any:
         """The columns of these names, which may be numbers in the frame."""
+        import pandas
+
         known = self.columns() or []
-        return self.data.iloc[:, [known.index(name) for name in names]].set_axis(names, axis=1)
+        chosen = self.data.iloc[:, [known.index(name) for name in names]].set_axis(names, axis=1)
+        # Arrow data has the numbers of periods, which nobody else can read.
+        periods = [name for name in names if isinstance(chosen[name].dtype, pandas.PeriodDtype)]
+        return chosen.assign(**{name: chosen[name].map(str, na_action="ignore") for name in periods}) if periods else chosen
 
     def _objects(self, names: list[str]) -> Any:
         if not names:
@@ -118,8 +140,16 @@ class _Pandas(Rows):
         frame = self.data if hasattr(self.data, "columns") else self.data.to_frame()
         # With the index of the frame: pandas aligns by it, and rows in another order or with a hole would go
         # astray.
-        values = {name: table[name].to_pylist() for name in table.column_names}
-        return pandas.concat([frame, pandas.DataFrame(values, index=frame.index)], axis=1)
+        # The type that pandas itself gives to strings.
+        string = pandas.Series(["a"]).dtype
+        beside = {}
+        for name in table.column_names:
+            column = table[name]
+            # By name, for without a value pandas would take numbers and strings for something else. Only its own type of integers
+            # has missing ones.
+            kind = {"uint64": "UInt64" if name == "cluster_id" else "uint64", "double": "float64", "bool": "bool"}.get(column.type, string)
+            beside[name] = pandas.Series(column.to_pylist(), index=frame.index, dtype=kind)
+        return pandas.concat([frame, pandas.DataFrame(beside, index=frame.index)], axis=1)
 
     def dicts(self) -> Iterable[Any]:
         if hasattr(self.data, "columns"):
@@ -129,8 +159,12 @@ class _Pandas(Rows):
 
 class _PyArrow(Rows):
     def __init__(self, data: Any) -> None:
-        # A reader can be read once, and its rows are wanted again.
-        super().__init__(data.read_all() if hasattr(data, "read_all") else data)
+        # A reader can be read once, and its rows are wanted again. Files and datasets are read once, too.
+        for read in ("read_all", "to_table", "read"):
+            if hasattr(data, read):
+                data = getattr(data, read)()
+                break
+        super().__init__(data)
 
     def columns(self) -> list[str] | None:
         return list(self.data.column_names) if hasattr(self.data, "column_names") else None
@@ -179,13 +213,20 @@ class _Dataset(Rows):
         return self.data.select([row for row, kept in enumerate(mask.to_pylist()) if kept is is_kept])
 
     def with_columns(self, table: Table) -> Any:
+        import pyarrow
+
         dataset = self.data
         for name in table.column_names:
-            dataset = dataset.add_column(name, table[name].to_pylist())
+            # Arrow data, which has its type even where every value is missing.
+            dataset = dataset.add_column(name, pyarrow.array(table[name]))
         return dataset
 
+    def table(self) -> Table:
+        return Table(self.data.with_format("arrow")[:])
+
     def dicts(self) -> Iterable[Any]:
-        return iter(self.data)
+        # Without the format of the dataset, by which a row may be a table or a tensor.
+        return iter(self.data.with_format(None))
 
 
 class _Arrow(Rows):

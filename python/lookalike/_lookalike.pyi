@@ -25,6 +25,8 @@ __all__ = [
     "dedup_paths",
     "evaluate_paths",
     "explain",
+    "explain_documents",
+    "explain_paths",
     "extract",
     "extract_paths",
     "features",
@@ -38,6 +40,7 @@ __all__ = [
     "simhash",
     "table",
     "table_of_lines",
+    "write_lines",
 ]
 
 ATLAS_RESULTS: list[str]
@@ -151,14 +154,19 @@ class Decisions:
     """Decisions about every document, without what they were made of."""
 
     @property
+    def against(self) -> int: ...
+    @property
     def annotations(self) -> Table: ...
     @property
     def clusters(self) -> Table: ...
     @property
     def ids(self) -> Array: ...
     @property
+    def in_collection(self) -> int: ...
+    @property
     def mask(self) -> Array: ...
     def largest_clusters(self, most: int) -> list[list[int | None]]: ...
+    def numbers(self, ids: Sequence[str]) -> list[int | None]: ...
 
 @final
 class ZstdLines:
@@ -266,9 +274,8 @@ def concat_tables(tables: Sequence[Table]) -> Table | None: ...
 def decode_html(bytes: bytes) -> str: ...
 def dedup_documents(
     words: Sequence[str],
-    documents: object,
-    against: object | None,
-    columns: dict[str, Any],
+    documents: dict[str, Any],
+    against: dict[str, Any] | None,
     folder: str | os.PathLike[str],
     progress: Callable[[str, int, int, bool], object] | None = None,
 ) -> tuple[Decisions, Table, str, list[str]]: ...
@@ -281,6 +288,10 @@ def evaluate_paths(
     words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
 ) -> tuple[str, list[str]]: ...
 def explain(words: Sequence[str], texts: tuple[str, str] | None = None) -> tuple[str, str, str, list[str]]: ...
+def explain_documents(
+    words: Sequence[str], a: dict[str, Any], b: dict[str, Any]
+) -> tuple[str, str, str, list[str]]: ...
+def explain_paths(words: Sequence[str], a: dict[str, Any], b: dict[str, Any]) -> tuple[str, str, str, list[str]]: ...
 def extract(
     html: object,
     *,
@@ -310,3 +321,4 @@ def resemblance(a: object, b: object, *, scheme: Scheme | None = None, threads: 
 def simhash(texts: object, *, scheme: Scheme | None = None, threads: int | None = None) -> Array: ...
 def table(columns: Sequence[tuple[str, str, list[Any]]]) -> Table: ...
 def table_of_lines(lines: Iterable[bytes], folder: str | os.PathLike[str]) -> Table: ...
+def write_lines(rows: object, path: str | os.PathLike[str], id: str | None = None) -> None: ...

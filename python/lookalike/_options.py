@@ -10,6 +10,7 @@ from typing import Any
 _OWN = {
     "output": "save() of the result",
     "json": "the result itself",
+    "help": "help() of the function",
     "quiet": "progress=False",
 }
 

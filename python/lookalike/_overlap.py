@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from lookalike import _lookalike
 from lookalike._documents import input_words
+from lookalike._errors import LookalikeError
 from lookalike._lookalike import Table
-from lookalike._options import words
 from lookalike._page import Page
 from lookalike._progress import observer
-from lookalike._saved import copy_results
+from lookalike._saved import TemporaryFolder, copy_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,14 +24,17 @@ __all__ = ["Overlap", "overlap"]
 class Overlap:
     """Documents and servers that share chunks, and how many, as :func:`lookalike.overlap` counted them."""
 
-    def __init__(self, folder: Any, summary: dict[str, Any]) -> None:
-        # A `TemporaryDirectory`, which vanishes with the result.
+    def __init__(self, folder: TemporaryFolder, summary: dict[str, Any]) -> None:
+        # It vanishes with the result.
         self._owner = folder
         self._folder = os.path.join(folder.name, "results")
         self._summary = summary
 
     def _table(self, name: str) -> Table:
-        return _lookalike.read_parquet(os.path.join(self._folder, f"{name}.parquet"))
+        path = os.path.join(self._folder, f"{name}.parquet")
+        if not os.path.exists(path):
+            raise LookalikeError(f"there is no table {name}: the servers of the documents are not known, which ids that are URLs or server= tell")
+        return _lookalike.read_parquet(path)
 
     @property
     def pairs(self) -> Table:
@@ -115,18 +118,16 @@ def overlap(
     >>> overlap(rows, id="id", chunk="sentences").pairs.to_pylist()[0]["shared"]
     2
     """
-    import tempfile
-
     said = {"chunk": chunk, "min_shared": min_shared, "by": by, "memory": memory, "threads": threads, **options}
     for name in ("output_format", "overwrite", "resume", "rerank", "copies_of"):
         if said.get(name) is not None:
             raise TypeError(f"{name} is an option of the command only")
-    folder = tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp"))
+    folder = TemporaryFolder(options.get("tmp"))
     output = ["--output-format=parquet", f"--output={os.path.join(folder.name, 'results')}"]
-    with input_words(data, text, id, options) as (inputs, _):
+    with input_words(data, text, id, said) as (inputs, _):
         call, clear = observer(progress)
         try:
-            summary, told = _lookalike.overlap_paths(["overlap", *inputs, *output, *words(said)], call)
+            summary, told = _lookalike.overlap_paths(["overlap", *inputs, *output], call)
         finally:
             clear()
     for warning in told:

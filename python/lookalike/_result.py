@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from lookalike import _lookalike
 from lookalike._errors import LookalikeError
-from lookalike._explain import Explanation, explained
+from lookalike._explain import Explanation
 from lookalike._frames import Rows, refuse_taken
 from lookalike._lookalike import Array, Decisions, Scheme, Table
 from lookalike._page import Page
 from lookalike._report import summary_page
-from lookalike._saved import copy_results
+from lookalike._saved import TemporaryFolder, copy_results
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from tempfile import TemporaryDirectory
 
 __all__ = ["DedupResult", "Records"]
 
@@ -31,12 +30,13 @@ class DedupResult:
 
     #: Repeats the job with another threshold.
     _again: Callable[[float], DedupResult]
-    #: Options of the job that an explanation takes too.
-    _explained_with: dict[str, Any]
 
     @property
     def kept(self) -> Any:
-        """The kept documents, in the type of the data, with unchanged rows in their order; for files, :class:`Records`."""
+        """The kept documents, in the type of the data, with unchanged rows in their order; for files, :class:`Records`.
+
+        A ``LazyFrame``, and a reader, file or dataset of pyarrow, is read once and comes back as a frame or table.
+        """
         raise NotImplementedError
 
     @property
@@ -76,7 +76,8 @@ class DedupResult:
 
         ``cluster_id`` (uint64, from 0; null without a cluster), ``cluster_size`` (uint64), ``survivor_id`` (its own id if it is kept),
         ``similarity`` to the survivor (double, in [0, 1]; null if it is kept), ``reason`` (null if it is kept), and names that other
-        libraries use: ``representative_id`` (as ``survivor_id``) and ``is_duplicate`` (bool).
+        libraries use: ``representative_id`` (as ``survivor_id``) and ``is_duplicate`` (bool). The types do not depend on the data; in pandas,
+        ``cluster_id`` is ``UInt64``, which has missing values, and strings are what pandas itself makes of them.
 
         For files it is a :class:`Table` of all records, in the order of ``mask``, with the types of Parquet results. Unlike ``kept`` and
         ``removed``, it is in memory.
@@ -107,12 +108,17 @@ class DedupResult:
         needs comparisons between removed documents that were not made before. To compare many thresholds, use
         :func:`lookalike.evaluate.sweep`.
 
-        Raises :class:`LookalikeError` if the job had ``into``: the collection already has the documents.
+        Raises :class:`LookalikeError` if the job had ``into``: the collection already has the documents; or if its paths were relative
+        to another working directory.
         """
         return self._again(threshold)
 
     def explain(self, a: Any, b: Any) -> Explanation:
-        """Explain why the documents with these ids match or do not. Raises ``KeyError`` if there is no such document."""
+        """Explain why the documents with these ids, as they stand in ``clusters``, match or do not, with the settings of the job.
+
+        Files are read again. Raises ``KeyError`` if there is no such document, :class:`LookalikeError` if its text is not at hand: in
+        files that have changed, in a collection, or too long to be read.
+        """
         raise NotImplementedError
 
     def report(self) -> Page:
@@ -122,10 +128,11 @@ class DedupResult:
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the output directory of ``lookalike dedup``, with the same bytes, and return its path.
 
-        Data in memory is written as JSON lines first, and the job runs again. Columns are unchanged, except that numbers that JSON
-        lacks, such as NaN, become null. Row numbers and joined texts are added as ``id`` and ``text``, or as ``id_`` and
-        ``text_`` if such columns exist. Raises ``FileExistsError`` or :class:`LookalikeError` if the folder is not empty,
-        :class:`BadInput` for a row that JSON cannot represent.
+        Data in memory is written as JSON lines first, and the job runs again. Columns are unchanged, in the forms that the command gives
+        those of a table: numbers that JSON lacks, such as NaN, are null, times and durations ISO 8601, decimals and UUIDs strings, arrays
+        lists. Row numbers and joined texts are added as ``id`` and ``text``, or as ``id_`` and ``text_`` if such columns exist. Raises
+        ``FileExistsError`` if the folder is not empty, :class:`BadInput` for a row that JSON cannot represent, ``ValueError`` for two
+        columns of one name, :class:`LookalikeError` if texts are compared with pages of ``against``, which no file has in one field.
         """
         raise NotImplementedError
 
@@ -143,6 +150,17 @@ class DedupResult:
     def _repr_html_(self) -> str:
         similarities = self.clusters["similarity"].to_pylist()
         return summary_page(self.counts, self.threshold, similarities, self._largest_clusters(5))
+
+
+def _numbers(decisions: Decisions, *ids: Any) -> list[tuple[str, int]]:
+    """Each id with the number of its document, those that others were compared with counted first."""
+    names = [str(id) for id in ids]
+    numbered = []
+    for name, number in zip(names, decisions.numbers(names)):
+        if number is None:
+            raise KeyError(f"no document has the id {name!r}")
+        numbered.append((name, number))
+    return numbered
 
 
 def _counted(read: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
@@ -171,7 +189,7 @@ class FrameResult(DedupResult):
         texts: Callable[[], Iterable[str | None]],
         again: Callable[[float], DedupResult],
         save: Callable[[str, bool], None],
-        explained_with: dict[str, Any],
+        explain: Callable[[tuple[str, int], tuple[str, int]], Explanation],
     ) -> None:
         self._rows = rows
         self._decisions = decisions
@@ -181,7 +199,7 @@ class FrameResult(DedupResult):
         self._texts = texts
         self._again = again
         self._save = save
-        self._explained_with = explained_with
+        self._explain = explain
 
     @property
     def kept(self) -> Any:
@@ -221,17 +239,8 @@ class FrameResult(DedupResult):
         return float(self._threshold)
 
     def explain(self, a: Any, b: Any) -> Explanation:
-        wanted = [str(a), str(b)]
-        found: dict[str, str | None] = {}
-        # A walk over all rows, for one pair that a person looks at: an index of ids would cost memory with
-        # every result.
-        for name, text in zip(self._decisions.ids.to_pylist(), self._texts()):
-            if name in wanted:
-                found[name] = text
-        for name in wanted:
-            if name not in found:
-                raise KeyError(f"no document has the id {name!r}")
-        return explained(wanted, (found[wanted[0]] or "", found[wanted[1]] or ""), self._explained_with)
+        first = self._decisions.against
+        return self._explain(*((id, number - first) for id, number in _numbers(self._decisions, a, b)))
 
     def report(self) -> Page:
         import tempfile
@@ -259,7 +268,8 @@ class FrameResult(DedupResult):
 class Records:
     """Records of result files: an iterable of dicts that is read again each time, and a table for anything that takes Arrow data.
 
-    If each document is a file, its record has the ``id`` and the ``file``: its copy in the output directory.
+    If each document is a file, its record has the ``id`` and the ``file``: its copy in the output directory. Times in records of Parquet are
+    Python's, which have no nanoseconds; the table has them.
     """
 
     def __init__(self, paths: list[Path], folder: Any, count: int | None = None) -> None:
@@ -326,15 +336,14 @@ class PathResult(DedupResult):
 
     def __init__(
         self,
-        folder: TemporaryDirectory[str],
+        folder: TemporaryFolder,
         summary: dict[str, Any],
         *,
         largest: list[list[tuple[str, str | None]]],
         tables: list[list[Path] | None],
         in_order: bool,
-        inputs: list[str],
         again: Callable[[float], DedupResult],
-        explained_with: dict[str, Any],
+        explain: Callable[[dict[str, Any], dict[str, Any]], Explanation],
     ) -> None:
         from pathlib import Path
 
@@ -346,9 +355,8 @@ class PathResult(DedupResult):
         # Kept and removed rows of each input that has tables of its own.
         self._tables = tables
         self._in_order = in_order
-        self._inputs = inputs
         self._again = again
-        self._explained_with = explained_with
+        self._explain = explain
         self._counts = _counted(summary["counts"], summary["decisions"])
         self._opened: tuple[Decisions, Array] | None = None
 
@@ -386,11 +394,13 @@ class PathResult(DedupResult):
 
     @property
     def pairs(self) -> Table:
+        # The files have more columns, and these in other types.
+        names = [("a", "string"), ("b", "string"), ("similarity", "double")]
         parquet = self._folder / "pairs.parquet"
         if parquet.exists():
-            return _lookalike.read_parquet(os.fspath(parquet))
+            table = _lookalike.read_parquet(os.fspath(parquet))
+            return _lookalike.table([(name, kind, table[name].to_pylist()) for name, kind in names])
         rows = list(Records([self._folder / "pairs.jsonl"], None))
-        names = [("a", "string"), ("b", "string"), ("similarity", "double")]
         return _lookalike.table([(name, kind, [row[name] for row in rows]) for name, kind in names])
 
     def annotated(self) -> Table:
@@ -412,7 +422,14 @@ class PathResult(DedupResult):
         return float(self._summary["threshold"])
 
     def explain(self, a: Any, b: Any) -> Explanation:
-        return explained([str(a), str(b)], None, {"in_": self._inputs, **self._explained_with})
+        decisions, _ = self._decided()
+        found = []
+        for id, number in _numbers(decisions, a, b):
+            # Those of a collection come first, and were not read.
+            if number < decisions.in_collection:
+                raise LookalikeError(f"{id} is in a collection, which has no texts: explain() the two texts")
+            found.append({"id": id, "number": number - decisions.in_collection})
+        return self._explain(*found)
 
     def report(self) -> Page:
         return Page((self._folder / "report.html").read_text(encoding="utf-8"))

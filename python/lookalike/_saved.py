@@ -13,11 +13,30 @@ from lookalike._errors import LookalikeError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["copy_results", "kept_files"]
+__all__ = ["TemporaryFolder", "copy_results", "kept_files", "refuse_full"]
 
 _SUMMARY = "run.json"
 #: A larger file is no summary of ours, as for the command.
 _MOST_BYTES = 64 << 20
+
+
+class TemporaryFolder:
+    """A folder that vanishes with the last object that has it."""
+
+    def __init__(self, parent: str | os.PathLike[str] | None) -> None:
+        import shutil
+        import tempfile
+        import weakref
+
+        self.name = tempfile.mkdtemp(prefix="lookalike-", dir=parent)
+        # Not `TemporaryDirectory`, which warns where nobody closes it: results have nothing to close.
+        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+
+def refuse_full(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder with something in it, whatever it is, unless it may be overwritten."""
+    if not overwrite and folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder}: there is something in it: name another folder, or say overwrite=True")
 
 
 def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str], overwrite: bool, results: Sequence[str]) -> Path:
@@ -26,8 +45,7 @@ def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str],
     from pathlib import Path
 
     target = Path(folder)
-    if target.exists() and any(target.iterdir()) and not overwrite:
-        raise FileExistsError(f"{target}: there is something in it: name another folder, or say overwrite=True")
+    refuse_full(target, overwrite)
     if target.exists() and overwrite:
         # The summary goes first and comes last: a folder with it is whole, whenever the copy breaks off.
         (target / _SUMMARY).unlink(missing_ok=True)

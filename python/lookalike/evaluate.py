@@ -16,7 +16,7 @@ from lookalike import _lookalike
 from lookalike._documents import input_words, written
 from lookalike._frames import rows_of
 from lookalike._lookalike import Table
-from lookalike._options import paths, words
+from lookalike._options import paths
 from lookalike._progress import observer
 
 __all__ = [
@@ -275,10 +275,10 @@ def _answer(
     what: str, data: Any, text: Any, id: str | None, options: Mapping[str, Any], progress: Any
 ) -> tuple[dict[str, Any], str | None]:
     """The command's answer, and the file that data in memory was written to."""
-    with input_words(data, text, id, options) as (inputs, spooled):
+    with input_words(data, text, id, options) as (said, spooled):
         call, clear = observer(progress)
         try:
-            answer, told = _lookalike.evaluate_paths(["evaluate", what, *inputs, *words(options)], call)
+            answer, told = _lookalike.evaluate_paths(["evaluate", what, *said], call)
         finally:
             clear()
     for warning in told:

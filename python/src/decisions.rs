@@ -14,10 +14,10 @@ use lookalike_corpus::OrderField;
 use pyo3::prelude::*;
 
 use crate::array::{ArrowArray, ArrowTable};
-use crate::documents::{DocumentColumns, DocumentSource, SourceError};
+use crate::documents::{CallerRows, DocumentSource, SourceError};
 use crate::error::{CallError, told};
-use crate::jobs::observed;
-use crate::work::caught;
+use crate::jobs::{PairTold, observed, told_pair};
+use crate::work::{caught, run};
 
 /// Decisions about every document, without what they were made of.
 #[pyclass(frozen, name = "Decisions", module = "lookalike._lookalike")]
@@ -25,6 +25,8 @@ pub(crate) struct DocumentDecisions {
     /// Ids of all documents; those that others were only compared with come first.
     ids: LargeStringArray,
     against: usize,
+    /// Those of a collection, which come before all others.
+    in_collection: usize,
     outcomes: Vec<DocumentDecision>,
     clusters: ClusterLists,
 }
@@ -43,13 +45,12 @@ type RowsDone = (DocumentDecisions, ArrowTable, String, Vec<String>);
 
 /// Deduplicates documents with the options of `lookalike dedup`.
 #[pyfunction]
-#[pyo3(signature = (words, documents, against, columns, folder, progress=None))]
+#[pyo3(signature = (words, documents, against, folder, progress=None))]
 pub(crate) fn dedup_documents(
     py: Python<'_>,
     words: Vec<OsString>,
-    documents: &Bound<'_, PyAny>,
-    against: Option<&Bound<'_, PyAny>>,
-    columns: DocumentColumns,
+    documents: CallerRows,
+    against: Option<CallerRows>,
     folder: PathBuf,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<RowsDone> {
@@ -67,8 +68,8 @@ pub(crate) fn dedup_documents(
         .map(|rule| rule.to_string().parse::<OrderField>());
     let order = order.transpose().map_err(CallError::value)?.map(Arc::new);
     // On this thread, with the interpreter: what follows may be read on any.
-    let documents = DocumentSource::of(documents, columns.clone(), order.clone())?;
-    let against = against.map(|against| DocumentSource::of(against, columns, order));
+    let documents = DocumentSource::of(py, documents, order.clone())?;
+    let against = against.map(|against| DocumentSource::of(py, against, order));
     let against = against.transpose()?.map(DocumentSource::against);
     let (scheme, threshold) = (settings.scheme.to_string(), settings.threshold);
     let (decisions, pairs, summary) = observed(py, progress, |observer| {
@@ -126,6 +127,31 @@ fn pair_table(decided: &DedupDecisions) -> Result<ArrowTable, CallError> {
         ("b", Arc::new(b.finish())),
         ("similarity", Arc::new(similarities.finish())),
     ])
+}
+
+/// A document of a job over rows that is explained.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct ExplainedRow {
+    documents: CallerRows,
+    row: usize,
+    id: String,
+}
+
+/// Explains two documents of a job over rows: see [`explain`](crate::jobs::explain).
+#[pyfunction]
+pub(crate) fn explain_documents(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    a: ExplainedRow,
+    b: ExplainedRow,
+) -> PyResult<PairTold> {
+    let source_a = DocumentSource::of(py, a.documents, None)?;
+    let source_b = DocumentSource::of(py, b.documents, None)?;
+    run(py, |_| {
+        let documents = [source_a.document(a.row)?, source_b.document(b.row)?];
+        told_pair(program::explain_given(&words, [&a.id, &b.id], documents))
+    })
 }
 
 /// Reads the decisions that a job over files left at `path`, and the row of each document in the results, if these are put behind each
@@ -213,6 +239,7 @@ impl DocumentDecisions {
         Self {
             ids: id_column(decided.len(), |document| decided.id(document)),
             against: decided.against(),
+            in_collection: 0,
             outcomes: decided.decisions().collect(),
             clusters: decided.clusters().collect(),
         }
@@ -222,6 +249,10 @@ impl DocumentDecisions {
         Self {
             ids: id_column(saved.decisions().len(), |document| saved.id(document)),
             against: saved.against(),
+            in_collection: saved
+                .source_documents()
+                .next()
+                .map_or(0, |documents| documents.start as usize),
             outcomes: saved.decisions().collect(),
             clusters: saved.clusters().collect(),
         }
@@ -262,6 +293,24 @@ impl DocumentDecisions {
     #[getter(ids)]
     fn own_ids(&self) -> ArrowArray {
         ArrowArray(Arc::new(self.ids.slice(self.against, self.own().len())))
+    }
+
+    /// Number of the documents that others were only compared with.
+    #[getter]
+    fn against(&self) -> usize {
+        self.against
+    }
+
+    /// Number of those of them that a job over files had from a collection, and did not read.
+    #[getter]
+    fn in_collection(&self) -> usize {
+        self.in_collection
+    }
+
+    /// The numbers of the documents with these ids, those that others were only compared with counted first.
+    fn numbers(&self, ids: Vec<String>) -> Vec<Option<usize>> {
+        let number = |id: &String| self.ids.iter().position(|known| known == Some(id.as_str()));
+        ids.iter().map(number).collect()
     }
 
     /// Each removed document with its survivor, cluster by cluster.

@@ -1,24 +1,34 @@
 //! Documents that a caller hands over: rows of Arrow data, or Python strings and dicts.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::temporal_conversions::{
-    date32_to_datetime, timestamp_ms_to_datetime, timestamp_ns_to_datetime,
-    timestamp_s_to_datetime, timestamp_us_to_datetime,
-};
-use arrow_array::types::{Date32Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, StructArray};
-use arrow_schema::{DataType, TimeUnit};
-use lookalike_corpus::{DocumentBatch, GivenDocument, OrderField, OrderKey, host};
+use arrow_schema::Field;
+use lookalike::DocumentFields;
+use lookalike_corpus::{
+    Category, DocumentBatch, FieldPath, GivenDocument, OrderField, OrderKey, cell_json,
+    given_fields, given_id, host,
+};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyInt, PyList, PyString};
 
 use crate::capsule::ArrowProducer;
 use crate::error::{CallError, type_name};
-use crate::texts::{TextColumn, dictionary_keys, named, single_column};
+use crate::texts::{TextColumn, single_column};
+
+/// Rows of a caller's data, and what their columns are for.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct CallerRows {
+    /// A list, or an object with Arrow data.
+    rows: Py<PyAny>,
+    columns: DocumentColumns,
+}
 
 /// Columns of the data by what they are for.
 #[derive(Clone, Debug, Default, FromPyObject)]
@@ -36,6 +46,19 @@ pub(crate) struct DocumentColumns {
     pub(crate) site: bool,
     /// True if the texts are HTML.
     pub(crate) html: bool,
+    /// Columns of anchors and links that make features, by the names that they have as fields of records.
+    pub(crate) fields: Vec<String>,
+}
+
+impl DocumentColumns {
+    /// The source of categories, if there is one.
+    fn category_source(&self) -> Option<Category> {
+        let name = self.category.as_ref()?;
+        Some(match self.site {
+            true => Category::Site,
+            false => Category::Field(FieldPath::name(name)),
+        })
+    }
 }
 
 /// Some rows, with the columns that the job needs.
@@ -46,7 +69,146 @@ pub(crate) struct DocumentRows {
     /// Values as JSON.
     orders: Option<TextColumn>,
     categories: Option<TextColumn>,
+    fields: Option<Vec<DocumentFields>>,
     is_html: bool,
+}
+
+/// Values of a column, as fields of records have them.
+enum FieldColumn {
+    /// Strings, which are not copied.
+    Texts(TextColumn),
+    /// JSON of any value.
+    Json(TextColumn),
+}
+
+impl FieldColumn {
+    fn of_arrow(field: &Field, array: &ArrayRef) -> Self {
+        if let Ok(texts) = TextColumn::of(array) {
+            return Self::Texts(texts);
+        }
+        // In the words of the command, which reads the same column from a file.
+        let json = |row| (!array.is_null(row)).then(|| cell_json(field, array, row));
+        Self::Json(built(array.len(), json))
+    }
+
+    /// The value as JSON; none if it is null.
+    fn json(&self, row: usize) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Texts(texts) => Some(serde_json::Value::from(texts.get(row)?).to_string().into()),
+            Self::Json(json) => json.get(row).filter(|json| *json != "null").map(Cow::from),
+        }
+    }
+
+    fn into_orders(self, rows: usize) -> TextColumn {
+        match self {
+            Self::Json(json) => json,
+            Self::Texts(_) => built(rows, |row| self.json(row)),
+        }
+    }
+
+    /// Ids, as the command reads them.
+    ///
+    /// # Errors
+    /// [`CallError::BadInput`] for a value that is no id. `first` is the number of the first row.
+    fn into_ids(self, rows: usize, first: usize) -> Result<TextColumn, CallError> {
+        let json = match self {
+            Self::Texts(texts) => return Ok(texts),
+            Self::Json(json) => json,
+        };
+        let mut ids = LargeStringBuilder::new();
+        for row in 0..rows {
+            let id = given_id(json.get(row).unwrap_or("null"));
+            ids.append_option(id.map_err(|reason| bad_row(first + row, &reason))?);
+        }
+        Ok(TextColumn::Large(ids.finish()))
+    }
+
+    fn into_categories(self, rows: usize, source: &Category) -> TextColumn {
+        match (self, source) {
+            (Self::Texts(texts), Category::Field(_)) => texts,
+            (column, _) => {
+                let mut categories = LargeStringBuilder::new();
+                for row in 0..rows {
+                    categories.append_option(source.value(column.json(row).as_deref(), ""));
+                }
+                TextColumn::Large(categories.finish())
+            }
+        }
+    }
+}
+
+/// A column of what `value` gives for each row.
+fn built<S: AsRef<str>>(rows: usize, value: impl Fn(usize) -> Option<S>) -> TextColumn {
+    let mut column = LargeStringBuilder::new();
+    (0..rows).for_each(|row| column.append_option(value(row)));
+    TextColumn::Large(column.finish())
+}
+
+fn bad_row(row: usize, reason: &str) -> CallError {
+    CallError::BadInput {
+        message: format!("row {row}: {reason}"),
+        row: Some(row),
+        source: None,
+    }
+}
+
+/// The error of a document without an id, where a column has them.
+pub(crate) fn no_id(row: usize, column: Option<&str>) -> CallError {
+    let fault = "the id is missing: give every document one, or leave out id=";
+    bad_row(row, fault).in_column(column)
+}
+
+/// Columns of some rows, before their values are looked at.
+struct RowColumns {
+    texts: Vec<TextColumn>,
+    ids: Option<FieldColumn>,
+    orders: Option<FieldColumn>,
+    categories: Option<FieldColumn>,
+    /// Those that [`DocumentColumns::fields`] names.
+    fields: Vec<FieldColumn>,
+}
+
+impl RowColumns {
+    /// The rows; `first` is the number of the first of them.
+    fn into_rows(self, columns: &DocumentColumns, first: usize) -> Result<DocumentRows, CallError> {
+        let rows = self.texts[0].len();
+        let in_id = |error: CallError| error.in_column(columns.id.as_deref());
+        let ids = self.ids.map(|ids| ids.into_ids(rows, first).map_err(in_id));
+        let ids = ids.transpose()?;
+        let source = columns.category_source();
+        let categories = self.categories.zip(source.as_ref());
+        let categories = categories.map(|(column, source)| column.into_categories(rows, source));
+        let fields = (!columns.fields.is_empty())
+            .then(|| (0..rows).map(|row| row_fields(&columns.fields, &self.fields, row, first)))
+            .map(Iterator::collect);
+        Ok(DocumentRows {
+            texts: self.texts,
+            ids,
+            orders: self.orders.map(|orders| orders.into_orders(rows)),
+            categories,
+            fields: fields.transpose()?,
+            is_html: columns.html,
+        })
+    }
+}
+
+fn row_fields(
+    names: &[String],
+    columns: &[FieldColumn],
+    row: usize,
+    first: usize,
+) -> Result<DocumentFields, CallError> {
+    let json = |name: &str| {
+        let at = names.iter().position(|known| known == name)?;
+        columns[at].json(row)
+    };
+    let [anchors, in_links, out_links] = ["anchors", "in_links", "out_links"].map(json);
+    given_fields(
+        anchors.as_deref(),
+        in_links.as_deref(),
+        out_links.as_deref(),
+    )
+    .map_err(|reason| bad_row(first + row, &reason))
 }
 
 /// Rows that one thread works on.
@@ -103,7 +265,27 @@ impl DocumentRows {
             is_html: self.is_html,
             order_key,
             category: value(&self.categories).map(Into::into),
+            fields: match &self.fields {
+                Some(fields) => fields[row].clone(),
+                None => DocumentFields::default(),
+            },
         }
+    }
+
+    /// The rows, with the host of the id where there is none of the URL.
+    fn with_sites_of_ids(mut self) -> Self {
+        let site = |row| {
+            let own = self.category(row).map(Cow::from);
+            own.or_else(|| host(self.ids.as_ref()?.get(row)?))
+        };
+        self.categories = Some(built(self.texts[0].len(), site));
+        self
+    }
+
+    /// The number of the first row without an id, where a column has them.
+    fn without_id(&self) -> Option<usize> {
+        let ids = self.ids.as_ref()?;
+        (0..ids.len()).find(|row| ids.get(*row).is_none())
     }
 }
 
@@ -169,10 +351,11 @@ const BATCH_ROWS: usize = 1 << 14;
 impl DocumentSource {
     /// The documents of a list, or of an object with Arrow data.
     pub(crate) fn of(
-        data: &Bound<'_, PyAny>,
-        columns: DocumentColumns,
+        py: Python<'_>,
+        CallerRows { rows, columns }: CallerRows,
         order: Option<Arc<OrderField>>,
     ) -> Result<Self, CallError> {
+        let data = rows.bind(py);
         let data = match (data.cast::<PyList>(), ArrowProducer::of(data)?) {
             (Ok(list), _) => RowSource::List(list.clone().unbind(), 0),
             (_, Some(producer)) => RowSource::Arrow(producer),
@@ -202,17 +385,47 @@ impl DocumentSource {
         }
     }
 
+    /// The document of this row, counted from 0, with a copy of its text.
+    pub(crate) fn document(mut self, row: usize) -> Result<GivenDocument<'static>, CallError> {
+        while let Some(rows) = self.next_rows()? {
+            let end = self.before + rows.texts[0].len();
+            if row < end {
+                let document = rows.document(row - self.before, None);
+                return Ok(GivenDocument {
+                    text: document.text.map(|text| text.into_owned().into()),
+                    category: document.category.map(|value| value.into_owned().into()),
+                    is_html: document.is_html,
+                    fields: document.fields,
+                    ..GivenDocument::default()
+                });
+            }
+            self.before = end;
+        }
+        Err(CallError::Failed(format!(
+            "there is no row {row} any more: the data has changed since"
+        )))
+    }
+
     fn next_rows(&mut self) -> Result<Option<DocumentRows>, CallError> {
-        match &mut self.data {
-            RowSource::Arrow(producer) => {
-                let array = producer.next_detached()?;
-                array
-                    .map(|array| rows_of_arrow(&array, &self.columns))
-                    .transpose()
-            }
+        let (columns, before) = (&self.columns, self.before);
+        let rows = match &mut self.data {
+            RowSource::Arrow(producer) => match producer.next_detached()? {
+                Some(array) => Some(columns_of_arrow(&array, columns)?.into_rows(columns, before)?),
+                None => None,
+            },
             RowSource::List(list, next) => {
-                Python::attach(|py| of_list(list.bind(py), next, &self.columns))
+                let of_list = Python::attach(|py| columns_of_list(list.bind(py), next, columns))?;
+                match of_list {
+                    Some(of_list) => Some(of_list.into_rows(columns, before)?),
+                    None => None,
+                }
             }
+        };
+        // Any name that could be made for it may be that of another document.
+        match rows.as_ref().and_then(DocumentRows::without_id) {
+            Some(row) => Err(no_id(before + row, columns.id.as_deref())),
+            None if columns.site => Ok(rows.map(DocumentRows::with_sites_of_ids)),
+            None => Ok(rows),
         }
     }
 
@@ -269,13 +482,17 @@ pub(crate) fn rows_of_arrow(
     array: &ArrayRef,
     columns: &DocumentColumns,
 ) -> Result<DocumentRows, CallError> {
+    columns_of_arrow(array, columns)?.into_rows(columns, 0)
+}
+
+fn columns_of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<RowColumns, CallError> {
     let Some(table) = array.as_struct_opt() else {
-        return Ok(DocumentRows {
+        return Ok(RowColumns {
             texts: vec![TextColumn::of(array)?],
             ids: None,
             orders: None,
             categories: None,
-            is_html: columns.html,
+            fields: Vec::new(),
         });
     };
     let texts: Vec<TextColumn> = match &columns.text[..] {
@@ -287,21 +504,21 @@ pub(crate) fn rows_of_arrow(
             texts.collect::<Result<_, _>>()?
         }
     };
-    let other = |name: &Option<String>, form: fn(&ArrayRef) -> Result<TextColumn, CallError>| {
-        let form =
-            |name: &String| form(column(table, name)?).map_err(|error| error.in_column(Some(name)));
-        name.as_ref().map(form).transpose()
+    let field = |name: &String| {
+        let array = column(table, name)?;
+        let (_, field) = table
+            .fields()
+            .find(name)
+            .expect("a column of this name was found");
+        Ok::<_, CallError>(FieldColumn::of_arrow(field, array))
     };
-    let categories = other(&columns.category, plain_texts)?;
-    Ok(DocumentRows {
+    let other = |name: &Option<String>| name.as_ref().map(field).transpose();
+    Ok(RowColumns {
         texts,
-        ids: other(&columns.id, plain_texts)?,
-        orders: other(&columns.order, json_texts)?,
-        categories: match columns.site {
-            true => categories.map(|urls| hosts(&urls)),
-            false => categories,
-        },
-        is_html: columns.html,
+        ids: other(&columns.id)?,
+        orders: other(&columns.order)?,
+        categories: other(&columns.category)?,
+        fields: columns.fields.iter().map(field).collect::<Result<_, _>>()?,
     })
 }
 
@@ -314,162 +531,24 @@ pub(crate) fn column<'t>(table: &'t StructArray, name: &str) -> Result<&'t Array
     })
 }
 
-/// The hosts of URLs.
-fn hosts(urls: &TextColumn) -> TextColumn {
-    let mut hosts = LargeStringBuilder::new();
-    (0..urls.len()).for_each(|row| hosts.append_option(urls.get(row).and_then(host)));
-    TextColumn::Large(hosts.finish())
-}
-
-/// Values as texts, as the command reads the same values from JSON lines.
-fn plain_texts(array: &ArrayRef) -> Result<TextColumn, CallError> {
-    match TextColumn::of(array) {
-        Ok(texts) => Ok(texts),
-        // No text: then a number, a date or a truth, whose own error says what is read.
-        Err(_) => scalar_texts(array, |text, _| text),
-    }
-}
-
-/// Values as JSON.
-fn json_texts(array: &ArrayRef) -> Result<TextColumn, CallError> {
-    match TextColumn::of(array) {
-        Ok(texts) => {
-            let mut quoted = LargeStringBuilder::new();
-            let quote = |text: &str| serde_json::Value::from(text).to_string();
-            (0..texts.len()).for_each(|row| quoted.append_option(texts.get(row).map(quote)));
-            Ok(TextColumn::Large(quoted.finish()))
-        }
-        Err(_) => scalar_texts(array, |text, is_number| match is_number {
-            true => text,
-            false => serde_json::Value::from(text).to_string(),
-        }),
-    }
-}
-
-/// Values of numbers, dates, truths as texts; `form` hears whether a value is one that JSON writes without quotes.
-fn scalar_texts(
-    array: &ArrayRef,
-    form: impl Fn(String, bool) -> String,
-) -> Result<TextColumn, CallError> {
-    let value: Box<dyn Fn(usize) -> Option<(String, bool)> + '_> = match array.data_type() {
-        DataType::Boolean => {
-            let truths = array.as_boolean();
-            Box::new(|row| Some((truths.value(row).to_string(), true)))
-        }
-        DataType::Float64 => {
-            let numbers = array.as_primitive::<Float64Type>();
-            Box::new(|row| Some((number_text(numbers.value(row))?, true)))
-        }
-        DataType::Float32 => {
-            let numbers = array.as_primitive::<Float32Type>();
-            // By way of a double, which shows digits that the caller never wrote (0.1 is 0.10000000149011612),
-            // as JSON of the same value does elsewhere.
-            Box::new(|row| Some((number_text(numbers.value(row).into())?, true)))
-        }
-        DataType::Date32 => {
-            let dates = array.as_primitive::<Date32Type>();
-            Box::new(|row| {
-                let date = date32_to_datetime(dates.value(row))?;
-                Some((date.date().to_string(), false))
-            })
-        }
-        DataType::Timestamp(unit, _) => {
-            let read = match unit {
-                TimeUnit::Second => timestamp_s_to_datetime,
-                TimeUnit::Millisecond => timestamp_ms_to_datetime,
-                TimeUnit::Microsecond => timestamp_us_to_datetime,
-                TimeUnit::Nanosecond => timestamp_ns_to_datetime,
-            };
-            // All four units hold integers of 64 bits: read as such, one function serves whatever the zone is.
-            let ticks = array.to_data();
-            let ticks = arrow_array::Int64Array::from(
-                ticks
-                    .into_builder()
-                    .data_type(DataType::Int64)
-                    .build()
-                    .map_err(CallError::bad_input)?,
-            );
-            Box::new(move |row| Some((read(ticks.value(row))?.to_string(), false)))
-        }
-        data_type if data_type.is_integer() => {
-            let numbers = integers(array)?;
-            Box::new(move |row| Some((numbers[row].to_string(), true)))
-        }
-        DataType::Dictionary(..) => {
-            // Each distinct value is written once, however many rows have it.
-            let values = scalar_texts(array.as_any_dictionary().values(), form)?;
-            return Ok(TextColumn::Dictionary(
-                dictionary_keys(array),
-                Box::new(values),
-            ));
-        }
-        other => {
-            return Err(CallError::Type(format!(
-                "values must be strings, numbers, dates or truths, not {}",
-                named(other)
-            )));
-        }
-    };
-    let mut texts = LargeStringBuilder::new();
-    for row in 0..array.len() {
-        // Below a null may lie anything, also what no date is.
-        let value = array.is_valid(row).then(|| value(row)).flatten();
-        texts.append_option(value.map(|(text, is_number)| form(text, is_number)));
-    }
-    Ok(TextColumn::Large(texts.finish()))
-}
-
-/// A number as JSON writes it; none for what is no number.
-fn number_text(number: f64) -> Option<String> {
-    serde_json::Number::from_f64(number).map(|number| number.to_string())
-}
-
-/// The integers of an array of any width.
-fn integers(array: &ArrayRef) -> Result<Vec<i128>, CallError> {
-    use arrow_array::types::{
-        Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-    };
-    macro_rules! of {
-        ($kind:ty) => {
-            array
-                .as_primitive::<$kind>()
-                .values()
-                .iter()
-                .map(|&number| number.into())
-                .collect()
-        };
-    }
-    Ok(match array.data_type() {
-        DataType::Int8 => of!(Int8Type),
-        DataType::Int16 => of!(Int16Type),
-        DataType::Int32 => of!(Int32Type),
-        DataType::Int64 => of!(Int64Type),
-        DataType::UInt8 => of!(UInt8Type),
-        DataType::UInt16 => of!(UInt16Type),
-        DataType::UInt32 => of!(UInt32Type),
-        DataType::UInt64 => of!(UInt64Type),
-        other => {
-            return Err(CallError::Type(format!("{} is no integer", named(other))));
-        }
-    })
-}
-
 /// The next rows of a list.
-fn of_list(
+fn columns_of_list(
     list: &Bound<'_, PyList>,
     next: &mut usize,
     columns: &DocumentColumns,
-) -> Result<Option<DocumentRows>, CallError> {
+) -> Result<Option<RowColumns>, CallError> {
     if *next >= list.len() {
         return Ok(None);
     }
+    let names = |name: &Option<String>| name.iter().cloned().collect::<Vec<_>>();
     let mut texts: Vec<LargeStringBuilder> = Vec::new();
     texts.resize_with(columns.text.len().max(1), LargeStringBuilder::new);
-    let (mut ids, mut orders, mut categories) = (
-        LargeStringBuilder::new(),
-        LargeStringBuilder::new(),
-        LargeStringBuilder::new(),
-    );
+    let mut others = [
+        ListColumns::of(names(&columns.id)),
+        ListColumns::of(names(&columns.order)),
+        ListColumns::of(names(&columns.category)),
+        ListColumns::of(columns.fields.clone()),
+    ];
     let mut bytes = 0;
     while *next < list.len() && bytes < BATCH_BYTES {
         let (item, row) = (list.get_item(*next)?, *next);
@@ -491,17 +570,11 @@ fn of_list(
                 bytes += text.map_or(0, str::len) + 64;
                 texts.append_option(text);
             }
-            let value = |name: &Option<String>| match name {
-                Some(name) => object.get_item(name),
-                None => Ok(None),
-            };
-            ids.append_option(plain_text(value(&columns.id)?, row)?);
-            orders.append_option(json_text(value(&columns.order)?, row)?);
-            categories.append_option(plain_text(value(&columns.category)?, row)?);
+            for columns in &mut others {
+                columns.push(object, row)?;
+            }
         } else {
-            let is_text =
-                columns.id.is_none() && columns.order.is_none() && columns.category.is_none();
-            if !is_text {
+            if others.iter().any(|columns| !columns.names.is_empty()) {
                 return Err(CallError::Type(format!(
                     "documents must be dicts, not {} (row {row})",
                     type_name(&item)
@@ -516,58 +589,76 @@ fn of_list(
             texts[1..]
                 .iter_mut()
                 .for_each(LargeStringBuilder::append_null);
-            [&mut ids, &mut orders, &mut categories]
-                .into_iter()
-                .for_each(LargeStringBuilder::append_null);
         }
     }
-    let finished = |mut column: LargeStringBuilder| TextColumn::Large(column.finish());
-    let categories = finished(categories);
-    Ok(Some(DocumentRows {
-        texts: texts.into_iter().map(finished).collect(),
-        ids: columns.id.is_some().then(|| finished(ids)),
-        orders: columns.order.is_some().then(|| finished(orders)),
-        categories: columns.category.is_some().then(|| match columns.site {
-            true => hosts(&categories),
-            false => categories,
-        }),
-        is_html: columns.html,
+    let [ids, orders, categories, fields] = others.map(ListColumns::finish);
+    Ok(Some(RowColumns {
+        texts: texts
+            .into_iter()
+            .map(|mut texts| TextColumn::Large(texts.finish()))
+            .collect(),
+        ids: ids.into_iter().next(),
+        orders: orders.into_iter().next(),
+        categories: categories.into_iter().next(),
+        fields,
     }))
 }
 
-/// A value as text; the second says that JSON writes it without quotes.
-fn scalar_text(
-    value: Option<Bound<'_, PyAny>>,
-    row: usize,
-) -> Result<Option<(String, bool)>, CallError> {
-    let Some(value) = value.filter(|value| !value.is_none()) else {
-        return Ok(None);
-    };
+/// Values of the keys of dicts, as JSON.
+struct ListColumns {
+    names: Vec<String>,
+    columns: Vec<LargeStringBuilder>,
+}
+
+impl ListColumns {
+    fn of(names: Vec<String>) -> Self {
+        Self {
+            columns: names.iter().map(|_| LargeStringBuilder::new()).collect(),
+            names,
+        }
+    }
+
+    fn push(&mut self, object: &Bound<'_, PyDict>, row: usize) -> Result<(), CallError> {
+        for (name, column) in self.names.iter().zip(&mut self.columns) {
+            let value = object.get_item(name)?.filter(|value| !value.is_none());
+            let json = value
+                .as_ref()
+                .map(|value| json_text(value, row).map_err(|error| error.in_column(Some(name))));
+            column.append_option(json.transpose()?);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Vec<FieldColumn> {
+        let columns = self.columns.into_iter();
+        columns
+            .map(|mut column| FieldColumn::Json(TextColumn::Large(column.finish())))
+            .collect()
+    }
+}
+
+/// A Python value as JSON.
+fn json_text(value: &Bound<'_, PyAny>, row: usize) -> Result<String, CallError> {
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Some((crate::texts::string(text, row)?.to_owned(), false)));
+        let text = crate::texts::string(text, row)?;
+        return Ok(serde_json::Value::from(text).to_string());
     }
-    // Before integers: in Python a bool is one.
-    if let Ok(truth) = value.cast::<PyBool>() {
-        return Ok(Some((truth.is_true().to_string(), true)));
+    // Most ids and ranks. Subclasses, of which `bool` is one, may print otherwise.
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(value.str()?.to_string());
     }
-    if value.is_instance_of::<PyInt>() {
-        return Ok(Some((value.str()?.to_string(), true)));
+    // The function that writes rows for jobs over files, so that both have the same values.
+    static JSON_TEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = value.py();
+    let written = JSON_TEXT.get_or_try_init(py, || {
+        let module = py.import("lookalike._json")?;
+        Ok::<_, PyErr>(module.getattr("json_text")?.unbind())
+    })?;
+    match written.call1(py, (value,)) {
+        Ok(text) => Ok(text.extract(py)?),
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
+            Err(bad_row(row, &error.value(py).to_string()))
+        }
+        Err(error) => Err(error.into()),
     }
-    if let Ok(number) = value.cast::<PyFloat>() {
-        return Ok(number_text(number.value()).map(|text| (text, true)));
-    }
-    // Dates and the like say themselves what they are.
-    Ok(Some((value.str()?.to_string(), false)))
-}
-
-fn plain_text(value: Option<Bound<'_, PyAny>>, row: usize) -> Result<Option<String>, CallError> {
-    Ok(scalar_text(value, row)?.map(|(text, _)| text))
-}
-
-fn json_text(value: Option<Bound<'_, PyAny>>, row: usize) -> Result<Option<String>, CallError> {
-    let text = scalar_text(value, row)?;
-    Ok(text.map(|(text, is_json)| match is_json {
-        true => text,
-        false => serde_json::Value::from(text).to_string(),
-    }))
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike_batch::report::ClusterRow;
 use lookalike_batch::{JobObserver, JobStage};
-use lookalike_cli::program;
+use lookalike_cli::program::{self, NumberedDocument, PairExplanation, ProgramJob};
 use pyo3::prelude::*;
 
 use crate::error::{CallError, told};
@@ -188,23 +188,52 @@ pub(crate) fn extract_paths(
     })
 }
 
-/// Explains two texts, or the documents that the words name: the text, the JSON, the page, and warnings.
+/// An explanation of two documents: the text, the JSON, the page, and warnings.
+pub(crate) type PairTold = (String, String, String, Vec<String>);
+
+pub(crate) fn told_pair(job: ProgramJob<PairExplanation>) -> Result<PairTold, CallError> {
+    let PairExplanation { text, json, page } = job.done?;
+    Ok((text, json, page, told(job.warnings)))
+}
+
+/// Explains two texts, or the documents that the words name.
 #[pyfunction]
 #[pyo3(signature = (words, texts=None))]
 pub(crate) fn explain(
     py: Python<'_>,
     words: Vec<OsString>,
     texts: Option<(String, String)>,
-) -> PyResult<(String, String, String, Vec<String>)> {
+) -> PyResult<PairTold> {
     run(py, |_| {
         let texts = texts.as_ref().map(|(a, b)| [a.as_str(), b.as_str()]);
-        let job = program::explain(&words, texts);
-        let explanation = job.done?;
-        Ok((
-            explanation.text,
-            explanation.json,
-            explanation.page,
-            told(job.warnings),
-        ))
+        told_pair(program::explain(&words, texts))
+    })
+}
+
+/// A document of a job over files that is explained.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct ExplainedNumber {
+    id: String,
+    number: u64,
+}
+
+impl From<ExplainedNumber> for NumberedDocument {
+    fn from(ExplainedNumber { id, number }: ExplainedNumber) -> Self {
+        Self { id, number }
+    }
+}
+
+/// Explains two documents of the job over files that these words of `lookalike dedup` are.
+#[pyfunction]
+pub(crate) fn explain_paths(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    a: ExplainedNumber,
+    b: ExplainedNumber,
+) -> PyResult<PairTold> {
+    let (a, b) = (a.into(), b.into());
+    run(py, |_| {
+        told_pair(program::explain_numbered(&words, [&a, &b]))
     })
 }

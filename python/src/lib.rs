@@ -78,12 +78,15 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(array::table, module)?)?;
     module.add_function(wrap_pyfunction!(array::read_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(lines::table_of_lines, module)?)?;
+    module.add_function(wrap_pyfunction!(lines::write_lines, module)?)?;
     module.add_function(wrap_pyfunction!(array::concat_tables, module)?)?;
     module.add_function(wrap_pyfunction!(decisions::dedup_documents, module)?)?;
+    module.add_function(wrap_pyfunction!(decisions::explain_documents, module)?)?;
     module.add_function(wrap_pyfunction!(decisions::open_decisions, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::dedup_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::evaluate_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(jobs::explain_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::extract_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::pairs_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::overlap_paths, module)?)?;

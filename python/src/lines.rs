@@ -1,16 +1,22 @@
 //! Lines of files of results.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, BufWriter, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use lookalike_corpus::{AtomicFile, OutputFormat};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Schema};
+use lookalike_corpus::{AtomicFile, OutputFormat, cell_json, has_json, row_line};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::array::{ArrowTable, read_parquet};
-use crate::error::CallError;
+use crate::capsule::ArrowProducer;
+use crate::documents::no_id;
+use crate::error::{CallError, type_name};
+use crate::texts::named;
 
 /// Lines of a file that Zstandard compressed, one after another.
 #[pyclass(frozen, module = "lookalike")]
@@ -46,6 +52,71 @@ pub(crate) fn table_of_lines(
     }
     py.detach(|| table.commit()).map_err(failed)?;
     read_parquet(py, path)
+}
+
+/// Writes the rows of a table to a file as lines of JSON, as the command reads the same rows from Parquet.
+///
+/// # Errors
+/// [`CallError::BadInput`] for columns of types without a form as JSON, and for rows without a value in the column `id`.
+#[pyfunction]
+#[pyo3(signature = (rows, path, id=None))]
+pub(crate) fn write_lines(
+    py: Python<'_>,
+    rows: &Bound<'_, PyAny>,
+    path: PathBuf,
+    id: Option<&str>,
+) -> PyResult<()> {
+    let failed = |error: std::io::Error| CallError::Failed(format!("{}: {error}", path.display()));
+    let Some(mut producer) = ArrowProducer::of(rows)? else {
+        let fault = format!("{} hands out no Arrow data", type_name(rows));
+        return Err(CallError::Type(fault).into());
+    };
+    let DataType::Struct(fields) = producer.field.data_type() else {
+        return Err(CallError::Type("the data is a column, not a table".to_owned()).into());
+    };
+    let schema = Arc::new(Schema::new(fields.clone()));
+    if let Some(field) = fields.iter().find(|field| !has_json(field.data_type())) {
+        let fault = format!(
+            "values of the type {} have no form as JSON",
+            named(field.data_type())
+        );
+        return Err(CallError::bad_input(fault)
+            .in_column(Some(field.name()))
+            .into());
+    }
+    let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
+    let mut first = 0;
+    while let Some(array) = producer.next(py)? {
+        let columns = array.as_struct().columns().to_vec();
+        let options = RecordBatchOptions::new().with_row_count(Some(array.len()));
+        let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
+        let batch = batch.map_err(CallError::bad_input)?;
+        py.detach(|| write_batch(&mut file, &batch, id, first))?;
+        first += batch.num_rows();
+        py.check_signals()?;
+    }
+    Ok(file.flush().map_err(failed)?)
+}
+
+fn write_batch(
+    file: &mut impl Write,
+    batch: &RecordBatch,
+    id: Option<&str>,
+    first: usize,
+) -> Result<(), CallError> {
+    let failed = |error: std::io::Error| CallError::Failed(error.to_string());
+    let ids = id.and_then(|name| batch.schema_ref().column_with_name(name));
+    for row in 0..batch.num_rows() {
+        if let Some((at, field)) = ids
+            && cell_json(field, batch.column(at), row) == "null"
+        {
+            return Err(no_id(first + row, id));
+        }
+        let mut line = row_line(batch, row);
+        line.push(b'\n');
+        file.write_all(&line).map_err(failed)?;
+    }
+    Ok(())
 }
 
 #[pymethods]

@@ -363,7 +363,7 @@ def test_saved_results_are_those_of_the_command(rows, command_clusters, tmp_path
     lk.dedup(rows, id="id").save(tmp_path / "saved")
     for name in ("kept.jsonl", "removed.jsonl", "clusters.jsonl", "pairs.jsonl"):
         assert (tmp_path / "saved" / name).read_bytes() == (tmp_path / "out" / name).read_bytes(), name
-    with pytest.raises(lk.LookalikeError, match="overwrite"):
+    with pytest.raises(FileExistsError, match="overwrite"):
         lk.dedup(rows, id="id").save(tmp_path / "saved")
 
 
@@ -426,7 +426,11 @@ def test_rows_with_values_that_json_has_not_were_left_out_of_saved_results(tmp_p
 def test_a_row_that_cannot_be_saved_was_left_out_in_silence(tmp_path, monkeypatch):
     result = lk.dedup([{"text": "x y z", "score": 1}, {"text": "a b c", "score": 2}])
     # As a line was that JSON does not have: no row is known that still becomes one.
-    monkeypatch.setattr(_documents, "_line", lambda record: json.dumps({**record, "score": [1, float("nan")][record["score"] - 1]}).encode() + b"\n")
+    def with_nan(value):
+        is_second = isinstance(value, dict) and value["score"] == 2
+        return json.dumps({**value, "score": float("nan")} if is_second else value)
+
+    monkeypatch.setattr(_documents, "json_text", with_nan)
     with pytest.raises(lk.BadInput, match="row 1 cannot be written as a JSON line: ") as caught:
         result.save(tmp_path / "out")
     assert caught.value.row == 1
@@ -464,7 +468,7 @@ def test_saved_results_decide_as_the_rows_did_whatever_their_columns_are_called(
 
 
 def test_a_column_that_some_rows_lack_broke_saving(tmp_path):
-    result = lk.dedup([{"text": "a b c", "id": "x"}, {"id": "y"}, {"text": "a b c"}], id="id")
+    result = lk.dedup([{"text": "a b c", "id": "x"}, {"id": "y"}, {"id": "z", "text": "a b c"}], id="id")
     folder = result.save(tmp_path / "out")
     assert len((folder / "kept.jsonl").read_text(encoding="utf-8").splitlines()) == len(result.kept) == 2
 

@@ -232,7 +232,7 @@ def test_rows_with_numbers_that_json_has_not_were_left_out_of_the_overlap():
 
 def test_a_row_that_cannot_be_read_again_was_left_out_of_the_overlap(monkeypatch):
     rows = [{"text": "One. Two."}, {"text": "Two. Three."}]
-    monkeypatch.setattr(_documents, "_line", lambda record: json.dumps(record).encode().replace(b"Three", b"\t") + b"\n")
+    monkeypatch.setattr(_documents, "json_text", lambda value: json.dumps(value).replace("Three", "\t"))
     with pytest.raises(lk.BadInput, match="row 1 cannot be written"):
         lk.overlap(rows, chunk="sentences")
     assert lk.overlap(rows, chunk="sentences", max_skipped=1).counts["counts"]["documents"] == 1

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use lookalike_batch::explain::LISTED;
 use lookalike_batch::kernel::{DedupKernel, KernelError};
 use lookalike_batch::{
     DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, IfExists, JobSettings, KeepRules,
-    Method, OutputOptions, PairList, RecordOrder, RepeatedIds,
+    Method, NoProgress, OutputOptions, PairList, RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
-    Compression, InputOptions, Inputs, OutputFolder, OutputFormat, Source, Transfer,
+    Compression, GivenDocument, InputOptions, Inputs, OutputFolder, OutputFormat, Source, Transfer,
 };
 
 use crate::arguments::{
@@ -18,6 +19,7 @@ use crate::arguments::{
 };
 use crate::collection::{JobCollections, refuse_collections, remove_unless_used};
 use crate::console::{self, Console};
+use crate::explain::{ExplainedRecord, NumberedDocument, PairExplanation};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::kept_documents::kept_documents;
@@ -353,6 +355,32 @@ impl DedupArguments {
             against: collections.against,
             into: collections.into,
         })
+    }
+
+    /// Explains two documents of the job that another program hands over again, under these names.
+    pub(crate) fn explain_given(
+        &self,
+        names: [&str; 2],
+        documents: [GivenDocument<'_>; 2],
+    ) -> Result<PairExplanation, Failure> {
+        let options = self.input_options()?;
+        let pair = ExplainedRecord::of_given(names, documents, &options)?;
+        PairExplanation::of(&pair, &self.settings(&options)?, LISTED)
+    }
+
+    /// Explains two documents of the job, which are read again.
+    pub(crate) fn explain_numbered(
+        &self,
+        documents: [&NumberedDocument; 2],
+    ) -> Result<PairExplanation, Failure> {
+        let mut options = self.input_options()?;
+        let spool = self.run.spool(std::env::temp_dir())?;
+        let (inputs, _) = self.inputs(&options, spool.path())?;
+        let (console, limits) = (Console::for_program(&NoProgress), self.run.limits());
+        self.boilerplate
+            .learn(&inputs, &mut options, &limits, spool.path(), &console)?;
+        let pair = ExplainedRecord::of_numbers(documents, &inputs, &options)?;
+        PairExplanation::of(&pair, &self.settings(&options)?, LISTED)
     }
 
     /// Settings of a job over documents that another program spreads over many machines.

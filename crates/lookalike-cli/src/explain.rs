@@ -11,7 +11,9 @@ use lookalike_batch::explain::{
 };
 use lookalike_batch::report::{diff, render_explanation};
 use lookalike_batch::{JobSettings, SkippedRow, SkippedRows};
-use lookalike_corpus::{InputOptions, Inputs, Parser, Record, TextState, VisibleText};
+use lookalike_corpus::{
+    Category, GivenDocument, InputOptions, Inputs, Parser, Record, TextState, VisibleText,
+};
 
 use crate::arguments::{
     ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments, TestArguments,
@@ -20,6 +22,7 @@ use crate::arguments::{
 use crate::console::ColorOption;
 use crate::failure::Failure;
 use crate::output_file::write_bytes;
+use crate::size;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -78,7 +81,7 @@ pub(crate) struct ExplainArguments {
     run: RunArguments,
 }
 
-struct ExplainedPair {
+pub(crate) struct ExplainedRecord {
     name: String,
     text: String,
     visible: Option<VisibleText<'static>>,
@@ -86,7 +89,7 @@ struct ExplainedPair {
     site: Option<String>,
 }
 
-impl ExplainedPair {
+impl ExplainedRecord {
     fn of_text(name: &str, text: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -97,31 +100,85 @@ impl ExplainedPair {
         }
     }
 
-    /// The document of a record.
+    /// The document of a record that was read with these options, under this name.
     ///
     /// # Errors
     /// Without a text, and without fields that make features: nothing would be explained.
-    fn new(record: &Record<'_>) -> Result<Self, Failure> {
+    fn new(name: &str, record: &Record<'_>, options: &InputOptions) -> Result<Self, Failure> {
         let lack = match record.text_state {
             TextState::Missing if record.fields.is_empty() => {
-                Some("it has no text: its field text is missing or null")
+                "it has no text: its field text is missing or null".to_owned()
             }
-            TextState::TooLong => {
-                Some("it is longer than 64 MiB, and was not read: explain a part of it")
-            }
-            TextState::Present | TextState::Missing => None,
-        };
-        if let Some(lack) = lack {
-            return Err(Failure::Failed(format!("{}: {lack}", record.id)));
-        }
-        Ok(Self {
+            TextState::TooLong => format!(
+                "it is longer than {}, and was not read: explain a part of it",
+                size::show(options.max_document_bytes)
+            ),
             // The chunk that the record borrows from is gone after the visit.
-            name: record.id.clone().into_owned(),
-            text: record.text.clone().into_owned(),
-            visible: record.visible.as_ref().map(VisibleText::to_static),
-            fields: record.fields.clone(),
-            site: record.category.as_deref().map(str::to_owned),
-        })
+            TextState::Present | TextState::Missing => {
+                return Ok(Self {
+                    name: name.to_owned(),
+                    text: record.text.clone().into_owned(),
+                    visible: record.visible.as_ref().map(VisibleText::to_static),
+                    fields: record.fields.clone(),
+                    site: match options.category {
+                        Some(Category::Site) => record.category.as_deref().map(str::to_owned),
+                        _ => None,
+                    },
+                });
+            }
+        };
+        Err(Failure::Failed(format!("{name}: {lack}")))
+    }
+
+    /// Two documents that a program hands over, under these names.
+    pub(crate) fn of_given(
+        names: [&str; 2],
+        documents: [GivenDocument<'_>; 2],
+        options: &InputOptions,
+    ) -> Result<[Self; 2], Failure> {
+        let inputs = Inputs::given(&["documents"]);
+        let mut parser = Parser::new(&inputs, options).with_visible();
+        let mut found = Vec::new();
+        parser.parse_given(&Vec::from(documents), 0, 0, &mut |record| {
+            let name = names[found.len()];
+            // Given documents are never bad records.
+            found.extend(record.map(|record| Self::new(name, &record, options)));
+        });
+        let found: Vec<_> = found.into_iter().collect::<Result<_, _>>()?;
+        found
+            .try_into()
+            .map_err(|_| Failure::Failed("two documents are needed".to_owned()))
+    }
+
+    /// The two documents of these numbers, counted from 0 over all records that can be read.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the inputs have changed since the documents were numbered.
+    pub(crate) fn of_numbers(
+        documents: [&NumberedDocument; 2],
+        inputs: &Inputs,
+        options: &InputOptions,
+    ) -> Result<[Self; 2], Failure> {
+        let (mut next, mut found) = (0, [None, None]);
+        visit(inputs, options, |record| {
+            for (document, found) in documents.iter().zip(&mut found) {
+                if document.number == next && document.has_id(&record.id) {
+                    *found = Some(Self::new(&document.id, record, options));
+                }
+            }
+            next += 1;
+        })?;
+        let [a, b] = found;
+        let changed = |document: &NumberedDocument| {
+            Failure::Failed(format!(
+                "{}: the inputs have changed since the job: run it again",
+                document.id
+            ))
+        };
+        Ok([
+            a.ok_or_else(|| changed(documents[0]))??,
+            b.ok_or_else(|| changed(documents[1]))??,
+        ])
     }
 
     /// All that a reader sees.
@@ -143,7 +200,7 @@ impl ExplainedPair {
 }
 
 impl ExplainArguments {
-    fn documents(&self) -> Result<[ExplainedPair; 2], Failure> {
+    fn documents(&self) -> Result<[ExplainedRecord; 2], Failure> {
         let spool = self.run.spool(std::env::temp_dir())?;
         let mut options = InputOptions::default()
             .html(self.html.extraction())
@@ -166,11 +223,12 @@ impl ExplainArguments {
             self.b.to_string_lossy().into_owned(),
         ];
         let mut found = [None, None];
-        let visited = visit(&self.inputs, &options, spool.path(), |record| {
+        let inputs = Inputs::discover(&self.inputs, &options, spool.path())?;
+        let visited = visit(&inputs, &options, |record| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
                 // The first record of an id, as elsewhere. Both sides may be the same record.
                 if *wanted == record.id && found.is_none() {
-                    *found = Some(ExplainedPair::new(record));
+                    *found = Some(ExplainedRecord::new(wanted, record, &options));
                 }
             }
         })?;
@@ -196,12 +254,12 @@ fn file(
     path: &OsString,
     options: &InputOptions,
     spool: &Path,
-) -> Result<(ExplainedPair, bool), Failure> {
+) -> Result<(ExplainedRecord, bool), Failure> {
     let mut documents = Vec::new();
-    let VisitSummary { lost, has_html } =
-        visit(std::slice::from_ref(path), options, spool, |record| {
-            documents.push(ExplainedPair::new(record))
-        })?;
+    let inputs = Inputs::discover(std::slice::from_ref(path), options, spool)?;
+    let VisitSummary { lost, has_html } = visit(&inputs, options, |record| {
+        documents.push(ExplainedRecord::new(&record.id, record, options))
+    })?;
     let count = documents.len();
     // The reason why there is none says more than that there is none.
     if let (0, Some(lost)) = (count, lost) {
@@ -225,14 +283,12 @@ struct VisitSummary {
 
 /// Shows `visit` every record that can be read.
 fn visit(
-    inputs: &[OsString],
+    inputs: &Inputs,
     options: &InputOptions,
-    spool: &Path,
     mut visit: impl FnMut(&Record<'_>),
 ) -> Result<VisitSummary, Failure> {
-    let inputs = Inputs::discover(inputs, options, spool)?;
     // Besides the main text all that a reader sees, for pages of equal main text that differ elsewhere.
-    let mut parser = Parser::new(&inputs, options).with_visible();
+    let mut parser = Parser::new(inputs, options).with_visible();
     let mut skipped = SkippedRows::default();
     inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
     for chunk in inputs.chunks(options) {
@@ -240,7 +296,7 @@ fn visit(
         chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
         parser.parse(&chunk, &mut |record| match record {
             Ok(record) => visit(&record),
-            Err(bad) => skipped.add_record(&inputs, &bad),
+            Err(bad) => skipped.add_record(inputs, &bad),
         });
     }
     // Rows that are left out by intention, such as files of other formats in a folder, explain nothing.
@@ -427,22 +483,29 @@ impl ExplainArguments {
         let settings = self.settings()?;
         let pair = match texts {
             Some([a, b]) => [
-                ExplainedPair::of_text(&self.a.to_string_lossy(), a),
-                ExplainedPair::of_text(&self.b.to_string_lossy(), b),
+                ExplainedRecord::of_text(&self.a.to_string_lossy(), a),
+                ExplainedRecord::of_text(&self.b.to_string_lossy(), b),
             ],
             None => self.documents()?,
         };
-        let explanation = explain([pair[0].view(), pair[1].view()], &settings, self.list)?;
-        let texts = shown_texts(&explanation, &pair);
-        let mut text = describe(&explanation, false);
-        if !explanation.equal_text {
-            text += &diff::unified_terminal(texts[0], texts[1], false);
-        }
-        Ok(PairExplanation {
-            text,
-            json: serde_json::to_string(&explanation).map_err(std::io::Error::from)?,
-            page: render_page(&explanation, texts)?,
-        })
+        PairExplanation::of(&pair, &settings, self.list)
+    }
+}
+
+/// A document of a job over files, for an explanation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NumberedDocument {
+    /// Its id, with the number that repeated ids get.
+    pub id: String,
+    /// Its number among all documents of the job, those of `--against` first.
+    pub number: u64,
+}
+
+impl NumberedDocument {
+    /// Returns true if a record with this id may be the document.
+    fn has_id(&self, id: &str) -> bool {
+        let numbered = self.id.strip_prefix(id);
+        numbered.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
     }
 }
 
@@ -457,8 +520,29 @@ pub struct PairExplanation {
     pub page: String,
 }
 
+impl PairExplanation {
+    /// The explanation of two documents under these settings, with so many features of each kind.
+    pub(crate) fn of(
+        pair: &[ExplainedRecord; 2],
+        settings: &JobSettings,
+        listed: usize,
+    ) -> Result<Self, Failure> {
+        let explanation = explain([pair[0].view(), pair[1].view()], settings, listed)?;
+        let texts = shown_texts(&explanation, pair);
+        let mut text = describe(&explanation, false);
+        if !explanation.equal_text {
+            text += &diff::unified_terminal(texts[0], texts[1], false);
+        }
+        Ok(Self {
+            text,
+            json: serde_json::to_string(&explanation).map_err(std::io::Error::from)?,
+            page: render_page(&explanation, texts)?,
+        })
+    }
+}
+
 /// The texts whose differences are shown: where the main texts are equal, the rest of the pages is what there is to see.
-fn shown_texts<'p>(explanation: &Explanation, pair: &'p [ExplainedPair; 2]) -> [&'p str; 2] {
+fn shown_texts<'p>(explanation: &Explanation, pair: &'p [ExplainedRecord; 2]) -> [&'p str; 2] {
     let [a, b] = pair;
     match explanation.equal_main_text {
         true => [a.seen(), b.seen()],

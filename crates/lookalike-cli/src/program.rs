@@ -13,9 +13,9 @@ use lookalike_batch::{
     CollectionWriter, DedupSummary, DocumentCollection, ExtractionSummary, JobLimits, JobObserver,
     JobSettings,
 };
-use lookalike_corpus::InputOptions;
+use lookalike_corpus::{GivenDocument, InputOptions};
 
-pub use crate::explain::PairExplanation;
+pub use crate::explain::{NumberedDocument, PairExplanation};
 
 use crate::console::Console;
 #[cfg(feature = "evaluation")]
@@ -108,6 +108,29 @@ pub fn explain(words: &[OsString], texts: Option<[&str; 2]>) -> ProgramJob<PairE
     for_program(words, |command| match command {
         CliCommand::Explain(arguments) => arguments.explain_for_program(texts),
         _ => Err(other_command("explain")),
+    })
+}
+
+/// Explains two documents of the job that these words of `lookalike dedup` are, which the program hands over again, under these names.
+pub fn explain_given(
+    words: &[OsString],
+    names: [&str; 2],
+    documents: [GivenDocument<'_>; 2],
+) -> ProgramJob<PairExplanation> {
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => arguments.explain_given(names, documents),
+        _ => Err(other_command("dedup")),
+    })
+}
+
+/// Explains two documents of the job that these words of `lookalike dedup` are. Its inputs are read again.
+pub fn explain_numbered(
+    words: &[OsString],
+    documents: [&NumberedDocument; 2],
+) -> ProgramJob<PairExplanation> {
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => arguments.explain_numbered(documents),
+        _ => Err(other_command("dedup")),
     })
 }
 

@@ -56,39 +56,53 @@ impl From<AnchorValue> for Anchor {
     }
 }
 
-/// The values of a field; none when it is absent or null.
+/// The values of a field, which is JSON; none when it is absent or null.
 fn values<'de, T: Deserialize<'de>>(
-    found: &FoundFields<'de, '_>,
-    slot: FieldSlot,
+    json: Option<&'de str>,
     reason: &str,
 ) -> Result<Vec<T>, String> {
-    let json = found.raw(slot).unwrap_or("null");
     // Untagged values are tried one after the other, and the message of the last try would mislead; the reason
     // is the caller's.
-    let several: Result<Option<OneOrMany<T>>, _> = serde_json::from_str(json);
+    let several: Result<Option<OneOrMany<T>>, _> = serde_json::from_str(json.unwrap_or("null"));
     match several {
         Ok(several) => Ok(several.map_or_else(Vec::new, Vec::from)),
         Err(_) => Err(reason.to_owned()),
     }
 }
 
-/// The fields of a record that were asked for.
-///
-/// # Errors
-/// The reason when one of them is of another kind.
-pub(crate) fn fields_of(found: &FoundFields<'_, '_>) -> Result<DocumentFields, String> {
-    let anchors: Vec<AnchorValue> = values(
-        found,
-        FieldSlot::Anchors,
-        "the field anchors must hold texts, or objects with text, before and after",
-    )?;
-    let links = |slot, name: &str| {
-        let reason = format!("the field {name} must hold addresses");
-        values(found, slot, &reason)
-    };
-    Ok(DocumentFields {
-        anchors: anchors.into_iter().map(Anchor::from).collect(),
-        in_links: links(FieldSlot::InLinks, "in_links")?,
-        out_links: links(FieldSlot::OutLinks, "out_links")?,
-    })
+/// The fields of a record besides its text, as JSON; none that were not asked for.
+pub(crate) struct FieldValues<'r> {
+    pub(crate) anchors: Option<&'r str>,
+    pub(crate) in_links: Option<&'r str>,
+    pub(crate) out_links: Option<&'r str>,
+}
+
+impl<'r> FieldValues<'r> {
+    pub(crate) fn of(found: &FoundFields<'r, '_>) -> Self {
+        Self {
+            anchors: found.raw(FieldSlot::Anchors),
+            in_links: found.raw(FieldSlot::InLinks),
+            out_links: found.raw(FieldSlot::OutLinks),
+        }
+    }
+
+    /// The anchors and links.
+    ///
+    /// # Errors
+    /// The reason when one of them is of another kind.
+    pub(crate) fn document_fields(&self) -> Result<DocumentFields, String> {
+        let anchors: Vec<AnchorValue> = values(
+            self.anchors,
+            "the field anchors must hold texts, or objects with text, before and after",
+        )?;
+        let links = |json, name: &str| {
+            let reason = format!("the field {name} must hold addresses");
+            values(json, &reason)
+        };
+        Ok(DocumentFields {
+            anchors: anchors.into_iter().map(Anchor::from).collect(),
+            in_links: links(self.in_links, "in_links")?,
+            out_links: links(self.out_links, "out_links")?,
+        })
+    }
 }

@@ -2,8 +2,12 @@
 
 use std::borrow::Cow;
 
+use lookalike::DocumentFields;
+
+use crate::fields::FieldValues;
 use crate::format::{Compression, Format};
 use crate::order_key::OrderKey;
+use crate::parser::id_text;
 use crate::source::{Inputs, Source, SourceOrigin};
 
 /// One document that a caller hands over, instead of a file that it stands in.
@@ -26,6 +30,36 @@ pub struct GivenDocument<'a> {
     pub order_key: OrderKey<'a>,
     /// The category, where the job asks for one.
     pub category: Option<Cow<'a, str>>,
+    /// Anchors and links, where the job asks for them; see [`given_fields`].
+    pub fields: DocumentFields,
+}
+
+/// The id that the field of a record would give: a string's content, a number as it is written; none if it is null.
+///
+/// # Errors
+/// The reason if it is neither.
+pub fn given_id(json: &str) -> Result<Option<Cow<'_, str>>, String> {
+    match json {
+        "null" => Ok(None),
+        json => id_text(json).map(|(id, _)| Some(id)),
+    }
+}
+
+/// The anchors, `in_links` and `out_links` that fields of a record would give, each as JSON, or none.
+///
+/// # Errors
+/// The reason if one of them holds something else.
+pub fn given_fields(
+    anchors: Option<&str>,
+    in_links: Option<&str>,
+    out_links: Option<&str>,
+) -> Result<DocumentFields, String> {
+    FieldValues {
+        anchors,
+        in_links,
+        out_links,
+    }
+    .document_fields()
 }
 
 impl<'a> GivenDocument<'a> {

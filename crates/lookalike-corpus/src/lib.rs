@@ -99,7 +99,7 @@ pub use error::{InputError, OptionError, ReadError};
 pub use exact::{ExactPiece, exact_pieces};
 pub use field_path::FieldPath;
 pub use format::{Compression, Format};
-pub use given::{DocumentBatch, GivenDocument};
+pub use given::{DocumentBatch, GivenDocument, given_fields, given_id};
 pub use guard::panic_is_handled;
 pub use html::{Fallback, HtmlLink, HtmlLinks, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
 pub use named_files::{NamedFile, named_files};

@@ -10,7 +10,7 @@ use lookalike::{DocumentFields, HtmlMode};
 use crate::boilerplate::BoilerplateLines;
 use crate::charset;
 use crate::convert::{ConvertedText, Converter};
-use crate::fields::fields_of;
+use crate::fields::FieldValues;
 use crate::format::Format;
 use crate::given::{DocumentBatch, GivenDocument};
 use crate::homoglyphs::has_homoglyphs;
@@ -197,6 +197,7 @@ impl<'i> Parser<'i> {
             is_html,
             order_key,
             category,
+            fields,
         } = document;
         let id_named = id.is_some();
         let id = id.unwrap_or_else(|| Cow::Owned(number.to_string()));
@@ -206,6 +207,7 @@ impl<'i> Parser<'i> {
             id_named,
             order_key,
             category,
+            fields,
             ..place.record(raw.as_bytes(), id, TextState::Missing)
         };
         if raw.len() > self.max_bytes {
@@ -402,11 +404,13 @@ impl<'i> Parser<'i> {
             _ => OrderKey::Missing,
         };
         let category = match &self.category {
-            Some(category) => category_of(category, found.raw(FieldSlot::Category), &id),
+            Some(category) => category.value(found.raw(FieldSlot::Category), &id),
             None => None,
         };
         let fields = match self.has_fields {
-            true => fields_of(found).map_err(|reason| place.bad(BadKind::WrongType, reason))?,
+            true => FieldValues::of(found)
+                .document_fields()
+                .map_err(|reason| place.bad(BadKind::WrongType, reason))?,
             false => DocumentFields::default(),
         };
         let text = self
@@ -632,28 +636,26 @@ fn id_of<'r>(found: &FoundFields<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>
     Ok(url.map(string_text))
 }
 
-/// The category that a field, or the URL in it or in the id, gives.
-fn category_of<'r>(
-    category: &Category,
-    json: Option<&'r str>,
-    id: &Cow<'r, str>,
-) -> Option<Cow<'r, str>> {
-    let json = json.filter(|json| !json.starts_with(['{', '[', 'n']));
-    let value = json.map(|json| match json.starts_with('"') {
-        true => string_text(json).0,
-        false => Cow::Borrowed(json),
-    });
-    match category {
-        Category::Field(_) => value,
-        Category::Site => {
-            let of = |url: &str| host(url).map(|host| Cow::Owned(host.into_owned()));
-            value.and_then(|url| of(&url)).or_else(|| of(id))
+impl Category {
+    /// The category that a field's value as JSON, or the URL in it or in the id, gives.
+    pub fn value<'r>(&self, json: Option<&'r str>, id: &str) -> Option<Cow<'r, str>> {
+        let json = json.filter(|json| !json.starts_with(['{', '[', 'n']));
+        let value = json.map(|json| match json.starts_with('"') {
+            true => string_text(json).0,
+            false => Cow::Borrowed(json),
+        });
+        match self {
+            Category::Field(_) => value,
+            Category::Site => {
+                let of = |url: &str| host(url).map(|host| Cow::Owned(host.into_owned()));
+                value.and_then(|url| of(&url)).or_else(|| of(id))
+            }
         }
     }
 }
 
 /// An id as text: a string's content, a number as it is written.
-fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), String> {
+pub(crate) fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), String> {
     let kind = match json.as_bytes().first() {
         Some(b'"') => return Ok(string_text(json)),
         Some(b'-' | b'0'..=b'9') => return Ok((Cow::Borrowed(json), false)),

@@ -42,12 +42,17 @@ def settle(
             "category": "category" if scope is not None else None,
             "site": scope is not None and scope.endswith("=site"),
             "html": False,
+            "fields": [],
         }
         while True:
             limits = to_words({"keep": "min:rank", "memory": memory, "threads": 1})
+            against = files.against()
             try:
                 decisions, *_ = _lookalike.dedup_documents(
-                    [*own, *limits, "--output=-"], files.documents(), files.against(), columns, folder, None
+                    [*own, *limits, "--output=-"],
+                    {"rows": files.documents(), "columns": columns},
+                    None if against is None else {"rows": against, "columns": columns},
+                    folder,
                 )
                 break
             except MemoryLimit as error:

@@ -304,7 +304,7 @@ mod tests {
             text: row.text.clone().map(Into::into),
             order_key,
             category: row.group.clone().map(Into::into),
-            is_html: false,
+            ..GivenDocument::default()
         }
     }
 

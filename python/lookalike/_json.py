@@ -1,0 +1,90 @@
+"""Python values as JSON, in the forms that the command gives to the same values in tables."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+__all__ = ["json_text"]
+
+#: What pandas has in the place of a missing value.
+_MISSING = ("NaTType", "NAType")
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON. Numbers that JSON lacks, such as NaN, are null. Raises ``TypeError`` for a value without a form."""
+    try:
+        return _ENCODER.encode(value)
+    except ValueError:
+        return _ENCODER.encode(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    """The value with None for numbers that JSON lacks, and with nothing in it but what JSON has."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return value if value is None or isinstance(value, (str, int)) else _finite(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """The value as one that JSON has a form for, or that consists of some."""
+    if type(value).__name__ in _MISSING:
+        return None
+    if isinstance(value, datetime):
+        return _moment(value)
+    if isinstance(value, date):
+        return f"{value.isoformat()}T00:00:00Z"
+    if isinstance(value, time):
+        return _shortest(value.isoformat())
+    if isinstance(value, timedelta):
+        return _duration(value)
+    if isinstance(value, Decimal):
+        return f"{value:f}" if value.is_finite() else None
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode(errors="replace")
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        # Arrays and numbers of NumPy and its like. Times of nanoseconds become whole numbers there.
+        kind = getattr(getattr(value, "dtype", None), "kind", None)
+        return (value.astype(f"{kind}8[us]") if kind in ("m", "M") else value).tolist()
+    raise TypeError(f"values of the type {type(value).__name__} have no form as JSON")
+
+
+def _moment(value: datetime) -> str:
+    if value.tzinfo is not None:
+        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+    return _shortest(value.isoformat()) + "Z"
+
+
+def _shortest(text: str) -> str:
+    """A time without zeros at the end of its fraction."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _duration(value: timedelta) -> str:
+    micros = value // timedelta(microseconds=1)
+    seconds, fraction = divmod(abs(micros), 1_000_000)
+    hours, minutes, seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
+    parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
+    if seconds or fraction or not (hours or minutes):
+        parts.append(_shortest(f"{seconds}.{fraction:06}") + "S")
+    return ("-" if micros < 0 else "") + "PT" + "".join(parts)
+
+
+#: One for all values: `json.dumps` makes one for each.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)

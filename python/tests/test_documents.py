@@ -1,0 +1,534 @@
+"""Rows of data as documents: the same values in memory, in saved results, and where the command reads them from a file."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import os
+import uuid
+import warnings
+
+import pytest
+
+import lookalike as lk
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+duckdb = pytest.importorskip("duckdb")
+datasets = pytest.importorskip("datasets")
+
+ROSE = "a rose is a rose is a rose in the garden of the house"
+
+
+def lines(path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def saved(result, folder) -> list[dict[str, object]]:
+    folder = result.save(folder, overwrite=True)
+    return [*lines(folder / "kept.jsonl"), *lines(folder / "removed.jsonl")]
+
+
+def saved_survivors(result, folder) -> list[str]:
+    return [cluster["survivor"] for cluster in lines(result.save(folder, overwrite=True) / "clusters.jsonl")]
+
+
+# What is in columns.
+
+
+def frames_with_arrays():
+    cells = [np.arange(1500.0), np.arange(3.0)]
+    yield pd.DataFrame({"text": ["a b c", "x y z"], "numbers": cells})
+    yield [{"text": "a b c", "numbers": cells[0]}, {"text": "x y z", "numbers": cells[1]}]
+    yield datasets.Dataset.from_dict({"text": ["a b c", "x y z"], "numbers": [cell.tolist() for cell in cells]}).with_format("numpy")
+
+
+@pytest.mark.parametrize("frame", [*frames_with_arrays()], ids=["pandas", "list", "datasets"])
+def test_arrays_in_columns_were_saved_as_the_dots_that_numpy_prints(frame, tmp_path):
+    rows = saved(lk.dedup(frame), tmp_path / "out")
+    assert {row["text"]: len(row["numbers"]) for row in rows} == {"a b c": 1500, "x y z": 3}
+    assert rows[0]["numbers"][-1] in (1499, 2)
+
+
+def test_values_of_other_types_were_saved_as_what_python_prints():
+    from lookalike._json import json_text
+
+    values = {
+        "number": np.int64(5),
+        "truth": np.bool_(True),
+        "float": np.float32(0.5),
+        "time": np.datetime64("2024-01-01T10:00:00.5", "ns"),
+        "decimal": decimal.Decimal("1.50"),
+        "bytes": b"a\xff",
+        "missing": [pd.NaT, pd.NA, float("nan"), np.array([float("inf")])],
+        "uuid": uuid.UUID(int=1),
+        "span": [datetime.timedelta(days=1, seconds=61.5), -datetime.timedelta(seconds=1), datetime.timedelta(0)],
+        "clock": datetime.time(10, 30),
+    }
+    assert json.loads(json_text(values)) == {
+        "number": 5,
+        "truth": True,
+        "float": 0.5,
+        "time": "2024-01-01T10:00:00.5Z",
+        "decimal": "1.50",
+        "bytes": "a\ufffd",
+        "missing": [None, None, None, [None]],
+        "uuid": "00000000-0000-0000-0000-000000000001",
+        "span": ["PT24H1M1.5S", "-PT1S", "PT0S"],
+        "clock": "10:30:00",
+    }
+
+
+def test_a_value_without_a_form_was_saved_as_its_address(tmp_path):
+    result = lk.dedup([{"text": "x y z", "thing": None}, {"text": "a b c", "thing": object()}])
+    with pytest.raises(lk.BadInput, match="row 1 cannot be written as a JSON line: values of the type object") as caught:
+        result.save(tmp_path / "out")
+    assert caught.value.row == 1
+
+
+#: Values of a column of ids, and what the command calls them: by its documentation, times are ISO 8601 in UTC, decimals strings.
+IDS = {
+    "whole floats": (pa.array([1.0, 2.5]), ["1", "2.5"]),
+    "timestamps": (pa.array([0, 1_500_000], pa.timestamp("us")), ["1970-01-01T00:00:00Z", "1970-01-01T00:00:01.5Z"]),
+    "zoned": (pa.array([0, 1], pa.timestamp("s", "Asia/Tokyo")), ["1970-01-01T00:00:00Z", "1970-01-01T00:00:01Z"]),
+    "dates": (pa.array([0, 1], pa.date32()), ["1970-01-01T00:00:00Z", "1970-01-02T00:00:00Z"]),
+    "dates of milliseconds": (pa.array([0, 86_400_000], pa.date64()), ["1970-01-01T00:00:00Z", "1970-01-02T00:00:00Z"]),
+    "decimals": (pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.00")]), ["1.50", "2.00"]),
+    "huge": (pa.array([decimal.Decimal(2**100), decimal.Decimal(2)], pa.decimal128(38)), [str(2**100), "2"]),
+    "bytes": (pa.array([b"a", b"b"]), ["a", "b"]),
+    "half floats": (pa.array(np.array([0.5, 2.0], np.float16)), ["0.5", "2"]),
+    "times": (pa.array([0, 37_800_000_000], pa.time64("us")), ["00:00:00", "10:30:00"]),
+    "categories": (pa.array([7, 8]).dictionary_encode(), ["7", "8"]),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_a_table_had_other_ids_than_its_file(kind, tmp_path):
+    ids, expected = IDS[kind]
+    table = pa.table({"id": ids, "text": [ROSE, ROSE]})
+    of_rows = lk.dedup(table, id="id")
+    assert pa.table(of_rows.annotated())["survivor_id"].to_pylist() == [expected[0]] * 2
+    assert of_rows.clusters["id"].to_pylist() == [expected[1]]
+    assert saved_survivors(of_rows, tmp_path / "out") == [expected[0]]
+    if kind != "half floats":
+        pq.write_table(table, tmp_path / "t.parquet")
+        assert lk.dedup(tmp_path / "t.parquet", id="id").clusters.to_pylist() == of_rows.clusters.to_pylist()
+    # Python's own values have the same names, but for floats, which stay as JSON has them.
+    if "float" not in kind and kind != "categories":
+        rows = [{"id": value, "text": ROSE} for value in ids.to_pylist()]
+        assert lk.dedup(rows, id="id").clusters.to_pylist() == of_rows.clusters.to_pylist()
+
+
+@pytest.mark.parametrize("made", [lambda ids: pd.DataFrame({"id": ids, "text": [ROSE, ROSE]}), lambda ids: [{"id": id, "text": ROSE} for id in ids]])
+@pytest.mark.parametrize("ids", [[uuid.UUID(int=7), uuid.UUID(int=8)], [2**70, 2**70 + 1]])
+def test_ids_that_arrow_has_no_number_for_were_refused_in_frames(made, ids, tmp_path):
+    result = lk.dedup(made(ids), id="id")
+    assert result.clusters.to_pylist()[0]["survivor"] == str(ids[0])
+    assert saved_survivors(result, tmp_path / "out") == [str(ids[0])]
+
+
+def test_integers_of_128_bits_in_polars_were_broken_data():
+    frame = pl.DataFrame({"id": [2**70, 2**70 + 1], "text": [ROSE, ROSE]})
+    assert lk.dedup(frame, id="id").clusters["survivor"].to_pylist() == [str(2**70)]
+
+
+def test_periods_of_pandas_were_called_by_their_numbers(tmp_path):
+    frame = pd.DataFrame({"id": pd.period_range("2024-01", periods=2, freq="M"), "text": [ROSE, ROSE]})
+    result = lk.dedup(frame, id="id")
+    assert result.clusters["survivor"].to_pylist() == ["2024-01"] == saved_survivors(result, tmp_path / "out")
+
+
+def test_sums_of_duckdb_could_not_choose_survivors():
+    relation = duckdb.sql("select text, sum(n) as score from (values ('a b c', 1), ('a b c ', 5)) rows(text, n) group by text")
+    assert lk.dedup(relation, text="text", keep="max:score", threshold=0.5).kept["score"].to_pylist() == [decimal.Decimal(5)]
+
+
+def test_truths_were_ids_in_memory_and_lost_records_in_files():
+    for rows in ([{"id": True, "text": "x"}], pa.table({"id": [True], "text": ["x"]})):
+        with pytest.raises(lk.BadInput, match="row 0: the id field holds a boolean"):
+            lk.dedup(rows, id="id")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda ids, texts: [{"id": id, "text": text} for id, text in zip(ids, texts)],
+        lambda ids, texts: pa.table({"id": ids, "text": texts}),
+        lambda ids, texts: pd.DataFrame({"id": ids, "text": texts}),
+        lambda ids, texts: pl.DataFrame({"id": ids, "text": texts}),
+    ],
+)
+def test_a_row_without_an_id_took_that_of_another_document(made):
+    data = made(["1", None, "0"], [ROSE, ROSE, ROSE])
+    calls = [
+        lambda: lk.dedup(data, id="id"),
+        lambda: lk.dedup([{"id": "x", "text": "y"}], id="id", against=data),
+        lambda: lk.pairs(data, id="id", unit="paragraphs"),
+        lambda: lk.overlap(data, id="id"),
+    ]
+    for call in calls:
+        with pytest.raises(lk.BadInput, match="row 1: the id is missing") as caught:
+            call()
+        assert caught.value.row == 1
+
+
+def test_repeated_column_names_lost_a_column_in_silence(tmp_path):
+    frame = pd.DataFrame([["a b c", 1, 2], ["x y z", 3, 4]], columns=["text", "n", "n"])
+    with pytest.raises(ValueError, match="several columns are called 'n'"):
+        lk.dedup(frame).save(tmp_path / "out")
+    with pytest.raises(ValueError, match="several columns are called 'text'"):
+        lk.dedup(pd.DataFrame([["a", "b"]], columns=["text", "text"]))
+
+
+# HTML.
+
+PAGES = [
+    {"id": "a", "html": f"<html><body><p>{ROSE}</p></body></html>"},
+    {"id": "b", "html": f"<div><b>{ROSE[:6]}</b>{ROSE[6:]}</div>"},
+]
+
+
+@pytest.mark.parametrize("made", [list, pd.DataFrame, pl.DataFrame, pa.Table.from_pylist])
+def test_a_column_of_html_that_was_named_was_compared_as_markup(made, tmp_path):
+    data = made(PAGES)
+    for options in ({}, {"text": "html"}, {"text": ["html"]}, {"text": "html", "html": "visible"}):
+        result = lk.dedup(data, id="id", **options)
+        assert result.counts["kept"] == 1, options
+        assert len(saved_survivors(result, tmp_path / "out")) == 1
+        assert result.explain("a", "b").resemblance == 1
+    (row,) = lk.overlap(data, id="id", text="html", chunk="doc").copies.to_pylist()
+    assert row["copies"] == ["b"]
+
+
+def test_texts_were_compared_with_the_markup_of_earlier_pages(tmp_path):
+    result = lk.dedup([{"id": "t", "text": ROSE}], id="id", against=PAGES)
+    assert result.clusters.to_pylist()[0]["id"] == "t"
+    assert result.explain("t", result.clusters["survivor"][0]).resemblance == 1
+    with pytest.raises(lk.LookalikeError, match="HTML"):
+        result.save(tmp_path / "out")
+
+
+# Columns whose names have dots.
+
+DOTTED = [
+    {"id": "a", "text": ROSE, "meta.date": "2020-01-01", "meta": {"date": "2024-01-01"}},
+    {"id": "b", "text": ROSE, "meta.date": "2024-01-01", "meta": {"date": "2020-01-01"}},
+]
+
+
+@pytest.mark.parametrize("rows", [DOTTED, [{key: row[key] for key in ("id", "text", "meta.date")} for row in DOTTED]])
+@pytest.mark.parametrize("name", ["meta.date", "meta\\.date"])
+def test_saved_results_chose_survivors_by_another_field(rows, name, tmp_path):
+    for data in (rows, pl.DataFrame([{k: v for k, v in row.items() if k != "meta"} for row in rows])):
+        result = lk.dedup(data, id="id", keep=f"newest:{name},longest")
+        assert result.clusters["survivor"].to_pylist() == ["b"] == saved_survivors(result, tmp_path / "out")
+        assert "b" in str(result.report())
+
+
+@pytest.mark.parametrize("option", ["within", "across"])
+@pytest.mark.parametrize("name", ["m.s", "site"])
+def test_saved_results_had_other_categories(option, name, tmp_path):
+    rows = [{"id": id, "text": ROSE, name: value} for id, value in (("a", "x"), ("b", "y"), ("c", "y"))]
+    said = {option: "\\site" if name == "site" else name}
+    result = lk.dedup(rows, id="id", **said)
+    clusters = lines(result.save(tmp_path / "out") / "clusters.jsonl")
+    # `b` and `c` are of one category. Across categories both resemble `a`, which is kept.
+    assert result.counts["kept"] == {"within": 2, "across": 1}[option]
+    assert sum(len(cluster["members"]) for cluster in clusters) == len(result.clusters)
+
+
+def test_servers_in_a_column_with_a_dot_were_not_found():
+    rows = [{"id": id, "text": "x y\nz", "m.s": id} for id in "ab"]
+    assert len(lk.overlap(rows, id="id", server="field:m.s", chunk="lines:1").servers) == 1
+
+
+# What else the engine reads.
+
+
+def test_links_and_sites_of_rows_could_not_be_compared(tmp_path):
+    def page(id, host, text, links):
+        return {"id": id, "url": f"https://{host}/{id}", "text": text, "out_links": links}
+
+    links = [f"https://x.org/{at}" for at in range(9)]
+    rows = [page("a", "a.org", "one two three", links), page("b", "a.org", "four five six", links), page("c", "b.org", "seven", ["https://y.org"])]
+    for data in (rows, pl.DataFrame(rows), pd.DataFrame(rows), datasets.Dataset.from_list(rows)):
+        result = lk.dedup(data, id="id", fields="out-links:5", threshold=0.6)
+        assert result.clusters["id"].to_pylist() == ["b"]
+        assert result.explain("a", "b").found
+    assert saved_survivors(result, tmp_path / "out") == ["a"]
+    with pytest.raises(ValueError, match="no column 'anchors', which fields asks for"):
+        lk.dedup(rows, fields="anchors:2")
+
+
+@pytest.mark.parametrize("with_url", [True, False])
+def test_rows_had_no_sites_for_distances(with_url):
+    def text(at):
+        return " ".join("new" if number == 7 * at + 5 else f"word{number}" for number in range(3000))
+
+    def near(hosts, **options):
+        urls = [f"https://{host}/{at}" for at, host in enumerate(hosts)]
+        rows = [{"id": str(at) if with_url else url, "text": text(at), **({"url": url} if with_url else {})} for at, url in enumerate(urls)]
+        return lk.dedup(rows, id="id", method="henzinger", distance=0, threshold=0.9, **options).counts["near"]
+
+    # The fingerprints differ. Between sites they do not count: super-shingles decide alone.
+    assert near(["a.org", "b.org"], distance_for="site") == 1
+    assert near(["a.org", "a.org"], distance_for="site") == near(["a.org", "b.org"]) == 0
+
+
+def test_sites_of_ids_were_not_those_of_the_command(tmp_path):
+    rows = [{"id": f"https://{host}/{at}", "text": ROSE} for at, host in enumerate(["a.org", "a.org", "b.org"])]
+    result = lk.dedup(rows, id="id", within="site")
+    assert result.counts["kept"] == 2
+    assert len(saved_survivors(result, tmp_path / "out")) == 1
+    # One URL is missing.
+    rows = [{**row, "url": None if at == 0 else row["id"]} for at, row in enumerate(rows)]
+    assert lk.dedup(pl.DataFrame(rows), id="id", within="site").counts["kept"] == 2
+
+
+# Data to compare with.
+
+EARLIER = {
+    "list": lambda: [ROSE],
+    "dicts": lambda: [{"text": ROSE}],
+    "another column": lambda: pd.DataFrame({"body": [ROSE]}),
+    "pandas": lambda: pd.DataFrame({"text": [ROSE], "n": [1]}),
+    "polars": lambda: pl.DataFrame({"text": [ROSE]}),
+    "pyarrow": lambda: pa.table({"text": [ROSE]}),
+    "datasets": lambda: datasets.Dataset.from_dict({"text": [ROSE]}),
+    "formatted": lambda: datasets.Dataset.from_dict({"body": [ROSE]}).with_format("pandas"),
+    "Series of pandas": lambda: pd.Series([ROSE]),
+    "Series of polars": lambda: pl.Series([ROSE]),
+    "Array": lambda: pa.array([ROSE]),
+    "result": lambda: lk.dedup([{"text": ROSE}]),
+}
+
+
+@pytest.mark.parametrize("earlier", EARLIER)
+@pytest.mark.parametrize("made", [list, pd.DataFrame, pl.DataFrame, pa.Table.from_pylist, datasets.Dataset.from_list])
+def test_earlier_data_without_the_columns_of_the_new_crashed(earlier, made, tmp_path):
+    data = made([{"url": "u", "score": 1, "lang": "en", "text": ROSE}])
+    for options in ({"id": "url", "keep": "max:score"}, {"id": "url"}, {}):
+        result = lk.dedup(data, against=EARLIER[earlier](), **options)
+        (cluster,) = result.clusters.to_pylist()
+        assert cluster["survivor"] == "against-0"
+        assert result.explain(cluster["id"], "against-0").resemblance == 1
+        if options:
+            assert saved_survivors(result, tmp_path / "out") == ["against-0"]
+    assert len(lk.dedup(data, id="url", within="lang", against=EARLIER[earlier]()).kept) == 1
+
+
+def test_the_result_of_files_was_no_data_to_compare_with(tmp_path):
+    (tmp_path / "f.jsonl").write_text(json.dumps({"id": "old", "text": ROSE}) + "\n")
+    result = lk.dedup([{"id": "new", "text": ROSE}], id="id", against=lk.dedup(tmp_path / "f.jsonl"))
+    assert result.clusters["survivor"].to_pylist() == ["old"]
+
+
+# Explanations.
+
+
+def test_an_explanation_was_one_of_other_settings(tmp_path):
+    rows = [{"key": "a", "text": "title", "body": ROSE}, {"key": "b", "text": "another", "body": f"{ROSE} now"}]
+    path = tmp_path / "f.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "t.csv").write_text(f"a;{ROSE}\nb;{ROSE} now\n")
+    csv = {"no_header": True, "delimiter": ";", "id": "1", "text": "2", "format": "csv"}
+    options = {"text": "body", "id": "key", "threshold": 0.7}
+    for result in (lk.dedup(path, **options), lk.dedup(rows, **options), lk.dedup(tmp_path / "t.csv", threshold=0.7, **csv)):
+        (cluster,) = result.clusters.to_pylist()
+        told = result.explain(cluster["id"], cluster["survivor"])
+        assert told.found and told.resemblance == cluster["similarity"]
+        with pytest.raises(KeyError, match="no document has the id 'x'"):
+            result.explain("x", "a")
+
+
+def test_an_explanation_left_out_the_rule_for_short_texts():
+    rows = ["one two three", "one two three four"]
+    result = lk.dedup(rows, threshold=0.5, short="49:1")
+    (cluster,) = result.clusters.to_pylist()
+    assert result.explain("0", "1").resemblance == cluster["similarity"] > 0.5
+
+
+def test_a_text_that_was_too_long_was_explained_as_if_it_was_read():
+    result = lk.dedup([ROSE, f"{ROSE} now"], max_document=20)
+    assert len(result.kept) == 2
+    with pytest.raises(lk.LookalikeError, match="0: it is longer than 20 B, and was not read"):
+        result.explain("0", "1")
+
+
+def test_documents_in_clusters_could_not_be_explained(tmp_path):
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    old.write_text(json.dumps({"id": "o", "text": ROSE}) + "\n")
+    rows = [{"id": "a", "text": f"{ROSE} now"}, {"id": "a", "text": "something else entirely"}]
+    new.write_text("not json\n" + "".join(json.dumps(row) + "\n" for row in rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        of_files = lk.dedup(new, against=old, threshold=0.7)
+    for result in (of_files, lk.dedup(rows, id="id", against=[{"id": "o", "text": ROSE}], threshold=0.7)):
+        assert result.clusters["survivor"].to_pylist() == ["o"]
+        assert result.explain("a", "o").resemblance == result.clusters["similarity"][0]
+        assert result.explain("a", "a#2").resemblance == 0
+    new.write_text("".join(json.dumps(row) + "\n" for row in [{"id": "z", "text": "z"}, *rows]))
+    with pytest.raises(lk.LookalikeError, match="the inputs have changed since"):
+        of_files.explain("a", "o")
+
+
+def test_relative_inputs_were_looked_for_in_another_folder(tmp_path, monkeypatch):
+    (tmp_path / "f.jsonl").write_text("".join(json.dumps({"id": id, "text": ROSE}) + "\n" for id in "ab"))
+    monkeypatch.chdir(tmp_path)
+    result = lk.dedup("f.jsonl")
+    assert result.explain("a", "b").resemblance == 1
+    os.chdir(tmp_path.parent)
+    for call in (lambda: result.explain("a", "b"), lambda: result.at(0.5)):
+        with pytest.raises(lk.LookalikeError, match="relative to .*: change back to it"):
+            call()
+    assert len(lk.dedup(tmp_path / "f.jsonl").at(0.5).kept) == 1
+
+
+# Types of what comes back.
+
+
+def typed_table() -> pa.Table:
+    return pa.table(
+        {
+            "text": [ROSE, ROSE, "else"],
+            "date": pa.array([datetime.date(2024, 1, 2)] * 3),
+            "time": pa.array([datetime.datetime(2024, 1, 2, 3, 4, 5, 6)] * 3, pa.timestamp("ns")),
+            "zoned": pa.array([datetime.datetime(2024, 1, 2)] * 3, pa.timestamp("us", "Asia/Tokyo")),
+            "offset": pa.array([datetime.datetime(2024, 1, 2)] * 3, pa.timestamp("us", "+02:00")),
+            "clock": pa.array([datetime.time(10, 30)] * 3),
+            "span": pa.array([datetime.timedelta(hours=1)] * 3),
+            "price": pa.array([decimal.Decimal("1.50")] * 3),
+            "map": pa.array([[("k", 1)]] * 3, pa.map_(pa.string(), pa.int64())),
+            "fixed": pa.array([b"ab"] * 3, pa.binary(2)),
+        }
+    )
+
+
+def test_rows_with_dates_and_decimals_could_not_be_read(tmp_path):
+    table = typed_table()
+    expected = table.to_pylist()
+    assert lk.Table(table).to_pylist() == expected
+    pq.write_table(table.drop(["span"]), tmp_path / "t.parquet")
+    kept = list(lk.dedup(tmp_path / "t.parquet").kept)
+    assert [{**row, "span": datetime.timedelta(hours=1)} for row in kept] == [expected[0], expected[2]]
+    assert kept[0]["date"] == datetime.date(2024, 1, 2) and kept[0]["price"] == decimal.Decimal("1.50")
+
+
+def typed_forms():
+    table = typed_table()
+    yield lk.Table(table)
+    yield duckdb.from_arrow(table.drop(["span", "fixed"]))
+    dataset = datasets.Dataset(table.select(["text", "date", "time"]))
+    yield from (dataset.with_format(kind) for kind in (None, "arrow", "pandas", "polars", "numpy"))
+
+
+@pytest.mark.parametrize("data", [*typed_forms()], ids=["table", "duckdb", "plain", "arrow", "pandas", "polars", "numpy"])
+def test_results_of_typed_rows_could_not_be_shown_or_saved(data, tmp_path):
+    result = lk.dedup(data)
+    assert result.counts["kept"] == 2
+    assert "rose" in result._repr_html_()
+    assert "<html" in str(result.report())
+    survivor, gone = result.clusters["survivor"][0], result.clusters["id"][0]
+    assert result.explain(survivor, gone).resemblance == 1
+    rows = saved(result, tmp_path / "out")
+    assert [row["date"] for row in rows] == ["2024-01-02T00:00:00Z"] * 3
+    by_function = lk.dedup(data, text=lambda row: f"{row['text']} {row['date'].year}")
+    assert by_function.counts["kept"] == 2
+    assert len(saved(by_function, tmp_path / "out")) == 3
+
+
+def test_a_type_without_json_is_named(tmp_path):
+    relation = duckdb.sql("select 'a b c' as text, interval 1 day as span")
+    with pytest.raises(lk.BadInput, match="no form as JSON .column .span."):
+        lk.dedup(relation, text="text").save(tmp_path / "out")
+
+
+@pytest.mark.parametrize("texts", [[ROSE, ROSE, "else"], ["one", "two"], []], ids=["copies", "none", "empty"])
+def test_annotations_had_types_that_depend_on_the_data(texts):
+    frame = pd.DataFrame({"text": pd.Series(texts, dtype="str")}).set_axis(range(10, 10 + len(texts)))
+    found = lk.dedup(frame).annotated()
+    string = pd.Series(["a"]).dtype
+    kinds = {"cluster_id": "UInt64", "cluster_size": "uint64", "survivor_id": string, "similarity": "float64", "reason": string}
+    kinds |= {"representative_id": string, "is_duplicate": "bool"}
+    assert {name: found[name].dtype for name in kinds} == kinds
+    assert list(found[~found["is_duplicate"]].columns) == list(found.columns)
+    dataset = datasets.Dataset(pa.table({"text": pa.array(texts, pa.string())}))
+    features = lk.dedup(dataset).annotated().features
+    kinds = {"cluster_id": "uint64", "cluster_size": "uint64", "similarity": "float64", "is_duplicate": "bool"}
+    assert {name: features[name].dtype for name in kinds} == kinds
+    assert {features[name].dtype for name in ("survivor_id", "reason")} <= {"string", "large_string"}
+
+
+# Smaller things.
+
+
+def test_rows_that_are_missing_or_texts_among_dicts_broke_saving(tmp_path):
+    result = lk.dedup([{"text": ROSE, "n": 1}, None, ROSE])
+    assert result.mask.to_pylist() == [True, True, False]
+    assert [row["text"] for row in saved(result, tmp_path / "out")] == [ROSE, None, ROSE]
+
+
+def test_rows_were_saved_among_other_files(tmp_path):
+    (tmp_path / "mine.txt").write_text("x")
+    result = lk.dedup([ROSE, ROSE])
+    with pytest.raises(FileExistsError, match="there is something in it"):
+        result.save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert (result.save(tmp_path, overwrite=True) / "run.json").exists()
+
+
+def test_a_table_that_was_not_written_was_missed_by_its_path():
+    with pytest.raises(lk.LookalikeError, match="no table servers: the servers of the documents are not known"):
+        _ = lk.overlap(["a\nb", "a\nc"], chunk="lines:1").servers
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (lambda: lk.dedup(["x"], keep=["longest"]), TypeError, "keep must be a rule"),
+        (lambda: lk.dedup(pd.DataFrame({"id": ["x"]}), text=[], id="id"), ValueError, "text names no column"),
+        (lambda: lk.dedup(["x"], help=True), TypeError, r"help is no option here: use help\(\)"),
+    ],
+)
+def test_slips_crashed_or_did_something_else(call, error, told):
+    with pytest.raises(error, match=told):
+        call()
+
+
+def test_a_rule_of_none_is_the_default():
+    assert len(lk.dedup([ROSE, ROSE], keep=None).kept) == 1
+
+
+def test_columns_could_not_be_named_by_numbers():
+    frame = pd.DataFrame([["a", ROSE], ["b", ROSE]])
+    assert lk.dedup(frame, id=0, text=1).clusters["id"].to_pylist() == ["b"]
+
+
+def test_results_of_files_warned_that_nobody_closed_them(tmp_path):
+    (tmp_path / "f.jsonl").write_text(json.dumps({"id": "a", "text": ROSE}) + "\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for job in (lk.dedup, lk.overlap):
+            result = job(tmp_path / "f.jsonl", tmp=tmp_path)
+            assert len(list(tmp_path.iterdir())) == 2
+            del result
+            assert [path.name for path in tmp_path.iterdir()] == ["f.jsonl"]
+
+
+def test_pairs_of_parquet_had_another_column(tmp_path):
+    pq.write_table(pa.table({"id": ["a", "b"], "text": [ROSE, ROSE]}), tmp_path / "t.parquet")
+    pairs = lk.pairs(tmp_path / "t.parquet")
+    assert pairs.column_names == ["a", "b", "similarity"]
+    assert pairs["a"].type == "large_string"
+
+
+def test_datasets_and_files_of_pyarrow_were_no_data(tmp_path):
+    import pyarrow.dataset
+
+    pq.write_table(pa.table({"text": [ROSE, ROSE, "else"]}), tmp_path / "t.parquet")
+    for data in (pyarrow.dataset.dataset(tmp_path / "t.parquet"), pq.ParquetFile(tmp_path / "t.parquet")):
+        assert lk.dedup(data).kept.num_rows == 2
