@@ -13,9 +13,12 @@ use crate::folder_lock::FolderLock;
 /// The file that tells what there is to go on from.
 pub(super) const JOB: &str = "job.json";
 
-/// True if the folder of a job that was interrupted holds what `--resume` goes on from.
+/// The file that tells that the output has its name.
+pub(super) const DONE: &str = "done";
+
+/// True if the folder of a job that was interrupted holds what `--resume` goes on from, or tells that there is nothing left to do.
 pub fn can_resume(folder: &Path) -> bool {
-    folder.join(JOB).exists()
+    [JOB, DONE].iter().any(|name| folder.join(name).exists())
 }
 
 /// The folder of such a job.

@@ -1,14 +1,17 @@
 //! The folder of a build, `OUTPUT.building`, and how its result gets its name.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{open_regular, parent_directory, sync_directory};
+use serde::{Deserialize, Serialize};
 
 use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
-use crate::fingerprints::unfinished::{JOB, UnfinishedJob, folder_beside};
+use crate::fingerprints::unfinished::{DONE, JOB, UnfinishedJob, folder_beside, save};
 use crate::folder_lock::FolderLock;
 
 /// The index so far.
@@ -46,25 +49,106 @@ impl BuildFolder {
         let job = UnfinishedJob {
             name: "build",
             // The list of what is whole first.
-            files: &[PROGRESS, JOB, PART, CODES, SKETCHES, FIRSTS, TEXTS, ENDS],
+            files: &[
+                DONE, PROGRESS, JOB, PART, CODES, SKETCHES, FIRSTS, TEXTS, ENDS,
+            ],
         };
         let lock = job.enter(&path, resume)?;
         Ok(Self { path, _lock: lock })
     }
 }
 
-/// Gives the index in the folder its name, and removes the folder.
-pub(super) fn install(folder: &Path, output: &Path) -> Result<(), BatchError> {
-    fs::rename(folder.join(PART), output)
-        // The new name is durable before the only other copy of the work goes.
-        .and_then(|()| sync_directory(parent_directory(output)))
-        .map_err(BatchError::result(output))?;
-    fs::remove_dir_all(folder).map_err(BatchError::result(folder))
+/// Content of [`DONE`]. An index that was extended is no longer what it was extended from: built again, it would have the same documents
+/// twice.
+#[derive(Serialize, Deserialize)]
+struct DoneBuild {
+    settings: String,
+    index: FileIdentity,
+    /// Content of [`JOB`].
+    job: String,
 }
 
-/// The inputs of a build by name and content, not by time: a file that was replaced between two attempts makes it another build.
-pub(super) fn identity(inputs: &[FingerprintSource]) -> String {
-    let input = |source: &FingerprintSource| (source.name().to_owned(), content_sum(source.path()));
+/// A file, whatever its name.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct FileIdentity {
+    device: u64,
+    number: u64,
+    bytes: u64,
+    modified_s: i64,
+    modified_ns: i64,
+}
+
+impl FileIdentity {
+    fn of(path: &Path) -> io::Result<Self> {
+        let data = fs::metadata(path)?;
+        Ok(Self {
+            device: data.dev(),
+            number: data.ino(),
+            bytes: data.size(),
+            modified_s: data.mtime(),
+            modified_ns: data.mtime_nsec(),
+        })
+    }
+}
+
+/// Gives the index in the folder its name. `settings` tell what it is made of, but for what stood under that name.
+pub(super) fn install(folder: &Path, output: &Path, settings: String) -> Result<(), BatchError> {
+    let part = folder.join(PART);
+    let done = || -> io::Result<DoneBuild> {
+        Ok(DoneBuild {
+            settings,
+            index: FileIdentity::of(&part)?,
+            job: fs::read_to_string(folder.join(JOB))?,
+        })
+    };
+    let done = done().map_err(BatchError::result(folder))?;
+    save(
+        &folder.join(DONE),
+        &serde_json::to_vec(&done).unwrap_or_default(),
+    )?;
+    fs::rename(part, output)
+        // The new name is durable before the only other copy of the work goes.
+        .and_then(|()| sync_directory(parent_directory(output)))
+        .map_err(BatchError::result(output))
+}
+
+/// Removes the folder of a build that is done.
+pub(super) fn remove(folder: &Path) -> Result<(), BatchError> {
+    let remove = || -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            // Last: without it the build would be taken for one that never began.
+            if entry.file_name() != DONE {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        fs::remove_dir_all(folder)
+    };
+    remove().map_err(BatchError::result(folder))
+}
+
+/// Returns the content of [`JOB`] if an interrupted build of these settings was done but for the removal of its folder.
+pub(super) fn done_before(
+    folder: &Path,
+    output: &Path,
+    settings: &str,
+) -> Result<Option<String>, BatchError> {
+    let done = fs::read(folder.join(DONE)).ok();
+    let done = done.and_then(|text| serde_json::from_slice::<DoneBuild>(&text).ok());
+    match done.filter(|done| FileIdentity::of(output).is_ok_and(|found| found == done.index)) {
+        Some(done) if done.settings == settings => Ok(Some(done.job)),
+        Some(_) => Err(other_build(folder)),
+        None => Ok(None),
+    }
+}
+
+/// The inputs of a build by name and content, not by time: a file that was replaced between two attempts makes it another build. Of
+/// `output` the name only, if it is given.
+pub(super) fn identity(inputs: &[FingerprintSource], output: Option<&Path>) -> String {
+    let input = |source: &FingerprintSource| {
+        let path = Some(source.path()).filter(|path| Some(*path) != output);
+        (source.name().to_owned(), path.map(content_sum))
+    };
     let inputs: Vec<_> = inputs.iter().map(input).collect();
     format!("{inputs:?}")
 }

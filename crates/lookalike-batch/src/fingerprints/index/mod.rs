@@ -34,7 +34,7 @@ use crate::fingerprints::unfinished::{JOB, save};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::settings::JobLimits;
-use build_folder::{PART, PROGRESS, identity, install, other_build};
+use build_folder::{PART, PROGRESS, identity, other_build};
 use gathered::{GatheredFile, GatheredInput, LoadedIds};
 
 /// The job: what to index and how.
@@ -126,7 +126,16 @@ impl IndexBuild<'_> {
     /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or the settings
     /// contradict each other.
     pub fn run(&self, folder: &BuildFolder) -> Result<IndexBuildSummary, BatchError> {
-        let folder = folder.path();
+        let summary = match self.done_before(folder.path())? {
+            Some(summary) => summary,
+            None => self.install(folder.path())?,
+        };
+        build_folder::remove(folder.path())?;
+        Ok(summary)
+    }
+
+    /// Does all of it but for the removal of the folder.
+    fn install(&self, folder: &Path) -> Result<IndexBuildSummary, BatchError> {
         let gathered = GatheredFile::of(folder);
         let gathering = self.gather(folder, &gathered)?;
         match gathering.bits {
@@ -144,11 +153,27 @@ impl IndexBuild<'_> {
     ) -> Result<IndexBuildSummary, BatchError> {
         let costed = self.design::<W>(gathering.count)?;
         let scratch = self.scratch(&costed, &gathering)?;
-        let (tables, resumed) = self.write::<W>(folder, gathered, &gathering, &costed, scratch)?;
+        let resumed = self.write::<W>(folder, gathered, &gathering, &costed, scratch)?;
         // Every byte is checked before a good index of that name goes.
-        let summary = self.summary::<W>(&folder.join(PART), gathering, tables, resumed)?;
-        install(folder, self.output)?;
+        let summary = self.summary::<W>(&folder.join(PART), gathering, Some(resumed))?;
+        build_folder::install(folder, self.output, self.settings(Some(self.output)))?;
         Ok(summary)
+    }
+
+    /// The summary, if an interrupted build did all of it.
+    fn done_before(&self, folder: &Path) -> Result<Option<IndexBuildSummary>, BatchError> {
+        let settings = self.settings(Some(self.output));
+        let job = build_folder::done_before(folder, self.output, &settings)?;
+        let Some(job) = job.and_then(|text| serde_json::from_str::<JobFile>(&text).ok()) else {
+            return Ok(None);
+        };
+        let gathering = job.gathered(self.losses)?;
+        let summary = match gathering.bits {
+            32 => self.summary::<u32>(self.output, gathering, None)?,
+            128 => self.summary::<u128>(self.output, gathering, None)?,
+            _ => self.summary::<u64>(self.output, gathering, None)?,
+        };
+        Ok(Some(summary))
     }
 
     /// Folder of the build until it is done, with which [`Self::resume`] goes on.
@@ -156,9 +181,9 @@ impl IndexBuild<'_> {
         BuildFolder::of(self.output)
     }
 
-    /// Everything that decides what the result is.
-    fn settings(&self) -> String {
-        let inputs = identity(self.inputs);
+    /// Everything that decides what the result is, but for what stands under the name `output`.
+    fn settings(&self, output: Option<&Path>) -> String {
+        let inputs = identity(self.inputs, output);
         let layout = self.layout.name();
         let design = self.design.as_ref().map(|design| design.family().name());
         format!(
@@ -169,20 +194,13 @@ impl IndexBuild<'_> {
 
     fn gather(&self, folder: &Path, gathered: &GatheredFile) -> Result<GatheredInput, BatchError> {
         let path = folder.join(JOB);
-        let settings = self.settings();
+        let settings = self.settings(None);
         let kept = fs::read(&path)
             .ok()
             .and_then(|text| serde_json::from_slice::<JobFile>(&text).ok());
         if let Some(job) = kept {
             if job.settings == settings {
-                check_losses(self.losses, &job.inputs)?;
-                return Ok(GatheredInput {
-                    bits: job.bits,
-                    count: job.count,
-                    scheme: job.scheme.map(SchemeId),
-                    id_bytes: job.id_bytes,
-                    summaries: job.inputs,
-                });
+                return job.gathered(self.losses);
             }
             return Err(other_build(folder));
         }
@@ -250,7 +268,7 @@ impl IndexBuild<'_> {
             })
     }
 
-    /// Writes the part that is missing; how many tables there are, and how many there were before.
+    /// Writes the part that is missing; returns how many tables there were before.
     fn write<W: Word>(
         &self,
         folder: &Path,
@@ -258,7 +276,7 @@ impl IndexBuild<'_> {
         gathering: &GatheredInput,
         costed: &CostedDesign,
         scratch: u64,
-    ) -> Result<(usize, usize), BatchError> {
+    ) -> Result<usize, BatchError> {
         let part = folder.join(PART);
         let failed = BatchError::result(&part);
         let mut writer = self.begin(folder, gathering, costed)?;
@@ -290,7 +308,7 @@ impl IndexBuild<'_> {
         }
         let file = writer.finish()?;
         file.get_ref().sync_all().map_err(&failed)?;
-        Ok((all, resumed))
+        Ok(resumed)
     }
 
     /// A new file, or the one that an interrupted build left.
@@ -336,11 +354,11 @@ impl IndexBuild<'_> {
         &self,
         part: &Path,
         gathering: GatheredInput,
-        tables: usize,
-        tables_resumed: usize,
+        resumed: Option<usize>,
     ) -> Result<IndexBuildSummary, BatchError> {
         let index = open::<W>(part, false)?;
         let distinct = index.index().len() as u64;
+        let tables = index.index().design().tables().len();
         Ok(IndexBuildSummary {
             inputs: gathering.summaries,
             fingerprints: gathering.count,
@@ -353,7 +371,20 @@ impl IndexBuild<'_> {
             scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
             bytes: index.bytes(),
             bytes_per_fingerprint: index.bytes() as f64 / distinct.max(1) as f64,
-            tables_resumed,
+            tables_resumed: resumed.unwrap_or(tables),
+        })
+    }
+}
+
+impl JobFile {
+    fn gathered(self, losses: LossPolicy) -> Result<GatheredInput, BatchError> {
+        check_losses(losses, &self.inputs)?;
+        Ok(GatheredInput {
+            bits: self.bits,
+            count: self.count,
+            scheme: self.scheme.map(SchemeId),
+            id_bytes: self.id_bytes,
+            summaries: self.inputs,
         })
     }
 }
@@ -526,6 +557,51 @@ mod tests {
                 .documents(),
             5000
         );
+    }
+
+    #[test]
+    fn an_extension_that_was_killed_at_its_end_was_made_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path()).unwrap();
+        let [index, more, other] =
+            ["out.lkix", "more.u64", "other.u64"].map(|name| folder.path().join(name));
+        fs::write(&more, [7; 80]).unwrap();
+        fs::write(&other, [8; 80]).unwrap();
+        let of =
+            |added: &Path| -> [FingerprintSource; 2] { [index.as_path().into(), added.into()] };
+        let (inputs, others) = (of(&more), of(&other));
+        let limits = JobLimits::default();
+        let extension = |inputs, resume| IndexBuild {
+            inputs,
+            output: &index,
+            distance: 3,
+            tables: None,
+            design: None,
+            layout: Layout::Packed,
+            with_ids: false,
+            resume,
+            losses: LossPolicy::Tolerate,
+            limits: &limits,
+            observer: &NoProgress,
+        };
+        let killed = extension(&inputs, false);
+        let entered = killed.enter().unwrap();
+        assert_eq!(killed.install(entered.path()).unwrap().fingerprints, 5010);
+        // In the middle of the removal.
+        fs::remove_file(entered.path().join(JOB)).unwrap();
+        drop(entered);
+        let bytes = fs::read(&index).unwrap();
+        let with_others = extension(&others, true);
+        let refused = with_others.run(&with_others.enter().unwrap()).unwrap_err();
+        assert!(refused.to_string().contains("other inputs"), "{refused}");
+        let resumed = extension(&inputs, true);
+        let summary = resumed.run(&resumed.enter().unwrap()).unwrap();
+        assert_eq!((summary.fingerprints, summary.distinct), (5010, 5001));
+        assert!(fs::read(&index).unwrap() == bytes && !resumed.folder().exists());
+        // And once more, as two extensions.
+        let again = extension(&inputs, false);
+        let summary = again.run(&again.enter().unwrap()).unwrap();
+        assert_eq!(summary.fingerprints, 5020);
     }
 
     #[test]

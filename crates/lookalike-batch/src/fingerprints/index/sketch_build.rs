@@ -15,7 +15,7 @@ use lookalike_hamming::BuildError;
 use serde::{Deserialize, Serialize};
 
 use super::build_folder::{
-    BuildFolder, ENDS, FIRSTS, PART, SKETCHES, TEXTS, identity, install, other_build,
+    self, BuildFolder, ENDS, FIRSTS, PART, SKETCHES, TEXTS, identity, other_build,
 };
 use super::{BASE_BYTES, LEAST_SCRATCH};
 use crate::error::BatchError;
@@ -113,6 +113,22 @@ impl SketchIndexBuild<'_> {
     /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or so many places cannot be equal.
     pub fn run(&self, folder: &BuildFolder) -> Result<SketchIndexSummary, BatchError> {
         let folder = folder.path();
+        let settings = self.settings(Some(self.output));
+        let job = build_folder::done_before(folder, self.output, &settings)?;
+        let job = job.and_then(|text| serde_json::from_str::<SketchJobFile>(&text).ok());
+        let summary = match job {
+            Some(job) => {
+                check_losses(self.losses, &job.inputs)?;
+                summary(self.output, job.inputs)?
+            }
+            None => self.install(folder)?,
+        };
+        build_folder::remove(folder)?;
+        Ok(summary)
+    }
+
+    /// Does all of it but for the removal of the folder.
+    fn install(&self, folder: &Path) -> Result<SketchIndexSummary, BatchError> {
         let scratch = self.scratch()?;
         let gathered = self.gather(folder, scratch)?;
         let (head, part) = (&gathered.head, folder.join(PART));
@@ -126,25 +142,15 @@ impl SketchIndexBuild<'_> {
         };
         part_build.write(scratch, self.limits.threads)?;
         // Every byte is checked before a good index of that name goes.
-        let index = open_sketches(&part, false)?;
-        let distinct = index.len() as u64;
-        let summary = SketchIndexSummary {
-            sketches: index.documents(),
-            distinct,
-            equal: EqualPlaces {
-                least: index.least(),
-                of: index.shape().to_string(),
-            },
-            bands: index.bands(),
-            ids: index.has_ids(),
-            scheme_id: index.scheme().map(|id| id.to_string()),
-            bytes: index.bytes(),
-            bytes_per_sketch: index.bytes() as f64 / distinct.max(1) as f64,
-            inputs: gathered.summaries,
-        };
-        drop(index);
-        install(folder, self.output)?;
+        let summary = summary(&part, gathered.summaries)?;
+        build_folder::install(folder, self.output, self.settings(Some(self.output)))?;
         Ok(summary)
+    }
+
+    /// Everything that decides what the result is, but for what stands under the name `output`.
+    fn settings(&self, output: Option<&Path>) -> String {
+        let inputs = identity(self.inputs, output);
+        format!("sketches {inputs} {:?} {}", self.equal, self.with_ids)
     }
 
     /// Memory that is left for sorting.
@@ -166,8 +172,7 @@ impl SketchIndexBuild<'_> {
     /// The sketches of all inputs in plain files, unless an interrupted build left them.
     fn gather(&self, folder: &Path, scratch: u64) -> Result<GatheredSketches, BatchError> {
         let path = folder.join(JOB);
-        let inputs = identity(self.inputs);
-        let settings = format!("sketches {inputs} {:?} {}", self.equal, self.with_ids);
+        let settings = self.settings(None);
         let kept = fs::read(&path).ok();
         if let Some(kept) = kept {
             let job: Option<SketchJobFile> = serde_json::from_slice(&kept).ok();
@@ -257,6 +262,26 @@ impl SketchIndexBuild<'_> {
         }
         out.finish().map_err(failed)
     }
+}
+
+/// Reads and checks an index for the summary of its build.
+fn summary(path: &Path, inputs: Vec<CodesSummary>) -> Result<SketchIndexSummary, BatchError> {
+    let index = open_sketches(path, false)?;
+    let distinct = index.len() as u64;
+    Ok(SketchIndexSummary {
+        inputs,
+        sketches: index.documents(),
+        distinct,
+        equal: EqualPlaces {
+            least: index.least(),
+            of: index.shape().to_string(),
+        },
+        bands: index.bands(),
+        ids: index.has_ids(),
+        scheme_id: index.scheme().map(|id| id.to_string()),
+        bytes: index.bytes(),
+        bytes_per_sketch: index.bytes() as f64 / distinct.max(1) as f64,
+    })
 }
 
 /// The plain files, while they are written.
