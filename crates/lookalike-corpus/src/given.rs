@@ -6,8 +6,8 @@ use lookalike::DocumentFields;
 
 use crate::fields::FieldValues;
 use crate::format::{Compression, Format};
+use crate::id_text::id_text;
 use crate::order_key::OrderKey;
-use crate::parser::id_text;
 use crate::source::{Inputs, Source, SourceOrigin};
 
 /// One document that a caller hands over, instead of a file that it stands in.

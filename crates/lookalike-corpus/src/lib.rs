@@ -59,6 +59,7 @@ mod glob;
 mod guard;
 mod homoglyphs;
 mod html;
+mod id_text;
 mod json;
 mod limits;
 mod lines;

@@ -7,13 +7,11 @@ use lookalike::SchemeId;
 use lookalike_batch::BatchError;
 use lookalike_batch::fingerprints::files::SizedFingerprint;
 use lookalike_batch::fingerprints::index::{open_unchecked, width};
-use lookalike_batch::fingerprints::sketches::is_sketch_index;
 use lookalike_hamming::{Analysis, Analyzer, BucketLoads, IndexFile, Word};
 use serde::Serialize;
 
 use super::findings::{Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, TableInfo};
 use super::page;
-use super::sketch_info;
 use crate::console::{counted, grouped};
 use crate::failure::Failure;
 use crate::size::show;
@@ -55,10 +53,8 @@ pub(super) const LISTED: usize = 20;
 /// Bytes of fingerprints that are sorted at once.
 const SLICE_BYTES: usize = 512 << 20;
 
-pub(crate) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
-    if is_sketch_index(&arguments.index) {
-        return sketch_info::tell(arguments);
-    }
+/// Tells about an index of fingerprints.
+pub(super) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     match width(&arguments.index)? {
         32 => tell::<u32>(arguments),
         128 => tell::<u128>(arguments),

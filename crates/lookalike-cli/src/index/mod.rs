@@ -10,6 +10,7 @@ mod sketch_info;
 mod sketch_search;
 
 use clap::Subcommand;
+use lookalike_batch::fingerprints::sketches::is_sketch_index;
 
 use crate::failure::Failure;
 
@@ -46,7 +47,16 @@ pub(crate) fn run(arguments: &IndexArguments) -> Result<(), Failure> {
         IndexCommand::Build(arguments) => build::run(arguments),
         IndexCommand::Extend(arguments) => extend::extend(arguments),
         IndexCommand::Merge(arguments) => extend::merge(arguments),
-        IndexCommand::Search(arguments) => search::run(arguments),
+        IndexCommand::Search(arguments) => {
+            let plan = search::plan(arguments)?;
+            match plan.indexes.iter().any(|path| is_sketch_index(path)) {
+                true => sketch_search::run(&plan),
+                false => search::run(&plan),
+            }
+        }
+        IndexCommand::Info(arguments) if is_sketch_index(&arguments.index) => {
+            sketch_info::tell(arguments)
+        }
         IndexCommand::Info(arguments) => info::run(arguments),
     }
 }

@@ -19,8 +19,6 @@ use crate::failure::Failure;
 use crate::spool::Spool;
 use crate::{bus_error, console};
 
-use super::sketch_search;
-
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints one JSON object per line for each stored document found,
@@ -120,7 +118,8 @@ const GROUP: usize = 64;
 /// Memory of the queries that are read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
+/// Tells indexes from queries.
+pub(super) fn plan(arguments: &IndexSearchArguments) -> Result<SearchPlan<'_>, Failure> {
     let is_any = |path: &Path| is_index(path) || is_sketch_index(path);
     let (further, queries): (Vec<&str>, Vec<&str>) = arguments
         .queries
@@ -144,9 +143,12 @@ pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
     if let ([only], false) = (plan.indexes.as_slice(), arguments.in_memory) {
         bus_error::name_file(only);
     }
-    if plan.indexes.iter().any(|path| is_sketch_index(path)) {
-        return sketch_search::run(&plan);
-    }
+    Ok(plan)
+}
+
+/// Searches indexes of fingerprints.
+pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
+    let arguments = plan.arguments;
     if arguments.equal.is_some() {
         return Err(Failure::Usage(format!(
             "{}: an index of fingerprints, which have no equal places: use --distance instead of --equal",
@@ -154,9 +156,9 @@ pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
         )));
     }
     match width(&arguments.index)? {
-        32 => search::<u32>(&plan),
-        128 => search::<u128>(&plan),
-        _ => search::<u64>(&plan),
+        32 => search::<u32>(plan),
+        128 => search::<u128>(plan),
+        _ => search::<u64>(plan),
     }
 }
 
