@@ -5,7 +5,7 @@
 //! meets are counted, record by record, and [`CandidateRule`] says whether one of them is a candidate: the rule that the job asks once more
 //! when it compares, of the same counts.
 //!
-//! Where a reader sees the same of two texts no count matters. Such a record has a key for that, or is the class of what a reader sees.
+//! No count matters where a reader sees the same of two texts. Such a record has a key for that, or is the class of what a reader sees.
 
 use std::io;
 use std::ops::Range;

@@ -87,7 +87,7 @@ struct SketchJobFile {
     inputs: Vec<CodesSummary>,
 }
 
-/// What was gathered.
+/// The inputs as they were gathered.
 struct GatheredSketches {
     head: SketchIndexHead,
     summaries: Vec<CodesSummary>,

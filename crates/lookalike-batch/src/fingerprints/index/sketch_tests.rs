@@ -65,7 +65,7 @@ fn build(
     build.run(&build.enter()?)
 }
 
-/// What a search must find, by comparing with everything: ids and distances.
+/// Ids and distances that a search must find, by comparing with everything.
 fn near(all: &[PlacedDocument], query: &[u64], least: usize) -> BTreeSet<(String, u32)> {
     let equal = |places: &[u64]| places.iter().zip(query).filter(|(a, b)| a == b).count();
     all.iter()
@@ -75,7 +75,7 @@ fn near(all: &[PlacedDocument], query: &[u64], least: usize) -> BTreeSet<(String
         .collect()
 }
 
-/// What it finds; a sketch that is shown twice fails.
+/// Ids and distances that it finds; a sketch that is shown twice fails.
 fn found(index: &SketchIndexFile, query: &[u64], least: usize) -> BTreeSet<(String, u32)> {
     let mut shown = Vec::new();
     index.search(query, least, &mut |at, apart| shown.push((at, apart)));

@@ -86,7 +86,7 @@ pub(crate) struct IdCounts {
     pub(crate) bytes: u64,
 }
 
-/// What the first bytes of an index tell.
+/// The content of the first bytes of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SketchIndexHead {
     pub(crate) scheme: Option<SchemeId>,
@@ -224,7 +224,7 @@ impl SketchIndexHead {
         }
     }
 
-    /// Where everything lies; `None` if there is more than positions of 32 bits can tell, or a file can hold.
+    /// Returns the places of all sections; `None` if there is more than positions of 32 bits can tell, or a file can hold.
     pub(crate) fn sections(&self) -> Option<SketchIndexSections> {
         let ids = self.ids.map_or(0, |of| of.ids);
         if self.distinct > MOST || ids > MOST {
