@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
-use lookalike_corpus::{AtomicFile, OutputFormat, cell_json, has_json, row_line};
+use lookalike_corpus::{AtomicFile, OutputFormat, cell_json, row_line};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -16,7 +16,6 @@ use crate::array::{ArrowTable, read_parquet};
 use crate::capsule::ArrowProducer;
 use crate::documents::no_id;
 use crate::error::{CallError, type_name};
-use crate::texts::named;
 
 /// Lines of a file that Zstandard compressed, one after another.
 #[pyclass(frozen, module = "lookalike")]
@@ -57,7 +56,7 @@ pub(crate) fn table_of_lines(
 /// Writes the rows of a table to a file as lines of JSON, as the command reads the same rows from Parquet.
 ///
 /// # Errors
-/// [`CallError::BadInput`] for columns of types without a form as JSON, and for rows without a value in the column `id`.
+/// [`CallError::BadInput`] for rows without a value in the column `id`.
 #[pyfunction]
 #[pyo3(signature = (rows, path, id=None))]
 pub(crate) fn write_lines(
@@ -75,15 +74,6 @@ pub(crate) fn write_lines(
         return Err(CallError::Type("the data is a column, not a table".to_owned()).into());
     };
     let schema = Arc::new(Schema::new(fields.clone()));
-    if let Some(field) = fields.iter().find(|field| !has_json(field.data_type())) {
-        let fault = format!(
-            "values of the type {} have no form as JSON",
-            named(field.data_type())
-        );
-        return Err(CallError::bad_input(fault)
-            .in_column(Some(field.name()))
-            .into());
-    }
     let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
     let mut first = 0;
     while let Some(array) = producer.next(py)? {

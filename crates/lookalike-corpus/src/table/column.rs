@@ -1,6 +1,6 @@
 //! Values of Arrow columns as JSON.
 //!
-//! Numbers are numbers (what is not finite is null), times and durations are written as ISO 8601 has
+//! Numbers are numbers (what is not finite is null), times, durations and intervals are written as ISO 8601 has
 //! them, decimals and UUIDs as strings, bytes as text with what is no UTF-8 replaced, lists as arrays,
 //! structs and maps as objects and arrays of objects.
 
@@ -11,12 +11,12 @@ use arrow_array::types::{
     Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
     DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
+    IntervalDayTimeType, IntervalMonthDayNanoType, IntervalYearMonthType, RunEndIndexType, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp};
 
@@ -151,24 +151,6 @@ fn uuid(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
-}
-
-/// Returns true if values of this type have a form as JSON. Others are null.
-pub fn has_json(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Interval(_)
-        | DataType::Union(..)
-        | DataType::RunEndEncoded(..)
-        | DataType::ListView(_)
-        | DataType::LargeListView(_) => false,
-        DataType::Dictionary(_, values) => has_json(values),
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => has_json(field.data_type()),
-        DataType::Struct(fields) => fields.iter().all(|field| has_json(field.data_type())),
-        _ => true,
-    }
 }
 
 fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
@@ -323,8 +305,62 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
             }
             object.end();
         }
+        DataType::ListView(_) => {
+            list(out, &array.as_list_view::<i32>().value(row), depth, replaced);
+        }
+        DataType::LargeListView(_) => {
+            list(out, &array.as_list_view::<i64>().value(row), depth, replaced);
+        }
+        DataType::RunEndEncoded(ends, _) => {
+            let (values, at) = match ends.data_type() {
+                DataType::Int16 => run_value::<Int16Type>(array, row),
+                DataType::Int32 => run_value::<Int32Type>(array, row),
+                _ => run_value::<Int64Type>(array, row),
+            };
+            value(out, values, at, depth + 1, replaced);
+        }
+        DataType::Union(..) => {
+            let own = array.as_union().value(row);
+            value(out, &own, 0, depth + 1, replaced);
+        }
+        DataType::Interval(unit) => string(out, &interval(array, row, *unit)),
         _ => out.extend_from_slice(b"null"),
     }
+}
+
+/// Values of runs, and which of them is that of a row.
+fn run_value<R: RunEndIndexType>(array: &ArrayRef, row: usize) -> (&ArrayRef, usize) {
+    let runs = array.as_run::<R>();
+    (runs.values(), runs.get_physical_index(row))
+}
+
+/// An interval in the form of ISO 8601, with a sign for each part: parts may have different signs, and none is a number of another.
+fn interval(array: &ArrayRef, row: usize, unit: IntervalUnit) -> String {
+    let (months, days, nanos) = match unit {
+        IntervalUnit::YearMonth => {
+            let months = array.as_primitive::<IntervalYearMonthType>().value(row);
+            (months, 0, 0)
+        }
+        IntervalUnit::DayTime => {
+            let parts = array.as_primitive::<IntervalDayTimeType>().value(row);
+            (0, parts.days, i64::from(parts.milliseconds) * 1_000_000)
+        }
+        IntervalUnit::MonthDayNano => {
+            let parts = array.as_primitive::<IntervalMonthDayNanoType>().value(row);
+            (parts.months, parts.days, parts.nanoseconds)
+        }
+    };
+    let sign = if nanos < 0 { "-" } else { "" };
+    let (seconds, rest) = (
+        nanos.unsigned_abs() / 1_000_000_000,
+        nanos.unsigned_abs() % 1_000_000_000,
+    );
+    let mut time = format!("T{sign}{seconds}");
+    if rest > 0 {
+        let digits = format!("{rest:09}");
+        let _ = write!(time, ".{}", digits.trim_end_matches('0'));
+    }
+    format!("P{months}M{days}D{time}S")
 }
 
 fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut bool) {
@@ -390,9 +426,11 @@ fn moment(out: &mut Vec<u8>, time: Result<Timestamp, jiff::Error>) {
 mod tests {
     use std::sync::Arc;
 
+    use arrow_array::types::{IntervalDayTime, IntervalMonthDayNano};
     use arrow_array::{
-        DurationMicrosecondArray, DurationSecondArray, FixedSizeBinaryArray, StringArray,
-        Time32SecondArray, Time64NanosecondArray,
+        DurationMicrosecondArray, DurationSecondArray, FixedSizeBinaryArray, Int8Array, Int32Array,
+        IntervalDayTimeArray, IntervalMonthDayNanoArray, IntervalYearMonthArray, ListViewArray,
+        RunArray, StringArray, Time32SecondArray, Time64NanosecondArray, UnionArray,
     };
 
     use super::*;
@@ -415,6 +453,58 @@ mod tests {
         assert_eq!(json(Arc::new(micros)), "\"PT1H30M0.5S\" \"PT0S\"");
         let seconds = DurationSecondArray::from(vec![-1, i64::MIN]);
         assert!(json(Arc::new(seconds)).starts_with("\"-PT1S\" \"-PT"));
+    }
+
+    #[test]
+    fn intervals_unions_views_of_lists_and_runs_were_null() {
+        let json = |array: ArrayRef| {
+            let field = Field::new("x", array.data_type().clone(), true);
+            (0..array.len())
+                .map(|row| cell_json(&field, &array, row))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let months = IntervalYearMonthArray::from(vec![Some(14), None, Some(-1)]);
+        assert_eq!(
+            json(Arc::new(months)),
+            "\"P14M0DT0S\" null \"P-1M0DT0S\""
+        );
+        let days = IntervalDayTimeArray::from(vec![IntervalDayTime::new(3, -1_500)]);
+        assert_eq!(json(Arc::new(days)), "\"P0M3DT-1.5S\"");
+        let all = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(1, -2, 1)]);
+        assert_eq!(json(Arc::new(all)), "\"P1M-2DT0.000000001S\"");
+
+        let ends = Int32Array::from(vec![2, 3, 4]);
+        let values = StringArray::from(vec![Some("a"), None, Some("b")]);
+        let runs: ArrayRef = Arc::new(RunArray::try_new(&ends, &values).unwrap());
+        assert_eq!(json(runs.clone()), "\"a\" \"a\" null \"b\"");
+        assert_eq!(json(runs.slice(1, 3)), "\"a\" null \"b\"");
+
+        let item = Arc::new(Field::new_list_field(DataType::Int8, true));
+        let views = ListViewArray::try_new(
+            item,
+            vec![1, 0, 0].into(),
+            vec![1, 2, 0].into(),
+            Arc::new(Int8Array::from(vec![7, 8])),
+            Some(vec![true, true, false].into()),
+        );
+        assert_eq!(json(Arc::new(views.unwrap())), "[8] [7,8] null");
+
+        let fields = [
+            (0, Arc::new(Field::new("word", DataType::Utf8, true))),
+            (1, Arc::new(Field::new("count", DataType::Int8, true))),
+        ];
+        let children: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from(vec!["a"])),
+            Arc::new(Int8Array::from(vec![Some(5), None])),
+        ];
+        let union = UnionArray::try_new(
+            fields.into_iter().collect(),
+            vec![1, 0, 1].into(),
+            Some(vec![0, 0, 1].into()),
+            children,
+        );
+        assert_eq!(json(Arc::new(union.unwrap())), "5 \"a\" null");
     }
 
     #[test]
