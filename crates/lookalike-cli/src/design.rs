@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::console::grouped;
 use crate::failure::Failure;
 use crate::machine;
+use crate::output_file::write_bytes;
 use crate::size::{self, show};
 
 #[derive(clap::Args)]
@@ -228,7 +229,7 @@ fn measured() -> CostConstants {
 fn save(path: &Path, constants: &CostConstants) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(&ConstantsFile(constants.clone()));
     let text = text.map_err(|error| Failure::Failed(error.to_string()))?;
-    std::fs::write(path, text + "\n").map_err(|error| wrong(path, &error))
+    write_bytes(path, (text + "\n").as_bytes())
 }
 
 fn load(path: &Path) -> Result<CostConstants, Failure> {

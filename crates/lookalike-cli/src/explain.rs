@@ -21,7 +21,7 @@ use crate::arguments::{
 };
 use crate::console::ColorOption;
 use crate::failure::Failure;
-use crate::output_file::write_bytes;
+use crate::output_file::{files_of, refuse_input, write_bytes};
 use crate::size;
 
 #[derive(clap::Args)]
@@ -210,6 +210,7 @@ impl ExplainArguments {
             .category(self.method.category());
         self.convert.apply(&mut options);
         if self.inputs.is_empty() {
+            refuse_input(self.output.as_deref(), [&self.a, &self.b].map(Path::new))?;
             // Each with inputs of its own: a folder or an archive in the place of a file is then told by its
             // name.
             let file = |path| file(path, &options, spool.path());
@@ -224,6 +225,7 @@ impl ExplainArguments {
         ];
         let mut found = [None, None];
         let inputs = Inputs::discover(&self.inputs, &options, spool.path())?;
+        refuse_input(self.output.as_deref(), files_of(&inputs))?;
         let visited = visit(&inputs, &options, |record| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
                 // The first record of an id, as elsewhere. Both sides may be the same record.

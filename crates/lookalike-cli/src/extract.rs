@@ -8,7 +8,7 @@ use lookalike_batch::{ExtractionSummary, JobObserver, TextExtraction, TextFormat
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::{is_table, write_rows};
+use crate::output_file::{files_of, is_table, refuse_input, write_rows};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -58,7 +58,7 @@ fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
 fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
     match wished {
         true => Err(Failure::Usage(
-            "this build cannot detect languages: build with the Cargo feature `languages`, or leave --language out"
+            "this build cannot detect languages, which needs the Cargo feature `languages`: install lookalike with `--features full`, or leave --language out"
                 .to_owned(),
         )),
         false => Ok(None),
@@ -94,6 +94,7 @@ impl ExtractArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
+        refuse_input(self.output.as_deref(), files_of(&inputs))?;
         self.boilerplate
             // Reads all inputs once before; those that can be read once only were put into the spool.
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;

@@ -12,7 +12,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::write_standard_output;
+use crate::output_file::{files_of, refuse_input, write_standard_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf};
 
 #[derive(clap::Args)]
@@ -125,6 +125,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let inputs = arguments
         .input
         .discover(&options, spool.path(), None, arguments.run.quiet)?;
+    refuse_input(arguments.output.as_deref(), files_of(&inputs))?;
     let console = Console::new(arguments.run.quiet);
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let (scheme, terms) = match early {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lookalike_batch::fingerprints::can_resume;
+use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver, JoinCheckpoint};
 
@@ -11,7 +12,7 @@ use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_file::write_output;
+use crate::output_file::{refuse_input, write_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
@@ -124,6 +125,8 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     let (f, q) = arguments.sides()?;
     let f = fingerprint_sources(f, spool.path())?;
     let q = fingerprint_sources(q, spool.path())?;
+    let read = f.iter().chain(&q).map(FingerprintSource::path);
+    refuse_input(arguments.output.as_deref(), read)?;
     // F may be an index, which is searched where it lies.
     // A truncated file under a mapping kills the process by SIGBUS; the message then names it.
     if let [one] = f.as_slice() {

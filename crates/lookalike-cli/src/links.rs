@@ -10,7 +10,7 @@ use lookalike_corpus::{FieldPath, Format, InputOptions, Inputs};
 use crate::arguments::{LossArguments, RunArguments, store_settings};
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::write_output;
+use crate::output_file::{files_of, refuse_input, write_output};
 use crate::size;
 
 #[derive(clap::Args)]
@@ -121,6 +121,8 @@ impl LinksArguments {
             true => None,
             false => Some(Inputs::discover(&self.from, &from_options, spool.path())?),
         };
+        let read = files_of(&inputs).chain(from.iter().flat_map(files_of));
+        refuse_input(self.output.as_deref(), read)?;
         let scan = |inputs, options| RecordScan {
             inputs,
             options,

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write, stdout};
 use std::path::Path;
 
 use lookalike_batch::BatchError;
-use lookalike_corpus::{AtomicFile, Compression, remove_leftovers_of};
+use lookalike_corpus::{AtomicFile, Compression, Inputs, Source, remove_leftovers_of};
 
 use crate::arguments::output_format;
 use crate::failure::Failure;
@@ -26,8 +26,32 @@ fn compression(path: &Path) -> Compression {
 fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
     move |error| {
         let shown = path.display();
-        Failure::Failed(format!("{shown}: {error}: choose another file with -o"))
+        Failure::Failed(format!("{shown}: {error}: choose another file"))
     }
+}
+
+/// Refuses to write over a file that is read: it would be lost.
+pub(crate) fn refuse_input<'a>(
+    output: Option<&Path>,
+    inputs: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), Failure> {
+    // Canonical paths: the same file may be named from another directory, or by a link.
+    let Some((output, Ok(place))) = output.map(|path| (path, path.canonicalize())) else {
+        return Ok(());
+    };
+    let is_output = |input: &Path| input.canonicalize().is_ok_and(|input| input == place);
+    match inputs.into_iter().any(is_output) {
+        true => Err(Failure::Usage(format!(
+            "{}: is also an input, which the output would replace: choose another file",
+            output.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The files of inputs.
+pub(crate) fn files_of(inputs: &Inputs) -> impl Iterator<Item = &Path> {
+    inputs.sources.iter().filter_map(Source::path)
 }
 
 /// Writes to a file, packed if its name says so, or to standard output.

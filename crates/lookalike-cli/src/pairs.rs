@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SimilarityArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::write_rows;
+use crate::output_file::{files_of, refuse_input, write_rows};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -158,6 +158,7 @@ impl PairsArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
+        refuse_input(self.output.as_deref(), files_of(&inputs))?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let settings = match early {

@@ -9,7 +9,7 @@ const MOST: usize = 25;
 const SHARED_HEADINGS: [&str; 5] = ["Input", "Features", "Method", "Output", "Running"];
 
 /// The shared options that `-h` shows.
-const COMMON: [&str; 23] = [
+const COMMON: [&str; 24] = [
     "format",
     "id",
     "text",
@@ -26,6 +26,7 @@ const COMMON: [&str; 23] = [
     "across",
     "keep",
     "pairs",
+    "output",
     "output_format",
     "resume",
     "overwrite",

@@ -15,7 +15,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::write_bytes;
+use crate::output_file::{files_of, refuse_input, write_bytes};
 use crate::remedy;
 use crate::{machine, size};
 
@@ -202,7 +202,7 @@ impl TermsCountArguments {
         let output = self.output.as_deref();
         let output = output.expect("required where there is no subcommand");
         let console = Console::new(self.reading.run.quiet);
-        let (counts, summary) = self.reading.count(None, self.singles, &console)?;
+        let (counts, summary) = self.reading.count(None, self.singles, output, &console)?;
         self.reading
             .finish(GrowingTerms::new(counts), summary, output, &console)
     }
@@ -217,7 +217,7 @@ impl TermsAddArguments {
         // As the table does: without them a merge would count a feature of one old and one new document once.
         let singles = table.counts().keeps_singles();
         let (counts, mut summary) =
-            reading.count(Some((&self.table, &table)), singles, &console)?;
+            reading.count(Some((&self.table, &table)), singles, &self.output, &console)?;
         merge_terms(&mut table, GrowingTerms::new(counts), memory)
             .map_err(|error| failed(&self.table, error))?;
         // After the merge: weights are those of all counts, compared with the ones that fingerprints were made
@@ -233,6 +233,7 @@ impl ReadingArguments {
         &self,
         table: Option<(&Path, &GrowingTerms)>,
         singles: bool,
+        output: &Path,
         console: &Console,
     ) -> Result<(TermCounts, TermsSummary), Failure> {
         let mut options = self.input.options(None);
@@ -256,6 +257,7 @@ impl ReadingArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
+        refuse_input(Some(output), files_of(&inputs))?;
         boilerplate.learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let scheme = match early {
             Some(scheme) => scheme,

@@ -188,7 +188,7 @@ impl AtomicFile {
 
     #[cfg(not(feature = "parquet"))]
     fn table(_: &Path, _: &str) -> io::Result<AtomicFile> {
-        let reason = "this build has no Parquet: build it with the feature `parquet`";
+        let reason = "this build has no Parquet, which needs the Cargo feature `parquet` (`--features full`)";
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 

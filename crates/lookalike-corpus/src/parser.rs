@@ -596,7 +596,7 @@ fn with_pdf<'r>(
 ) -> Result<Record<'r>, BadRecord> {
     Err(place.bad(
         BadKind::Conversion,
-        "this build does not read PDF".to_owned(),
+        "a PDF needs a build with the Cargo feature `pdf`".to_owned(),
     ))
 }
 

@@ -53,8 +53,9 @@ fn has_scheme(url: &str, schemes: &[&str]) -> bool {
 pub(crate) fn not_in_this_build(url: &str) -> crate::error::InputError {
     crate::error::InputError::Unsupported {
         name: url.to_owned(),
-        reason: "an object of a store, which this build does not read".to_owned(),
-        remedy: "build lookalike with the feature cloud, or copy it here first".to_owned(),
+        reason: "an object of a store, which needs a build with the Cargo feature `cloud`"
+            .to_owned(),
+        remedy: "install lookalike with `--features full`, or copy it here first".to_owned(),
     }
 }
 

@@ -74,8 +74,8 @@ fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<Form
     let no_pdf = format == Format::Pdf && cfg!(not(feature = "pdf"));
     let refusal = no_pdf.then(|| FormatRefusal {
         kind: SkipKind::Unsupported,
-        reason: "a PDF, which this build does not read".to_owned(),
-        remedy: "build lookalike with the feature pdf, or name a command that reads it: --convert '.pdf=pdftotext - -'",
+        reason: "a PDF, which needs a build with the Cargo feature `pdf`".to_owned(),
+        remedy: "install lookalike with `--features full`, or name a command that reads it: --convert '.pdf=pdftotext - -'",
     });
     refusal
         .or_else(|| binary(head, format))
@@ -88,8 +88,10 @@ fn packed_table(format: Format, compression: Compression) -> Option<FormatRefusa
     if is_table && cfg!(not(feature = "parquet")) {
         return Some(FormatRefusal {
             kind: SkipKind::Unsupported,
-            reason: format!("a {format} file, which this build does not read"),
-            remedy: "build lookalike with the feature parquet",
+            reason: format!(
+                "a {format} file, which needs a build with the Cargo feature `parquet`"
+            ),
+            remedy: "install lookalike with `--features full`",
         });
     }
     (is_table && compression != Compression::None).then(|| FormatRefusal {

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use lookalike_corpus::{
-    BadRecord, DocumentBatch, InputOptions, Inputs, Parser, Record, RecordPlace, SkippedPart,
+    BadRecord, DocumentBatch, HtmlText, InputError, InputOptions, Inputs, Parser, Record,
+    RecordPlace, SkippedPart,
 };
 
 use crate::dedup::candidate_groups::KeySink;
@@ -142,6 +143,8 @@ impl<'a> DocumentDedup<'a> {
         D: IntoIterator<Item = Result<B, E>, IntoIter: Send>,
     {
         let inputs = Inputs::given(&SOURCES);
+        // Of files, their discovery tells.
+        HtmlText::new(self.options.html).map_err(InputError::from)?;
         let job = DedupJob::new(&inputs, self.folder)
             .settings(self.settings.clone())
             .limits(self.limits.clone())

@@ -20,7 +20,7 @@ use lookalike_corpus::{
 use super::values::share;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::output_file::write_bytes;
+use crate::output_file::{files_of, refuse_input, write_bytes};
 use crate::{console, size};
 
 /// Sources to read.
@@ -382,6 +382,7 @@ impl BoilerplateArguments {
             BoilerplateScopeOption::Site => BoilerplateScope::Site,
             BoilerplateScopeOption::Collection => BoilerplateScope::Collection,
         };
+        refuse_input(self.boilerplate_lines.as_deref(), files_of(inputs))?;
         let learning = BoilerplateLearner {
             inputs,
             options,
@@ -416,7 +417,7 @@ pub(crate) struct HtmlArguments {
     /// Text of HTML: visible, fast, main or quality [default: main]
     ///
     /// visible is all text; fast leaves menus out; main is the main content (reference pages are read as with fast). quality is
-    /// better but much slower, and only in builds with `--features quality`.
+    /// better but much slower, and only in builds with `--features full,quality`.
     #[arg(long, value_name = "MODE", help_heading = "Features")]
     html: Option<HtmlMode>,
 

@@ -52,7 +52,7 @@ pub(crate) fn output_format(text: &str) -> Result<OutputFormat, String> {
         "jsonl" => Ok(OutputFormat::JsonLines),
         "parquet" if cfg!(feature = "parquet") => Ok(OutputFormat::Parquet),
         "parquet" => {
-            Err("this build has no Parquet: build it with the feature `parquet`".to_owned())
+            Err("this build has no Parquet, which needs the Cargo feature `parquet`: install lookalike with `--features full`".to_owned())
         }
         _ => Err(format!("unknown format {text:?}: use jsonl or parquet")),
     }

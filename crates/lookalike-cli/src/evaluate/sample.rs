@@ -1,7 +1,7 @@
 //! `lookalike evaluate sample`: pairs for a person to judge, drawn by bands.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::{DocumentUse, JobObserver as _, JobStage, SkippedRow};
@@ -15,7 +15,7 @@ use super::{EvaluationInput, print, told_copies};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
-use crate::output_file::write_bytes;
+use crate::output_file::{files_of, refuse_input, write_bytes};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -169,6 +169,7 @@ impl SampledInput<'_> {
 impl SampleArguments {
     fn sketches<'a>(&'a self, console: &'a Console<'a>) -> Result<SampledInput<'a>, Failure> {
         if self.fingerprints {
+            refuse_input(Some(&self.output), self.input.inputs.iter().map(Path::new))?;
             let given = GivenFingerprints::read(&self.input, &self.run, console)?;
             return Ok(SampledInput {
                 set: given.set,
@@ -184,6 +185,7 @@ impl SampleArguments {
             &self.boilerplate,
             console,
         )?;
+        refuse_input(Some(&self.output), files_of(&reading.inputs))?;
         let scheme = self
             .scheme
             .measured(self.weight, self.sketch, &reading.options)?;
@@ -213,7 +215,7 @@ fn warn_of_small_bands(drawn: &StratifiedSample, each: u32) {
     }
 }
 
-fn write_pairs(drawn: &StratifiedSample, path: &std::path::Path) -> Result<(), Failure> {
+fn write_pairs(drawn: &StratifiedSample, path: &Path) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for pair in &drawn.pairs {
         serde_json::to_writer(&mut lines, pair).map_err(std::io::Error::from)?;

@@ -4,7 +4,6 @@ mod advised_job;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -12,7 +11,7 @@ use lookalike::Scheme;
 use lookalike::hash::xxh3_64;
 use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
 use lookalike_batch::{BatchError, DocumentUse, JobObserver, JobStage};
-use lookalike_corpus::{AtomicFile, Compression, HtmlText, InputOptions};
+use lookalike_corpus::{HtmlText, InputOptions};
 use lookalike_eval::label::{LabelSet, judged};
 use lookalike_eval::page::{self, PageHead};
 use lookalike_eval::sweep::FeatureSensitivity;
@@ -32,6 +31,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::output_file::{files_of, refuse_input, write_bytes};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -622,6 +622,7 @@ impl SweepArguments {
             &self.boilerplate,
             console,
         )?;
+        refuse_input(self.page.as_deref(), files_of(&reading.inputs))?;
         let base = self
             .scheme
             .measured(Weight::Set, Sketch::None, &reading.options)?;
@@ -647,18 +648,9 @@ impl SweepArguments {
                 },
                 target,
             };
-            let failed = |error: &dyn std::fmt::Display| {
-                Failure::Failed(format!(
-                    "{}: {error}: choose another file with --page",
-                    path.display()
-                ))
-            };
-            let html = page::render(&measured.swept, &head).map_err(|error| failed(&error))?;
-            let mut file =
-                AtomicFile::create(path, Compression::None).map_err(|error| failed(&error))?;
-            file.write_all(html.as_bytes())
-                .map_err(|error| failed(&error))?;
-            file.commit().map_err(|error| failed(&error))?;
+            let html = page::render(&measured.swept, &head);
+            let html = html.map_err(|error| Failure::Failed(error.to_string()))?;
+            write_bytes(path, html.as_bytes())?;
         }
         let answer = measured.answer(&words, target, &advised_job::kept_arguments());
         let shown = show(&answer)?;

@@ -14,6 +14,7 @@ use super::findings::{Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, T
 use super::page;
 use crate::console::{counted, grouped};
 use crate::failure::Failure;
+use crate::output_file::{refuse_input, write_bytes};
 use crate::size::show;
 
 #[derive(clap::Args)]
@@ -94,9 +95,8 @@ impl IndexInfoArguments {
         page: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         if let Some(path) = &self.html {
-            std::fs::write(path, page()).map_err(|error| {
-                Failure::Failed(format!("{}: {error}: name another file", path.display()))
-            })?;
+            refuse_input(Some(path), [self.index.as_path()])?;
+            write_bytes(path, page().as_bytes())?;
         }
         let text = if self.json {
             let json = serde_json::to_string(info);

@@ -216,7 +216,9 @@ fn a_page_of_its_own() {
     let nowhere = folder.path("no/such/folder.html");
     let mut command = lookalike("explain");
     command.args(pages()).arg("-o").arg(nowhere);
-    command.fail(1).says(&["folder.html", "-o"]);
+    command
+        .fail(1)
+        .says(&["folder.html", "choose another file"]);
 }
 
 #[test]

@@ -308,7 +308,7 @@ fn row_21_places_that_cannot_be_written_to_are_told_before_the_work() {
         .arg("-o")
         .arg(file.join("x.jsonl"))
         .fail(1)
-        .says(&["file/x.jsonl", "-o"]);
+        .says(&["file/x.jsonl", "choose another file"]);
     let full = || {
         Stdio::from(
             fs::OpenOptions::new()

@@ -10,6 +10,45 @@ pub(crate) fn two() -> (Folder, std::path::PathBuf) {
 }
 
 #[test]
+fn an_output_that_is_also_an_input_destroyed_it() {
+    let (folder, input) = two();
+    let codes = folder.path("codes.jsonl");
+    let command = ["fingerprint", crate::support::path(&input), "-o"];
+    let all = |words: &[&str]| -> std::process::Command {
+        let mut command = lookalike(words[0]);
+        command.current_dir(folder.path("")).args(&words[1..]);
+        command
+    };
+    all(&command).arg(&codes).succeed();
+    all(&["index", "build", "codes.jsonl", "-o", "codes.lkix"]).succeed();
+    std::os::unix::fs::symlink(&input, folder.path("link.jsonl")).unwrap();
+    let cases = [
+        "fingerprint two.jsonl -o ./two.jsonl",
+        "fingerprint link.jsonl -o two.jsonl",
+        "fingerprint two.jsonl -o link.jsonl",
+        "extract two.jsonl -o two.jsonl",
+        "pairs two.jsonl -o two.jsonl",
+        "links two.jsonl -o two.jsonl",
+        "terms two.jsonl -o two.jsonl",
+        "explain a b --in two.jsonl -o two.jsonl",
+        "evaluate sample two.jsonl -o two.jsonl",
+        "evaluate sample --fingerprints codes.jsonl -o codes.jsonl",
+        "evaluate sweep two.jsonl --page two.jsonl",
+        "dedup two.jsonl -o out --boilerplate collection --boilerplate-lines two.jsonl",
+        "join codes.jsonl -o codes.jsonl",
+        "index info codes.lkix --html codes.lkix",
+    ];
+    let files = ["two.jsonl", "codes.jsonl", "codes.lkix"];
+    let before = files.map(|name| std::fs::read(folder.path(name)).unwrap());
+    for case in cases {
+        let words: Vec<&str> = case.split(' ').collect();
+        all(&words).fail(2).says(&["is also an input"]);
+        let after = files.map(|name| std::fs::read(folder.path(name)).unwrap());
+        assert!(before == after, "{case}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_status_2_and_names_what_would_be_right() {
     let (_folder, input) = two();
     let cases: &[(&[&str], &[&str])] = &[

@@ -73,8 +73,8 @@ pub struct HtmlText {
 /// A mode for which this build has no code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this build cannot extract HTML in the mode `{mode}`: build it with `cargo build --release -p lookalike-cli --features \
-     quality`, or use another mode"
+    "this build cannot extract HTML in the mode `{mode}`, which needs the Cargo feature `quality`: use another mode, or install \
+     lookalike with `--features full,quality`"
 )]
 pub struct UnsupportedHtml {
     /// The mode.

@@ -11,7 +11,8 @@ use arrow_array::types::{
     Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
     DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    IntervalDayTimeType, IntervalMonthDayNanoType, IntervalYearMonthType, RunEndIndexType, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
+    IntervalDayTimeType, IntervalMonthDayNanoType, IntervalYearMonthType, RunEndIndexType,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
@@ -306,10 +307,20 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
             object.end();
         }
         DataType::ListView(_) => {
-            list(out, &array.as_list_view::<i32>().value(row), depth, replaced);
+            list(
+                out,
+                &array.as_list_view::<i32>().value(row),
+                depth,
+                replaced,
+            );
         }
         DataType::LargeListView(_) => {
-            list(out, &array.as_list_view::<i64>().value(row), depth, replaced);
+            list(
+                out,
+                &array.as_list_view::<i64>().value(row),
+                depth,
+                replaced,
+            );
         }
         DataType::RunEndEncoded(ends, _) => {
             let (values, at) = match ends.data_type() {
@@ -465,10 +476,7 @@ mod tests {
                 .join(" ")
         };
         let months = IntervalYearMonthArray::from(vec![Some(14), None, Some(-1)]);
-        assert_eq!(
-            json(Arc::new(months)),
-            "\"P14M0DT0S\" null \"P-1M0DT0S\""
-        );
+        assert_eq!(json(Arc::new(months)), "\"P14M0DT0S\" null \"P-1M0DT0S\"");
         let days = IntervalDayTimeArray::from(vec![IntervalDayTime::new(3, -1_500)]);
         assert_eq!(json(Arc::new(days)), "\"P0M3DT-1.5S\"");
         let all = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(1, -2, 1)]);

@@ -6,7 +6,8 @@ use std::path::Path;
 use super::code_cell::CodeCell;
 
 fn unsupported() -> io::Error {
-    let reason = "Parquet is not part of this build: build lookalike with the feature parquet";
+    let reason =
+        "this build has no Parquet, which needs the Cargo feature `parquet` (`--features full`)";
     io::Error::new(io::ErrorKind::Unsupported, reason)
 }
 

@@ -148,8 +148,11 @@ fn write_words(
 pub(super) fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> BatchError + '_ {
     move |source| BatchError::File {
         path: path.to_owned(),
+        remedy: match source.kind() {
+            std::io::ErrorKind::Unsupported => "choose another file",
+            _ => "choose another file, or free some space",
+        },
         source,
-        remedy: "choose another file with -o, or free some space",
     }
 }
 
