@@ -99,6 +99,16 @@ impl Method {
             _ => 1,
         }
     }
+
+    /// Largest Hamming distance of a candidate, in bits of 64, unless told otherwise.
+    pub fn default_distance(self) -> u32 {
+        match self {
+            // 355 of 384 bits are equal (Henzinger 2006).
+            Self::Henzinger => 5,
+            // For billions of pages (Manku et al. 2007, section 4).
+            _ => 3,
+        }
+    }
 }
 
 impl Method {
@@ -502,8 +512,7 @@ impl Default for JobSettings {
             scheme: Scheme::default(),
             method: Method::AllPairs,
             threshold: 0.8,
-            // For fingerprints of 64 bits and billions of pages (Manku et al. 2007).
-            distance: 3,
+            distance: Method::AllPairs.default_distance(),
             distance_for: DistanceFor::default(),
             agree: None,
             stop_features: None,
@@ -535,6 +544,7 @@ impl JobSettings {
         Self {
             scheme,
             method,
+            distance: method.default_distance(),
             ..Self::default()
         }
     }

@@ -37,7 +37,8 @@ ids are their own ids, and equal ones are one document.
 
 With --equal, INPUT are files of `lookalike fingerprint --sketch super-shingle:GxR` or
 minhash:N. A pair shares at least that many super-shingles or min-hash values; its distance
-is the number of those that differ.
+is the number of those that differ. With --pairs too, the pairs are those of
+`lookalike join --equal` with the same number, or of its shards.
 
 A removed document is within the distance of its survivor; with --components it may be any
 number of small changes away. Fingerprints decide and no text is read, so nothing is
@@ -69,7 +70,12 @@ pub(crate) struct ClusterArguments {
     distance: Option<u32>,
 
     /// Minimum number of super-shingles or min-hash values that a pair must share: a number, or a share such as 0.8
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["distance", "pairs"])]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        conflicts_with = "distance",
+        requires = "inputs"
+    )]
     equal: Option<LeastEqual>,
 
     /// Rule for the survivor of a cluster: first or last in INPUT, or id, the smallest [default: first; without INPUT, id]

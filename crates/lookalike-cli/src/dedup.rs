@@ -37,7 +37,14 @@ records as columns. Rows of Parquet and Arrow keep their types, in kept.parquet 
 removed.parquet; with several input files, each has a file of the same path under kept/
 and removed/.
 
-Each removed document equals a kept one, or resembles it by at least the threshold.")]
+Each removed document equals a kept one, or resembles it by at least the threshold.
+
+Examples:
+  lookalike dedup pages/ -o out                    a folder of text, source code or HTML
+  lookalike dedup crawl.jsonl.gz -o out --keep longest,first --within site
+  lookalike dedup 'crawl/*.warc.gz' -o out --memory 8G
+  lookalike dedup new.jsonl --against old.jsonl -o out    old documents are never removed
+  lookalike dedup crawl.jsonl.gz -o out --resume          go on after an interruption")]
 pub(crate) struct DedupArguments {
     #[command(flatten)]
     input: InputArguments,

@@ -102,12 +102,13 @@ impl From<OptionError> for Failure {
     }
 }
 
+/// What cannot be written to standard output; errors of files are told with their names.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::ReaderGone
         } else {
-            Self::Failed(error.to_string())
+            Self::Failed(format!("standard output: {error}: check where it goes"))
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::arguments::{
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::{files_of, refuse_input, write_standard_output};
-use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf};
+use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf, WarnedFeatures};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -147,11 +147,8 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::fingerprint_summary(&summary, &console.measured());
     }
-    // Features of other kinds than words have no rule of thumb for a radius.
-    let width = job.scheme.shingle.words_each();
-    if let (true, Sketch::Simhash, Some(width)) = (arguments.run.warns(), job.scheme.sketch, width)
-    {
-        radius_warning::warn(width, DEFAULT_DISTANCE, RadiusOf::Fingerprints);
+    if let (true, Some(features)) = (arguments.run.warns(), WarnedFeatures::of(&job.scheme)) {
+        radius_warning::warn(features, DEFAULT_DISTANCE, RadiusOf::Fingerprints);
     }
     arguments.input.losses.end(&summary.skipped)
 }

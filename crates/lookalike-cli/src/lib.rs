@@ -86,8 +86,9 @@ Examples:
   lookalike serve --data store                  the online service, on this machine
   lookalike explain a.html b.html               why two documents match, or do not
 
-Every near-duplicate that is reported was verified by exact resemblance, except by join,
-cluster and index, which compare only fingerprints.
+Every near-duplicate document that is reported was verified by exact resemblance, except by
+join, cluster without --verify, index and the service unless it keeps texts: these compare
+only sketches.
 
 Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but some records or files could not be
 read (see --max-skipped); 130 or 143 ended by a signal.";

@@ -25,7 +25,12 @@ similarity 1.
 With --unit paragraphs, paragraphs of different documents are compared; a_position and
 b_position are the numbers of paragraphs before them in their documents. If a document
 repeats a paragraph, only the first one counts. All texts are copied to the directory for
-temporary files.")]
+temporary files.
+
+Examples:
+  lookalike pairs news.jsonl --threshold 0.5 -o pairs.jsonl
+  lookalike pairs pages/ --method minhash --threshold 0.9
+  lookalike pairs essays/ --unit paragraphs")]
 pub(crate) struct PairsArguments {
     #[command(flatten)]
     input: InputArguments,

@@ -27,9 +27,32 @@ pub(crate) enum RadiusOf {
     Collection,
 }
 
+/// Fingerprints that a radius is held against.
+#[derive(Clone, Copy)]
+pub(crate) struct WarnedFeatures {
+    /// Words of each feature.
+    width: u32,
+    /// Bits of a fingerprint.
+    bits: u32,
+}
+
+impl WarnedFeatures {
+    /// Those of a scheme; none of other sketches, and of features that are no runs of words of one length: there is no rule of thumb for
+    /// them.
+    pub(crate) fn of(scheme: &Scheme) -> Option<Self> {
+        let width = match scheme.shingle {
+            // The rule is for texts that are shorter than those that the warning speaks of.
+            Shingle::WordsByLength { width, .. } => width.get() as u32,
+            shingle => shingle.words_each()?,
+        };
+        let bits = scheme.sketch.fingerprint_bits();
+        (bits > 0).then_some(Self { width, bits })
+    }
+}
+
 /// Says that fingerprints of runs of so many words miss most of what a small change makes, if it is so.
-pub(crate) fn warn(width: u32, radius: u32, of: RadiusOf) {
-    if let Some(text) = warning(width, radius, of) {
+pub(crate) fn warn(features: WarnedFeatures, radius: u32, of: RadiusOf) {
+    if let Some(text) = warning(features, radius, of) {
         console::warning(&text);
     }
 }
@@ -37,14 +60,22 @@ pub(crate) fn warn(width: u32, radius: u32, of: RadiusOf) {
 /// The same of files, whose schemes are known by their ids.
 pub(crate) fn warn_of_schemes<'s>(ids: impl IntoIterator<Item = &'s str>, radius: u32) {
     if let Some(width) = ids.into_iter().find_map(width_of_scheme) {
-        warn(width, radius, RadiusOf::Files);
+        let features = WarnedFeatures { width, bits: 64 };
+        warn(features, radius, RadiusOf::Files);
     }
 }
 
-fn warning(width: u32, radius: u32, of: RadiusOf) -> Option<String> {
+fn warning(features: WarnedFeatures, radius: u32, of: RadiusOf) -> Option<String> {
+    let WarnedFeatures { width, bits } = features;
     // A model, not a measurement: the share of features that one word changes, and the chance that so many bits
-    // of 64 turn.
-    let found = |width| Some(simhash_recall(one_changed_word(WORDS, width)?, 64, radius));
+    // turn.
+    let found = |width| {
+        Some(simhash_recall(
+            one_changed_word(WORDS, width)?,
+            bits,
+            radius,
+        ))
+    };
     let (ours, single) = (found(width)?, found(1)?);
     if width < 2 || ours >= ENOUGH {
         return None;
@@ -96,16 +127,36 @@ fn width_of_scheme(id: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
+    fn of_64(width: u32) -> WarnedFeatures {
+        WarnedFeatures { width, bits: 64 }
+    }
+
+    #[test]
+    fn wider_fingerprints_and_a_rule_for_short_texts_were_not_warned_of() {
+        let scheme = Scheme::default().sketch(Sketch::Simhash128);
+        let short = Shingle::words(5)
+            .unwrap()
+            .with_short("49:2".parse().unwrap());
+        for scheme in [scheme, scheme.shingle(short.unwrap())] {
+            let told = warning(
+                WarnedFeatures::of(&scheme).unwrap(),
+                3,
+                RadiusOf::Fingerprints,
+            );
+            assert!(told.unwrap().contains("words:5"));
+        }
+    }
+
     #[test]
     fn only_a_radius_that_finds_less_than_half_is_warned_of() {
-        let told = warning(5, 3, RadiusOf::Files).unwrap();
+        let told = warning(of_64(5), 3, RadiusOf::Files).unwrap();
         assert!(
             told.contains("about 9% of 100-word pages") && told.contains("single words 67%"),
             "{told}"
         );
         for (width, radius) in [(1, 0), (1, 3), (5, 16), (60, 3)] {
             assert_eq!(
-                warning(width, radius, RadiusOf::Files),
+                warning(of_64(width), radius, RadiusOf::Files),
                 None,
                 "{width} {radius}"
             );

@@ -307,7 +307,8 @@ impl RecallAudit {
         Ok(())
     }
 
-    /// The report. Limits treat the pairs of one sampled document as one group.
+    /// The report. Limits treat the pairs of one sampled document as one group; where the sample is the whole collection, the figures are
+    /// exact.
     #[must_use]
     pub fn finish(&self) -> AuditReport {
         let tallies = &self.progress.tallies;
@@ -319,8 +320,18 @@ impl RecallAudit {
                 .filter(|group| group.1 > 0)
                 .collect::<Vec<_>>()
         };
-        let sum = |pick: fn(&AuditTally) -> u64| tallies.iter().map(pick).sum::<u64>();
         let documents = self.texts.len() as u64;
+        let is_all = tallies.len() as u64 == documents;
+        // A pair of two documents of the sample is met from both ends.
+        let ends = if is_all { 2 } else { 1 };
+        let sum = |pick: fn(&AuditTally) -> u64| tallies.iter().map(pick).sum::<u64>() / ends;
+        let share = |pick: fn(&AuditTally) -> (u64, u64)| match is_all {
+            true => ShareEstimate::exact(
+                tallies.iter().map(|tally| pick(tally).0).sum(),
+                tallies.iter().map(|tally| pick(tally).1).sum(),
+            ),
+            false => ShareEstimate::clustered(&groups(pick)),
+        };
         AuditReport {
             documents,
             copies: self.progress.documents - documents,
@@ -328,10 +339,8 @@ impl RecallAudit {
             true_pairs: sum(|tally| tally.true_pairs),
             found: sum(|tally| tally.found_true),
             proposed: sum(|tally| tally.proposed),
-            recall: ShareEstimate::clustered(&groups(|tally| (tally.found_true, tally.true_pairs))),
-            precision: ShareEstimate::clustered(&groups(|tally| {
-                (tally.found_true, tally.proposed)
-            })),
+            recall: share(|tally| (tally.found_true, tally.true_pairs)),
+            precision: share(|tally| (tally.found_true, tally.proposed)),
             all_true_pairs: self.extrapolated(documents as f64),
         }
     }
@@ -347,7 +356,8 @@ impl RecallAudit {
         // Nothing is left to chance where the sample is the whole collection.
         let unseen = (1.0 - n / all.max(1.0)).max(0.0);
         let error = 2.0 * (variance / n * unseen).sqrt();
-        let pairs = |partners: f64| (partners * all / 2.0).max(0.0);
+        // Beside it, for the larger of two zeros may be the negative one.
+        let pairs = |partners: f64| (partners * all / 2.0).max(0.0) + 0.0;
         (pairs(mean), pairs(mean - error), pairs(mean + error))
     }
 }

@@ -26,6 +26,19 @@ impl ShareEstimate {
         Self::with_effective(successes as f64, trials as f64, trials as f64)
     }
 
+    /// Of all there are, so many: nothing is left to chance. Without any, nothing is known: limits 0 and 1.
+    #[must_use]
+    pub fn exact(some: u64, all: u64) -> Self {
+        match all {
+            0 => Self::of(0, 0),
+            _ => {
+                let value = some as f64 / all as f64;
+                let (low, high) = (value, value);
+                Self { value, low, high }
+            }
+        }
+    }
+
     /// A share whose trials come in groups: `(successes, trials)` of each. The number of trials is
     /// divided by the design effect, the variance of the ratio estimate over groups against that
     /// of independent trials, where it is above 1 (Kish, Survey Sampling, 1965).

@@ -40,16 +40,11 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) threshold: f64,
 
-    /// simhash, henzinger: maximum Hamming distance of candidates
+    /// simhash, henzinger: maximum Hamming distance of candidates [default: 3 and 5]
     ///
     /// From 0 to a quarter of the bits of a fingerprint.
-    #[arg(
-        long,
-        value_name = "BITS",
-        default_value_t = 3,
-        help_heading = "Method"
-    )]
-    pub(crate) distance: u32,
+    #[arg(long, value_name = "BITS", help_heading = "Method")]
+    distance: Option<u32>,
 
     /// henzinger: apply --distance to all candidates (all), or only to pairs within a site, the host of the URL, whose pages share
     /// a template (site); for pairs across sites, super-shingles alone then decide
@@ -152,10 +147,15 @@ impl MethodArguments {
             .agree(self.agree)
             .method(self.method)
             .threshold(self.threshold)
-            .distance(self.distance)
+            .distance(self.distance())
             .distance_for(self.distance_for)
             .recall(self.recall)
             .tests(tests.tests.clone())
+    }
+
+    /// Largest Hamming distance of a candidate.
+    pub(crate) fn distance(&self) -> u32 {
+        self.distance.unwrap_or(self.method.default_distance())
     }
 
     /// Field that the method needs of each record besides its text.

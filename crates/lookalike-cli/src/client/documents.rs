@@ -307,7 +307,11 @@ impl<'a> DocumentOperation<'a> {
             .options(None)
             .category(asked.category.filter(|_| self.name != "paragraphs"))
             .fields(asked.fields);
-        let spool = tempfile::tempdir()?;
+        let spool = tempfile::tempdir().map_err(|error| {
+            Failure::Failed(format!(
+                "{error}: name another directory for temporary files with TMPDIR"
+            ))
+        })?;
         let inputs = arguments
             .input
             .discover(&options, spool.path(), None, false)?;

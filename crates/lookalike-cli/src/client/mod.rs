@@ -21,7 +21,7 @@ use lookalike_server::default_scheme;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::radius_warning::{self, RadiusOf};
+use crate::radius_warning::{self, RadiusOf, WarnedFeatures};
 use documents::{
     CheckAndInsertArguments, CheckArguments, InsertArguments, ParagraphArguments, QueryArguments,
 };
@@ -345,12 +345,12 @@ fn warn_of_collection(created: &Value) {
     let scheme = created["scheme"]
         .as_str()
         .and_then(|text| text.parse::<Scheme>().ok());
-    let width = scheme.and_then(|scheme| scheme.shingle.words_each());
+    let features = scheme.as_ref().and_then(WarnedFeatures::of);
     let radius = created["radius"]
         .as_u64()
         .and_then(|radius| u32::try_from(radius).ok());
-    if let (Some(width), Some(radius)) = (width, radius) {
-        radius_warning::warn(width, radius, RadiusOf::Collection);
+    if let (Some(features), Some(radius)) = (features, radius) {
+        radius_warning::warn(features, radius, RadiusOf::Collection);
     }
 }
 

@@ -79,13 +79,13 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
             method.method
         ))),
         (Method::Henzinger, _) => Ok(match method.distance_for {
-            DistanceFor::All => ProposalRule::KeysAndDistance(agree, method.distance),
-            DistanceFor::Site => ProposalRule::KeysAndDistanceOnSite(agree, method.distance),
+            DistanceFor::All => ProposalRule::KeysAndDistance(agree, method.distance()),
+            DistanceFor::Site => ProposalRule::KeysAndDistanceOnSite(agree, method.distance()),
         }),
         _ if method.distance_for == DistanceFor::Site => Err(Failure::Usage(
             "--distance-for site applies only to --method henzinger: leave it out".to_owned(),
         )),
-        (Method::Simhash, _) => Ok(ProposalRule::Distance(method.distance)),
+        (Method::Simhash, _) => Ok(ProposalRule::Distance(method.distance())),
         (_, Sketch::BBit { functions, bits }) => {
             // Equal minima agree in all bits, others by chance: in one of 2^bits.
             let chance = 0.5_f64.powi(bits.into());
@@ -299,7 +299,7 @@ fn describe(answer: &AuditResult) -> String {
         grouped(report.proposed)
     );
     let _ = writeln!(text, "scheme      {}", answer.scheme);
-    if report.true_pairs < 30 {
+    if report.true_pairs < 30 && report.sample < report.documents {
         let _ = writeln!(
             text,
             "note        few true pairs: raise --sample for narrower limits"

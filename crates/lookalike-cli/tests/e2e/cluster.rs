@@ -349,14 +349,14 @@ fn pairs_that_do_not_fit_are_refused_with_their_place() {
             &[],
             &[
                 "\"a\" and \"b\"",
-                "2 bits apart in the pairs and 3 in the files",
+                "the distance 2 in the pairs and 3 in the files",
             ],
         ),
         (
             "equal",
             line("copy", "b", 0),
             &[],
-            &["0 bits apart in the pairs and 3 in the files"],
+            &["the distance 0 in the pairs and 3 in the files"],
         ),
         (
             "beyond",

@@ -10,14 +10,18 @@ use serde_json::Value;
 use crate::support::{Finish, Folder, STORY, corpus, examples, json_lines, lookalike};
 
 /// A document by its id, with the places of its sketch.
-type Document = (String, Vec<String>);
+type Document = (String, Vec<u64>);
 
 /// The lines of a sketch file, in places of so many digits; texts without features are left out.
 fn documents(path: &Path, field: &str, digits: usize) -> Vec<Document> {
     let read = |line: &Value| {
         let sketch = line[field].as_str()?;
         let places = sketch.as_bytes().chunks(digits);
-        let places = places.map(|place| String::from_utf8(place.to_vec()).unwrap());
+        // As numbers: tests compare all with all.
+        let places = places.map(|place| {
+            let place = std::str::from_utf8(place).unwrap();
+            u64::from_str_radix(place, 16).unwrap()
+        });
         Some((line["id"].as_str().unwrap().to_owned(), places.collect()))
     };
     json_lines(&fs::read(path).unwrap())
@@ -26,7 +30,7 @@ fn documents(path: &Path, field: &str, digits: usize) -> Vec<Document> {
         .collect()
 }
 
-fn equal(a: &[String], b: &[String]) -> usize {
+fn equal(a: &[u64], b: &[u64]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
 
@@ -174,6 +178,28 @@ fn super_shingles_of_a_corpus_are_joined_and_decided_as_a_recount_does() {
         (&run["equal"]["least"], &run["distance"]),
         (&2.into(), &Value::Null)
     );
+    // The same from the lists of two shards, which two machines may have made.
+    let lists = ["1/2", "2/2"].map(|shard| {
+        let list = folder.path(shard.replace('/', "of"));
+        let mut part = join(&[&file], "2");
+        part.args(["--shard", shard, "-o"]).arg(&list).succeed();
+        list
+    });
+    let listed = |least: &str| {
+        let mut command = lookalike("cluster");
+        command.arg(&file).args(["--equal", least, "-q", "-o"]);
+        command.arg(folder.path(format!("listed{least}")));
+        for list in &lists {
+            command.arg("--pairs").arg(list);
+        }
+        command
+    };
+    listed("2").succeed();
+    for name in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
+        let of_list = fs::read(folder.path("listed2").join(name)).unwrap();
+        assert!(of_list == fs::read(out.join(name)).unwrap(), "{name}");
+    }
+    listed("3").fail(1).says(&["more than 3"]);
 }
 
 #[test]
@@ -227,7 +253,10 @@ fn every_format_gives_the_pairs_of_every_other() {
         sketch(&examples().join("articles.jsonl"), shape, &bare);
         let ids: HashMap<String, String> = documents(&lines, field, digits)
             .into_iter()
-            .map(|(id, places)| (places.concat(), id))
+            .map(|(id, places)| {
+                let places = places.iter().map(|place| format!("{place:0digits$x}"));
+                (places.collect(), id)
+            })
             .collect();
         let of_bare = pairs(&join(&[&bare], "3").succeed().lines())
             .into_iter()

@@ -4,7 +4,7 @@ use std::io;
 
 use lookalike::cluster::{Components, StarClusters};
 
-use super::class_ranking::{ClassRanking, same_distance};
+use super::class_ranking::ClassRanking;
 use super::edge_spool::Edge;
 use super::error::ClusterError;
 use super::linked_classes::{ClassIndex, LinkedClasses};
@@ -42,7 +42,7 @@ impl FingerprintClustering<'_> {
     pub(super) fn decide(
         &self,
         linked: &LinkedClasses,
-        ranking: &ClassRanking,
+        ranking: &ClassRanking<'_>,
     ) -> Result<ClassDecisions, BatchError> {
         self.observer.stage(JobStage::Group, 0);
         let temporary = BatchError::temporary(self.folder);
@@ -86,7 +86,7 @@ impl FingerprintClustering<'_> {
 /// Shows every pair by ranks: the later one, the distance, the earlier one. The first pair that the files contradict goes to `wrong`.
 fn each_ranked(
     linked: &LinkedClasses,
-    ranking: &ClassRanking,
+    ranking: &ClassRanking<'_>,
     wrong: &mut Option<ClusterError>,
     mut visit: impl FnMut(Edge) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -97,7 +97,8 @@ fn each_ranked(
             && wrong.is_none()
         {
             let fingerprints = classes.map(|class| ranking.fingerprints[class as usize]);
-            *wrong = same_distance(ids, [a, b], distance, fingerprints).err();
+            let checked = ranking.ensure_distance(ids, [a, b], distance, fingerprints);
+            *wrong = checked.err();
         }
         let [x, y] = classes.map(|class| ranking.ranks[class as usize]);
         // Two ids of one class, equal by way of others: there is nothing to decide between them.

@@ -8,6 +8,7 @@ use super::linked_ids::{LinkedIds, SortedIds};
 use super::{FingerprintClustering, FingerprintKeep};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintName, ListedId};
+use crate::fingerprints::sketches::DistinctSketches;
 use crate::observer::JobStage;
 use crate::parallel_sort::sort_unequal_by;
 
@@ -15,7 +16,7 @@ use crate::parallel_sort::sort_unequal_by;
 const NOBODY: u32 = u32::MAX;
 
 /// Facts about the documents of each class.
-pub(super) struct ClassRanking {
+pub(super) struct ClassRanking<'s> {
     /// Place of the best document, by class.
     pub(super) best: Vec<u32>,
     /// Number of documents, by class.
@@ -28,6 +29,8 @@ pub(super) struct ClassRanking {
     pub(super) id_bytes: u64,
     /// Fingerprint, by class; empty where no file was read, or fingerprints are the classes.
     pub(super) fingerprints: Vec<u128>,
+    /// The sketches whose positions these fingerprints are, if they are.
+    sketches: Option<&'s DistinctSketches>,
     /// Digest of the files that were read.
     pub(super) digest: Option<u64>,
     /// Ids of all these documents.
@@ -55,10 +58,10 @@ impl DocumentId<'_> {
 }
 
 /// Documents on their way to a ranking.
-struct RankedDocuments<'i> {
+struct RankedDocuments<'i, 's> {
     index: &'i ClassIndex,
     keep: FingerprintKeep,
-    ranking: ClassRanking,
+    ranking: ClassRanking<'s>,
     /// Id of the best document, by class, where ids decide.
     ids: Vec<Option<ListedId<'static>>>,
     /// True for each id of the pairs that is in a file.
@@ -68,7 +71,7 @@ struct RankedDocuments<'i> {
     linked: LinkedIds,
 }
 
-impl RankedDocuments<'_> {
+impl<'s> RankedDocuments<'_, 's> {
     fn add(&mut self, document: &ClusterDocument<'_>) -> Result<(), BatchError> {
         let Some(class) = self.index.class(document) else {
             return Ok(());
@@ -126,7 +129,7 @@ impl RankedDocuments<'_> {
             self.witnesses[class] = number;
             return Ok(());
         }
-        same_distance(
+        self.ranking.ensure_distance(
             ids,
             [self.witnesses[class], number],
             0,
@@ -149,7 +152,7 @@ impl RankedDocuments<'_> {
         }
     }
 
-    fn finish(self, threads: usize) -> ClassRanking {
+    fn finish(self, threads: usize) -> ClassRanking<'s> {
         let Self {
             mut ranking,
             ids,
@@ -183,24 +186,31 @@ impl RankedDocuments<'_> {
     }
 }
 
-/// Refuses two ids whose fingerprints have another distance than in the pairs.
-pub(super) fn same_distance(
-    ids: &IdTable,
-    pair: [u32; 2],
-    listed: u32,
-    fingerprints: [u128; 2],
-) -> Result<(), ClusterError> {
-    let found = (fingerprints[0] ^ fingerprints[1]).count_ones();
-    if found == listed {
-        return Ok(());
+impl ClassRanking<'_> {
+    /// Refuses two ids whose fingerprints have another distance than in the pairs.
+    pub(super) fn ensure_distance(
+        &self,
+        ids: &IdTable,
+        pair: [u32; 2],
+        listed: u32,
+        fingerprints: [u128; 2],
+    ) -> Result<(), ClusterError> {
+        let [a, b] = fingerprints;
+        let found = match self.sketches {
+            Some(sketches) => sketches.different_places(a as u32, b as u32),
+            None => (a ^ b).count_ones(),
+        };
+        if found == listed {
+            return Ok(());
+        }
+        let [a, b] = pair.map(|number| ids.id(number).to_string());
+        Err(ClusterError::OtherDistance {
+            a,
+            b,
+            listed,
+            found,
+        })
     }
-    let [a, b] = pair.map(|number| ids.id(number).to_string());
-    Err(ClusterError::OtherDistance {
-        a,
-        b,
-        listed,
-        found,
-    })
 }
 
 fn owned(id: ListedId<'_>) -> ListedId<'static> {
@@ -212,11 +222,12 @@ fn owned(id: ListedId<'_>) -> ListedId<'static> {
 
 impl FingerprintClustering<'_> {
     /// Finds the best document of each class.
-    pub(super) fn rank(
+    pub(super) fn rank<'s>(
         &self,
         index: &ClassIndex,
         documents: &ClusterDocuments<'_>,
-    ) -> Result<ClassRanking, BatchError> {
+        sketches: Option<&'s DistinctSketches>,
+    ) -> Result<ClassRanking<'s>, BatchError> {
         self.observer.stage(JobStage::Rank, 0);
         let classes = index.len();
         let ids = match index {
@@ -241,6 +252,7 @@ impl FingerprintClustering<'_> {
                 classes: Vec::new(),
                 id_bytes: 0,
                 fingerprints: vec![0; of_files],
+                sketches,
                 digest: None,
                 linked: LinkedIds::default().sorted(),
                 held_bytes: 0,

@@ -17,8 +17,8 @@ pub enum ClusterError {
         /// Fault.
         reason: String,
     },
-    /// A pair is farther apart than is allowed.
-    #[error("{name}, line {line}: {a} and {b} are {found} bits apart, more than {most}")]
+    /// A pair is farther apart than is allowed: in bits, or in places of sketches.
+    #[error("{name}, line {line}: {a} and {b} have the distance {found}, more than {most}")]
     Beyond {
         /// The list.
         name: String,
@@ -69,8 +69,8 @@ pub enum ClusterError {
     },
     /// The fingerprints of a pair have another distance than the pair.
     #[error(
-        "{a} and {b} are {listed} bits apart in the pairs and {found} in the files: the pairs were not made of these \
-         fingerprints; join the files again"
+        "{a} and {b} have the distance {listed} in the pairs and {found} in the files: the pairs were not made of these \
+         files; join them again"
     )]
     OtherDistance {
         /// One document, as JSON.

@@ -106,7 +106,7 @@ pub struct FingerprintClustering<'a> {
     pub pairs: &'a [FingerprintSource],
     /// Most bits in which the fingerprints of a pair differ: 3 for files, whatever they have for lists of pairs unless told otherwise.
     pub distance: Option<u32>,
-    /// The files hold sketches of several places, of which so many must be equal; then there are no pairs and no distance.
+    /// The files hold sketches of several places, of which so many must be equal; then there is no other distance.
     pub equal: Option<LeastEqual>,
     /// Document of a cluster that survives: the first unless told otherwise, without files that of the smallest id.
     pub keep: Option<FingerprintKeep>,
@@ -149,9 +149,10 @@ impl FingerprintClustering<'_> {
                 "pairs have no order: name the files of fingerprints too, or use --keep id",
             );
         }
-        if self.equal.is_some() && (!self.pairs.is_empty() || self.distance.is_some()) {
+        if self.equal.is_some() && (self.inputs.is_empty() || self.distance.is_some()) {
             return refused(
-                "with --equal, sketches are joined with themselves by their equal places: leave out --pairs and --distance",
+                "with --equal, files of sketches are read, and their equal places take the place of a distance: name the files, leave out \
+                 --distance",
             );
         }
         match self.distance {
@@ -198,10 +199,13 @@ impl FingerprintClustering<'_> {
         };
         let beside = FingerprintClustering {
             limits: &limits,
+            // Lists tell the number of places that differ.
+            distance: Some(sketches.most_different()),
             ..*self
         };
         let mut summary = beside.decided(place, command, Some(&sketches))?;
         summary.limits = self.limits.clone();
+        summary.distance = None;
         summary.equal = Some(sketches.equal());
         self.publish(place, &summary).map(|()| summary)
     }
@@ -213,20 +217,21 @@ impl FingerprintClustering<'_> {
         command: &str,
         sketches: Option<&SketchClasses>,
     ) -> Result<ClusterSummary, BatchError> {
+        let distinct = sketches.map(SketchClasses::distinct);
         let files = DocumentFiles {
             paths: self.inputs,
             losses: self.losses,
             observer: self.observer,
             digest: None,
-            sketches: sketches.map(SketchClasses::distinct),
+            sketches: distinct,
         };
         let linked = match (sketches, self.pairs.is_empty()) {
-            (Some(sketches), _) => self.join_sketches(sketches)?,
+            (_, false) => self.read_pairs()?,
+            (Some(sketches), true) => self.join_sketches(sketches)?,
             (None, true) => self.join_files(&files)?,
-            (None, false) => self.read_pairs()?,
         };
         let mut documents = self.documents(files, &linked);
-        let ranking = self.rank(&linked.index, &documents)?;
+        let ranking = self.rank(&linked.index, &documents, distinct)?;
         // From here on files must hold what was ranked: places of documents are remembered, not documents.
         if let ClusterDocuments::Files(files) = &mut documents {
             files.digest = ranking.digest;

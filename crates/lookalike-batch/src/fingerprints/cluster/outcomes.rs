@@ -22,7 +22,7 @@ pub(super) enum DocumentOutcome {
 /// Decisions on classes, seen from their documents.
 pub(super) struct ClusterOutcomes<'a> {
     pub(super) index: &'a ClassIndex,
-    pub(super) ranking: &'a ClassRanking,
+    pub(super) ranking: &'a ClassRanking<'a>,
     pub(super) decisions: &'a ClassDecisions,
 }
 

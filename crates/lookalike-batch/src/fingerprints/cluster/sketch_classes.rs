@@ -34,6 +34,11 @@ impl SketchClasses {
         self.grouped.bytes()
     }
 
+    /// Most places in which the sketches of a pair differ.
+    pub(super) fn most_different(&self) -> u32 {
+        (self.distinct().shape().places - self.least) as u32
+    }
+
     pub(super) fn equal(&self) -> EqualPlaces {
         EqualPlaces {
             least: self.least,

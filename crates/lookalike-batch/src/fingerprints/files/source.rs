@@ -1,4 +1,5 @@
-//! Collections as users name them: paths, globs, objects of stores, and `u64:`, `u32:` or `u128:` before what holds raw numbers.
+//! Collections as users name them: paths, globs, objects of stores, and the type of raw numbers before what holds some, such as `u64:` or
+//! `u64x6:`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ const RAW_NUMBERS: [(&str, u32); 3] = [("u32", 32), ("u64", 64), ("u128", 128)];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FingerprintSource {
     file: NamedFile,
-    /// Bits of the raw numbers that the file holds, whatever its name is.
-    raw: Option<u32>,
+    /// Type of the raw numbers that the file holds, whatever its name is: `u64`, or `u64x6` of sketches.
+    raw: Option<String>,
 }
 
 impl FingerprintSource {
@@ -33,13 +34,15 @@ impl FingerprintSource {
             let argument = argument.as_ref();
             let raw = argument.to_str().and_then(|text| {
                 let (number, name) = text.split_once(':')?;
-                Some((raw_bits(number)?, name))
+                let is_raw =
+                    raw_bits(number).is_some() || SketchShape::of_raw_ending(number).is_some();
+                is_raw.then_some((number, name))
             });
             let name: OsString = raw.map_or_else(|| argument.to_owned(), |(_, name)| name.into());
             let files = named_files(&[name], store, spool_dir)?;
             found.extend(files.into_iter().map(|file| Self {
                 file,
-                raw: raw.map(|(bits, _)| bits),
+                raw: raw.map(|(number, _)| number.to_owned()),
             }));
         }
         Ok(found)
@@ -62,20 +65,24 @@ impl FingerprintSource {
 
     /// The ending of the packing of a file of raw numbers; none when it holds something else.
     pub(super) fn raw_packing(&self) -> Option<&'static str> {
-        let (bare, packing) = self.bare_name();
-        let is_raw = self.raw_bits().is_some() || raw_shape(&bare).is_some();
-        is_raw.then_some(packing)
+        let is_raw = self.raw_bits().is_some() || self.raw_shape().is_some();
+        is_raw.then_some(self.bare_name().1)
+    }
+
+    /// The type of raw numbers that was named, or what ends the name of the file.
+    fn raw_type(&self) -> Option<String> {
+        let ending = || Some(self.bare_name().0.rsplit_once('.')?.1.to_owned());
+        self.raw.clone().or_else(ending)
     }
 
     /// Bits of the raw fingerprints that the file holds, if it does.
     pub(super) fn raw_bits(&self) -> Option<u32> {
-        self.raw
-            .or_else(|| raw_bits(self.bare_name().0.rsplit_once('.')?.1))
+        raw_bits(&self.raw_type()?)
     }
 
-    /// The shape of raw sketches of several places, by the name of their file.
+    /// The shape of raw sketches of several places, if the file holds some.
     pub(super) fn raw_shape(&self) -> Option<SketchShape> {
-        raw_shape(&self.bare_name().0).filter(|_| self.raw.is_none())
+        SketchShape::of_raw_ending(&self.raw_type()?)
     }
 
     /// The name in lower case without packing, and the ending of the packing.
@@ -86,10 +93,6 @@ impl FingerprintSource {
         let bare = name.strip_suffix(packing).unwrap_or(&name);
         (bare.to_owned(), packing)
     }
-}
-
-fn raw_shape(bare: &str) -> Option<SketchShape> {
-    SketchShape::of_raw_ending(bare.rsplit_once('.')?.1)
 }
 
 /// Bits of raw numbers of a type.
@@ -134,6 +137,9 @@ mod tests {
             ("u128:-", Some("")),
             ("u32:x.u64", Some("")),
             ("u16:a", None),
+            ("u64x6:-", Some("")),
+            ("u32x128:part-0007.gz", Some(".gz")),
+            ("a.u64x6.zst", Some(".zst")),
         ];
         for (name, packing) in cases {
             let found = FingerprintSource::find(&[name], &StoreSettings::default(), spool.path());

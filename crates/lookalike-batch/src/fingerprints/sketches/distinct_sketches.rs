@@ -36,6 +36,12 @@ impl DistinctSketches {
         row(&self.words, self.shape, at)
     }
 
+    /// Number of places in which two of them differ.
+    pub(crate) fn different_places(&self, a: u32, b: u32) -> u32 {
+        let equal = self.shape.equal_places(self.sketch(a), self.sketch(b));
+        (self.shape.places - equal) as u32
+    }
+
     /// Position of a sketch, if it is there.
     pub(crate) fn find(&self, sketch: &[u64]) -> Option<u32> {
         let (mut low, mut high) = (0, self.len());
