@@ -118,7 +118,7 @@ impl FieldColumn {
         let mut ids = LargeStringBuilder::new();
         for row in 0..rows {
             let id = given_id(json.get(row).unwrap_or("null"));
-            ids.append_option(id.map_err(|reason| bad_row(first + row, &reason))?);
+            ids.append_option(id.map_err(|error| bad_row(first + row, &error.to_string()))?);
         }
         Ok(TextColumn::Large(ids.finish()))
     }
@@ -208,7 +208,7 @@ fn row_fields(
         in_links.as_deref(),
         out_links.as_deref(),
     )
-    .map_err(|reason| bad_row(first + row, &reason))
+    .map_err(|error| bad_row(first + row, &error.to_string()))
 }
 
 /// Rows that one thread works on.

@@ -2,7 +2,7 @@
 
 use lookalike::SchemeMismatch;
 use lookalike_batch::BatchError;
-use lookalike_cli::Failure;
+use lookalike_cli::{Failure, OptionStyle};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -98,7 +98,8 @@ impl From<BatchError> for CallError {
 
 impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
-        let message = in_python(&failure.to_string());
+        // Remedies are in words of Python; other texts of the command may name options.
+        let message = in_python(&failure.told(OptionStyle::Keyword));
         match failure {
             Failure::Job(error) => of_job(&error, message),
             Failure::Usage(_) => Self::Value(message),

@@ -156,6 +156,10 @@ def test_options_of_the_command_only_and_wrong_ones_are_refused(spread_rows):
         lk.overlap(spread_rows, chunk="fields:2", case="keep")
     with pytest.raises(ValueError, match="no column"):
         lk.overlap(spread_rows, text="body")
+    with pytest.raises(ValueError, match='no document has a server.* server="field:NAME" or server="path:N"'):
+        lk.overlap(["one two three", "two three four"], by="server")
+    with pytest.raises(ValueError, match="min_containment 1.5 is not a share from 0 to 1"):
+        lk.overlap(spread_rows, min_containment=1.5)
 
 
 def test_an_audit_counts_what_the_command_counts(spread_rows, spread_file, command):

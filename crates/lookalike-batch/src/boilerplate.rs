@@ -24,6 +24,7 @@ use crate::error::BatchError;
 use crate::observer::{JobObserver, JobStage};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
+use crate::settings_error::{BoundedSetting, SettingsError};
 use crate::spill::partitions::PARTS;
 
 /// Fewer pages than this are no evidence of a template.
@@ -225,10 +226,7 @@ impl BoilerplateLearner<'_> {
     /// lines than a quarter of the memory holds.
     pub fn learn(&self) -> Result<BoilerplateLines, BatchError> {
         if !(self.share > 0.0 && self.share <= 1.0) {
-            return Err(BatchError::Settings(format!(
-                "boilerplate share {} is not above 0 and at most 1: use a value such as 0.1",
-                self.share
-            )));
+            return Err(BoundedSetting::BoilerplateShare.error(self.share).into());
         }
         ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
         self.observer
@@ -237,11 +235,7 @@ impl BoilerplateLearner<'_> {
         let sink = KeySink::new(self.folder, self.limits.memory / 6).map_err(&temporary)?;
         let sites = self.read(&sink)?;
         if sites.pages.is_empty() && self.scope == BoilerplateScope::Site {
-            return Err(BatchError::Settings(
-                "no document has a site: --boilerplate site needs URLs as ids or in a field `url`; use --boilerplate collection for \
-                 pages of one site without URLs"
-                    .to_owned(),
-            ));
+            return Err(SettingsError::NoSite.into());
         }
         let keys = self.recurring(&sink, &sites)?;
         Ok(BoilerplateLines::new(self.scope, keys))

@@ -1,11 +1,16 @@
 //! Errors of a job. What helps against them in the words of the command, the command says.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{InputError, ReadError, STATE_FOLDER};
 
+use crate::fingerprints::settings_error::FingerprintSettingsError;
+use crate::folder_refusal::FolderRefusal;
 use crate::observer::JobCancelled;
+use crate::overlap::settings_error::OverlapSettingsError;
+use crate::settings_error::SettingsError;
 
 /// Folder in [`STATE_FOLDER`] in which results are gathered; with the summary in it, they are all there.
 pub(crate) const NEW: &str = "new";
@@ -28,7 +33,23 @@ pub enum BatchError {
     /// The input could not be read to its end.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A temporary or result file could not be written or read back.
+    /// A temporary file could not be written or read back.
+    #[error("{path}: {source}: temporary files are stored there while the job runs", path = path.display())]
+    Temporary {
+        /// The folder.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// A result file could not be written or read back.
+    #[error("{path}: {source}: results are written there", path = path.display())]
+    Result {
+        /// The final place of the file or folder.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// Another file could not be written or read back.
     #[error("{path}: {source}: {remedy}", path = path.display())]
     File {
         /// The file or folder.
@@ -80,19 +101,19 @@ pub enum BatchError {
     },
     /// A field that was named and that no record has.
     #[error(
-        "none of the {records} records has a {field}, as {option} requires: the first record has the fields {fields}; {remedy}"
+        "none of the {records} records has a {field}, as {setting} {value} requires: the first record has the fields {fields}"
     )]
     NoField {
-        /// The option that names it.
-        option: String,
-        /// Thing that is missing.
-        field: String,
+        /// The setting that names it.
+        setting: FieldSetting,
+        /// The value of the setting.
+        value: String,
+        /// Field that is missing.
+        field: MissingField,
         /// Records read.
         records: u64,
         /// Names of fields of the first record.
         fields: String,
-        /// Remedy.
-        remedy: &'static str,
     },
     /// A survivor rule that reads a field in which no record has a value that it can use.
     #[error(
@@ -217,9 +238,12 @@ pub enum BatchError {
         /// Fault, and its place.
         source: lookalike_hamming::FileError,
     },
-    /// Settings that contradict each other.
-    #[error("{0}")]
-    Settings(String),
+    /// Settings that mean nothing, or contradict each other.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The page of the report could not be made.
+    #[error(transparent)]
+    Report(#[from] crate::report::ReportError),
     /// A part of an input is not what an interrupted job read of it.
     #[error("{name} has changed since the job to resume read it")]
     ResumedInput {
@@ -237,9 +261,72 @@ pub enum BatchError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Reason and remedy.
-        reason: String,
+        /// Reason.
+        reason: FolderRefusal,
     },
+}
+
+/// A setting that names fields of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldSetting {
+    /// The field of ids.
+    Id,
+    /// Anchors and links beside the text.
+    Fields,
+    /// The category within which documents are compared.
+    Within,
+    /// The category across which documents are compared.
+    Across,
+    /// The pairs for which the distance counts.
+    DistanceFor,
+    /// The rule for survivors.
+    Keep,
+}
+
+impl fmt::Display for FieldSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Id => "id_field",
+            Self::Fields => "fields",
+            Self::Within => "within",
+            Self::Across => "across",
+            Self::DistanceFor => "distance_for",
+            Self::Keep => "keep",
+        })
+    }
+}
+
+/// A field that no record has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MissingField {
+    /// A URL, in the field `url` or as the id.
+    Url,
+    /// The field of this name.
+    Named(String),
+    /// Something in the field of this name.
+    Filled(&'static str),
+}
+
+impl fmt::Display for MissingField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url => f.write_str("URL"),
+            Self::Named(name) => write!(f, "field {name}"),
+            Self::Filled(name) => write!(f, "field {name} with something in it"),
+        }
+    }
+}
+
+impl From<OverlapSettingsError> for BatchError {
+    fn from(error: OverlapSettingsError) -> Self {
+        Self::Settings(error.into())
+    }
+}
+
+impl From<FingerprintSettingsError> for BatchError {
+    fn from(error: FingerprintSettingsError) -> Self {
+        Self::Settings(error.into())
+    }
 }
 
 impl BatchError {
@@ -247,25 +334,24 @@ impl BatchError {
     pub(crate) fn temporary(folder: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |source| match is_cancelled(&source) {
             true => Self::Cancelled,
-            false => Self::File {
+            false => Self::Temporary {
                 path: folder.to_owned(),
                 source,
-                remedy: "temporary files are stored there while the job runs; free some space, or name another directory with --tmp",
             },
         }
     }
 
     /// For `map_err`: an error of a result file, told with the place that the file would have got.
     pub(crate) fn result(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
-        move |source| Self::File {
-            path: final_place(path),
-            source,
-            remedy: match path == std::path::Path::new(OUTPUT) {
-                true => "check where it goes and the free space there, then repeat the command",
-                false => {
-                    "results are written there; check its permissions and the free space, then repeat the command with --resume, which \
-                     keeps what was finished"
-                }
+        move |source| match path == Path::new(OUTPUT) {
+            true => Self::File {
+                path: path.to_owned(),
+                source,
+                remedy: "check where it goes and the free space there, then repeat the command",
+            },
+            false => Self::Result {
+                path: final_place(path),
+                source,
             },
         }
     }

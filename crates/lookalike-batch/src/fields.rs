@@ -5,7 +5,7 @@ use lookalike_corpus::{InputOptions, Inputs, RawRecord, Record, TextState, raw_r
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::error::BatchError;
+use crate::error::{BatchError, FieldSetting, MissingField};
 
 /// Counts of the records that have the fields that were named.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,25 +90,27 @@ impl FieldTally {
             let fields = fields();
             return Err(BatchError::NoText { records, fields });
         }
-        let unknown = |option: String, field: String| {
+        let unknown = |setting: FieldSetting, value: String, field: MissingField| {
             Err(BatchError::NoField {
-                option,
+                setting,
+                value,
                 field,
                 records,
                 fields: fields(),
-                remedy: "name one that records have, or leave the option out",
             })
         };
         match &options.id_field {
             Some(path) if self.ids == 0 => {
-                return unknown(format!("--id {path}"), format!("field {path}"));
+                let named = MissingField::Named(path.to_string());
+                return unknown(FieldSetting::Id, path.to_string(), named);
             }
             _ => {}
         }
         match self.linked.absent(options.fields) {
             Some(name) => unknown(
-                format!("--fields {}", options.fields),
-                format!("field {name} with something in it"),
+                FieldSetting::Fields,
+                options.fields.to_string(),
+                MissingField::Filled(name),
             ),
             None => Ok(()),
         }
@@ -123,7 +125,7 @@ pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
             Ok(object) => {
                 names = Some(some_names(&object));
                 // Any error ends the reading; nobody sees this one.
-                Err(BatchError::Settings(String::new()))
+                Err(BatchError::Cancelled)
             }
             Err(_) => Ok(()),
         }

@@ -30,6 +30,7 @@ mod extraction;
 mod fields;
 pub mod fingerprints;
 mod folder_lock;
+mod folder_refusal;
 pub mod kernel;
 mod links;
 mod losses;
@@ -43,6 +44,7 @@ mod record_scan;
 pub mod report;
 mod setting_words;
 mod settings;
+mod settings_error;
 mod skipped;
 mod spill;
 mod terms;
@@ -75,7 +77,7 @@ pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::saved::SavedDecisions;
 pub use dedup::summary::{BelowPair, BelowThreshold, DedupSummary};
 pub use document_memory::{DocumentUse, ensure_documents_fit};
-pub use error::BatchError;
+pub use error::{BatchError, FieldSetting, MissingField};
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::{FieldTally, LinkedRecords};
 pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
@@ -83,6 +85,7 @@ pub use fingerprints::join::{
     FingerprintJoin, FingerprintShard, JoinCheckpoint, JoinSummary, LARGEST_DISTANCE, MergeSummary,
     MergedList, PairMerge, PairMergeError, ParseShardError,
 };
+pub use folder_refusal::FolderRefusal;
 pub use links::job::{LinkInversion, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
@@ -95,6 +98,7 @@ pub use settings::{
     DistanceFor, JobLimits, JobSettings, KeepRule, KeepRules, Method, PairList, PairScope,
     RecordOrder, RepeatedIds,
 };
+pub use settings_error::{BoundedSetting, SettingConflict, SettingsError};
 pub use skipped::{LossExtent, SkippedRow, SkippedRows};
 pub use spill::SPOOL;
 pub use terms::{DriftSummary, TermTable, TermsError, TermsSummary, merge_terms, read_terms};

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use lookalike_corpus::Inputs;
 
 use crate::error::BatchError;
+use crate::setting_words::ParseSettingError;
 use crate::skipped::{LossExtent, SkippedInput, SkippedRow};
 
 /// Policy for losses.
@@ -34,9 +35,9 @@ pub enum LossLimit {
 }
 
 impl FromStr for LossLimit {
-    type Err = String;
+    type Err = ParseSettingError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseSettingError> {
         let limit = match text.strip_suffix('%') {
             Some(percent) => percent
                 .trim()
@@ -47,7 +48,8 @@ impl FromStr for LossLimit {
             None => text.parse().ok().map(Self::Count),
         };
         limit.ok_or_else(|| {
-            format!("{text:?} is neither a number of records nor a percentage of them: use a value such as 20 or 0.1%")
+            let fault = "is neither a number of records nor a percentage of them: use a value such as 20 or 0.1%";
+            ParseSettingError::malformed(text, fault)
         })
     }
 }
@@ -146,7 +148,7 @@ mod tests {
             assert_eq!(text.parse::<LossLimit>().unwrap().to_string(), text);
         }
         for text in ["", "-1", "2.5", "101%", "-1%", "%", "NaN%", "many"] {
-            let refused = text.parse::<LossLimit>().unwrap_err();
+            let refused = text.parse::<LossLimit>().unwrap_err().to_string();
             assert!(refused.contains("0.1%"), "{text}: {refused}");
         }
     }

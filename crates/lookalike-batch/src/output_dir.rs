@@ -20,6 +20,7 @@ use crate::contents::{self, CONTENTS};
 use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, NEW};
 use crate::folder_lock::FolderLock;
+use crate::folder_refusal::FolderRefusal;
 use crate::skipped::SKIPPED_FILES;
 use crate::spill::SPOOL;
 
@@ -188,10 +189,10 @@ impl OutputDir<'_> {
             .map_err(&failed)
     }
 
-    fn refuse(&self, reason: impl Into<String>) -> BatchError {
+    fn refuse(&self, reason: FolderRefusal) -> BatchError {
         BatchError::Folder {
             path: self.folder.to_owned(),
-            reason: reason.into(),
+            reason,
         }
     }
 
@@ -206,9 +207,7 @@ impl OutputDir<'_> {
         std::fs::create_dir_all(self.folder).map_err(&failed)?;
         // First of all: two jobs would remove each other's state, and publish a mixture of their results.
         let Some(lock) = FolderLock::take(self.folder).map_err(&failed)? else {
-            return Err(self.refuse(
-                "another job is using this directory: wait until it has finished, or choose another directory",
-            ));
+            return Err(self.refuse(FolderRefusal::InUse));
         };
         match mode {
             IfExists::Resume => self.take_back().map_err(&failed)?,
@@ -223,10 +222,10 @@ impl OutputDir<'_> {
         let present = present.map_err(&failed)?;
         match (mode, present) {
             (IfExists::New, Some(name)) => {
-                return Err(self.refuse(format!(
-                    "already holds results ({name}): choose another directory, finish that job with --resume, or replace its results \
-                     with --overwrite"
-                )));
+                return Err(self.refuse(FolderRefusal::HoldsResults {
+                    name: name.to_owned(),
+                    is_resumable: true,
+                }));
             }
             (IfExists::Resume, Some(_)) => self.recognise(identity)?,
             (IfExists::Overwrite, Some(name)) => self.allow_overwriting(name)?,
@@ -270,18 +269,14 @@ impl OutputDir<'_> {
         if holds_results(self.folder) {
             return Ok(());
         }
-        Err(self.refuse(format!(
-            "{name} exists without the {LAST} of a job that wrote it, so it may be yours: move it away, or choose another directory"
-        )))
+        Err(self.refuse(FolderRefusal::NoResults(name.to_owned())))
     }
 
     /// Refuses to go on with a job of other settings or other input.
     fn recognise(&self, identity: &JobIdentity) -> Result<(), BatchError> {
         let progress = JobProgress::of(self.folder).map_err(BatchError::result(self.folder))?;
         if progress == Some(JobProgress::Finished) {
-            return Err(self.refuse(
-                "the job in this directory is finished (run.json exists): nothing to resume; replace its results with --overwrite",
-            ));
+            return Err(self.refuse(FolderRefusal::Finished));
         }
         let Ok(text) = std::fs::read_to_string(self.state(JOB)) else {
             return Ok(());
@@ -290,15 +285,13 @@ impl OutputDir<'_> {
             return Ok(());
         };
         if found.input != identity.input {
-            return Err(self.refuse(
-                "the job to resume read other files, or they have changed since: start again with --overwrite",
-            ));
+            return Err(self.refuse(FolderRefusal::OtherInput));
         }
         if found.settings != identity.settings {
-            return Err(self.refuse(format!(
-                "the job to resume has other settings: {} there, {} now; repeat it with the same ones, or start again with --overwrite",
-                found.settings, identity.settings
-            )));
+            return Err(self.refuse(FolderRefusal::OtherSettings {
+                there: found.settings,
+                now: identity.settings.clone(),
+            }));
         }
         Ok(())
     }
@@ -307,9 +300,7 @@ impl OutputDir<'_> {
     pub(crate) fn ensure_same_contents(&self, inputs: &Inputs) -> Result<(), BatchError> {
         match contents::changed(&self.state(CONTENTS), inputs)? {
             None => Ok(()),
-            Some(name) => Err(self.refuse(format!(
-                "{name} has changed since the job to resume read it: start again with --overwrite"
-            ))),
+            Some(name) => Err(BatchError::ResumedInput { name }),
         }
     }
 

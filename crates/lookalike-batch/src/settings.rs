@@ -1,7 +1,7 @@
 //! Settings of a job: method, threshold, survivor rule, limits.
 //!
 //! Everything here decides *what* comes out, except [`JobLimits`], which decides only how much of the machine is used:
-//! the same settings give the same bytes under any limits (promise 6 of the design).
+//! the same settings give the same bytes under any limits (P5 in ARCHITECTURE.md).
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +15,7 @@ use crate::dedup::pair_test::PairTest;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
 use crate::setting_words::{ParseSettingError, setting_words};
+use crate::settings_error::{BoundedSetting, SettingConflict, SettingsError};
 
 /// Method by which candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +26,7 @@ pub enum Method {
     /// All pairs at or above the threshold, by prefix filtering: recall 1 by construction.
     #[serde(rename = "allpairs")]
     AllPairs,
-    /// Bands over a min-hash signature (V2); recall computed from the threshold.
+    /// Bands over a min-hash signature; recall computed from the threshold.
     #[serde(rename = "minhash")]
     MinHash,
     /// The same over a one-permutation signature.
@@ -578,47 +579,36 @@ impl JobSettings {
         self.check_tests()?;
         let most = self.fingerprint_bits() / 4;
         if self.method.has_fingerprints() && self.distance > most {
-            return Err(BatchError::Settings(format!(
-                "distance {} is above {most}: fingerprints that differ in more than a quarter of their {} bits are \
-                 hardly related",
-                self.distance,
-                self.fingerprint_bits()
-            )));
+            return Err(SettingsError::HardlyRelated {
+                distance: self.distance,
+                most,
+                bits: self.fingerprint_bits(),
+            }
+            .into());
         }
         if self.distance_for == DistanceFor::Site {
-            self.check_sites()?;
+            self.check_sites().map_err(SettingsError::from)?;
         }
         self.check_stop_features()?;
         if let Some(share) = self
             .lengths
             .filter(|share| !(*share > 0.0 && *share <= 1.0))
         {
-            return Err(BatchError::Settings(format!(
-                "lengths {share} is not above 0 and at most 1: it is the minimum length of the shorter text relative to the longer one, \
-                 such as --lengths 0.5"
-            )));
+            return Err(BoundedSetting::Lengths.error(share).into());
         }
-        self.check_terms()
+        Ok(self.check_terms()?)
     }
 
-    fn check_threshold(&self) -> Result<(), BatchError> {
+    fn check_threshold(&self) -> Result<(), SettingsError> {
         let threshold = self.threshold;
         if threshold > 0.0 && threshold <= 1.0 || threshold == 0.0 && self.method.decides_alone() {
             return Ok(());
         }
-        let zero = match threshold == 0.0 {
-            true => {
-                "; 0, which accepts every candidate, is for the methods with --distance or --agree"
-            }
-            false => "",
-        };
-        Err(BatchError::Settings(format!(
-            "threshold {threshold} is not above 0 and at most 1: resemblance is a share, such as --threshold 0.8{zero}"
-        )))
+        Err(BoundedSetting::Threshold.error(threshold))
     }
 
     /// Refuses a scheme without the sketch that the method looks at.
-    fn check_sketch(&self) -> Result<(), BatchError> {
+    fn check_sketch(&self) -> Result<(), SettingsError> {
         let (needed, sketch) = (self.method.default_sketch(), self.scheme.sketch);
         // By kind: parameters are the user's choice.
         let is_kind =
@@ -630,73 +620,54 @@ impl JobSettings {
         };
         match is_fit {
             true => Ok(()),
-            false => Err(BatchError::Settings(format!(
-                "the method {} needs a scheme with a sketch such as {needed}, not {sketch}",
-                self.method
-            ))),
+            false => Err(SettingsError::OtherSketch {
+                method: self.method.name(),
+                needed,
+                sketch,
+            }),
         }
     }
 
     /// Refuses further tests that would do nothing, or need what is not there.
-    fn check_tests(&self) -> Result<(), BatchError> {
+    fn check_tests(&self) -> Result<(), SettingsError> {
         if self.method == Method::Copies && !self.tests.is_empty() {
-            return Err(BatchError::Settings(
-                "--and tests near-duplicates, and --method copies does not look for any: leave one of them out".to_owned(),
-            ));
+            return Err(SettingConflict::TestsOfCopies.into());
         }
         self.tests.iter().try_for_each(PairTest::check)
     }
 
     /// Refuses what has no meaning where the distance counts for pairs of one site only.
-    fn check_sites(&self) -> Result<(), BatchError> {
-        let refused = |reason: &str| Err(BatchError::Settings(reason.to_owned()));
+    fn check_sites(&self) -> Result<(), SettingConflict> {
         match (self.method, self.scope) {
             (Method::Henzinger, PairScope::Everything) => Ok(()),
-            (Method::Henzinger, _) => refused(
-                "--distance-for site distinguishes pairs within a site from others, and --within and --across leave out one kind: \
-                 within a site, --distance applies to all pairs; across sites, --method supershingle is the same rule",
-            ),
-            _ => refused(
-                "--distance-for site applies only to --method henzinger: no other method has super-shingles and a distance",
-            ),
+            (Method::Henzinger, _) => Err(SettingConflict::SiteBesideScope),
+            _ => Err(SettingConflict::SiteWithoutHenzinger),
         }
     }
 
     /// Refuses a bound on common features where they propose nothing, or something else besides.
-    fn check_stop_features(&self) -> Result<(), BatchError> {
-        let refused = |reason: &str| Err(BatchError::Settings(reason.to_owned()));
+    fn check_stop_features(&self) -> Result<(), SettingsError> {
         match (self.stop_features, self.method) {
             (None, _) => Ok(()),
-            (Some(_), Method::ModP | Method::Winnow) if self.by_category() => refused(
-                "--stop-features drops features of many texts, which --within and --across need to find equal texts of many categories: \
-                 leave one of them out",
-            ),
-            (Some(0 | 1), _) => refused("--stop-features takes at least 2: a pair is two texts"),
+            (Some(_), Method::ModP | Method::Winnow) if self.by_category() => {
+                Err(SettingConflict::StopFeaturesBesideScope.into())
+            }
+            // A pair is two texts.
+            (Some(most @ (0 | 1)), _) => Err(BoundedSetting::StopFeatures.error(most)),
             (Some(_), Method::ModP | Method::Winnow) => Ok(()),
-            (Some(_), _) => refused(
-                "--stop-features applies only to --method mod-p and winnow: the others do not propose candidates by features",
-            ),
+            (Some(_), _) => Err(SettingConflict::StopFeaturesOfOtherMethods.into()),
         }
     }
 
     /// Refuses a scheme whose table of terms is missing or another one.
-    fn check_terms(&self) -> Result<(), BatchError> {
+    fn check_terms(&self) -> Result<(), SettingsError> {
         let Self { scheme, terms, .. } = self;
-        let refused = |reason: String| BatchError::Settings(reason);
-        lookalike::Sketcher::new(scheme, terms.as_ref())
-            .map_err(|error| refused(error.to_string()))?;
+        lookalike::Sketcher::new(scheme, terms.as_ref())?;
+        let missing = |needs: String| Err(SettingsError::NoTerms { needs });
         match terms {
-            Some(terms) if scheme.terms.is_some() => terms
-                .ensure_fits(scheme)
-                .map_err(|error| refused(error.to_string())),
-            _ if scheme.shingle.needs_terms() => Err(refused(format!(
-                "the features {} need a table of terms",
-                scheme.shingle
-            ))),
-            _ if scheme.weight.needs_terms() => Err(refused(format!(
-                "the weight {} needs a table of terms",
-                scheme.weight
-            ))),
+            Some(terms) if scheme.terms.is_some() => Ok(terms.ensure_fits(scheme)?),
+            _ if scheme.shingle.needs_terms() => missing(format!("shingle={}", scheme.shingle)),
+            _ if scheme.weight.needs_terms() => missing(format!("weight={}", scheme.weight)),
             _ => Ok(()),
         }
     }

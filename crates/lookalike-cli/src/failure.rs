@@ -6,6 +6,7 @@ use std::io;
 use lookalike_batch::{BatchError, CollectionArchiveError, CollectionError};
 use lookalike_corpus::{InputError, OptionError};
 
+use crate::option_style::OptionStyle;
 use crate::remedy;
 
 /// Reason why a command ended without its result.
@@ -16,7 +17,7 @@ pub enum Failure {
     Usage(String),
     /// Something went wrong: status 1.
     Failed(String),
-    /// A job failed: status 1.
+    /// A job failed: status 1; 2 if its settings contradict each other.
     Job(BatchError),
     /// It is done, but something that was to be read could not be: status 3.
     Losses {
@@ -29,6 +30,16 @@ pub enum Failure {
     Incomplete(String),
     /// Whoever read standard output has gone, as `head` does: status 0.
     ReaderGone,
+}
+
+impl Failure {
+    /// The failure in the words of readers who write options in this style, as far as it is one of a job.
+    pub fn told(&self, style: OptionStyle) -> String {
+        match self {
+            Self::Job(error) => remedy::told_in(error, style),
+            failure => failure.to_string(),
+        }
+    }
 }
 
 impl std::error::Error for Failure {}
@@ -66,10 +77,13 @@ impl From<BatchError> for Failure {
         match error {
             // `lookalike join … | head` is done once `head` is; a shell would show any other status as a
             // failure.
-            BatchError::File { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => {
+            BatchError::File { source, .. }
+            | BatchError::Temporary { source, .. }
+            | BatchError::Result { source, .. }
+                if source.kind() == io::ErrorKind::BrokenPipe =>
+            {
                 Self::ReaderGone
             }
-            BatchError::Settings(reason) => Self::Usage(reason),
             error => Self::Job(error),
         }
     }
@@ -121,6 +135,11 @@ pub(crate) fn exit_status(done: Result<(), Failure>) -> u8 {
         Err(losses @ (Failure::Losses { .. } | Failure::Incomplete(_))) => {
             crate::console::losses(&losses.to_string());
             3
+        }
+        // The options of the command, which are settings of the job.
+        Err(failure @ Failure::Job(BatchError::Settings(_))) => {
+            crate::console::error(&failure.to_string());
+            2
         }
         Err(failure @ (Failure::Failed(_) | Failure::Job(_))) => {
             crate::console::error(&failure.to_string());

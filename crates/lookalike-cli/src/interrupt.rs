@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike_batch::JobProgress;
 use lookalike_batch::fingerprints::can_resume;
-use lookalike_corpus::{AtomicFile, begin_no_more_files};
+use lookalike_corpus::{AtomicFile, stop_new_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
@@ -215,7 +215,7 @@ fn end(watched: &[TemporaryPath]) -> String {
     let told = || watched.iter().find_map(TemporaryPath::told);
     // Looked at before anything is removed, since removal changes what can be told.
     let before = told();
-    begin_no_more_files();
+    stop_new_files();
     watched.iter().for_each(TemporaryPath::remove);
     // A job may have got its last file into place meanwhile; or it failed for want of its files, and forgot what it began.
     match told().or(before) {

@@ -42,6 +42,7 @@ mod merge;
 mod missing;
 #[cfg(feature = "service")]
 mod open_files;
+mod option_style;
 mod option_uses;
 mod output_file;
 mod overlap;
@@ -68,6 +69,7 @@ pub use failure::Failure;
 use missing::evaluate;
 #[cfg(not(feature = "service"))]
 use missing::{client, serve, store};
+pub use option_style::OptionStyle;
 
 /// Finds exact and near-duplicate documents, decides which to keep, and explains why.
 #[derive(Parser)]

@@ -188,7 +188,8 @@ impl AtomicFile {
 
     #[cfg(not(feature = "parquet"))]
     fn table(_: &Path, _: &str) -> io::Result<AtomicFile> {
-        let reason = "this build has no Parquet, which needs the Cargo feature `parquet` (`--features full`)";
+        let reason =
+            "this build has no Parquet, which needs the Cargo feature `parquet` (or `full`)";
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 
@@ -196,7 +197,7 @@ impl AtomicFile {
     ///
     /// # Errors
     /// See [`AtomicFile::commit`]; the files before the one that fails have their names.
-    pub fn commit_alike(files: Vec<AtomicFile>) -> io::Result<()> {
+    pub fn commit_together(files: Vec<AtomicFile>) -> io::Result<()> {
         #[cfg(feature = "parquet")]
         let files = alike(files)?;
         files.into_iter().try_for_each(AtomicFile::commit)
@@ -369,13 +370,13 @@ fn remove_temporary<T>(
 
 /// No [`AtomicFile`] is begun in this process from now on: whoever tries waits until the process has ended. For a process that
 /// ends while its threads are at work, and would leave behind what they begin after it looked for leftovers.
-pub fn begin_no_more_files() {
+pub fn stop_new_files() {
     // The lock is never given back. Taking it waits for those who are just making a file, so the list of
     // leftovers that is made next is complete.
     std::mem::forget(BEGINNING.write().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Runs `work` whole or not at all: [`begin_no_more_files`] waits for it, and keeps it from beginning. It must not begin
+/// Runs `work` whole or not at all: [`stop_new_files`] waits for it, and keeps it from beginning. It must not begin
 /// an [`AtomicFile`] itself.
 pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
     let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);

@@ -277,7 +277,7 @@ impl<'o> InputDiscovery<'o> {
         };
         // After `metadata`, so that a link to nothing is told as unreadable, not as one that leads out.
         if self.leads_out(path, above) {
-            let reason = "a link that leads out of the folder: --follow-links reads it".to_owned();
+            let reason = "a link that leads out of the folder, which is not followed".to_owned();
             self.skip(path, SkipKind::Outside, reason);
             return None;
         }

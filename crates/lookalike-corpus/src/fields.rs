@@ -3,6 +3,7 @@
 use lookalike::{Anchor, DocumentFields};
 use serde::Deserialize;
 
+use crate::field_value_error::FieldValueError;
 use crate::json::{FieldSlot, FoundFields};
 
 /// One value or a list of them.
@@ -59,14 +60,14 @@ impl From<AnchorValue> for Anchor {
 /// The values of a field, which is JSON; none when it is absent or null.
 fn values<'de, T: Deserialize<'de>>(
     json: Option<&'de str>,
-    reason: &str,
-) -> Result<Vec<T>, String> {
-    // Untagged values are tried one after the other, and the message of the last try would mislead; the reason
+    error: FieldValueError,
+) -> Result<Vec<T>, FieldValueError> {
+    // Untagged values are tried one after the other, and the message of the last try would mislead; the error
     // is the caller's.
     let several: Result<Option<OneOrMany<T>>, _> = serde_json::from_str(json.unwrap_or("null"));
     match several {
         Ok(several) => Ok(several.map_or_else(Vec::new, Vec::from)),
-        Err(_) => Err(reason.to_owned()),
+        Err(_) => Err(error),
     }
 }
 
@@ -89,16 +90,10 @@ impl<'r> FieldValues<'r> {
     /// The anchors and links.
     ///
     /// # Errors
-    /// The reason when one of them is of another kind.
-    pub(crate) fn document_fields(&self) -> Result<DocumentFields, String> {
-        let anchors: Vec<AnchorValue> = values(
-            self.anchors,
-            "the field anchors must hold texts, or objects with text, before and after",
-        )?;
-        let links = |json, name: &str| {
-            let reason = format!("the field {name} must hold addresses");
-            values(json, &reason)
-        };
+    /// When one of them is of another kind.
+    pub(crate) fn document_fields(&self) -> Result<DocumentFields, FieldValueError> {
+        let anchors: Vec<AnchorValue> = values(self.anchors, FieldValueError::Anchors)?;
+        let links = |json, name| values(json, FieldValueError::Links(name));
         Ok(DocumentFields {
             anchors: anchors.into_iter().map(Anchor::from).collect(),
             in_links: links(self.in_links, "in_links")?,

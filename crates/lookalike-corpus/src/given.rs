@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use lookalike::DocumentFields;
 
+use crate::field_value_error::FieldValueError;
 use crate::fields::FieldValues;
 use crate::format::{Compression, Format};
 use crate::id_text::id_text;
@@ -37,8 +38,8 @@ pub struct GivenDocument<'a> {
 /// The id that the field of a record would give: a string's content, a number as it is written; none if it is null.
 ///
 /// # Errors
-/// The reason if it is neither.
-pub fn given_id(json: &str) -> Result<Option<Cow<'_, str>>, String> {
+/// [`FieldValueError`] if it is neither.
+pub fn given_id(json: &str) -> Result<Option<Cow<'_, str>>, FieldValueError> {
     match json {
         "null" => Ok(None),
         json => id_text(json).map(|(id, _)| Some(id)),
@@ -48,12 +49,12 @@ pub fn given_id(json: &str) -> Result<Option<Cow<'_, str>>, String> {
 /// The anchors, `in_links` and `out_links` that fields of a record would give, each as JSON, or none.
 ///
 /// # Errors
-/// The reason if one of them holds something else.
+/// [`FieldValueError`] if one of them holds something else.
 pub fn given_fields(
     anchors: Option<&str>,
     in_links: Option<&str>,
     out_links: Option<&str>,
-) -> Result<DocumentFields, String> {
+) -> Result<DocumentFields, FieldValueError> {
     FieldValues {
         anchors,
         in_links,

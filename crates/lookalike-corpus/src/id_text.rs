@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::field_value_error::FieldValueError;
 use crate::surrogate;
 
 /// An id as text: a string's content, a number as it is written.
-pub(crate) fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), String> {
+pub(crate) fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), FieldValueError> {
     let kind = match json.as_bytes().first() {
         Some(b'"') => return Ok(string_text(json)),
         Some(b'-' | b'0'..=b'9') => return Ok((Cow::Borrowed(json), false)),
@@ -13,7 +14,7 @@ pub(crate) fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), String> {
         Some(b'[') => "an array",
         _ => "a boolean",
     };
-    Err(format!("the id field holds {kind}, not a string or number"))
+    Err(FieldValueError::Id(kind))
 }
 
 /// Decodes a JSON string that is known to be well formed, save for lone surrogates.

@@ -51,6 +51,7 @@ mod discover;
 mod error;
 mod exact;
 mod field_path;
+mod field_value_error;
 mod fields;
 mod format;
 mod frames;
@@ -90,8 +91,8 @@ mod tree;
 
 pub use address::{linked_address, page_address};
 pub use atomic::{
-    AtomicFile, OutputFormat, begin_no_more_files, parent_directory, remove_leftovers,
-    remove_leftovers_of, sync_directory, sync_file_system, uninterrupted,
+    AtomicFile, OutputFormat, parent_directory, remove_leftovers, remove_leftovers_of,
+    stop_new_files, sync_directory, sync_file_system, uninterrupted,
 };
 pub use boilerplate::{BoilerplateFileError, BoilerplateLines, line_keys, site_key};
 pub use chunk::ChunkReader;
@@ -99,6 +100,7 @@ pub use convert::Converter;
 pub use error::{InputError, OptionError, ReadError};
 pub use exact::{ExactPiece, exact_pieces};
 pub use field_path::FieldPath;
+pub use field_value_error::FieldValueError;
 pub use format::{Compression, Format};
 pub use given::{DocumentBatch, GivenDocument, given_fields, given_id};
 pub use guard::panic_is_handled;

@@ -10,6 +10,7 @@ use lookalike::{DocumentFields, HtmlMode};
 use crate::boilerplate::BoilerplateLines;
 use crate::charset;
 use crate::convert::{ConvertedText, Converter};
+use crate::field_value_error::FieldValueError;
 use crate::fields::FieldValues;
 use crate::format::Format;
 use crate::given::{DocumentBatch, GivenDocument};
@@ -396,7 +397,7 @@ impl<'i> Parser<'i> {
         replaced: bool,
     ) -> Result<Record<'r>, BadRecord> {
         // The id before the text: a record whose id cannot be used is bad whatever it says.
-        let id = id_of(found).map_err(|reason| place.bad(BadKind::WrongType, reason))?;
+        let id = id_of(found).map_err(|error| place.bad(BadKind::WrongType, error.to_string()))?;
         let id_generated = id.is_none();
         let id_named = self.names_id && !id_generated;
         let (id, id_mended) = id.unwrap_or_else(|| (Cow::Owned(self.made_id(place)), false));
@@ -411,12 +412,12 @@ impl<'i> Parser<'i> {
         let fields = match self.has_fields {
             true => FieldValues::of(found)
                 .document_fields()
-                .map_err(|reason| place.bad(BadKind::WrongType, reason))?,
+                .map_err(|error| place.bad(BadKind::WrongType, error.to_string()))?,
             false => DocumentFields::default(),
         };
         let text = self
             .text_of(place.source, found)
-            .map_err(|reason| place.bad(BadKind::WrongType, reason))?;
+            .map_err(|error| place.bad(BadKind::WrongType, error.to_string()))?;
         let state = match text {
             Some(_) => TextState::Present,
             None => TextState::Missing,
@@ -441,7 +442,7 @@ impl<'i> Parser<'i> {
         &'r mut self,
         source: u32,
         found: &'r mut FoundFields<'_, '_>,
-    ) -> Result<Option<ChosenText<'r>>, String> {
+    ) -> Result<Option<ChosenText<'r>>, FieldValueError> {
         if !found.is_missing(FieldSlot::Text) {
             let text = captured(found, FieldSlot::Text)?;
             return Ok(text.map(|text| (text, None, Fallback::None)));
@@ -616,17 +617,17 @@ fn line_place(piece: &ChunkPiece) -> RecordPlace {
 fn captured<'r>(
     found: &'r FoundFields<'_, '_>,
     slot: FieldSlot,
-) -> Result<Option<&'r str>, String> {
+) -> Result<Option<&'r str>, FieldValueError> {
     match found.text(slot) {
         TextCapture::Absent | TextCapture::Null => Ok(None),
         TextCapture::Borrowed(text) => Ok(Some(text)),
         TextCapture::Escaped(_) | TextCapture::Buffered => Ok(Some(found.buffered(slot))),
-        TextCapture::Wrong(kind) => Err(format!("the text field holds {kind}, not a string")),
+        TextCapture::Wrong(kind) => Err(FieldValueError::Text(kind)),
     }
 }
 
 /// The user's id, else the URL; and whether lone surrogates were replaced in it.
-fn id_of<'r>(found: &FoundFields<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>, String> {
+fn id_of<'r>(found: &FoundFields<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>, FieldValueError> {
     match found.raw(FieldSlot::Id) {
         None | Some("null") => {}
         Some(json) => return id_text(json).map(Some),

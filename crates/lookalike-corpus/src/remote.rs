@@ -55,7 +55,7 @@ pub(crate) fn not_in_this_build(url: &str) -> crate::error::InputError {
         name: url.to_owned(),
         reason: "an object of a store, which needs a build with the Cargo feature `cloud`"
             .to_owned(),
-        remedy: "install lookalike with `--features full`, or copy it here first".to_owned(),
+        remedy: "install lookalike with the feature `full`, or copy it here first".to_owned(),
     }
 }
 

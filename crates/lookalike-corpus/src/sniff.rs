@@ -75,7 +75,7 @@ fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<Form
     let refusal = no_pdf.then(|| FormatRefusal {
         kind: SkipKind::Unsupported,
         reason: "a PDF, which needs a build with the Cargo feature `pdf`".to_owned(),
-        remedy: "install lookalike with `--features full`, or name a command that reads it: --convert '.pdf=pdftotext - -'",
+        remedy: "install lookalike with the feature `full`, or name a command that reads it: --convert '.pdf=pdftotext - -'",
     });
     refusal
         .or_else(|| binary(head, format))
@@ -91,7 +91,7 @@ fn packed_table(format: Format, compression: Compression) -> Option<FormatRefusa
             reason: format!(
                 "a {format} file, which needs a build with the Cargo feature `parquet`"
             ),
-            remedy: "install lookalike with `--features full`",
+            remedy: "install lookalike with the feature `full`",
         });
     }
     (is_table && compression != Compression::None).then(|| FormatRefusal {

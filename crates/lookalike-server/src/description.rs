@@ -476,6 +476,7 @@ fn problem() -> Value {
             "detail": {"type": "string"},
             "remedy": {"type": "string"},
             "item": {"type": "integer", "description": "Position in the batch, from 0."},
+            "field": {"type": "string", "description": "Setting of a collection that is missing or wrong."},
         },
     })
 }

@@ -10,6 +10,26 @@ use axum::response::{IntoResponse, Response};
 use lookalike_store::StoreError;
 use serde_json::json;
 
+/// A setting of a collection that a request lacks, or has in vain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SettingField {
+    Scheme,
+    Equal,
+    Terms,
+    Boilerplate,
+}
+
+impl SettingField {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Scheme => "scheme",
+            Self::Equal => "equal",
+            Self::Terms => "terms",
+            Self::Boilerplate => "boilerplate",
+        }
+    }
+}
+
 /// A refusal or a failure.
 #[derive(Clone, Debug)]
 pub struct ProblemDetails {
@@ -20,6 +40,8 @@ pub struct ProblemDetails {
     remedy: Cow<'static, str>,
     /// Number of the item of a batch, from 0.
     item: Option<usize>,
+    /// Field of the body that is missing or wrong, where it is one of a collection's settings.
+    field: Option<SettingField>,
     retry_after: Option<u32>,
     /// Detail for the log only.
     pub(crate) operator_detail: Option<String>,
@@ -38,6 +60,7 @@ impl ProblemDetails {
             detail: detail.into(),
             remedy: remedy.into(),
             item: None,
+            field: None,
             retry_after: None,
             operator_detail: None,
         }
@@ -86,6 +109,12 @@ impl ProblemDetails {
     /// The item of a batch that it was, in a batch.
     pub(crate) fn at(mut self, item: Option<usize>) -> Self {
         self.item = item;
+        self
+    }
+
+    /// The same, of this field of the body.
+    pub(crate) fn of_field(mut self, field: SettingField) -> Self {
+        self.field = Some(field);
         self
     }
 
@@ -200,6 +229,9 @@ impl IntoResponse for ProblemDetails {
         });
         if let Some(item) = self.item {
             body["item"] = item.into();
+        }
+        if let Some(field) = self.field {
+            body["field"] = field.name().into();
         }
         let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = self.status;

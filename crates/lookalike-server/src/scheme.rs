@@ -20,8 +20,8 @@ pub(crate) enum UnusableScheme {
     Malformed(#[from] ParseSchemeError),
     /// The sketch has too many places.
     #[error(
-        "collections hold sketches of up to {MOST_PLACES} places, which {0} has not; `lookalike fingerprint --sketch {0} -o FILE` keeps such \
-         sketches in files, of which `lookalike join FILE --equal N` and `lookalike cluster FILE --equal N` find all near-duplicates"
+        "collections hold sketches of up to {MOST_PLACES} places, which {0} has not; `lookalike fingerprint` keeps such sketches in \
+         files, of which `lookalike join` and `cluster` find all near-duplicates"
     )]
     TooManyPlaces(Sketch),
     /// The sketch is made of a set, and the features have weights.
@@ -46,7 +46,7 @@ pub(crate) enum UnusableScheme {
 /// Reads a scheme under which the service can make sketches.
 pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
     parse_scheme(text).map_err(|reason| {
-        let remedy = "`lookalike fingerprint --json` names schemes that can be used";
+        let remedy = "the summary of `lookalike fingerprint` names schemes that can be used";
         ProblemDetails::invalid(reason.to_string(), remedy)
     })
 }

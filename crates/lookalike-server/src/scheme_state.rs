@@ -10,7 +10,7 @@ use lookalike::{Scheme, SchemeId, Terms};
 use lookalike_corpus::BoilerplateLines;
 use lookalike_store::{Collection, SchemePart};
 
-use crate::problem::ProblemDetails;
+use crate::problem::{ProblemDetails, SettingField};
 use crate::sync::lock;
 
 /// Name of the part with a table of terms.
@@ -74,20 +74,22 @@ pub(crate) fn sent_boilerplate(
     scheme: &Scheme,
     lines: Option<&str>,
 ) -> Result<Option<SchemePart>, ProblemDetails> {
-    const REMEDY: &str = "send the file that --boilerplate-lines made, in base64";
+    const REMEDY: &str = "send the file of learned lines, in base64";
     let digits = match (scheme.boilerplate, lines) {
         (Boilerplate::Kept, None) => return Ok(None),
         (Boilerplate::Kept, Some(_)) => {
             return Err(ProblemDetails::invalid(
                 "the scheme keeps all lines",
-                "leave `boilerplate` out, or name the lines in the scheme, as `lookalike client create NAME --boilerplate FILE` does",
-            ));
+                "leave `boilerplate` out, or name the lines in the scheme",
+            )
+            .of_field(SettingField::Boilerplate));
         }
         (Boilerplate::Removed { .. }, None) => {
             return Err(ProblemDetails::invalid(
                 "the scheme needs the lines that were learned, which have to be sent with it",
-                "write them with `lookalike fingerprint INPUT --boilerplate site --boilerplate-lines FILE -o OUT`, then `lookalike client create NAME --boilerplate FILE`",
-            ));
+                "send `boilerplate`, the file of lines that `lookalike fingerprint` learned, in base64",
+            )
+            .of_field(SettingField::Boilerplate));
         }
         (Boilerplate::Removed { .. }, Some(digits)) => digits,
     };
@@ -126,8 +128,9 @@ pub(crate) fn sent_terms(
         (true, None) => {
             return Err(ProblemDetails::invalid(
                 "the scheme needs a table of terms, which has to be sent with it",
-                "make one with `lookalike terms INPUT -o FILE`, then `lookalike client create NAME --scheme TEXT --terms FILE`",
-            ));
+                "send `terms`, the file that `lookalike terms` made, in base64",
+            )
+            .of_field(SettingField::Terms));
         }
         (true, Some(digits)) => digits,
     };

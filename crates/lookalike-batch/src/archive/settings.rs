@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::archive::format::LONGEST_IN_BLOCK;
+use crate::setting_words::ParseSettingError;
 
 /// The way in which an archive is compressed. What it gives back does not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,12 +32,12 @@ impl Default for ArchiveLevel {
 }
 
 impl FromStr for ArchiveLevel {
-    type Err = String;
+    type Err = ParseSettingError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseSettingError> {
         let level = text.parse().ok().filter(|level| (1..=19).contains(level));
-        let level =
-            level.ok_or_else(|| format!("{text:?} is not a compression level from 1 to 19"));
+        let fault = "is not a compression level from 1 to 19";
+        let level = level.ok_or_else(|| ParseSettingError::malformed(text, fault));
         level.map(Self)
     }
 }

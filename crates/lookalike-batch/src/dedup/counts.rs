@@ -98,16 +98,18 @@ impl InputCounts {
         );
         note(
             self.ids_missing,
-            "without the field that --id names: identified by file and position".to_owned(),
+            "without the field for ids: identified by file and position".to_owned(),
         );
         note(
             self.keep_missing,
-            "without a value for --keep: ranked last".to_owned(),
+            "without a value for the survivor rule: ranked last".to_owned(),
         );
         let first = self.keep_unusable_first.as_deref().unwrap_or_default();
         note(
             self.keep_unusable,
-            format!("with a value that --keep cannot use, ranked last; the first: {first}"),
+            format!(
+                "with a value that the survivor rule cannot use, ranked last; the first: {first}"
+            ),
         );
         notes
     }

@@ -34,13 +34,14 @@ use crate::dedup::summary::{input_counts, skipped};
 use crate::dedup::survivors::{ClassDecisions, SettledRanks, settle_rest};
 use crate::dedup::verify::Verifier;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
-use crate::error::{BatchError, OUTPUT};
+use crate::error::{BatchError, FieldSetting, MissingField, OUTPUT};
 use crate::fields::{FieldTally, first_names};
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder, SketchPlan};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::parallel::{column, in_ranges, inverse, on_threads};
 use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairList, PairScope};
+use crate::settings_error::{SettingConflict, SettingsError};
 use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::SetPlace;
 use crate::spill::partitions::PARTS;
@@ -277,9 +278,8 @@ impl DedupJob<'_> {
         // keeps.
         let meets_collection = self.collection.is_some() || self.addition.is_some();
         if meets_collection && self.settings.stop_features.is_some() {
-            return Err(BatchError::Settings(
-                "--stop-features counts the documents of one job, and a collection has others: leave it out".to_owned(),
-            ));
+            let conflict = SettingConflict::StopFeaturesBesideCollection;
+            return Err(SettingsError::from(conflict).into());
         }
         let kept_facts = match meets_collection {
             true => self.meet_collection(&mut scanned, &sink, &budget)?,
@@ -473,33 +473,27 @@ impl DedupJob<'_> {
             linked: tally.linked,
         };
         named.check(self.inputs, options)?;
-        let unknown = |option: String, field: String, records: u64, remedy: &'static str| {
+        let unknown = |setting: FieldSetting, value: String, field: MissingField, records: u64| {
             Err(BatchError::NoField {
-                option,
+                setting,
+                value,
                 field,
                 records,
                 fields: first_names(self.inputs, options),
-                remedy,
             })
         };
         let with_text = tally.categorised + tally.uncategorised;
         if let (Some(category), 0, 1..) = (&options.category, tally.categorised, with_text) {
-            let option = match self.settings.scope {
-                PairScope::Within => format!("--within {category}"),
-                PairScope::Across => format!("--across {category}"),
-                PairScope::Everything => "--distance-for site".to_owned(),
+            let setting = match self.settings.scope {
+                PairScope::Within => FieldSetting::Within,
+                PairScope::Across => FieldSetting::Across,
+                PairScope::Everything => FieldSetting::DistanceFor,
             };
-            let (field, remedy) = match category {
-                Category::Site => (
-                    "URL".to_owned(),
-                    "records need URLs in the field url, or as ids; without them, leave the option out",
-                ),
-                Category::Field(path) => (
-                    format!("field {path}"),
-                    "name one that records have, or leave the option out",
-                ),
+            let field = match category {
+                Category::Site => MissingField::Url,
+                Category::Field(path) => MissingField::Named(path.to_string()),
             };
-            return unknown(option, field, with_text, remedy);
+            return unknown(setting, category.to_string(), field, with_text);
         }
         let Some(rule) = self.settings.keep.field_rule() else {
             return Ok(());
@@ -508,10 +502,10 @@ impl DedupJob<'_> {
         match (tally.ranked, records, &scanned.unusable) {
             (1.., _, _) | (_, 0, _) => Ok(()),
             (0, _, None) => unknown(
-                format!("--keep {}", self.settings.keep),
-                format!("field {}", rule.field().unwrap_or_default()),
+                FieldSetting::Keep,
+                self.settings.keep.to_string(),
+                MissingField::Named(rule.field().unwrap_or_default().to_owned()),
                 records,
-                "name one that records have, or another rule",
             ),
             (0, _, Some(first)) => Err(BatchError::NoUsableValue {
                 keep: self.settings.keep.to_string(),

@@ -11,8 +11,8 @@ use lookalike::resemblance::{SetMeasure, intersection_size};
 use lookalike::scheme::{Nouns, Shingle, Sketch, Weight};
 use lookalike::{DocumentFields, FeatureExtractor, Scheme};
 
-use crate::error::BatchError;
 use crate::setting_words::ParseSettingError;
+use crate::settings_error::SettingsError;
 use crate::spill::feature_sets::{SetPlace, SetStore};
 
 /// A test in words: `coverage:stops:5:0.478` asks that of the larger set of runs of five function words the smaller
@@ -43,12 +43,12 @@ impl PairTest {
     }
 
     /// Refuses features that need a table of terms.
-    pub(crate) fn check(&self) -> Result<(), BatchError> {
+    pub(crate) fn check(&self) -> Result<(), SettingsError> {
         if self.shingle.needs_terms() {
-            return Err(BatchError::Settings(format!(
-                "--and {self}: {} need a table of terms, which additional tests do not have: use words:N, chars:N or stops:N",
-                self.shingle
-            )));
+            return Err(SettingsError::TestNeedsTerms {
+                test: self.to_string(),
+                shingle: self.shingle,
+            });
         }
         Ok(())
     }

@@ -334,7 +334,7 @@ impl ResultWriter<'_> {
             whole.push(file);
         }
         // Together: tables of both get the columns of both, which are known now that all lines are in.
-        AtomicFile::commit_alike(whole).map_err(BatchError::result(&self.place.path("kept")))
+        AtomicFile::commit_together(whole).map_err(BatchError::result(&self.place.path("kept")))
     }
 
     fn open(&self, has_lines: bool, inputs: &Inputs) -> Result<[RecordFile; 2], BatchError> {

@@ -43,6 +43,7 @@ use crate::dedup::skipped_files::SkippedFiles;
 use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
 use crate::error::BatchError;
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED, write_file};
+use crate::settings_error::SettingsError;
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
 
 /// Clusters of a summary that are shown.
@@ -239,10 +240,12 @@ impl DedupJob<'_> {
             }
             let reason = self.inputs.unwritable_table(number as u32, &self.options)?;
             if let Some(reason) = reason {
-                return Err(BatchError::Settings(format!(
-                    "{}: its rows cannot be written as Parquet with their types: {reason}: use --output-format jsonl",
-                    source.name()
-                )));
+                let source_name = source.name().into_owned();
+                return Err(SettingsError::NotParquet {
+                    source_name,
+                    reason,
+                }
+                .into());
             }
         }
         Ok(())
@@ -439,8 +442,7 @@ impl DedupJob<'_> {
             measured: self.observer.measured(),
         };
         let page =
-            crate::report::render(&crate::dedup::report_examples::complete(report, &summary))
-                .map_err(|error| BatchError::Settings(error.to_string()))?;
+            crate::report::render(&crate::dedup::report_examples::complete(report, &summary))?;
         write_file(&place.path("report.html"), Compression::None, &mut |out| {
             out.write_all(page.as_bytes())
         })?;
@@ -471,6 +473,8 @@ fn may_be_mended(error: &BatchError) -> bool {
     matches!(
         error,
         BatchError::File { .. }
+            | BatchError::Temporary { .. }
+            | BatchError::Result { .. }
             | BatchError::Memory { .. }
             | BatchError::LongDocuments { .. }
             | BatchError::ResumedInput { .. }

@@ -1,4 +1,4 @@
-//! Choice of survivors: the star clustering that promise 4 rests on, streaming.
+//! Choice of survivors: the star clustering that promise P3 in ARCHITECTURE.md rests on, streaming.
 //!
 //! Documents are taken from the most to the least wanted. One that is similar to an earlier survivor is removed and
 //! joins the most similar one (the more wanted one of equals); any other survives. So every removed document has a

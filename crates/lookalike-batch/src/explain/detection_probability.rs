@@ -6,6 +6,7 @@ use lookalike::sketch::binomial_at_most;
 
 use crate::error::BatchError;
 use crate::settings::{JobSettings, Method};
+use crate::settings_error::SettingsError;
 
 impl JobSettings {
     /// The bands of the signatures, for the methods that have some.
@@ -17,12 +18,16 @@ impl JobSettings {
         let Some((places, agreement)) = self.places(threshold) else {
             return Ok(None);
         };
-        Banding::for_threshold(places, agreement, recall).map(Some).ok_or_else(|| {
-            BatchError::Settings(format!(
-                "{places} min-hash functions cannot find {recall} of the pairs at threshold {threshold}: \
-                 raise --functions, or use --method allpairs, which finds all"
-            ))
-        })
+        Banding::for_threshold(places, agreement, recall)
+            .map(Some)
+            .ok_or_else(|| {
+                let too_few = SettingsError::TooFewFunctions {
+                    places,
+                    recall,
+                    threshold,
+                };
+                too_few.into()
+            })
     }
 
     /// Places of a signature that is cut into bands, and the share of them in which texts of this

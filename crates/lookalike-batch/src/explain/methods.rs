@@ -9,6 +9,7 @@ use super::MethodFinding;
 use crate::error::BatchError;
 use crate::explain::detection_probability::at_least;
 use crate::settings::{JobSettings, Method};
+use crate::settings_error::SettingsError;
 
 /// Two fingerprints bit by bit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -139,8 +140,7 @@ fn sketches(
     scheme: &Scheme,
     settings: &JobSettings,
 ) -> Result<Option<(SketchValue, SketchValue)>, BatchError> {
-    let sketcher = Sketcher::new(scheme, settings.terms.as_ref())
-        .map_err(|error| BatchError::Settings(error.to_string()))?;
+    let sketcher = Sketcher::new(scheme, settings.terms.as_ref()).map_err(SettingsError::from)?;
     Ok(sketcher.sketch(a).zip(sketcher.sketch(b)))
 }
 

@@ -17,6 +17,7 @@ use crate::dedup::pages::PagePair;
 use crate::dedup::pair_test::TestOutcome;
 use crate::error::BatchError;
 use crate::settings::{JobSettings, Method};
+use crate::settings_error::SettingsError;
 pub use methods::{FingerprintComparison, SignatureComparison, SuperShingleComparison};
 
 /// Features listed of each kind, unless told otherwise.
@@ -141,11 +142,10 @@ pub fn explain(
     settings: &JobSettings,
     listed: usize,
 ) -> Result<Explanation, BatchError> {
-    let refused = |error: String| BatchError::Settings(error);
     let scheme = &settings.scheme;
     let extractor = || match &settings.terms {
         Some(terms) if scheme.terms.is_some() => {
-            FeatureExtractor::with_terms(scheme, terms).map_err(|error| refused(error.to_string()))
+            FeatureExtractor::with_terms(scheme, terms).map_err(SettingsError::from)
         }
         _ => Ok(FeatureExtractor::new(scheme)),
     };

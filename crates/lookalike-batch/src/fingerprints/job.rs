@@ -18,7 +18,9 @@ use crate::fingerprints::files::{
     ArchiveScratch, CodeWriter, FingerprintName, SizedFingerprint, SketchShape, SketchWriter,
     write_code, write_sketch,
 };
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::record_scan::{RecordScan, RecordWorker};
+use crate::settings_error::SettingsError;
 use crate::skipped::SkippedRow;
 
 /// The job: what to read and how texts become fingerprints.
@@ -73,16 +75,12 @@ impl SketchMaker {
     fn new(scheme: &Scheme) -> Result<Self, BatchError> {
         let Some(shape) = SketchShape::of(scheme.sketch) else {
             return match scheme.sketch.fingerprint_bits() {
-                0 => Err(BatchError::Settings(format!(
-                    "{} cannot be stored in files: use simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N",
-                    scheme.sketch
-                ))),
+                0 => Err(FingerprintSettingsError::Unstorable(scheme.sketch).into()),
                 bits => Ok(Self::Fingerprint(bits)),
             };
         };
         // Neither needs a table of terms.
-        let sketcher = Sketcher::new(scheme, None);
-        let sketcher = sketcher.map_err(|error| BatchError::Settings(error.to_string()))?;
+        let sketcher = Sketcher::new(scheme, None).map_err(SettingsError::from)?;
         Ok(Self::Places(shape, sketcher))
     }
 
@@ -242,8 +240,9 @@ impl FingerprintJob<'_> {
         sink: &mut dyn FnMut(&FingerprintBatch) -> Result<(), BatchError>,
     ) -> Result<FingerprintSummary, BatchError> {
         let extractor = match &self.terms {
-            Some(terms) => FeatureExtractor::with_terms(&self.scheme, terms)
-                .map_err(|error| BatchError::Settings(error.to_string()))?,
+            Some(terms) => {
+                FeatureExtractor::with_terms(&self.scheme, terms).map_err(SettingsError::from)?
+            }
             None => FeatureExtractor::new(&self.scheme),
         };
         let (mut without_features, mut text_bytes) = (0, 0);

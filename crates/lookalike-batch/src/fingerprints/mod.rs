@@ -6,7 +6,9 @@ pub mod index;
 pub(crate) mod job;
 pub(crate) mod join;
 mod mapped;
+pub(crate) mod settings_error;
 pub mod sketches;
 mod unfinished;
 
+pub use settings_error::FingerprintSettingsError;
 pub use unfinished::can_resume;

@@ -9,6 +9,7 @@ use lookalike_corpus::{AtomicFile, Compression, remove_leftovers};
 
 use crate::error::BatchError;
 use crate::folder_lock::FolderLock;
+use crate::folder_refusal::FolderRefusal;
 
 /// The file that tells what there is to go on from.
 pub(super) const JOB: &str = "job.json";
@@ -16,7 +17,7 @@ pub(super) const JOB: &str = "job.json";
 /// The file that tells that the output has its name.
 pub(super) const DONE: &str = "done";
 
-/// True if the folder of a job that was interrupted holds what `--resume` goes on from, or tells that there is nothing left to do.
+/// True if the folder of a job that was interrupted holds what it can be resumed from, or tells that there is nothing left to do.
 pub fn can_resume(folder: &Path) -> bool {
     [JOB, DONE].iter().any(|name| folder.join(name).exists())
 }
@@ -31,7 +32,7 @@ pub(super) fn folder_beside(output: &Path, ending: &str) -> PathBuf {
 /// Kinds of jobs that have such folders.
 pub(super) struct UnfinishedJob<'a> {
     /// Such as `build`.
-    pub(super) name: &'a str,
+    pub(super) name: &'static str,
     /// All its files, those that tell of others before these.
     pub(super) files: &'a [&'a str],
 }
@@ -40,27 +41,22 @@ impl UnfinishedJob<'_> {
     /// Takes the folder for this job, without what an earlier one left unless that is resumed.
     pub(super) fn enter(&self, folder: &Path, resume: bool) -> Result<FolderLock, BatchError> {
         let failed = BatchError::result(folder);
-        let refused = |reason: String| BatchError::Folder {
+        let refused = |reason: FolderRefusal| BatchError::Folder {
             path: folder.to_owned(),
             reason,
         };
-        let name = self.name;
+        let job = self.name;
         fs::create_dir_all(folder).map_err(&failed)?;
         // Another job would save its progress into our files, and give the half-made ones their name.
         let Some(lock) = FolderLock::take(folder).map_err(&failed)? else {
-            return Err(refused(format!(
-                "another {name} is writing this output: wait until it has finished, or choose another output"
-            )));
+            return Err(refused(FolderRefusal::OutputInUse { job }));
         };
         let is_ours = |name: &OsStr| self.files.iter().any(|ours| name == *ours);
         remove_leftovers(folder, is_ours).map_err(&failed)?;
         for entry in fs::read_dir(folder).map_err(&failed)? {
             let found = entry.map_err(&failed)?.file_name();
             if !is_ours(&found) {
-                return Err(refused(format!(
-                    "{} is not a file of an interrupted {name} and may be yours: move it away, or choose another output",
-                    found.display()
-                )));
+                return Err(refused(FolderRefusal::OtherFile { job, name: found }));
             }
         }
         if !resume {

@@ -165,8 +165,7 @@ impl OverlapJob<'_> {
             resumed,
             measured: self.observer.measured(),
         };
-        let page = atlas::page(&summary, &mirrors, map, &prepared.collection)
-            .map_err(|error| BatchError::Settings(error.to_string()))?;
+        let page = atlas::page(&summary, &mirrors, map, &prepared.collection)?;
         file(&place, "atlas.html", &mut |out| {
             out.write_all(page.as_bytes())
         })?;

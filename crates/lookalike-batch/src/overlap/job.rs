@@ -27,6 +27,7 @@ use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::fields::{FieldTally, LinkedRecords};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
+use crate::overlap::settings_error::OverlapSettingsError;
 use crate::settings::JobLimits;
 use crate::skipped::SkippedLine;
 use crate::skipped::SkippedRow;
@@ -147,9 +148,7 @@ impl OverlapJob<'_> {
     /// be written.
     pub fn write_rows(&self, out: &mut dyn Write) -> Result<OverlapSummary, BatchError> {
         if self.settings.chunkings.len() > 1 {
-            return Err(BatchError::Settings(
-                "standard output takes the rows of one chunking: name one with --chunk, or a directory with -o".to_owned(),
-            ));
+            return Err(OverlapSettingsError::ChunkingsOfRows.into());
         }
         let mut prepared = self.prepare(self.settings.by == OverlapUnit::Server, None)?;
         let count = ChunkingCount {
@@ -238,11 +237,7 @@ impl OverlapJob<'_> {
     }
 
     fn no_servers(&self) -> BatchError {
-        BatchError::Settings(format!(
-            "no document has a server by --server {}: give records a field `url` or URLs as ids, or name what holds the \
-             server with --server field:NAME or --server path:N",
-            self.settings.server
-        ))
+        OverlapSettingsError::NoServer(self.settings.server.to_string()).into()
     }
 
     fn take_tables(

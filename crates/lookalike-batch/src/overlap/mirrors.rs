@@ -9,7 +9,7 @@ use super::aliases::{NameAlias, server_aliases, url_aliases};
 use super::collection::OverlapDocuments;
 use super::page_sets::{PageHoldings, PageSet, SetShares, page_sets};
 use super::places::DocumentPlaces;
-use crate::error::BatchError;
+use crate::settings_error::{BoundedSetting, SettingsError};
 
 /// Example pages that a mirrored set names.
 const EXAMPLES: usize = 3;
@@ -44,18 +44,16 @@ impl MirrorSettings {
         )
     }
 
-    pub(crate) fn check(&self) -> Result<(), BatchError> {
+    pub(crate) fn check(&self) -> Result<(), SettingsError> {
         let shares = [
-            ("set-page-share", self.page_share),
-            ("set-server-share", self.server_share),
+            (BoundedSetting::PageShare, self.page_share),
+            (BoundedSetting::ServerShare, self.server_share),
         ];
         match shares
             .iter()
             .find(|(_, share)| !(0.5..=1.0).contains(share))
         {
-            Some((name, share)) => Err(BatchError::Settings(format!(
-                "--{name} {share} is not a share from 0.5 to 1"
-            ))),
+            Some((setting, share)) => Err(setting.error(*share)),
             None => Ok(()),
         }
     }

@@ -41,6 +41,7 @@ mod requests;
 mod row_log;
 mod rows;
 mod settings;
+pub(crate) mod settings_error;
 mod similar_lists;
 mod site;
 mod skip;
@@ -61,6 +62,7 @@ pub use rows::OverlapRow;
 pub use settings::{
     ExactCopies, MinShared, OverlapEngine, OverlapSettings, OverlapUnit, ServerName,
 };
+pub use settings_error::OverlapSettingsError;
 pub use text_chunks::TextChunks;
 
 /// Two units, the first before the second, and the number of chunks they share.

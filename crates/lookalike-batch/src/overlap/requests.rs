@@ -15,6 +15,7 @@ use super::settings::OverlapUnit;
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::observer::JobStage;
+use crate::overlap::settings_error::OverlapSettingsError;
 
 #[derive(Serialize)]
 struct RankedLine<'a> {
@@ -122,9 +123,7 @@ impl OverlapJob<'_> {
 
     fn prepare_one(&self) -> Result<PreparedOverlap, BatchError> {
         if self.settings.chunkings.len() > 1 || self.settings.by == OverlapUnit::Server {
-            return Err(BatchError::Settings(
-                "single documents are compared with one chunking: name one with --chunk, and leave out --by server".to_owned(),
-            ));
+            return Err(OverlapSettingsError::ChunkingsOfDocuments.into());
         }
         self.prepare(true, None)
     }
@@ -191,11 +190,8 @@ fn named(collection: &OverlapDocuments, names: &[String]) -> Result<Vec<u32>, Ba
         documents.insert(collection.documents.id(document as usize), document);
     }
     let named = names.iter().map(|name| {
-        documents.get(name.as_str()).copied().ok_or_else(|| {
-            BatchError::Settings(format!(
-                "no document has the id or URL {name:?}: it must be in the input to be compared"
-            ))
-        })
+        let document = documents.get(name.as_str()).copied();
+        document.ok_or_else(|| OverlapSettingsError::UnknownDocument(name.clone()).into())
     });
     named.collect()
 }

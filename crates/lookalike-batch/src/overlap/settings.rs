@@ -7,10 +7,11 @@ use lookalike::Scheme;
 use lookalike::chunk::{ChunkBits, Chunking};
 use lookalike_corpus::FieldPath;
 
-use crate::error::BatchError;
 use crate::losses::LossPolicy;
+use crate::overlap::settings_error::OverlapSettingsError;
 use crate::setting_words::{ParseSettingError, setting_words};
 use crate::settings::RepeatedIds;
+use crate::settings_error::{BoundedSetting, SettingsError};
 
 /// Method of counting pairs of units with common chunks. Every engine gives the same rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -220,37 +221,28 @@ impl OverlapSettings {
         own.or_else(any).map_or(1, |least| least.shared)
     }
 
-    pub(crate) fn check(&self) -> Result<(), BatchError> {
-        let refuse = |reason: String| Err(BatchError::Settings(reason));
+    pub(crate) fn check(&self) -> Result<(), SettingsError> {
         if self.chunkings.is_empty() {
-            return refuse(
-                "no chunking is given: name one with --chunk, such as lines:2".to_owned(),
-            );
+            return Err(OverlapSettingsError::NoChunking.into());
         }
         let repeated =
             (1..self.chunkings.len()).find(|&i| self.chunkings[..i].contains(&self.chunkings[i]));
         if let Some(i) = repeated {
-            return refuse(format!("chunking {} is given twice", self.chunkings[i]));
+            return Err(OverlapSettingsError::RepeatedChunking(self.chunkings[i]).into());
         }
         let stray = self.min_shared.iter().filter_map(|least| least.chunking);
         if let Some(stray) = stray
             .into_iter()
             .find(|chunking| !self.chunkings.contains(chunking))
         {
-            return refuse(format!(
-                "--min-shared names {stray}, which --chunk does not"
-            ));
+            return Err(OverlapSettingsError::StrayChunking(stray).into());
         }
         if self.min_shared.iter().any(|least| least.shared == 0) {
-            return refuse(
-                "--min-shared 0 would list every pair of documents: use 1 or more".to_owned(),
-            );
+            return Err(BoundedSetting::MinShared.error(0));
         }
         if !(0.0..=1.0).contains(&self.min_containment) {
-            return refuse(format!(
-                "--min-containment {} is not a share from 0 to 1",
-                self.min_containment
-            ));
+            let setting = BoundedSetting::MinContainment;
+            return Err(setting.error(self.min_containment));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use lookalike_corpus::InputOptions;
 use super::settings::{OverlapSettings, OverlapUnit};
 use crate::error::BatchError;
 use crate::kernel::placed_text::PlacedText;
+use crate::overlap::settings_error::OverlapSettingsError;
 
 /// Cuts texts into chunks as an overlap job does: the tool of one thread.
 pub struct TextChunks {
@@ -22,10 +23,7 @@ impl TextChunks {
     pub fn new(settings: OverlapSettings, options: &InputOptions) -> Result<Self, BatchError> {
         settings.check()?;
         if settings.by == OverlapUnit::Server {
-            return Err(BatchError::Settings(
-                "servers are compared by jobs over whole collections: compare documents here"
-                    .to_owned(),
-            ));
+            return Err(OverlapSettingsError::ServersOfTexts.into());
         }
         Ok(Self {
             chunker: Chunker::new(&settings.chunkings, settings.bits, &settings.scheme),

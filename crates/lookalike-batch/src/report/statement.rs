@@ -111,7 +111,11 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     if counts.too_long > 0 {
         caveats.push(format!(
             "{}: compared for equal bytes only, never called near copies.",
-            are(counts.too_long, "record", "longer than --max-document")
+            are(
+                counts.too_long,
+                "record",
+                "longer than the limit for one document"
+            )
         ));
     }
     caveats.extend(counts.notes.iter().map(|note| format!("{note}.")));

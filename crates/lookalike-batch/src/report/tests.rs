@@ -48,7 +48,7 @@ fn data() -> ReportData {
             removed_near: 410,
             clusters: 900,
             empty: 2,
-            notes: vec!["3 records without a value for --keep: ranked last".to_owned()],
+            notes: vec!["3 records without a value for the survivor rule: ranked last".to_owned()],
             without_features: 1,
             skipped: 3,
             input_bytes: 5 << 20,
@@ -172,7 +172,7 @@ fn page_states_verification_recall_and_what_was_not_compared() {
         "Verified:",
         "99.95%",
         "2 records are without any text: kept, never a duplicate",
-        "3 records without a value for --keep",
+        "3 records without a value for the survivor rule",
         "1 text is without words",
         "3 were skipped",
     ] {

@@ -13,6 +13,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_p
 use ureq::{Agent, Body};
 
 use crate::failure::Failure;
+use crate::remedy;
 
 /// The media type of the compact form.
 pub(crate) const PACKED: &str = "application/vnd.lookalike.packed";
@@ -311,10 +312,12 @@ impl ServiceClient {
     fn refusal(&self, path: &str, status: u16, body: &[u8]) -> Refusal {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
         let word = |name: &str| problem[name].as_str().unwrap_or("?").to_owned();
+        let option = problem["field"].as_str().and_then(remedy::of_service_field);
+        let option = option.map_or(String::new(), |option| format!(" ({option})"));
         Refusal {
             status,
             item: problem["item"].as_u64().map(|item| item as usize),
-            reason: format!("{}: {}", word("detail"), word("remedy")),
+            reason: format!("{}: {}{option}", word("detail"), word("remedy")),
             url: format!("{}{path}", self.url),
         }
     }

@@ -2,6 +2,7 @@
 
 use lookalike_batch::{BoilerplateCounts, InputCounts, MeasuredCost, PageCounts, SkippedRow};
 
+use crate::remedy;
 use crate::size::show;
 
 /// Prints a line of a summary: its name, and a text as of `format!`.
@@ -94,6 +95,9 @@ pub(crate) fn skipped(rows: &[SkippedRow]) {
             row.kind,
             row.first
         );
+        if let Some(remedy) = remedy::of_skipped(&row.kind) {
+            line!("", "{remedy}");
+        }
     }
 }
 

@@ -158,7 +158,7 @@ fn a_test_that_would_do_nothing_is_refused() {
     for (flags, part) in [
         (
             &["--method", "copies", "--and", "coverage:words:1:0.5"][..],
-            "leave one of them out",
+            "leave --and out, or name another method",
         ),
         (
             &["--and", "coverage:phrases:5:0.5"],

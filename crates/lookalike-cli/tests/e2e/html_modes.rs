@@ -166,7 +166,7 @@ fn an_unknown_mode_and_one_not_built_in_are_refused() {
         fail(unknown, 2).says(&["visible, fast, main or quality"]);
     }
     if !cfg!(feature = "quality") {
-        fail("quality", 1).says(&["the mode `quality`", "`--features full,quality`"]);
+        fail("quality", 1).says(&["the mode `quality`", "`full,quality`"]);
     }
 }
 

@@ -147,8 +147,8 @@ fn values_that_a_rule_cannot_use_are_counted_everywhere() {
         .arg(&out)
         .args(["--keep", "newest:v"]);
     let said = [
-        "1 record without a value for --keep",
-        "1 record with a value that --keep cannot use",
+        "1 record without a value for the survivor rule",
+        "1 record with a value that the survivor rule cannot use",
         "record 2",
         "01/02/2025",
     ];
@@ -160,7 +160,7 @@ fn values_that_a_rule_cannot_use_are_counted_everywhere() {
         (&json!(1), &json!(1))
     );
     let page = String::from_utf8(contents(&out.join("report.html"))).unwrap();
-    assert!(page.contains("1 record with a value that --keep cannot use"));
+    assert!(page.contains("1 record with a value that the survivor rule cannot use"));
     let kept = contents(&out.join("kept.jsonl"));
     assert!(String::from_utf8(kept).unwrap().contains("\"id\":\"3\""));
 }
@@ -190,23 +190,24 @@ fn a_field_that_no_record_has_is_an_error_on_every_command() {
     let folder = Folder::new();
     let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
     let mut command = lookalike("pairs");
-    command
-        .arg(&input)
-        .args(urls)
-        .fail(1)
-        .says(&["URL", "--within site"]);
+    command.arg(&input).args(urls).fail(1).says(&[
+        "URL",
+        "within site requires",
+        "leave --within out",
+    ]);
     let mut command = lookalike("pairs");
     command.args(["--method", "henzinger", "--distance-for", "site"]);
-    command
-        .arg(&input)
-        .fail(1)
-        .says(&["URL", "--distance-for site"]);
+    command.arg(&input).fail(1).says(&[
+        "URL",
+        "distance_for site requires",
+        "leave --distance-for out",
+    ]);
     let mut command = lookalike("terms");
     command
         .arg(&input)
         .args(["--id", "docid", "-o"])
         .arg(folder.path("t"));
-    command.fail(1).says(&["--id docid"]);
+    command.fail(1).says(&["id_field docid", "--id"]);
     assert!(!folder.path("t").exists());
 }
 
@@ -219,7 +220,7 @@ fn a_field_that_some_records_lack_is_told_as_missing() {
     command.arg(&input).args(["--id", "key"]);
     command.succeed().says(&[
         "1 record without a text field",
-        "1 record without the field that --id names",
+        "1 record without the field for ids",
         "1 with an empty text",
     ]);
 }

@@ -378,7 +378,7 @@ fn what_means_nothing_is_refused() {
     for (flags, words) in [
         (
             &["--min-shared", "0"][..],
-            &["--min-shared 0", "use 1 or more"][..],
+            &["min_shared 0", "use 1 or more", "--min-shared"][..],
         ),
         (&["--chunk", "lines:0"], &["lines:0", "paragraphs"]),
         (&["--chunk", "lines:2,lines:2"], &["-o"]),

@@ -74,7 +74,7 @@ pub struct HtmlText {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this build cannot extract HTML in the mode `{mode}`, which needs the Cargo feature `quality`: use another mode, or install \
-     lookalike with `--features full,quality`"
+     lookalike with the features `full,quality`"
 )]
 pub struct UnsupportedHtml {
     /// The mode.

@@ -6,8 +6,7 @@ use std::path::Path;
 use super::code_cell::CodeCell;
 
 fn unsupported() -> io::Error {
-    let reason =
-        "this build has no Parquet, which needs the Cargo feature `parquet` (`--features full`)";
+    let reason = "this build has no Parquet, which needs the Cargo feature `parquet` (or `full`)";
     io::Error::new(io::ErrorKind::Unsupported, reason)
 }
 

@@ -97,7 +97,7 @@ fn a_mode_that_is_not_built_in_is_refused_by_name() {
         return;
     }
     let error = quality.unwrap_err().to_string();
-    assert!(error.contains("`--features full,quality`"), "{error}");
+    assert!(error.contains("`full,quality`"), "{error}");
     assert!(error.contains("mode `quality`"), "{error}");
 }
 

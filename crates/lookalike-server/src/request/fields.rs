@@ -19,7 +19,7 @@ use super::least_equal::{LeastEqualOption, places_name, told_distance};
 use super::packed::PackedReader;
 use super::sent_fields::{AnchorItem, SentFields};
 use crate::content::{ContentPlace, ContentSource, RequestContent};
-use crate::problem::ProblemDetails;
+use crate::problem::{ProblemDetails, SettingField};
 use crate::scheme::{default_scheme, usable_scheme};
 use crate::scheme_state::{sent_boilerplate, sent_terms};
 
@@ -443,8 +443,9 @@ impl ResketchedCollection {
             if self.terms.is_some() {
                 return Err(ProblemDetails::invalid(
                     "a table of terms comes with the scheme that names it",
-                    "send `scheme`, too: `lookalike client resketch NAME --terms FILE` does",
-                ));
+                    "send `scheme`, too",
+                )
+                .of_field(SettingField::Scheme));
             }
             let radius = radius(settings.sketch_form())?;
             return Ok(RebuildTarget::new(settings.scheme.clone(), radius));
@@ -471,8 +472,9 @@ fn checked_distance(form: SketchForm, told: Option<u32>) -> Result<u32, ProblemD
                 "it is not told how many of {places} {} near-duplicates have in common",
                 places_name(form)
             ),
-            "send `equal`, a number of them or a share with a point, such as 2 of 6 super-shingles, or 0.8 of the minima: `lookalike client create NAME --scheme TEXT --equal NUMBER` does",
-        )),
+            "send `equal`, a number of them or a share with a point, such as 2 of 6 super-shingles, or 0.8 of the minima",
+        )
+        .of_field(SettingField::Equal)),
     }
 }
 

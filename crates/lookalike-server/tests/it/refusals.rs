@@ -146,7 +146,10 @@ async fn schemes_whose_sketches_no_collection_holds_are_refused() {
             .refuses(422, "invalid");
     }
     for (sketch, instead) in [
-        ("minhash:257", "fingerprint --sketch minhash:257 -o FILE"),
+        (
+            "minhash:257",
+            "`lookalike fingerprint` keeps such sketches in files",
+        ),
         ("winnow:4", "`lookalike dedup`"),
     ] {
         let scheme = minhash.replace("sketch=none", &format!("sketch={sketch}"));

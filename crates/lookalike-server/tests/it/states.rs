@@ -97,7 +97,7 @@ async fn a_table_that_is_missing_wrong_or_of_no_use_is_refused_with_the_way_to_d
     for (settings, words) in [
         (
             json!({"scheme": scheme.to_string()}),
-            ["needs a table", "--terms FILE"],
+            ["needs a table", "`terms`"],
         ),
         (
             json!({"scheme": unnamed.to_string(), "terms": encoded(&terms)}),
@@ -287,12 +287,12 @@ async fn lines_that_are_missing_wrong_or_of_no_use_are_refused_with_the_way_to_d
         (
             "boilerplate",
             json!(null),
-            ["needs the lines", "--boilerplate-lines FILE"],
+            ["needs the lines", "send `boilerplate`"],
         ),
         (
             "boilerplate",
             json!("no base64"),
-            ["not base64", "--boilerplate-lines"],
+            ["not base64", "learned lines"],
         ),
         (
             "boilerplate",

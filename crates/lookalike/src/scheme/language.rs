@@ -16,7 +16,8 @@ const STEMMERS: &str = "frostem-2.20261016.1";
 const TAGGERS: &str = "harper-brill-3.0.0/jieba-0.11.0";
 
 /// Expected values of a build without the data.
-pub(super) const LACKING: &str = "a build with the Cargo feature `languages` (installed with `--features full`), or leave the option out";
+pub(super) const LACKING: &str =
+    "a build with the Cargo feature `languages` (or `full`), or leave the option out";
 
 /// Of which language the words are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

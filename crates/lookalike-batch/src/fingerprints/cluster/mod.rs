@@ -50,8 +50,10 @@ pub use text_verification::TextVerification;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::join::LARGEST_DISTANCE;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::LeastEqual;
 use crate::folder_lock::FolderLock;
+use crate::folder_refusal::FolderRefusal;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, first_there};
@@ -132,34 +134,23 @@ impl FingerprintClustering<'_> {
         })
     }
 
-    fn check(&self) -> Result<(), BatchError> {
-        let refused = |reason: &str| Err(BatchError::Settings(reason.to_owned()));
+    fn check(&self) -> Result<(), FingerprintSettingsError> {
         if self.inputs.is_empty() && self.pairs.is_empty() {
-            return refused(
-                "nothing to cluster: name files of fingerprints, or pairs of `lookalike join` with --pairs",
-            );
+            return Err(FingerprintSettingsError::NothingToCluster);
         }
         if self.inputs.iter().any(FingerprintSource::is_standard_input) {
-            return refused(
-                "fingerprints are read more than once, which standard input cannot be: save them to a file",
-            );
+            return Err(FingerprintSettingsError::StandardInputOnce);
         }
         if self.inputs.is_empty() && self.keep() != FingerprintKeep::Id {
-            return refused(
-                "pairs have no order: name the files of fingerprints too, or use --keep id",
-            );
+            return Err(FingerprintSettingsError::NoOrder);
         }
         if self.equal.is_some() && (self.inputs.is_empty() || self.distance.is_some()) {
-            return refused(
-                "with --equal, files of sketches are read, and their equal places take the place of a distance: name the files, leave out \
-                 --distance",
-            );
+            return Err(FingerprintSettingsError::EqualOfFiles);
         }
         match self.distance {
             Some(distance) if self.pairs.is_empty() && distance > LARGEST_DISTANCE => {
-                Err(BatchError::Settings(format!(
-                    "distance {distance} is more than the {LARGEST_DISTANCE} bits up to which fingerprints are compared"
-                )))
+                let most = LARGEST_DISTANCE;
+                Err(FingerprintSettingsError::DistanceTooLarge { distance, most })
             }
             _ => Ok(()),
         }
@@ -333,9 +324,10 @@ impl FingerprintClustering<'_> {
         if let (IfExists::New, Some(name)) = (if_exists, present) {
             return Err(BatchError::Folder {
                 path: place.folder.to_owned(),
-                reason: format!(
-                    "already holds results ({name}): choose another directory, or replace them with --overwrite"
-                ),
+                reason: FolderRefusal::HoldsResults {
+                    name: name.to_owned(),
+                    is_resumable: false,
+                },
             });
         }
         let identity = JobIdentity {

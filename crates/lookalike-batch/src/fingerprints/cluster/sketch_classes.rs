@@ -9,6 +9,7 @@ use super::sorted_fingerprints::{FingerprintMarks, SortedKeys};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesError, FingerprintSource, PlaceKind, SketchShape};
 use crate::fingerprints::join::FingerprintShard;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
     DistinctSketches, EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchMemory,
     SketchReading, is_sketch_index, stored_bytes,
@@ -76,7 +77,7 @@ impl FingerprintClustering<'_> {
             },
         });
         let least = least.places(shape);
-        let least = least.map_err(|error| BatchError::Settings(error.to_string()))?;
+        let least = least.map_err(FingerprintSettingsError::from)?;
         let pairs = memory.pairs(size_of_val(words.as_slice()) as u64, 0, count);
         Ok(SketchClasses {
             grouped: GroupedSketches::new(shape, words, self.limits.threads, |a, b| a.cmp(&b)),

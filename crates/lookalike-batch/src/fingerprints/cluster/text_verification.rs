@@ -21,6 +21,7 @@ use crate::error::BatchError;
 use crate::fingerprints::files::ListedId;
 use crate::observer::JobStage;
 use crate::record_scan::{RecordScan, RecordWorker};
+use crate::settings_error::SettingsError;
 use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 
@@ -236,8 +237,9 @@ impl FingerprintClustering<'_> {
         shares: &MemoryShares,
     ) -> Result<TextSets, BatchError> {
         let extractor = match &texts.terms {
-            Some(terms) => FeatureExtractor::with_terms(&texts.scheme, terms)
-                .map_err(|error| BatchError::Settings(error.to_string()))?,
+            Some(terms) => {
+                FeatureExtractor::with_terms(&texts.scheme, terms).map_err(SettingsError::from)?
+            }
             None => FeatureExtractor::new(&texts.scheme),
         };
         let worker = || TextWorker {

@@ -11,6 +11,7 @@ use super::sketch_shape::SketchShape;
 use super::write::{CodeFormat, unwritable};
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 
 /// A collection in the making. It is there whole or not at all: [`SketchWriter::commit`].
 pub(crate) struct SketchWriter {
@@ -68,12 +69,12 @@ impl SketchWriter {
                 match raw_packing(path, shape) {
                     Some(packing) => SketchOutput::Raw(begin(packing)?),
                     None => {
-                        return Err(BatchError::Settings(format!(
-                            "{}: a file of this name cannot hold {shape}: name the file .jsonl, .lkfp (a fingerprint file) or .{} \
-                         (raw numbers), each also with .gz or .zst, or .parquet",
-                            path.display(),
-                            shape.raw_ending()
-                        )));
+                        return Err(FingerprintSettingsError::FormatOfOtherShape {
+                            path: path.to_owned(),
+                            shape: shape.to_string(),
+                            ending: shape.raw_ending(),
+                        }
+                        .into());
                     }
                 }
             }

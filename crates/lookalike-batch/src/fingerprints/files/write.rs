@@ -16,6 +16,7 @@ use super::{
 };
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
 
@@ -168,11 +169,7 @@ impl CodeWriter {
         scratch: ArchiveScratch<'_>,
     ) -> Result<Self, BatchError> {
         let Some((format, packing)) = CodeFormat::of(path) else {
-            return Err(BatchError::Settings(format!(
-                "{}: the name matches no format: name the file .jsonl, .lkfp (a fingerprint file) or .u64 (raw numbers), \
-                 each also with .gz or .zst, .parquet, or .lkar (an archive); of 32 or 128 bits, .u32 or .u128",
-                path.display()
-            )));
+            return Err(FingerprintSettingsError::UnknownFormat(path.to_owned()).into());
         };
         let holds = match format {
             CodeFormat::Archive => 64,
@@ -180,11 +177,8 @@ impl CodeWriter {
             CodeFormat::JsonLines | CodeFormat::Fingerprints | CodeFormat::Parquet => bits,
         };
         if holds != bits {
-            return Err(BatchError::Settings(format!(
-                "{}: a file of this name holds fingerprints of {holds} bits, and these have {bits}: name the file .lkfp, .jsonl, \
-                 .parquet or .u{bits}",
-                path.display()
-            )));
+            let path = path.to_owned();
+            return Err(FingerprintSettingsError::FormatOfOtherWidth { path, holds, bits }.into());
         }
         let file = AtomicFile::create(path, packing).map_err(unwritable(path))?;
         let out = match format {
@@ -230,10 +224,7 @@ impl CodeWriter {
         };
         // A number can be written as a text, but an id that some have and others not is a mistake.
         if kept != ids && (kept == WrittenIdKind::None || ids == WrittenIdKind::None) {
-            return Err(BatchError::Settings(format!(
-                "{}: some fingerprints have ids and others have none: write them to different files",
-                self.path.display()
-            )));
+            return Err(FingerprintSettingsError::MixedIds(self.path.clone()).into());
         }
         self.written += 1;
         let written = match &mut self.out {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::unfinished::{DONE, JOB, UnfinishedJob, folder_beside, save};
 use crate::folder_lock::FolderLock;
 
@@ -163,8 +164,9 @@ fn content_sum(path: &Path) -> Option<u64> {
 
 /// An interrupted build in the folder that is not the one to resume.
 pub(super) fn other_build(folder: &Path) -> BatchError {
-    BatchError::Settings(format!(
-        "{}: an interrupted build with other inputs or settings: run without --resume to start again",
-        folder.display()
-    ))
+    FingerprintSettingsError::OtherJob {
+        folder: folder.to_owned(),
+        job: "build",
+    }
+    .into()
 }

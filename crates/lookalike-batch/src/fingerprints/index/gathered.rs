@@ -14,6 +14,7 @@ use crate::fingerprints::files::{
     CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, RawReader,
     check_losses, ensure_equal_schemes, ensure_equal_widths,
 };
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 
@@ -351,9 +352,11 @@ fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result
             } else {
                 (name.as_str(), file)
             };
-            Err(BatchError::Settings(format!(
-                "{with} has ids and {without} has none: index them separately, or leave out the ids with --no-ids"
-            )))
+            Err(FingerprintSettingsError::IdsOfSome {
+                with: with.to_owned(),
+                without: without.to_owned(),
+            }
+            .into())
         }
         Some(_) => Ok(()),
         None => {

@@ -30,6 +30,7 @@ pub use sketch_build::{SketchIndexBuild, SketchIndexSummary};
 use super::mapped::{begins_with, damaged, unreadable};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::unfinished::{JOB, save};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
@@ -234,12 +235,12 @@ impl IndexBuild<'_> {
             ));
         };
         if design.bits() != W::BITS {
-            return Err(BatchError::Settings(format!(
-                "the design {} is for {} bits, and the fingerprints have {}: leave --design out",
-                design.family().name(),
-                design.bits(),
-                W::BITS
-            )));
+            return Err(FingerprintSettingsError::DesignOfOtherWidth {
+                design: design.family().name(),
+                bits: design.bits(),
+                found: W::BITS,
+            }
+            .into());
         }
         Ok(CostedDesign::of(
             design.clone(),

@@ -20,6 +20,7 @@ use super::build_folder::{
 use super::{BASE_BYTES, LEAST_SCRATCH};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, SketchShape, check_losses};
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
     BandSections, EqualPlaces, IdCounts, LeastEqual, PageChecks, SketchIndexHead,
     SketchIndexSections, SketchReading, bucket, open_sketches, stored_bytes,
@@ -166,7 +167,7 @@ impl SketchIndexBuild<'_> {
 
     fn least(&self, shape: SketchShape) -> Result<usize, BatchError> {
         let least = self.equal.places(shape);
-        least.map_err(|error| BatchError::Settings(error.to_string()))
+        Ok(least.map_err(FingerprintSettingsError::from)?)
     }
 
     /// The sketches of all inputs in plain files, unless an interrupted build left them.
@@ -223,12 +224,8 @@ impl SketchIndexBuild<'_> {
             }
             Ok(())
         })?;
-        let shape = reading.shape().ok_or_else(|| {
-            BatchError::Settings(
-                "the inputs hold no sketch, and none tells how many places one has: give a fingerprint file (.lkfp), whose header does"
-                    .to_owned(),
-            )
-        })?;
+        let shape = reading.shape();
+        let shape = shape.ok_or(FingerprintSettingsError::NoSketch)?;
         self.observer.stage(JobStage::Rank, 0);
         let (distinct, ids) = self.write_sorted(folder, sort, shape, has_ids)?;
         let head = SketchIndexHead {

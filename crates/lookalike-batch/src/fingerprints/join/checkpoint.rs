@@ -15,13 +15,11 @@ use serde::{Deserialize, Serialize};
 use super::stream_position::StreamedPart;
 use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::unfinished::{JOB, UnfinishedJob, can_resume, folder_beside, save};
 use crate::folder_lock::FolderLock;
 
 const PAIRS: &str = "pairs";
-/// Error where fingerprints that are read again have another digest.
-pub(super) const OTHER_INPUTS: &str =
-    "the inputs have changed since the join was interrupted: run without --resume to start again";
 
 /// The folder in which a join keeps what it found, until its output is whole.
 pub struct JoinCheckpoint {
@@ -131,13 +129,11 @@ impl KeptPairs {
         let left = left.and_then(|text| serde_json::from_slice::<JoinState>(&text).ok());
         if let Some(state) = &left {
             if state.settings != settings {
-                return Err(BatchError::Settings(format!(
-                    "{}: an interrupted join with other inputs or settings: run without --resume to start again",
-                    folder.display()
-                )));
+                let job = "join";
+                return Err(FingerprintSettingsError::OtherJob { folder, job }.into());
             }
             if state.held != held {
-                return Err(BatchError::Settings(OTHER_INPUTS.to_owned()));
+                return Err(FingerprintSettingsError::ChangedInputs.into());
             }
         }
         let mut file = OpenOptions::new();

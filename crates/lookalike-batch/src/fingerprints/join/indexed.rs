@@ -15,6 +15,7 @@ use crate::fingerprints::files::{
     CodesSummary, FingerprintFile, FingerprintName, ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::fingerprints::index;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::observer::JobStage;
 
 /// Bytes of a chunk below which another thread brings nothing.
@@ -90,10 +91,12 @@ impl FingerprintJoin<'_> {
             let file = index::open(source.path(), false)?;
             let (name, built) = (source.name(), file.index().radius());
             if self.distance > built {
-                return Err(BatchError::Settings(format!(
-                    "{name}: the index was built for distances up to {built}, not {distance}: build one with --distance {distance}",
-                    distance = self.distance,
-                )));
+                return Err(FingerprintSettingsError::BeyondIndex {
+                    index: name.to_owned(),
+                    built,
+                    distance: self.distance,
+                }
+                .into());
             }
             let index = JoinedIndex { name, file };
             if let Some(first) = indexes.first() {

@@ -11,6 +11,7 @@ use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintName, SketchRows, SketchShape};
 use crate::fingerprints::mapped::damaged;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
     LeastEqual, SketchIndexFile, SketchReading, open_sketches, stored_bytes,
 };
@@ -47,12 +48,12 @@ impl FingerprintJoin<'_> {
             let index = open_sketches(source.path(), false)?;
             reading.agree(source.name(), index.scheme(), Some(index.shape()))?;
             if query.least < index.least() {
-                return Err(BatchError::Settings(format!(
-                    "{}: the index was built for at least {} equal places, not {least}: build one with --equal {least}",
-                    source.name(),
-                    index.least(),
-                    least = query.least,
-                )));
+                return Err(FingerprintSettingsError::FewerPlacesThanIndex {
+                    index: source.name().to_owned(),
+                    built: index.least(),
+                    least: query.least,
+                }
+                .into());
             }
             query.indexes.push(index);
         }

@@ -35,6 +35,7 @@ use crate::fingerprints::files::{
     ensure_equal_schemes, ensure_equal_widths, sum,
 };
 use crate::fingerprints::index;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{EqualPlaces, LeastEqual};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
@@ -122,15 +123,12 @@ impl FingerprintJoin<'_> {
     /// [`BatchError`]: a collection cannot be read, schemes differ, Q does not fit the memory, `out` fails.
     pub fn write(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
         if self.distance > LARGEST_DISTANCE {
-            let distance = self.distance;
-            return Err(BatchError::Settings(format!(
-                "distance {distance} is more than the {LARGEST_DISTANCE} bits up to which fingerprints are compared"
-            )));
+            let (distance, most) = (self.distance, LARGEST_DISTANCE);
+            return Err(FingerprintSettingsError::DistanceTooLarge { distance, most }.into());
         }
         let inputs = self.f.iter().chain(self.q);
         if inputs.filter(|source| source.is_standard_input()).count() > 1 {
-            let reason = "standard input is named more than once, and can be read only once: put the others into files";
-            return self.refuse(reason);
+            return Err(FingerprintSettingsError::StandardInputAgain.into());
         }
         if let Some(least) = self.equal {
             return self.write_sketches(least, out);
@@ -138,9 +136,7 @@ impl FingerprintJoin<'_> {
         let is_index = |source: &&FingerprintSource| index::is_index(source.path());
         let indexes = self.f.iter().filter(is_index).count();
         match (self.q.is_empty(), indexes) {
-            (_, 1..) if indexes < self.f.len() => self.refuse(
-                "some of F are indexes and others are not: join them in two runs, and merge the lists with `lookalike merge`",
-            ),
+            (_, 1..) if indexes < self.f.len() => Err(FingerprintSettingsError::SomeIndexes.into()),
             (false, 0) => {
                 let (q, f) = (self.open(self.q)?, self.open(self.f)?);
                 ensure_equal_widths(f.bits(), q.bits())?;
@@ -163,15 +159,11 @@ impl FingerprintJoin<'_> {
                     _ => self.write_alone::<u64>(f, out),
                 }
             }
-            (true, _) => Err(BatchError::Settings(format!(
-                "{}: an index cannot be joined with itself: name the fingerprints that it was built from",
-                self.f[0].name()
-            ))),
+            (true, _) => {
+                let index = self.f[0].name().to_owned();
+                Err(FingerprintSettingsError::IndexAlone(index).into())
+            }
         }
-    }
-
-    fn refuse<T>(&self, reason: &str) -> Result<T, BatchError> {
-        Err(BatchError::Settings(reason.to_owned()))
     }
 
     fn open(&self, sources: &[FingerprintSource]) -> Result<CodeFiles, BatchError> {
@@ -430,7 +422,7 @@ impl StreamKept {
     fn ensure_same(&self) -> Result<(), BatchError> {
         match self.again == self.before {
             true => Ok(()),
-            false => Err(BatchError::Settings(checkpoint::OTHER_INPUTS.to_owned())),
+            false => Err(FingerprintSettingsError::ChangedInputs.into()),
         }
     }
 }

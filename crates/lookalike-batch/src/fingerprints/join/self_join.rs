@@ -18,6 +18,7 @@ use super::stream_position::{StreamedPart, digest_of_codes, folded};
 use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, FingerprintFile, FingerprintName};
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::observer::{JobStage, ensure_wanted};
 use crate::spill::partitions::lock;
 
@@ -165,9 +166,7 @@ impl FingerprintJoin<'_> {
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         if self.f.iter().any(|source| source.is_standard_input()) {
-            return self.refuse(
-                "a shard of a self-join reads its input twice, which standard input does not allow: save it to a file",
-            );
+            return Err(FingerprintSettingsError::StandardInputOnce.into());
         }
         let (own, shares) = self.read_own::<W>(&mut f)?;
         let count = own.codes().len() as u64;

@@ -13,6 +13,7 @@ use super::{FingerprintJoin, JoinSummary, JoinedSides};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintIds, FingerprintName, SketchShape};
 use crate::fingerprints::index;
+use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
     EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchMemory, SketchReading,
     is_sketch_index, stored_bytes,
@@ -127,10 +128,8 @@ impl FingerprintJoin<'_> {
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         if let Some(found) = self.f.iter().find(|source| index::is_index(source.path())) {
-            return Err(BatchError::Settings(format!(
-                "{}: an index holds fingerprints, which have no equal places: join files of sketches, or leave --equal out",
-                found.name()
-            )));
+            let index = found.name().to_owned();
+            return Err(FingerprintSettingsError::IndexOfFingerprints(index).into());
         }
         let is_indexed = self.f.iter().all(|source| is_sketch_index(source.path()));
         if is_indexed && !self.q.is_empty() {
@@ -201,7 +200,7 @@ impl FingerprintJoin<'_> {
     /// The number of places that must be equal.
     pub(super) fn least_of(least: LeastEqual, shape: SketchShape) -> Result<usize, BatchError> {
         let places = least.places(shape);
-        places.map_err(|error| BatchError::Settings(error.to_string()))
+        Ok(places.map_err(FingerprintSettingsError::from)?)
     }
 
     fn join_all(

@@ -14,7 +14,7 @@
 mod bands;
 mod distinct_sketches;
 mod exact_bands;
-mod least_equal;
+pub(super) mod least_equal;
 mod reading;
 mod sketch_index;
 

@@ -1,0 +1,61 @@
+//! Reasons why a job does not work in a folder.
+
+use std::ffi::OsString;
+
+use lookalike_corpus::SUMMARY_FILE;
+
+/// Reason why a folder is not fit for a job.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FolderRefusal {
+    /// Another job works in it.
+    #[error(
+        "another job is using this directory: wait until it has finished, or choose another directory"
+    )]
+    InUse,
+    /// Results are there, and were not to be replaced.
+    #[error("already holds results ({name})")]
+    HoldsResults {
+        /// One of them.
+        name: String,
+        /// True if the job that wrote them could be resumed, had it not finished.
+        is_resumable: bool,
+    },
+    /// Something has the name of a result, and no job wrote it.
+    #[error(
+        "{0} exists without the {SUMMARY_FILE} of a job that wrote it, so it may be yours: move it away, or choose another directory"
+    )]
+    NoResults(String),
+    /// The job to resume has all its results.
+    #[error("the job in this directory is finished ({SUMMARY_FILE} exists): nothing to resume")]
+    Finished,
+    /// The job to resume read other files.
+    #[error("the job to resume read other files, or they have changed since")]
+    OtherInput,
+    /// The job to resume has other settings.
+    #[error("the job to resume has other settings: {there} there, {now} now")]
+    OtherSettings {
+        /// Settings of the job to resume.
+        there: String,
+        /// Settings of this one.
+        now: String,
+    },
+    /// Another job writes the output that the folder stands beside.
+    #[error(
+        "another {job} is writing this output: wait until it has finished, or choose another output"
+    )]
+    OutputInUse {
+        /// Kind of job, such as `build`.
+        job: &'static str,
+    },
+    /// A file that is none of an interrupted job.
+    #[error(
+        "{} is not a file of an interrupted {job} and may be yours: move it away, or choose another output",
+        name.display()
+    )]
+    OtherFile {
+        /// Kind of job, such as `build`.
+        job: &'static str,
+        /// The file.
+        name: OsString,
+    },
+}
