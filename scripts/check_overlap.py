@@ -13,8 +13,8 @@ import argparse, gzip, hashlib, json, os, subprocess, sys, tempfile, unicodedata
 import numpy as np
 from scipy.sparse import csr_matrix, triu
 
-WAYS = [["--engine", "count", "--memory", "1G", "--threads", "1"], ["--engine", "count", "--memory", "32M", "--threads", "2"],
-        ["--engine", "sort", "--memory", "32M", "--threads", "1"], ["--engine", "auto", "--memory", "64M", "--threads", "2"]]
+WAYS = [["--engine", "count", "--memory", "1G", "--threads", "1"], ["--engine", "count", "--memory", "44M", "--threads", "2"],
+        ["--engine", "sort", "--memory", "36M", "--threads", "1"], ["--engine", "auto", "--memory", "64M", "--threads", "2"]]
 ASCII_SPACE = " \t\r\x0c"
 
 

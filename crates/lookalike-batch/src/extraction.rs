@@ -158,7 +158,7 @@ impl TextExtraction<'_> {
         let read = self.scan.run(
             DocumentUse::Text,
             || TextWriter { job: self },
-            |texts: TextBatch| {
+            |texts: TextBatch, _| {
                 summary.merge(texts.summary);
                 out.write_all(&texts.bytes)
                     .map_err(BatchError::result(Path::new(OUTPUT)))

@@ -101,7 +101,9 @@ pub use settings::{
 pub use settings_error::{BoundedSetting, SettingConflict, SettingsError};
 pub use skipped::{LossExtent, SkippedRow, SkippedRows};
 pub use spill::SPOOL;
-pub use terms::{DriftSummary, TermTable, TermsError, TermsSummary, merge_terms, read_terms};
+pub use terms::{
+    DriftSummary, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms, read_terms,
+};
 
 /// The example of the README, as a test.
 #[cfg(doctest)]

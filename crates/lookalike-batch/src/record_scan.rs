@@ -126,7 +126,8 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
 }
 
 impl RecordScan<'_> {
-    /// Reads everything, makes `documents` of it, and hands what workers made of each chunk to `collect`, in the order of the input.
+    /// Reads everything, makes `documents` of it, and hands what workers made of each chunk to `collect`, in the order of the input, with the
+    /// bytes of input up to its end.
     ///
     /// # Errors
     /// [`BatchError`]: the input cannot be read, a field that was named is nowhere, more was lost than may be, or what `collect` says.
@@ -134,7 +135,7 @@ impl RecordScan<'_> {
         &self,
         documents: DocumentUse<'_>,
         worker: impl Fn() -> W,
-        collect: impl FnMut(W::Product) -> Result<(), BatchError>,
+        collect: impl FnMut(W::Product, u64) -> Result<(), BatchError>,
     ) -> Result<ScanCounts, BatchError> {
         let (inputs, options) = (self.inputs, self.options);
         // Before the first document: the largest one decides whether the memory limit can be kept.
@@ -162,7 +163,7 @@ impl RecordScan<'_> {
         documents: DocumentUse<'_>,
         rows: &mut SkippedRows,
         worker: impl Fn() -> W,
-        mut collect: impl FnMut(W::Product) -> Result<(), BatchError>,
+        mut collect: impl FnMut(W::Product, u64) -> Result<(), BatchError>,
     ) -> Result<ScanTotals, BatchError> {
         let (inputs, options) = (self.inputs, self.options);
         inputs.skips.iter().for_each(|skip| rows.add_part(skip));
@@ -187,8 +188,8 @@ impl RecordScan<'_> {
                 read.sums.extend(scanned.sum);
                 read.removed.add(&scanned.removed);
                 read.fields.add(&scanned.fields);
-                collect(scanned.product)?;
                 read.disk_bytes += scanned.disk_bytes;
+                collect(scanned.product, read.disk_bytes)?;
                 self.observer.advance(read.disk_bytes);
                 Ok(())
             },

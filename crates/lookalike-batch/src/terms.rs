@@ -11,7 +11,7 @@ use lookalike_corpus::Record;
 use serde::Serialize;
 
 use crate::boilerplate::BoilerplateCounts;
-use crate::document_memory::DocumentUse;
+use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::BatchError;
 use crate::record_scan::{RecordScan, RecordWorker};
 use crate::skipped::SkippedRow;
@@ -24,7 +24,62 @@ pub struct TermTable<'a> {
     pub scheme: Scheme,
     /// True to keep the features of single documents too.
     pub singles: bool,
+    /// Bytes of other tables that are in memory meanwhile.
+    pub held: u64,
 }
+
+/// Memory for tables of terms.
+#[derive(Clone, Copy, Debug)]
+pub struct TermsMemory {
+    /// The limit of the whole process.
+    limit: u64,
+    /// Bytes of it that are for something else.
+    taken: u64,
+}
+
+impl TermsMemory {
+    /// Memory of a command that reads tables, and no documents.
+    #[must_use]
+    pub fn of_tables(limit: u64) -> Self {
+        /// Bytes of code.
+        const FIXED: u64 = 26 << 20;
+        Self {
+            limit,
+            taken: FIXED,
+        }
+    }
+
+    /// The rest beside so many bytes of other tables.
+    #[must_use]
+    pub fn beside(self, held: u64) -> Self {
+        Self {
+            taken: self.taken + held,
+            ..self
+        }
+    }
+
+    fn left(self) -> u64 {
+        self.limit.saturating_sub(self.taken)
+    }
+
+    /// Refuses to take so many bytes, if they are not left. `wanted` are those that the whole job will need.
+    fn ensure_fits(self, needed: u64, wanted: impl FnOnce() -> u64) -> Result<(), BatchError> {
+        if needed <= self.left() {
+            return Ok(());
+        }
+        let needed = needed.max(wanted());
+        Err(BatchError::Memory {
+            what: "the table of terms",
+            needed,
+            left: self.left(),
+            least: self.taken + needed,
+        })
+    }
+}
+
+/// Bytes of a feature in a table that is read, put together with others and written, at most: 16 in the counts, 12 each in the table, in the
+/// one that follows it, and in the file.
+const TABLE_BYTES: u64 = 52;
 
 /// Summary of a table that was made.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -79,33 +134,39 @@ pub enum TermsError {
     Memory(BatchError),
 }
 
-/// Reads a table with its counts. `key` is the secret key of the token hash, where it has one; `memory` is what may be taken for it, in bytes.
+/// Reads a table with its counts. `key` is the secret key of the token hash, where it has one.
 ///
 /// # Errors
 /// [`TermsError`].
 pub fn read_terms(
     path: &Path,
     key: Option<SipKey>,
-    memory: u64,
+    memory: TermsMemory,
 ) -> Result<GrowingTerms, TermsError> {
-    // The bytes, and the counts as pairs of 16 bytes for 12 in the file.
-    let needed = std::fs::metadata(path)?.len() * 7 / 3;
-    ensure_fits(needed, memory).map_err(TermsError::Memory)?;
+    // 12 bytes of the file are a feature.
+    let needed = std::fs::metadata(path)?.len().div_ceil(12) * TABLE_BYTES;
+    memory
+        .ensure_fits(needed, || needed)
+        .map_err(TermsError::Memory)?;
     Ok(GrowingTerms::from_bytes(&std::fs::read(path)?, key)?)
 }
 
-/// Adds the counts of `other` to those of `table`. Both must fit into `memory` bytes, and the sum beside them.
+/// Adds the counts of `other` to those of `table`. Both must fit into the memory, and the sum beside them.
 ///
 /// # Errors
 /// [`TermsError`].
 pub fn merge_terms(
     table: &mut GrowingTerms,
     other: GrowingTerms,
-    memory: u64,
+    memory: TermsMemory,
 ) -> Result<(), TermsError> {
     let (_, counts) = other.into_parts();
-    let needed = 2 * (table.counts().memory() + counts.memory());
-    ensure_fits(needed, memory).map_err(TermsError::Memory)?;
+    let merging = table.memory() + table.counts().memory() + 2 * counts.memory();
+    let features = (table.counts().distinct() + counts.distinct()) as u64;
+    let needed = merging.max(features * TABLE_BYTES);
+    memory
+        .ensure_fits(needed, || needed)
+        .map_err(TermsError::Memory)?;
     Ok(table.merge(counts)?)
 }
 
@@ -166,23 +227,47 @@ impl TermTable<'_> {
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or the counts do not fit the memory.
     pub fn count(&self) -> Result<(TermCounts, TermsSummary), BatchError> {
-        let mut counts = TermCounts::new(&self.scheme);
+        /// Bytes that are left for each feature of a batch: it takes an eighth of them, and a merge moves some ten features for each that
+        /// is read.
+        const LEFT_FOR_EACH: u64 = 256;
+        let documents = DocumentUse::Features(&self.scheme);
+        let RecordScan {
+            inputs,
+            options,
+            limits,
+            ..
+        } = self.scan;
+        let memory = TermsMemory {
+            limit: limits.memory,
+            taken: fixed_bytes(limits, documents, options) + self.held,
+        };
+        let batch = usize::try_from(memory.left() / LEFT_FOR_EACH).unwrap_or(usize::MAX);
+        let mut counts = TermCounts::new(&self.scheme).with_batch(batch);
         if self.singles {
             counts = counts.with_singles();
         }
         let counter = || TermCounter {
             extractor: FeatureExtractor::new(&self.scheme),
         };
-        let documents = DocumentUse::Features(&self.scheme);
-        let read = self.scan.run(documents, counter, |sets: TermSets| {
+        let total = inputs.total_bytes();
+        let read = self.scan.run(documents, counter, |sets: TermSets, read| {
+            let new = sets.features.len();
+            // Before the lists grow. All of the input is taken to have as many different features as this part of it.
+            memory.ensure_fits(counts.memory_with(new), || {
+                let parts = (total as f64 / read.max(1) as f64).max(1.0);
+                let features = ((counts.distinct() + new) as f64 * parts) as u64;
+                // With the batch, which has an eighth of what is left.
+                features * TABLE_BYTES / 7 * 8
+            })?;
             let mut start = 0;
             for end in sets.ends {
                 counts.add(&sets.features[start..end]);
                 start = end;
             }
-            // The counts are merged into a list of their own: twice their size for a moment.
-            ensure_fits(2 * counts.memory(), self.scan.limits.memory)
+            Ok(())
         })?;
+        let needed = counts.memory_of_table();
+        memory.ensure_fits(needed, || needed)?;
         let summary = TermsSummary {
             read: Some(read.records),
             boilerplate: read.boilerplate,
@@ -191,16 +276,4 @@ impl TermTable<'_> {
         };
         Ok((counts, summary))
     }
-}
-
-fn ensure_fits(needed: u64, left: u64) -> Result<(), BatchError> {
-    if needed <= left {
-        return Ok(());
-    }
-    Err(BatchError::Memory {
-        what: "the table of terms",
-        needed,
-        left,
-        least: needed,
-    })
 }

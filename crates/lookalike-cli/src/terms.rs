@@ -6,7 +6,8 @@ use clap::Subcommand;
 use lookalike::hash::siphash::SipKey;
 use lookalike::{GrowingTerms, TermCounts};
 use lookalike_batch::{
-    DriftSummary, JobObserver, TermTable, TermsError, TermsSummary, merge_terms, read_terms,
+    DriftSummary, JobObserver, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms,
+    read_terms,
 };
 use lookalike_corpus::InputOptions;
 
@@ -211,7 +212,7 @@ impl TermsCountArguments {
 impl TermsAddArguments {
     fn run(&self) -> Result<(), Failure> {
         let reading = &self.reading;
-        let memory = reading.run.limits().memory;
+        let memory = TermsMemory::of_tables(reading.run.limits().memory);
         let mut table = read(&self.table, reading.scheme.key()?, memory)?;
         let console = Console::new(reading.run.quiet);
         // As the table does: without them a merge would count a feature of one old and one new document once.
@@ -248,11 +249,7 @@ impl ReadingArguments {
         };
         // Before anything is read where that can be: wrong settings should not cost time.
         let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
-        let mut limits = self.run.limits();
-        if let Some((_, table)) = table {
-            // The table stays in memory beside the one that is counted; both share the limit.
-            limits.memory = limits.memory.saturating_sub(table.counts().memory());
-        }
+        let limits = self.run.limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let inputs = self
             .input
@@ -267,6 +264,7 @@ impl ReadingArguments {
             scan: self.input.scan(&inputs, &options, &limits, console),
             scheme,
             singles,
+            held: table.map_or(0, |(_, table)| table.memory()),
         };
         let done = console.ended(job.count())?;
         self.input.warn_of_unused(&inputs, self.run.quiet);
@@ -309,8 +307,7 @@ impl TermsMergeArguments {
         let mut table = read(first, key, memory)?;
         for path in others {
             // Two tables at a time, whatever the number of files.
-            let left = memory.saturating_sub(table.counts().memory());
-            let other = read(path, key, left)?;
+            let other = read(path, key, memory.beside(table.memory()))?;
             merge_terms(&mut table, other, memory).map_err(|error| failed(path, error))?;
         }
         self.output.finish(table, self.tolerance)
@@ -328,8 +325,8 @@ impl TermsDecayArguments {
 }
 
 impl TermsOutputArguments {
-    fn memory(&self) -> u64 {
-        self.memory.unwrap_or_else(machine::default_memory)
+    fn memory(&self) -> TermsMemory {
+        TermsMemory::of_tables(self.memory.unwrap_or_else(machine::default_memory))
     }
 
     fn finish(&self, mut table: GrowingTerms, tolerance: f64) -> Result<(), Failure> {
@@ -358,6 +355,6 @@ fn failed(path: &Path, error: TermsError) -> Failure {
     Failure::Failed(format!("{}: {told}", path.display()))
 }
 
-fn read(path: &Path, key: Option<SipKey>, memory: u64) -> Result<GrowingTerms, Failure> {
+fn read(path: &Path, key: Option<SipKey>, memory: TermsMemory) -> Result<GrowingTerms, Failure> {
     read_terms(path, key, memory).map_err(|error| failed(path, error))
 }

@@ -54,6 +54,7 @@ use super::index::TableIndex;
 use super::layout::Layout;
 use super::shared_bytes::SharedBytes;
 use super::table::ProbeTable;
+use std::io::Read;
 use std::marker::PhantomData;
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -332,19 +333,36 @@ impl<C: Code> IndexFile<C> {
             // What follows has a check of its own, which was made when the file was opened.
             .check(whole, &(0..self.directory.offset as usize))
     }
+
+    /// Checks every byte as `file` gives it from the first on: that of which the bytes of this index are a mapping.
+    /// What is touched of a mapping counts as memory of the process, and [`IndexFile::verify`] touches everything.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`]: the file cannot be read, or a page does not match its check.
+    pub fn verify_read(&self, file: &mut impl Read) -> Result<(), FileError> {
+        let mut bytes = vec![0; PAGE];
+        for page in 0..self.directory.offset as usize / PAGE {
+            file.read_exact(&mut bytes)?;
+            self.directory.check_page(page, &bytes)?;
+        }
+        Ok(())
+    }
 }
 
 impl StoredDirectory {
     /// Checks the pages that a range of the file touches.
     fn check(&self, whole: &[u8], range: &Range<usize>) -> Result<(), FileError> {
-        for page in range.start / PAGE..range.end.div_ceil(PAGE) {
-            let bytes = &whole[page * PAGE..(page + 1) * PAGE];
-            // The seed is the number of the page: a right page in the wrong place fails, too.
-            if self.pages.get(page) != Some(&xxh3_64_with_seed(bytes, page as u64)) {
-                let offset = (page * PAGE) as u64;
-                let what = "these 65536 bytes do not match their check";
-                return Err(FileError::Damaged { offset, what });
-            }
+        let mut pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        pages.try_for_each(|page| self.check_page(page, &whole[page * PAGE..(page + 1) * PAGE]))
+    }
+
+    fn check_page(&self, page: usize, bytes: &[u8]) -> Result<(), FileError> {
+        // The seed is the number of the page: a right page in the wrong place fails, too.
+        if self.pages.get(page) != Some(&xxh3_64_with_seed(bytes, page as u64)) {
+            let offset = (page * PAGE) as u64;
+            let what = "these 65536 bytes do not match their check";
+            return Err(FileError::Damaged { offset, what });
         }
         Ok(())
     }

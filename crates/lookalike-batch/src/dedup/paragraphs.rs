@@ -166,7 +166,7 @@ impl ParagraphSplit<'_> {
         let read = self.scan.run(
             DocumentUse::Text,
             || ParagraphSplitter { rule: self.rule },
-            |split: SplitChunk| {
+            |split: SplitChunk, _| {
                 counts.missing += split.missing;
                 counts.too_long += split.too_long;
                 let mut start = 0;

@@ -254,7 +254,7 @@ impl FingerprintJob<'_> {
                 maker: maker.clone(),
                 line_words: Vec::new(),
             },
-            |made: FingerprintBatch| {
+            |made: FingerprintBatch, _| {
                 without_features += made.without_features;
                 text_bytes += made.text_bytes;
                 sink(&made)

@@ -1,5 +1,6 @@
 //! The bytes of an index file in memory: mapped, or read as a whole.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,15 +17,19 @@ use crate::error::BatchError;
 ///
 /// # Errors
 /// When the file cannot be opened or mapped.
-#[expect(unsafe_code, reason = "mapping a file")]
 pub fn map(path: &Path) -> io::Result<SharedBytes> {
-    let file = open_regular(path)?;
+    map_file(&open_regular(path)?)
+}
+
+/// The same of an open file.
+#[expect(unsafe_code, reason = "mapping a file")]
+pub(super) fn map_file(file: &File) -> io::Result<SharedBytes> {
     if file.metadata()?.len() == 0 {
         return Ok(Arc::new(Vec::<u8>::new()));
     }
     // SAFETY: the mapping is private to readers and only read; that nobody changes the file meanwhile is the contract
     // that the documentation states.
-    let map = unsafe { memmap2::Mmap::map(&file)? };
+    let map = unsafe { memmap2::Mmap::map(file)? };
     Ok(Arc::new(map))
 }
 

@@ -152,10 +152,14 @@ impl LinkInversion<'_> {
         }
     }
 
+    /// Bytes of everything but the table of addresses and the sort.
+    fn fixed(&self) -> u64 {
+        fixed_bytes(self.pages.limits, self.documents(), self.pages.options)
+    }
+
     /// Bytes for the table of addresses and the sort.
     fn left(&self) -> u64 {
-        let fixed = fixed_bytes(self.pages.limits, self.documents(), self.pages.options);
-        self.pages.limits.memory.saturating_sub(fixed)
+        self.pages.limits.memory.saturating_sub(self.fixed())
     }
 
     fn addresses(
@@ -169,22 +173,25 @@ impl LinkInversion<'_> {
             hash: page::address(record, format).map(|address| address_hash(&address)),
             is_too_long: record.text_state == TextState::TooLong,
         };
-        self.pages
-            .observer
-            .stage(JobStage::Scan, self.pages.inputs.total_bytes());
-        let collect = |seen: PageSeen| -> Result<(), BatchError> {
-            let page = u32::try_from(summary.pages).map_err(|_| BatchError::TooMany)?;
-            summary.pages += 1;
-            summary.without_address += u64::from(seen.hash.is_none());
-            summary.too_long += u64::from(seen.is_too_long);
-            if let Some(hash) = seen.hash {
-                table.push(hash, page);
-            }
+        let total = self.pages.inputs.total_bytes();
+        self.pages.observer.stage(JobStage::Scan, total);
+        let collect = |seen: Vec<PageSeen>, read| -> Result<(), BatchError> {
             // A half at most: sorting links needs the rest.
-            match 2 * table.bytes() > self.left() {
-                true => Err(self.table_does_not_fit(table.bytes())),
-                false => Ok(()),
+            if 2 * table.bytes_with(seen.len()) > self.left() {
+                let parts = (total as f64 / f64::max(read as f64, 1.0)).max(1.0);
+                let pages = (summary.pages + seen.len() as u64) as f64 * parts;
+                return Err(self.table_does_not_fit(pages as u64));
             }
+            for seen in seen {
+                let page = u32::try_from(summary.pages).map_err(|_| BatchError::TooMany)?;
+                summary.pages += 1;
+                summary.without_address += u64::from(seen.hash.is_none());
+                summary.too_long += u64::from(seen.is_too_long);
+                if let Some(hash) = seen.hash {
+                    table.push(hash, page);
+                }
+            }
+            Ok(())
         };
         let fields = self.each_record(self.pages, &visit, sums, rows, collect)?;
         fields.check(self.pages.inputs, self.pages.options)?;
@@ -192,13 +199,15 @@ impl LinkInversion<'_> {
         Ok(table)
     }
 
-    fn table_does_not_fit(&self, needed: u64) -> BatchError {
-        let fixed = self.pages.limits.memory.saturating_sub(self.left());
+    /// Error for a table of so many pages.
+    fn table_does_not_fit(&self, pages: u64) -> BatchError {
+        // It may just have doubled.
+        let needed = 2 * AddressTable::ENTRY_BYTES * pages;
         BatchError::Memory {
             what: "the table of addresses",
             needed,
             left: self.left() / 2,
-            least: fixed + 2 * needed,
+            least: self.fixed() + 2 * needed,
         }
     }
 
@@ -227,12 +236,15 @@ impl LinkInversion<'_> {
         self.pages
             .observer
             .stage(JobStage::Links, source.inputs.total_bytes());
-        self.each_record(source, &visit, sums, rows, |found: PageLinks| {
-            summary.links += found.links;
-            summary.links_to_pages += found.to_pages;
-            push_frames(&found.frames.single, &mut single)
-                .and_then(|()| push_frames(&found.frames.repeated, &mut repeated))
-                .map_err(&temporary)
+        self.each_record(source, &visit, sums, rows, |found: Vec<PageLinks>, _| {
+            for found in found {
+                summary.links += found.links;
+                summary.links_to_pages += found.to_pages;
+                push_frames(&found.frames.single, &mut single)
+                    .and_then(|()| push_frames(&found.frames.repeated, &mut repeated))
+                    .map_err(&temporary)?;
+            }
+            Ok(())
         })?;
         summary.temporary_bytes = single.temporary_bytes() + repeated.temporary_bytes();
         let repeated = repeated.finish().map_err(&temporary)?;
@@ -310,7 +322,7 @@ impl LinkInversion<'_> {
             .observer
             .stage(JobStage::Linked, self.pages.inputs.total_bytes());
         let mut page = 0;
-        let collect = |line: Option<Vec<u8>>| -> Result<(), BatchError> {
+        let mut write = |line: Option<Vec<u8>>| -> Result<(), BatchError> {
             let fields = links.of(page).map_err(&temporary)?;
             page += 1;
             summary.cut += fields.cut;
@@ -326,24 +338,25 @@ impl LinkInversion<'_> {
             Ok(())
         };
         let rows = &mut SkippedRows::default();
-        self.each_record(self.pages, &visit, sums, rows, collect)?;
+        self.each_record(self.pages, &visit, sums, rows, |lines: Vec<_>, _| {
+            lines.into_iter().try_for_each(&mut write)
+        })?;
         Ok(())
     }
 
-    /// Visits every record of a source, which must be what it was when it was read first.
+    /// Visits every record of a source, which must be what it was when it was read first. What `visit` makes goes to `collect` chunk by chunk,
+    /// with the bytes of input up to its end.
     fn each_record<T: Send, V: Fn(&Record<'_>, Format) -> T + Sync>(
         &self,
         source: RecordScan<'_>,
         visit: &V,
         sums: &mut FirstSums,
         rows: &mut SkippedRows,
-        mut collect: impl FnMut(T) -> Result<(), BatchError>,
+        collect: impl FnMut(Vec<T>, u64) -> Result<(), BatchError>,
     ) -> Result<FieldTally, BatchError> {
         let inputs = source.inputs;
         let worker = || RecordMap { inputs, visit };
-        let read = source.read(self.documents(), rows, worker, |products: Vec<T>| {
-            products.into_iter().try_for_each(&mut collect)
-        })?;
+        let read = source.read(self.documents(), rows, worker, collect)?;
         let first = sums.get_or_insert_with(|| read.sums.clone());
         if *first == read.sums {
             return Ok(read.fields);

@@ -3,17 +3,21 @@
 //! One file, `read.bin`, replaced atomically. Little-endian:
 //!
 //! ```text
-//! 8 bytes   "LOOKOVL1"
+//! 8 bytes   "LOOKOVL2"
 //! u64       length of a JSON object: settings, input, counts, what was skipped, names and
 //!           addresses of servers
 //! ...       that object
 //! u64 x 6   numbers of id bytes, documents, URL bytes, sites, classes, chunkings
-//! ...       ids, each preceded by its length (7 bits per byte, lowest first); classes (u32, their position plus one, or 0);
-//!           text lengths (u64); record hashes (u64); URL bytes; URL ends (u64); servers (u32, their position plus
-//!           one, or 0); text hashes of classes (u128)
-//! ...       for each chunking: number of segments (u64), and of each its words (u64) and the words themselves
+//! ...       ids, each preceded by its length (7 bits per byte, lowest first); classes (their position plus one, or 0);
+//!           text lengths (u64); record hashes (u64); URL bytes; URL ends (u64); servers (their position plus one, or 0);
+//!           text hashes of classes (u128)
+//! ...       for each chunking: number of segments (u64), and of each the numbers of its sets and of their chunks (u64 x 2),
+//!           the classes of these sets, how many chunks each has, and the chunks (u64)
 //! u64       XXH3-64 of all before
 //! ```
+//!
+//! Classes, servers and numbers of chunks are columns of numbers, which may have any size: see
+//! [`number_column`](crate::dedup::number_column).
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -29,12 +33,14 @@ use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::id_table::IdTable;
+use crate::dedup::number_column::{ExpectedNumber, read_numbers, write_numbers};
 use crate::dedup::scan_tally::ScanTally;
 use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedLine;
 use crate::skipped::SkippedRow;
+use crate::spill::feature_sets::{SetStore, header};
 
-const MAGIC: [u8; 8] = *b"LOOKOVL1";
+const MAGIC: [u8; 8] = *b"LOOKOVL2";
 
 /// Path of what was read, and the job that it belongs to.
 #[derive(Clone, Copy)]
@@ -73,9 +79,7 @@ impl OverlapCheckpoint<'_> {
             let segments = chunks.sets.segments();
             out.write_all(&(segments as u64).to_le_bytes())?;
             for segment in 0..segments {
-                let words = chunks.sets.segment(segment, &mut buffer)?;
-                out.write_all(&(words.len() as u64).to_le_bytes())?;
-                out.write_all(cast_slice(words))?;
+                write_sets(&mut out, &chunks.sets, segment, &mut buffer)?;
             }
         }
         let sum = out.digest();
@@ -127,12 +131,7 @@ impl OverlapCheckpoint<'_> {
         }
         for chunks in &mut read.chunks {
             for _ in 0..file.word()? {
-                let length = file.word()?;
-                let words = file.column(length)?;
-                // Classes index tables from here on, and the checksum is compared only at the end.
-                if !crate::spill::feature_sets::is_whole(&words, read.classes.len()) {
-                    return Err(damaged());
-                }
+                let words = read_sets(&mut file, read.classes.len())?;
                 chunks.push(words, plan.folder)?;
             }
         }
@@ -146,6 +145,53 @@ impl OverlapCheckpoint<'_> {
         read.lines = head.lines;
         read.unreadable = head.unreadable;
         Ok(read)
+    }
+}
+
+/// Writes a segment of sets.
+fn write_sets(
+    out: &mut impl Write,
+    sets: &SetStore,
+    segment: usize,
+    buffer: &mut Vec<u64>,
+) -> io::Result<()> {
+    let (mut classes, mut lengths, mut chunks) = (Vec::new(), Vec::new(), Vec::new());
+    sets.walk(segment, buffer, |class, set| {
+        classes.push(u64::from(class));
+        lengths.push(set.len() as u64);
+        chunks.extend_from_slice(set);
+        Ok(())
+    })?;
+    for count in [classes.len(), chunks.len()] {
+        out.write_all(&(count as u64).to_le_bytes())?;
+    }
+    for column in [classes, lengths] {
+        write_numbers(out, column.into_iter(), ExpectedNumber::Next)?;
+    }
+    out.write_all(cast_slice(&chunks))
+}
+
+/// Reads a segment of sets back, of classes below `classes`.
+fn read_sets(file: &mut HashingStream<impl Read>, classes: usize) -> io::Result<Vec<u64>> {
+    let (sets, chunks) = (file.word()?, file.word()?);
+    let of: Vec<u32> = read_numbers(file, sets, ExpectedNumber::Next)?;
+    let lengths: Vec<u32> = read_numbers(file, sets, ExpectedNumber::Next)?;
+    let chunks: Vec<u64> = file.column(chunks)?;
+    let mut words = Vec::with_capacity(of.len() + chunks.len());
+    let mut rest = &chunks[..];
+    for (class, length) in of.into_iter().zip(lengths) {
+        let (set, others) = rest
+            .split_at_checked(length as usize)
+            // Classes index tables from here on, and the checksum is compared only at the end.
+            .filter(|_| (class as usize) < classes)
+            .ok_or_else(damaged)?;
+        words.push(header(class, set.len()));
+        words.extend_from_slice(set);
+        rest = others;
+    }
+    match rest.is_empty() {
+        true => Ok(words),
+        false => Err(damaged()),
     }
 }
 
@@ -164,17 +210,16 @@ fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
     for size in sizes {
         out.write_all(&(size as u64).to_le_bytes())?;
     }
-    let class = |class: &Option<ClassId>| class.map_or(0, |class| class.position() as u32 + 1);
-    let classes: Vec<u32> = documents.classes.iter().map(class).collect();
-    let server = |server: &Option<NonZeroU32>| server.map_or(0, NonZeroU32::get);
-    let servers: Vec<u32> = servers.iter().map(server).collect();
+    let class = |class: &Option<ClassId>| class.map_or(0, |class| class.position() as u64 + 1);
+    let server = |server: &Option<NonZeroU32>| server.map_or(0, |server| server.get().into());
     out.write_all(&ids)?;
-    out.write_all(cast_slice(&classes))?;
+    let classes = documents.classes.iter().map(class);
+    write_numbers(out, classes, ExpectedNumber::Next)?;
     documents.lengths.write(out)?;
     out.write_all(cast_slice(&documents.record_hashes))?;
     out.write_all(urls.as_bytes())?;
     out.write_all(cast_slice(url_ends))?;
-    out.write_all(cast_slice(&servers))?;
+    write_numbers(out, servers.iter().map(server), ExpectedNumber::Next)?;
     out.write_all(cast_slice(&read.classes.hashes))
 }
 
@@ -186,15 +231,19 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::
     }
     let [id_bytes, documents, url_bytes, sites, classes, chunkings] = sizes;
     let ids = IdTable::decoded(file.column(id_bytes)?, documents as usize).ok_or_else(damaged)?;
-    let of: Vec<u32> = file.column(documents)?;
+    let of: Vec<u64> = read_numbers(file, documents, ExpectedNumber::Next)?;
     let lengths = file.column(documents)?.into_iter().collect();
     read.documents = DocumentTable::from_columns(ids, lengths, 0);
-    let class = |&number: &u32| (number as usize).checked_sub(1).and_then(ClassId::new);
-    read.documents.classes = of.iter().map(class).collect();
+    let class = |number: u64| match usize::try_from(number).map_err(|_| damaged())? {
+        0 => Ok(None),
+        // More than a job in memory can number.
+        number => ClassId::new(number - 1).map(Some).ok_or_else(damaged),
+    };
+    read.documents.classes = of.into_iter().map(class).collect::<io::Result<_>>()?;
     read.documents.record_hashes = file.column(documents)?;
     let urls = String::from_utf8(file.column(url_bytes)?).map_err(|_| damaged())?;
     let url_ends = file.column(sites)?;
-    let servers: Vec<u32> = file.column(sites)?;
+    let servers: Vec<u32> = read_numbers(file, sites, ExpectedNumber::Next)?;
     let servers = servers.into_iter().map(NonZeroU32::new).collect();
     read.sites = DocumentSites::from_columns(urls, url_ends, servers);
     for (position, hash) in file.column::<u128>(classes)?.into_iter().enumerate() {
@@ -202,4 +251,49 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::
         read.classes.set(class, hash, 0, 0);
     }
     Ok(chunkings)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(bytes: &[u8], classes: usize) -> io::Result<Vec<u64>> {
+        read_sets(&mut HashingStream::new(bytes), classes)
+    }
+
+    proptest! {
+        #[test]
+        fn sets_come_back(sets in prop::collection::vec((0..50_u32, prop::collection::vec(any::<u64>(), 0..5)), 0..20)) {
+            let folder = tempfile::tempdir().unwrap();
+            let set = |(class, set): &(u32, Vec<u64>)| [&[header(*class, set.len())], &set[..]].concat();
+            let words: Vec<u64> = sets.iter().flat_map(set).collect();
+            let mut store = SetStore::new(u64::MAX);
+            store.push(words.clone(), folder.path()).unwrap();
+            let mut bytes = Vec::new();
+            write_sets(&mut bytes, &store, 0, &mut Vec::new()).unwrap();
+            prop_assert_eq!(read(&bytes, 50).unwrap(), words);
+            let least = sets.iter().map(|set| set.0 as usize + 1).max().unwrap_or(0);
+            prop_assert_eq!(read(&bytes, least).is_ok(), true);
+            prop_assert_eq!(least == 0 || read(&bytes, least - 1).is_err(), true);
+        }
+    }
+
+    #[test]
+    fn a_class_beyond_32_bits_had_no_place_in_the_file_and_is_no_other_class() {
+        let mut bytes = Vec::new();
+        for count in [1_u64, 2] {
+            bytes.extend(count.to_le_bytes());
+        }
+        write_numbers(
+            &mut bytes,
+            [(1 << 32) + 5].into_iter(),
+            ExpectedNumber::Next,
+        )
+        .unwrap();
+        write_numbers(&mut bytes, [2].into_iter(), ExpectedNumber::Next).unwrap();
+        bytes.extend([7; 16]);
+        assert!(read(&bytes, 100).is_err());
+    }
 }

@@ -23,7 +23,7 @@ use super::sort::{SortEngine, SortFailure};
 use crate::contents;
 use crate::dedup::counts::InputCounts;
 use crate::dedup::memory_budget::ReadingBudget;
-use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::BatchError;
 use crate::fields::{FieldTally, LinkedRecords};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
@@ -33,11 +33,8 @@ use crate::skipped::SkippedLine;
 use crate::skipped::SkippedRow;
 
 const MIB: u64 = 1 << 20;
-/// Memory of the process without any document, and for each thread.
-const FIXED: u64 = 12 * MIB;
-const FIXED_THREAD: u64 = 6 * MIB;
-/// Least memory to work with, whatever the limit.
-const LEAST_LEFT: u64 = 4 * MIB;
+/// Least memory to group and count with, beside the tables.
+const LEAST_LEFT: u64 = 2 * MIB;
 
 /// An overlap job: what to read, what to count, what to use.
 pub struct OverlapJob<'a> {
@@ -162,9 +159,10 @@ impl OverlapJob<'_> {
         Ok(prepared.summary)
     }
 
-    fn left(&self) -> u64 {
-        let fixed = FIXED + self.limits.threads as u64 * FIXED_THREAD;
-        self.limits.memory.saturating_sub(fixed).max(LEAST_LEFT)
+    /// Bytes of everything but what is read, grouped and counted.
+    fn fixed(&self) -> u64 {
+        let chunks = DocumentUse::Chunks(self.settings);
+        fixed_bytes(self.limits, chunks, self.options)
     }
 
     /// Reads and orders everything.
@@ -178,7 +176,8 @@ impl OverlapJob<'_> {
         self.settings.check()?;
         let chunks = DocumentUse::Chunks(self.settings);
         ensure_documents_fit(self.limits, chunks, self.inputs, self.options)?;
-        let left = self.left();
+        let (fixed, limit) = (self.fixed(), self.limits.memory);
+        let left = limit.saturating_sub(fixed);
         self.observer
             .stage(JobStage::Scan, self.inputs.total_bytes());
         let plan = ReadPlan {
@@ -189,7 +188,7 @@ impl OverlapJob<'_> {
             threads: self.limits.threads,
             memory: DocumentMemory::new(self.limits, chunks, self.inputs, self.options),
             sets_budget: left / 3,
-            reading: ReadingBudget::new(left, self.limits.memory.saturating_sub(left)),
+            reading: ReadingBudget::new(left.saturating_sub(LEAST_LEFT), fixed + LEAST_LEFT),
             folder: self.folder,
         };
         let old = kept.and_then(|kept| kept.load(&plan));
@@ -248,16 +247,15 @@ impl OverlapJob<'_> {
     ) -> Result<u64, BatchError> {
         let needed = collection.bytes();
         let resident: u64 = chunks.iter().map(|chunks| chunks.sets.resident()).sum();
-        if needed + LEAST_LEFT / 2 > left {
-            let least = self.limits.memory + needed + LEAST_LEFT;
+        if needed + LEAST_LEFT > left {
             return Err(BatchError::Memory {
                 what: "the table of documents",
                 needed,
                 left,
-                least,
+                least: self.fixed() + needed + LEAST_LEFT,
             });
         }
-        Ok(left.saturating_sub(needed + resident).max(LEAST_LEFT / 2))
+        Ok(left.saturating_sub(needed + resident).max(LEAST_LEFT))
     }
 
     fn summary(

@@ -4,11 +4,15 @@
 //! `server-rows-N.bin`), appended to frame by frame. Little-endian:
 //!
 //! ```text
-//! u32       all rows whose first unit is before this one stand in this frame or an earlier one
-//! u32       number of rows
-//! u32 x 3   of each: the two units, the number of shared chunks
+//! u64       bytes of the frame behind these
+//! u64       all rows whose first unit is before this one stand in this frame or an earlier one
+//! u64       number of rows
+//! ...       their first units, their second units, their numbers of shared chunks
 //! u64       XXH3-64 of the frame so far, seeded with the frame's position in the file
 //! ```
+//!
+//! Units and numbers of chunks are columns of numbers, which may have any size: see
+//! [`number_column`](crate::dedup::number_column).
 //!
 //! A frame that is not whole ends the log: what was counted for it is counted again. A log belongs to the units of what
 //! was read, and is believed only together with that.
@@ -20,6 +24,8 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::SharedCount;
+use crate::dedup::hashing_stream::HashingStream;
+use crate::dedup::number_column::{ExpectedNumber, read_numbers, write_numbers};
 
 /// Rows after which a frame ends, at the next first unit.
 const FRAME: usize = 1 << 15;
@@ -33,7 +39,7 @@ pub(crate) struct RowLog {
     end: u64,
     /// Rows whose first unit is before this one are on disk.
     from: u32,
-    rows: Vec<[u32; 3]>,
+    rows: Vec<SharedCount>,
 }
 
 impl RowLog {
@@ -62,17 +68,16 @@ impl RowLog {
     ) -> Result<u32, E> {
         let file = self.file.try_clone()?;
         let mut file = BufReader::with_capacity(1 << 18, file);
-        while let Some((next, rows, length)) = frame(&mut file, self.end)? {
+        while let Some(frame) = frame(&mut file, self.end)? {
+            let LogFrame { next, rows, bytes } = frame;
             // Rows index tables of units. The checksum says that they were written so, not that they belong to
             // these units.
-            let fits = |row: &[u32; 3]| row[0] < row[1] && row[1] < units && row[0] >= self.from;
+            let fits = |row: &SharedCount| row.a < row.b && row.b < units && row.a >= self.from;
             if next > units || next < self.from || !rows.iter().all(fits) {
                 break;
             }
-            (self.from, self.end) = (next, self.end + length);
-            for [a, b, shared] in rows {
-                visit(SharedCount { a, b, shared })?;
-            }
+            (self.from, self.end) = (next, self.end + bytes);
+            rows.into_iter().try_for_each(&mut visit)?;
         }
         drop(file);
         // Cut a torn frame off: new ones may end within it.
@@ -83,12 +88,12 @@ impl RowLog {
 
     /// Takes the next row.
     pub(crate) fn push(&mut self, row: SharedCount) -> io::Result<()> {
-        let is_new = self.rows.last().is_some_and(|last| last[0] < row.a);
+        let is_new = self.rows.last().is_some_and(|last| last.a < row.a);
         // A frame promises all rows before its end, so it ends only where a first unit does.
         if is_new && self.rows.len() >= FRAME {
             self.write(row.a)?;
         }
-        self.rows.push([row.a, row.b, row.shared]);
+        self.rows.push(row);
         Ok(())
     }
 
@@ -101,12 +106,17 @@ impl RowLog {
     }
 
     fn write(&mut self, next: u32) -> io::Result<()> {
-        let mut frame = Vec::with_capacity(self.rows.len() * 12 + 16);
-        frame.extend_from_slice(&next.to_le_bytes());
-        frame.extend_from_slice(&(self.rows.len() as u32).to_le_bytes());
-        for word in self.rows.iter().flatten() {
-            frame.extend_from_slice(&word.to_le_bytes());
+        let mut frame = vec![0; 8];
+        frame.extend_from_slice(&u64::from(next).to_le_bytes());
+        frame.extend_from_slice(&(self.rows.len() as u64).to_le_bytes());
+        let columns: [fn(&SharedCount) -> u32; 3] = [|row| row.a, |row| row.b, |row| row.shared];
+        for column in columns {
+            let numbers = self.rows.iter().map(|row| column(row).into());
+            write_numbers(&mut frame, numbers, ExpectedNumber::Next)?;
         }
+        // With the sum, which is not there yet.
+        let behind = frame.len() as u64;
+        frame[..8].copy_from_slice(&behind.to_le_bytes());
         // The position as a seed: a frame that stands elsewhere than it was written is none.
         let sum = xxh3_64_with_seed(&frame, self.end);
         frame.extend_from_slice(&sum.to_le_bytes());
@@ -118,8 +128,14 @@ impl RowLog {
     }
 }
 
-/// Content of a frame: its end, its rows, and its bytes.
-type LogFrame = (u32, Vec<[u32; 3]>, u64);
+/// Content of a frame.
+struct LogFrame {
+    /// Rows whose first unit is before this one are in it or an earlier one.
+    next: u32,
+    rows: Vec<SharedCount>,
+    /// Bytes that it takes in the file.
+    bytes: u64,
+}
 
 /// The frame at hand, `None` where none is whole.
 fn frame(file: &mut impl Read, position: u64) -> io::Result<Option<LogFrame>> {
@@ -127,21 +143,33 @@ fn frame(file: &mut impl Read, position: u64) -> io::Result<Option<LogFrame>> {
     if Read::by_ref(file).take(8).read_to_end(&mut bytes)? < 8 {
         return Ok(None);
     }
-    let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-    let (next, count) = (word(&bytes), u64::from(word(&bytes[4..])));
-    let rest = count * 12 + 8;
-    // Read up to the length instead of into a buffer of it: a damaged count takes no more memory than the file
+    let behind = HashingStream::new(&bytes[..]).word()?;
+    // Read up to the length instead of into a buffer of it: a damaged one takes no more memory than the file
     // has bytes.
-    if rest > MOST || Read::by_ref(file).take(rest).read_to_end(&mut bytes)? < rest as usize {
+    if behind > MOST || Read::by_ref(file).take(behind).read_to_end(&mut bytes)? < behind as usize {
         return Ok(None);
     }
-    let (frame, sum) = bytes.split_at(bytes.len() - 8);
+    let Some((frame, sum)) = bytes.split_last_chunk::<8>() else {
+        return Ok(None);
+    };
     if xxh3_64_with_seed(frame, position).to_le_bytes() != *sum {
         return Ok(None);
     }
-    let rows = frame[8..].chunks_exact(12);
-    let rows = rows.map(|row| [word(row), word(&row[4..]), word(&row[8..])]);
-    Ok(Some((next, rows.collect(), bytes.len() as u64)))
+    Ok(parsed(frame).ok())
+}
+
+/// The content of a frame without its sum; an error where a number is one that no job in memory has.
+fn parsed(frame: &[u8]) -> io::Result<LogFrame> {
+    let bytes = frame.len() as u64 + 8;
+    let mut frame = HashingStream::new(&frame[8..]);
+    let next = u32::try_from(frame.word()?).map_err(io::Error::other)?;
+    let count = frame.word()?;
+    let mut column = || read_numbers::<u32>(&mut frame, count, ExpectedNumber::Next);
+    let (a, b, shared) = (column()?, column()?, column()?);
+    let rows = a.into_iter().zip(b).zip(shared);
+    let row = |((a, b), shared)| SharedCount { a, b, shared };
+    let rows = rows.map(row).collect();
+    Ok(LogFrame { next, rows, bytes })
 }
 
 #[cfg(test)]
@@ -166,6 +194,34 @@ mod tests {
         let length = (log.end as f64 * keep) as u64;
         log.file.set_len(length).unwrap();
         (folder, path)
+    }
+
+    #[test]
+    fn a_unit_beyond_32_bits_had_no_place_in_the_file_and_is_no_other_unit() {
+        let framed = |a: u64| {
+            let mut frame = vec![0; 8];
+            frame.extend((1_u64 << 32).wrapping_sub(1).to_le_bytes());
+            frame.extend(1_u64.to_le_bytes());
+            for number in [a, a + 1, 3] {
+                write_numbers(&mut frame, [number].into_iter(), ExpectedNumber::Next).unwrap();
+            }
+            let behind = frame.len() as u64;
+            frame[..8].copy_from_slice(&behind.to_le_bytes());
+            frame.extend(xxh3_64_with_seed(&frame, 0).to_le_bytes());
+            frame
+        };
+        let read = |a| super::frame(&mut &framed(a)[..], 0).unwrap();
+        let known = read(5).unwrap();
+        assert_eq!(
+            known.rows,
+            [SharedCount {
+                a: 5,
+                b: 6,
+                shared: 3
+            }]
+        );
+        assert_eq!(known.bytes, framed(5).len() as u64);
+        assert!(read((1 << 32) + 5).is_none());
     }
 
     fn rows() -> impl Strategy<Value = Vec<SharedCount>> {

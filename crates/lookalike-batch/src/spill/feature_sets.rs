@@ -58,19 +58,6 @@ pub(crate) fn split(header: u64) -> (u32, usize) {
     ((header >> 32) as u32, (header & 0xffff_ffff) as usize)
 }
 
-/// True if words are whole sets of classes below `classes`, with their headers.
-pub(crate) fn is_whole(words: &[u64], classes: usize) -> bool {
-    let mut at = 0;
-    while at < words.len() {
-        let (class, length) = split(words[at]);
-        if class as usize >= classes {
-            return false;
-        }
-        at += 1 + length;
-    }
-    at == words.len()
-}
-
 impl SetStore {
     pub(crate) fn new(budget: u64) -> Self {
         Self {

@@ -190,6 +190,19 @@ fn entered(
     Ok(folder)
 }
 
+/// A failure that tells what is left of the build in `folder`, where a setting that may change was too small.
+fn with_left(error: BatchError, folder: &Path) -> Failure {
+    let is_left = matches!(error, BatchError::IndexMemory { .. }) && can_resume(folder);
+    let failure = Failure::from(error);
+    match is_left {
+        true => Failure::Failed(format!(
+            "{failure}; {} holds what was read: --resume continues from there, and another build removes it",
+            folder.display()
+        )),
+        false => failure,
+    }
+}
+
 /// Builds, and tells what was built.
 pub(super) fn finish(
     job: &IndexBuild<'_>,
@@ -197,7 +210,8 @@ pub(super) fn finish(
     run: &RunArguments,
 ) -> Result<IndexBuildSummary, Failure> {
     let folder = entered(job.resume, || job.enter())?;
-    let summary = console.ended(job.run(&folder))?;
+    let done = console.ended(job.run(&folder));
+    let summary = done.map_err(|error| with_left(error, folder.path()))?;
     if run.json {
         console::json(&summary)?;
     } else if !run.quiet {
@@ -213,7 +227,8 @@ pub(super) fn finish_sketches(
     run: &RunArguments,
 ) -> Result<Vec<CodesSummary>, Failure> {
     let folder = entered(job.resume, || job.enter())?;
-    let summary = console.ended(job.run(&folder))?;
+    let done = console.ended(job.run(&folder));
+    let summary = done.map_err(|error| with_left(error, folder.path()))?;
     if run.json {
         console::json(&summary)?;
     } else if !run.quiet {

@@ -23,7 +23,7 @@ fn packed(line: &str, times: usize) -> Vec<u8> {
 }
 
 /// Runs a command to its end; what it says, and the most that it had in memory.
-fn measured(command: &mut Command, status: i32) -> (String, u64) {
+pub(crate) fn measured(command: &mut Command, status: i32) -> (String, u64) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let facts = format!("/proc/{}/status", child.id());
     let mut most = 0;

@@ -61,6 +61,7 @@ mod links;
 mod long_documents;
 mod losses;
 mod main_text;
+mod memory_limits;
 mod methods;
 mod options;
 mod oracle;

@@ -138,15 +138,11 @@ fn real_corpora_by_the_definition() {
         let expected = naive(&documents, pairs_of_lines, least);
         let threshold = least.to_string();
         for way in [
-            ["--engine", "count", "--threads", "1"],
-            ["--engine", "count", "--threads", "2"],
-            ["--engine", "sort", "--memory", "32M"],
+            &["--engine", "count", "--threads", "1"][..],
+            &["--engine", "count", "--threads", "2"],
+            &["--engine", "sort", "--threads", "1", "--memory", "40M"],
         ] {
-            let flags = [
-                &["--chunk", "lines:2", "--min-shared", &threshold][..],
-                &way,
-            ]
-            .concat();
+            let flags = [&["--chunk", "lines:2", "--min-shared", &threshold][..], way].concat();
             assert_eq!(rows(&overlap(&path, &flags)), expected, "{name} {way:?}");
         }
     }

@@ -3,14 +3,14 @@
 use super::Terms;
 use crate::scheme::{Scheme, SchemeMismatch};
 
-/// Features that are collected before they are sorted and added to the counts.
+/// Features that are collected before they are sorted and added to the counts, at most.
 const BATCH: usize = 1 << 22;
 
 /// Counts in how many documents each feature occurs.
 ///
 /// Memory: 16 bytes for each distinct feature, and twice that while a batch is merged, besides
-/// 32 MB for the batch. Time: a sort of all features and a merge a batch. The order of the
-/// documents changes nothing.
+/// 32 MB for the batch, or what [`TermCounts::with_batch`] says. Time: a sort of all features and
+/// a merge a batch. The order of the documents changes nothing.
 ///
 /// ```
 /// use lookalike::{Scheme, TermCounts};
@@ -28,6 +28,8 @@ pub struct TermCounts {
     pub(super) occurrences: u64,
     /// True if features of one document are kept as well.
     pub(super) singles: bool,
+    /// Features after which a batch is merged.
+    batch_features: usize,
     batch: Vec<u64>,
     /// Features, ascending, with the number of their documents.
     pub(super) counts: Vec<(u64, u32)>,
@@ -42,6 +44,7 @@ impl TermCounts {
             documents: 0,
             occurrences: 0,
             singles: false,
+            batch_features: BATCH,
             batch: Vec::new(),
             counts: Vec::new(),
         }
@@ -57,6 +60,16 @@ impl TermCounts {
         }
     }
 
+    /// Merges whenever so many features are collected, 4 million at most: fewer take less memory
+    /// and more time.
+    #[must_use]
+    pub fn with_batch(self, features: usize) -> Self {
+        Self {
+            batch_features: features.min(BATCH),
+            ..self
+        }
+    }
+
     /// Counts one document: its distinct features. One without features counts too.
     pub fn add(&mut self, set: &[u64]) {
         self.documents += 1;
@@ -64,7 +77,7 @@ impl TermCounts {
         self.occurrences += set.len() as u64;
         self.batch.extend_from_slice(set);
         // A merge reads all counts: once a batch, not once a document.
-        if self.batch.len() >= BATCH {
+        if self.batch.len() >= self.batch_features {
             self.merge_batch();
         }
     }
@@ -78,7 +91,8 @@ impl TermCounts {
         self.scheme.ensure_same(&other.scheme)?;
         self.merge_batch();
         other.merge_batch();
-        self.counts = merged(&self.counts, other.counts.into_iter());
+        let most = self.counts.len() + other.counts.len();
+        self.counts = merged(&self.counts, other.counts.into_iter(), most);
         self.documents = self.documents.saturating_add(other.documents);
         self.occurrences = self.occurrences.saturating_add(other.occurrences);
         // Where one side has forgotten its single features, the others would count too little.
@@ -124,6 +138,32 @@ impl TermCounts {
         ((self.counts.capacity() * 16) + self.batch.capacity() * 8) as u64
     }
 
+    /// Most bytes in use until so many more features, those of several documents as often as these
+    /// have them, are merged into the counts.
+    #[must_use]
+    pub fn memory_with(&self, features: usize) -> u64 {
+        let batch = self.batch.len() + features;
+        // The list that was, the one that both become, and a batch that may have room for twice as many.
+        let lists = self.counts.capacity() + self.counts.len() + batch;
+        ((lists * 16) + batch.max(self.batch.capacity()) * 16) as u64
+    }
+
+    /// Most bytes in use for the table of these counts and its file, the counts included.
+    #[must_use]
+    pub fn memory_of_table(&mut self) -> u64 {
+        self.merge_batch();
+        let frequent = self.counts.iter().filter(|count| count.1 > 1).count();
+        let others = if self.singles { self.counts.len() } else { 0 };
+        // 12 bytes each in the table, in its file, and in the part of that which lists all.
+        self.memory() + (frequent * 24 + others * 12) as u64
+    }
+
+    /// Number of distinct features, at most: one that was met again since the last merge counts twice.
+    #[must_use]
+    pub fn distinct(&self) -> usize {
+        self.counts.len() + self.batch.len()
+    }
+
     /// The table of these counts.
     #[must_use]
     pub fn terms(&mut self) -> Terms {
@@ -139,23 +179,32 @@ impl TermCounts {
         self.merge_batch();
         if !self.singles {
             self.counts.retain(|entry| entry.1 > 1);
+            self.counts.shrink_to_fit();
         }
     }
 
     fn merge_batch(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
         self.batch.sort_unstable();
-        let new = self
-            .batch
-            .chunk_by(|a, b| a == b)
-            .map(|equal| (equal[0], u32::try_from(equal.len()).unwrap_or(u32::MAX)));
-        self.counts = merged(&self.counts, new);
+        let groups = || self.batch.chunk_by(|a, b| a == b);
+        let new = groups().map(|equal| (equal[0], u32::try_from(equal.len()).unwrap_or(u32::MAX)));
+        let most = self.counts.len() + groups().count();
+        self.counts = merged(&self.counts, new, most);
         self.batch.clear();
+        self.batch.shrink_to(self.batch_features);
     }
 }
 
-/// Two ascending lists of counts as one.
-fn merged(old: &[(u64, u32)], new: impl Iterator<Item = (u64, u32)>) -> Vec<(u64, u32)> {
-    let mut all = Vec::with_capacity(old.len());
+/// Two ascending lists of counts as one, of `most` features at most.
+fn merged(
+    old: &[(u64, u32)],
+    new: impl Iterator<Item = (u64, u32)>,
+    most: usize,
+) -> Vec<(u64, u32)> {
+    // At once: a list that grows beyond its room is in memory twice, beside the old one.
+    let mut all = Vec::with_capacity(most);
     let mut old = old.iter().copied().peekable();
     for (feature, count) in new {
         // Both ascend: one pass over each.

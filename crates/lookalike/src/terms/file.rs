@@ -51,8 +51,12 @@ impl GrowingTerms {
         let own = !terms.has_counts(&counts.counts);
         bytes.push(own.into());
         if own {
-            let (features, numbers): (Vec<_>, Vec<_>) = counts.counts.iter().copied().unzip();
-            extend_lists(&mut bytes, &features, &numbers);
+            let counts = &counts.counts;
+            extend_lists(
+                &mut bytes,
+                counts.iter().map(|count| count.0),
+                counts.iter().map(|count| count.1),
+            );
         }
         sealed(bytes)
     }
@@ -65,18 +69,20 @@ impl GrowingTerms {
         let (terms, mut reader) = parse_terms(bytes, key)?;
         let (documents, occurrences) = (reader.number::<8>()?, reader.number::<8>()?);
         let (singles, own) = (reader.flag()?, reader.flag()?);
-        let (features, numbers) = match own {
-            true => reader.lists()?,
-            false => (terms.features.clone(), terms.counts.clone()),
-        };
+        let own = own.then(|| reader.lists()).transpose()?;
         if !reader.0.is_empty() {
             return Err(TermsFileError::Length);
         }
+        let (features, numbers) = match &own {
+            Some((features, numbers)) => (features, numbers),
+            None => (&terms.features, &terms.counts),
+        };
         let mut counts = TermCounts::new(&terms.scheme);
         counts.documents = documents;
         counts.occurrences = occurrences;
         counts.singles = singles;
-        counts.counts = features.into_iter().zip(numbers).collect();
+        let features = features.iter().copied();
+        counts.counts = features.zip(numbers.iter().copied()).collect();
         Ok(Self { terms, counts })
     }
 }
@@ -130,7 +136,11 @@ impl Terms {
         bytes.extend((scheme.len() as u32).to_le_bytes());
         bytes.extend(scheme.as_bytes());
         bytes.extend(self.documents.to_le_bytes());
-        extend_lists(&mut bytes, &self.features, &self.counts);
+        extend_lists(
+            &mut bytes,
+            self.features.iter().copied(),
+            self.counts.iter().copied(),
+        );
         bytes
     }
 }
@@ -142,10 +152,15 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Appends the number of features, the features, and the counts.
-fn extend_lists(bytes: &mut Vec<u8>, features: &[u64], counts: &[u32]) {
+fn extend_lists(
+    bytes: &mut Vec<u8>,
+    features: impl ExactSizeIterator<Item = u64>,
+    counts: impl Iterator<Item = u32>,
+) {
+    bytes.reserve(8 + 12 * features.len());
     bytes.extend((features.len() as u64).to_le_bytes());
-    bytes.extend(features.iter().flat_map(|value| value.to_le_bytes()));
-    bytes.extend(counts.iter().flat_map(|value| value.to_le_bytes()));
+    bytes.extend(features.flat_map(u64::to_le_bytes));
+    bytes.extend(counts.flat_map(u32::to_le_bytes));
 }
 
 /// The table at the front of a file, and what follows it. The checksum of everything is checked first.

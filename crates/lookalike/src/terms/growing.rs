@@ -60,6 +60,12 @@ impl GrowingTerms {
         &self.counts
     }
 
+    /// Bytes in use for table and counts.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.counts.memory() + 12 * self.terms.len() as u64
+    }
+
     /// The table and the counts.
     #[must_use]
     pub fn into_parts(self) -> (Terms, TermCounts) {

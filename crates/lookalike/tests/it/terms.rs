@@ -42,6 +42,29 @@ proptest! {
         prop_assert_eq!(table(&reversed), terms);
     }
 
+    /// Batches of any size make the same counts, in no more memory than was told before.
+    #[test]
+    fn a_merge_takes_no_more_memory_than_told(documents in documents(), batch in 0..40usize, singles in any::<bool>()) {
+        let mut small = TermCounts::new(&Scheme::default()).with_batch(batch);
+        if singles {
+            small = small.with_singles();
+        }
+        for set in &documents {
+            let told = small.memory_with(set.len());
+            small.add(set);
+            prop_assert!(small.memory() <= told);
+        }
+        let distinct: std::collections::BTreeSet<u64> = documents.iter().flatten().copied().collect();
+        prop_assert!(small.distinct() >= distinct.len());
+        let told = small.memory_of_table();
+        prop_assert_eq!(small.distinct(), distinct.len());
+        let grown = GrowingTerms::new(small);
+        prop_assert_eq!(grown.terms(), &table(&documents));
+        // Magic, scheme, sums and the like are no part of it.
+        let bytes = grown.memory() + grown.to_bytes().len() as u64;
+        prop_assert!(bytes <= told + 300, "{} of {}", bytes, told);
+    }
+
     #[test]
     fn bytes_and_back_and_no_damage_passes(documents in documents(), at in any::<usize>(), flip in 1..=255u8) {
         // Weights of the first half; counts of all that go on behind it.

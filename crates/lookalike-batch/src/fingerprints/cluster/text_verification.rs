@@ -260,7 +260,7 @@ impl FingerprintClustering<'_> {
             places: vec![None; ids.len() as usize],
             skipped: Vec::new(),
         };
-        let counts = scan.run(documents, worker, |made: TextBatch| {
+        let counts = scan.run(documents, worker, |made: TextBatch, _| {
             let segment = read.sets.push(made.words, self.folder);
             let segment = segment.map_err(BatchError::temporary(self.folder))?;
             for (number, word, size) in made.sets {

@@ -12,7 +12,7 @@ use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::fingerprints::unfinished::{DONE, JOB, UnfinishedJob, folder_beside, save};
+use crate::fingerprints::unfinished::{DONE, JOB, UnfinishedJob, can_resume, folder_beside, save};
 use crate::folder_lock::FolderLock;
 
 /// The index so far.
@@ -126,6 +126,18 @@ pub(super) fn remove(folder: &Path) -> Result<(), BatchError> {
         fs::remove_dir_all(folder)
     };
     remove().map_err(BatchError::result(folder))
+}
+
+/// Removes what a build that failed leaves, unless a later one can go on from it. `error` is why it failed, `resumed` whether it went on from
+/// something itself.
+pub(super) fn failed(folder: &Path, resumed: bool, error: BatchError) -> BatchError {
+    // What was gathered belongs to settings that are refused.
+    let is_useless = matches!(error, BatchError::Settings(_)) && !resumed;
+    if is_useless || !can_resume(folder) {
+        // The build has failed for another reason, which is the one to tell.
+        let _ = remove(folder);
+    }
+    error
 }
 
 /// Returns the content of [`JOB`] if an interrupted build of these settings was done but for the removal of its folder.

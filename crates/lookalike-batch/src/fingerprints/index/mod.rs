@@ -27,7 +27,7 @@ pub use super::mapped::{map, read};
 pub use build_folder::BuildFolder;
 pub use sketch_build::{SketchIndexBuild, SketchIndexSummary};
 
-use super::mapped::{begins_with, damaged, unreadable};
+use super::mapped::{begins_with, damaged, map_file, unreadable};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -121,7 +121,8 @@ impl IndexBuild<'_> {
         BuildFolder::enter(self.output, self.resume)
     }
 
-    /// Builds the index in the folder that was entered; there is none under its name until it is whole.
+    /// Builds the index in the folder that was entered; there is none under its name until it is whole. A build that fails leaves what
+    /// another one can go on from, and nothing else.
     ///
     /// # Errors
     /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or the settings
@@ -129,7 +130,9 @@ impl IndexBuild<'_> {
     pub fn run(&self, folder: &BuildFolder) -> Result<IndexBuildSummary, BatchError> {
         let summary = match self.done_before(folder.path())? {
             Some(summary) => summary,
-            None => self.install(folder.path())?,
+            None => self
+                .install(folder.path())
+                .map_err(|error| build_folder::failed(folder.path(), self.resume, error))?,
         };
         build_folder::remove(folder.path())?;
         Ok(summary)
@@ -496,8 +499,17 @@ pub(super) fn digest(path: &Path) -> Result<u64, BatchError> {
 /// # Errors
 /// [`BatchError::IndexFile`] names the file and what is wrong with it.
 pub fn open<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile<W>, BatchError> {
-    let index = open_unchecked(path, in_memory)?;
-    index.verify().map_err(damaged(path))?;
+    if in_memory {
+        let index = open_unchecked(path, in_memory)?;
+        index.verify().map_err(damaged(path))?;
+        return Ok(index);
+    }
+    let failed = unreadable(path);
+    let mut file = open_regular(path).map_err(&failed)?;
+    let mapped = map_file(&file).map_err(&failed)?;
+    let index = IndexFile::open(mapped).map_err(damaged(path))?;
+    // Read: what is touched of a mapping counts as memory of the process, and here that is everything.
+    index.verify_read(&mut file).map_err(damaged(path))?;
     Ok(index)
 }
 

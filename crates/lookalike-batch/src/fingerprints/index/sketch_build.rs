@@ -108,7 +108,8 @@ impl SketchIndexBuild<'_> {
         BuildFolder::of(self.output)
     }
 
-    /// Builds the index in the folder that was entered; there is none under its name until it is whole.
+    /// Builds the index in the folder that was entered; there is none under its name until it is whole. A build that fails leaves what
+    /// another one can go on from, and nothing else.
     ///
     /// # Errors
     /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or so many places cannot be equal.
@@ -122,7 +123,9 @@ impl SketchIndexBuild<'_> {
                 check_losses(self.losses, &job.inputs)?;
                 summary(self.output, job.inputs)?
             }
-            None => self.install(folder)?,
+            None => self
+                .install(folder)
+                .map_err(|error| build_folder::failed(folder, self.resume, error))?,
         };
         build_folder::remove(folder)?;
         Ok(summary)

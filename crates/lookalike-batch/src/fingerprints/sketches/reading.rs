@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use lookalike::scheme::SchemeId;
 use lookalike_hamming::FileError;
 
-use super::sketch_index::{SketchIndexFile, is_sketch_index, open_sketches};
+use super::sketch_index::{SketchIndexFile, is_sketch_index, map_sketches};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodesError, CodesSummary, FingerprintSource, SketchFile, SketchRows, SketchShape, check_losses,
     ensure_equal_schemes, ensure_equal_shapes,
 };
-use crate::fingerprints::mapped::damaged;
+use crate::fingerprints::mapped::{damaged, unreadable};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 use crate::settings::JobLimits;
@@ -111,7 +111,7 @@ impl<'a> SketchReading<'a> {
         rows: &mut SketchRows,
         visit: &mut VisitSketches<'_>,
     ) -> Result<CodesSummary, BatchError> {
-        let (name, index) = (source.name(), open_sketches(source.path(), false)?);
+        let (name, (file, mut index)) = (source.name(), map_sketches(source.path())?);
         self.agree(name, index.scheme(), Some(index.shape()))?;
         let before = self.read_bytes;
         for at in 0..index.len() as u32 {
@@ -123,6 +123,10 @@ impl<'a> SketchReading<'a> {
                 visit(self, name, rows)?;
                 self.observer.advance(self.read_bytes);
                 rows.clear();
+                // All of it is read once: what was read makes room.
+                index = index
+                    .mapped_anew(&file)
+                    .map_err(unreadable(source.path()))?;
             }
         }
         self.read_bytes = before + index.bytes();

@@ -28,17 +28,20 @@
 //! the next. The number of a bucket is spelled by the leading bits of the XXH3-64 of the bytes of the band, one less than the binary logarithm of n
 //! rounded down: two to four sketches share a bucket.
 
+use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use lookalike::hash::xxh3_64;
 use lookalike::scheme::SchemeId;
+use lookalike_corpus::open_regular;
 use lookalike_hamming::{Effort, FileError, SharedBytes};
 
 use super::bands::bands;
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, PlaceKind, SketchShape};
-use crate::fingerprints::mapped::{begins_with, damaged, map, read, unreadable};
+use crate::fingerprints::mapped::{begins_with, damaged, map, map_file, read, unreadable};
 
 const MAGIC: [u8; 4] = *b"LKIS";
 const VERSION: u32 = 1;
@@ -62,9 +65,28 @@ pub fn is_sketch_index(path: &Path) -> bool {
 /// # Errors
 /// [`BatchError::IndexFile`] names the file and what is wrong with it.
 pub fn open_sketches(path: &Path, in_memory: bool) -> Result<SketchIndexFile, BatchError> {
+    if !in_memory {
+        return Ok(map_sketches(path)?.1);
+    }
     let index = open_sketches_unchecked(path, in_memory)?;
     index.verify().map_err(damaged(path))?;
     Ok(index)
+}
+
+/// Opens and maps an index of sketches, and checks every byte; the file beside it, which can be mapped again.
+pub(crate) fn map_sketches(path: &Path) -> Result<(File, SketchIndexFile), BatchError> {
+    let failed = unreadable(path);
+    let file = open_regular(path).map_err(&failed)?;
+    let mapped = map_file(&file).map_err(&failed)?;
+    let index = SketchIndexFile::open(mapped).map_err(damaged(path))?;
+    // Read: what is touched of a mapping counts as memory of the process, and here that is everything.
+    let mut page = vec![0; PAGE];
+    for number in 0..index.sections.end / PAGE {
+        file.read_exact_at(&mut page, (number * PAGE) as u64)
+            .map_err(&failed)?;
+        index.check_page(number, &page).map_err(damaged(path))?;
+    }
+    Ok((file, index))
 }
 
 /// As [`open_sketches`], without a check of the entries: at once, however large the file is.
@@ -532,19 +554,31 @@ impl SketchIndexFile {
 
     /// Checks the pages that a range before D touches.
     fn check(&self, range: &Range<usize>) -> Result<(), FileError> {
-        let whole = self.whole();
-        let checks = &whole[self.sections.end..];
-        for page in range.start / PAGE..range.end.div_ceil(PAGE) {
-            let bytes = &whole[page * PAGE..(page + 1) * PAGE];
-            // The seed is the number of the page: a right page in the wrong place fails, too.
-            if number(checks, page * 8) != xxh3_64(bytes, page as u64) {
-                return Err(FileError::Damaged {
-                    offset: (page * PAGE) as u64,
-                    what: "these 65536 bytes do not match their check",
-                });
-            }
+        let mut pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        pages.try_for_each(|page| {
+            self.check_page(page, &self.whole()[page * PAGE..(page + 1) * PAGE])
+        })
+    }
+
+    /// Checks the bytes of a page before D.
+    fn check_page(&self, page: usize, bytes: &[u8]) -> Result<(), FileError> {
+        let checks = &self.whole()[self.sections.end..];
+        // The seed is the number of the page: a right page in the wrong place fails, too.
+        match number(checks, page * 8) == xxh3_64(bytes, page as u64) {
+            true => Ok(()),
+            false => Err(FileError::Damaged {
+                offset: (page * PAGE) as u64,
+                what: "these 65536 bytes do not match their check",
+            }),
         }
-        Ok(())
+    }
+
+    /// The same index, in a new mapping of its file: what was touched of the old one is no memory of the process any more.
+    pub(crate) fn mapped_anew(self, file: &File) -> std::io::Result<Self> {
+        Ok(Self {
+            bytes: map_file(file)?,
+            ..self
+        })
     }
 
     /// Checks every byte.

@@ -1,0 +1,212 @@
+//! `--memory` of jobs on collections: kept to the end, and a refusal names a limit that does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::hostile_memory::measured;
+use crate::support::{Finish, Folder, Numbers, lookalike, record};
+
+const MIB: u64 = 1 << 20;
+
+/// The limit in MiB that a refusal asks for.
+fn asked(said: &str) -> u64 {
+    let least = said.split("--memory to at least ").nth(1);
+    let (mebibytes, _) = least.expect(said).split_once('M').unwrap();
+    mebibytes.parse().unwrap()
+}
+
+/// Runs a job with two threads and so many MiB; what it says. It takes no more memory than that.
+#[track_caller]
+fn limited(mut command: Command, mebibytes: u64, status: i32) -> String {
+    command.args(["--threads", "2", "--memory", &format!("{mebibytes}M")]);
+    let (said, most) = measured(command.stdout(Stdio::null()), status);
+    assert!(most <= mebibytes * MIB, "{} of {mebibytes} MiB", most / MIB);
+    said
+}
+
+/// A job that is refused under each of these limits asks for one that does, and ends under that.
+#[track_caller]
+fn keeps_its_word(limits: &[u64], command: impl Fn() -> Command) {
+    let tried = |mebibytes: u64| {
+        let mut command = command();
+        command.args(["--threads", "2", "--memory", &format!("{mebibytes}M")]);
+        command.finish()
+    };
+    for &limit in limits {
+        let mut refused = tried(limit);
+        assert_eq!(refused.status, Some(1), "{limit}: {}", refused.err);
+        let mut least = asked(&refused.err);
+        // The first part of the input tells too little of all of it, and threads take it in any order: some more may be asked for.
+        for _ in 0..2 {
+            refused = tried(least);
+            if refused.status == Some(1) {
+                least = asked(&refused.err);
+            }
+        }
+        limited(command(), least, 0);
+    }
+}
+
+fn raw(folder: &Folder, name: &str, count: usize, seed: u64) -> PathBuf {
+    let mut state = seed;
+    let numbers = (0..count).flat_map(|_| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 29).to_le_bytes()
+    });
+    folder.add(name, numbers.collect::<Vec<u8>>())
+}
+
+/// Records of some words, most of which no other record has beside each other.
+fn notes(folder: &Folder, count: usize, words: usize) -> PathBuf {
+    let mut numbers = Numbers(3);
+    let lines = (0..count).map(|at| record(&format!("n{at}"), &numbers.words(words, 5000)));
+    folder.add("notes.jsonl", lines.collect::<String>())
+}
+
+#[test]
+fn a_table_of_terms_took_more_than_the_limit_and_asked_for_more_four_times() {
+    let folder = Folder::new();
+    let input = notes(&folder, 40_000, 30);
+    let terms = |flags: &[&str]| {
+        let mut command = lookalike("terms");
+        command.arg(&input).args(flags).args(["-q", "-o"]);
+        command.arg(folder.path("table"));
+        command
+    };
+    limited(terms(&[]), 60, 1);
+    keeps_its_word(&[40, 60], || terms(&[]));
+    keeps_its_word(&[60], || terms(&["--singles"]));
+    let ample = fs::read(folder.path("table")).unwrap();
+    terms(&["--singles"]).succeed();
+    assert!(fs::read(folder.path("table")).unwrap() == ample);
+    // The same of tables that are read.
+    let decay = || {
+        let mut command = lookalike("terms");
+        command.arg("decay").arg(folder.path("table"));
+        command.args(["--factor", "0.9", "-q", "-o"]);
+        command.arg(folder.path("faded"));
+        command
+    };
+    let mut refused = decay();
+    let (said, _) = measured(refused.args(["--memory", "40M"]), 1);
+    let least = asked(&said);
+    let mut enough = decay();
+    let (_, most) = measured(enough.args(["--memory", &format!("{least}M")]), 0);
+    assert!(most <= least * MIB, "{} of {least} MiB", most / MIB);
+}
+
+#[test]
+fn an_index_of_sketches_was_checked_in_memory_whatever_the_limit() {
+    let folder = Folder::new();
+    let [first, more] = [1, 2].map(|seed| {
+        raw(
+            &folder,
+            &format!("{seed}.u64x6"),
+            6 * 500_000,
+            seed * 0x1234_5678,
+        )
+    });
+    let index = folder.path("index");
+    let job = |subcommand: &str| {
+        let mut command = lookalike("index");
+        command.arg(subcommand);
+        command
+    };
+    let mut build = job("build");
+    build.arg(&first).args(["--equal", "2", "-q", "-o"]);
+    build.arg(&index);
+    limited(build, 56, 0);
+    assert!(fs::metadata(&index).unwrap().len() > 30 * MIB);
+    let mut extend = job("extend");
+    extend.arg(&index).arg(&more).arg("-q");
+    limited(extend, 56, 0);
+    assert!(fs::metadata(&index).unwrap().len() > 60 * MIB);
+}
+
+#[test]
+fn links_asked_for_a_limit_that_never_was_enough() {
+    let folder = Folder::new();
+    let page = |at: usize| {
+        let link = format!("<a href=/{}>page</a>", at * 7 % 200_000);
+        serde_json::json!({"url": format!("http://a.example/{at}"), "html": link}).to_string()
+            + "\n"
+    };
+    let input = folder.add("crawl.jsonl", (0..200_000).map(page).collect::<String>());
+    let links = || {
+        let mut command = lookalike("links");
+        command.arg(&input).args(["-q", "-o"]);
+        command.arg(folder.path("out.jsonl"));
+        command
+    };
+    keeps_its_word(&[1, 37, 40], links);
+}
+
+/// An overlap of notes.
+fn overlap(input: &Path, out: &Path, chunk: &str) -> Command {
+    let mut command = lookalike("overlap");
+    command.arg(input).args(["--chunk", chunk, "-q", "-o"]);
+    command.arg(out).arg("--overwrite");
+    command
+}
+
+#[test]
+fn the_limit_that_overlap_asked_for_was_far_from_what_it_needs() {
+    let folder = Folder::new();
+    for count in [10, 5_000, 60_000] {
+        let input = notes(&folder, count, 6);
+        let job = || overlap(&input, &folder.path("out"), "lines:1");
+        let (said, _) = measured(job().args(["--threads", "2", "--memory", "37M"]), 1);
+        assert!(asked(&said) <= 45 + count as u64 / 1500, "{count}: {said}");
+        keeps_its_word(&[1, 37], job);
+    }
+}
+
+#[test]
+fn overlap_of_sliding_words_took_a_fifth_more_than_the_limit() {
+    let folder = Folder::new();
+    let input = notes(&folder, 60_000, 20);
+    for chunk in ["words:3:sliding", "lines:1"] {
+        for limit in [60, 70] {
+            limited(overlap(&input, &folder.path("out"), chunk), limit, 0);
+        }
+    }
+}
+
+#[test]
+fn a_refused_build_left_its_folder_without_a_word() {
+    let folder = Folder::new();
+    let input = raw(&folder, "codes.u64", 1_000_000, 5);
+    let (output, left) = (folder.path("index"), folder.path("index.building"));
+    let build = |flags: &[&str]| {
+        let mut command = lookalike("index");
+        command.arg("build").arg(&input).args(flags).arg("-o");
+        command.arg(&output).arg("-q");
+        command
+    };
+    build(&["--memory", "41M"]).fail(1).says(&[
+        "takes at least",
+        "index.building",
+        "--resume continues",
+    ]);
+    assert!(left.join("codes").exists());
+    build(&["--memory", "41M", "--resume"])
+        .fail(1)
+        .says(&["index.building", "--resume continues"]);
+    build(&["--memory", "100M", "--resume"]).succeed();
+    assert!(output.exists() && !left.exists());
+    // Nothing can go on from these.
+    let sketches = raw(&folder, "codes.u64x6", 6_000, 6);
+    let build = |flags: &[&str]| {
+        let mut command = lookalike("index");
+        command.arg("build").arg(&sketches).args(flags);
+        command.arg("-o").arg(folder.path("sketches"));
+        command
+    };
+    build(&["--equal", "7"]).fail(2).says(&["more than the 6"]);
+    assert!(!folder.path("sketches.building").exists());
+    let short = build(&["--equal", "2", "--memory", "16M"]).fail(1);
+    assert!(!short.err.contains("--resume"), "{}", short.err);
+    assert!(!folder.path("sketches.building").exists());
+}
