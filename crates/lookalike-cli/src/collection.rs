@@ -198,7 +198,7 @@ fn print(info: &CollectionInfo) -> Result<(), Failure> {
         None => String::new(),
     };
     let documents = console::counted(info.documents, "document");
-    let additions = console::counted(info.segments, "addition");
+    let additions = console::counted(info.additions, "addition");
     writeln!(
         out,
         "{documents}, {}, {additions}",

@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lookalike_batch::JobProgress;
 use lookalike_batch::fingerprints::can_resume;
+use lookalike_batch::{BatchError, JobProgress};
 use lookalike_corpus::{AtomicFile, stop_new_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
+
+use crate::failure::Failure;
+use crate::remedy;
 
 /// Path that is to be removed.
 static WATCHED: Mutex<Vec<TemporaryPath>> = Mutex::new(Vec::new());
@@ -55,7 +58,6 @@ impl TemporaryPath {
 
     /// Note about it for the user.
     fn told(&self) -> Option<String> {
-        let resumable = |path: &Path| format!("--resume continues from {}", path.display());
         let anew = || {
             "nothing was finished that --resume could continue from: the same command starts from the beginning"
                 .to_owned()
@@ -64,14 +66,29 @@ impl TemporaryPath {
             Self::Folder(_) | Self::File(_) | Self::Results { .. } => None,
             Self::Unfinished(folder) => match JobProgress::of(folder).ok()?? {
                 JobProgress::Begun => Some(anew()),
-                JobProgress::Resumable => Some(resumable(folder)),
+                JobProgress::Resumable => Some(continues_from(folder)),
                 JobProgress::Finished => {
                     Some(format!("the results in {} are complete", folder.display()))
                 }
             },
-            Self::Begun(folder) if can_resume(folder) => Some(resumable(folder)),
+            Self::Begun(folder) if can_resume(folder) => Some(continues_from(folder)),
             Self::Begun(folder) => folder.exists().then(anew),
         }
+    }
+}
+
+fn continues_from(path: &Path) -> String {
+    format!("--resume continues from {}", path.display())
+}
+
+/// A failure of a job in `folder`, with what is left of the job where room on a disk was all that it lacked.
+pub(crate) fn told_with_what_is_left(failure: Failure, folder: &Path) -> Failure {
+    let is_resumable = || matches!(JobProgress::of(folder), Ok(Some(JobProgress::Resumable)));
+    match failure {
+        Failure::Job(error @ BatchError::Temporary { .. }) if is_resumable() => Failure::Failed(
+            format!("{}; {}", remedy::told(&error), continues_from(folder)),
+        ),
+        failure => failure,
     }
 }
 

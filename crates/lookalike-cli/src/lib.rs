@@ -40,7 +40,6 @@ mod machine;
 mod merge;
 #[cfg(not(all(feature = "evaluation", feature = "service")))]
 mod missing;
-#[cfg(feature = "service")]
 mod open_files;
 mod option_style;
 mod option_uses;
@@ -179,6 +178,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(cli) => cli,
         Err(failure) => return failure::exit_status(Err(failure)),
     };
+    // Collections of many additions, joins of many indexes, services: what else is there may be too few.
+    open_files::raise_limit();
     let done = match cli.command {
         CliCommand::Dedup(arguments) => dedup::run(&arguments),
         CliCommand::Pairs(arguments) => pairs::run(&arguments),

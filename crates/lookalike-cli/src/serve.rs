@@ -218,7 +218,6 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         )
     })?;
     let tls = pem.map(tls).transpose()?;
-    open_files::raise_limit();
     // A thread of its own writes: a full pipe on standard error must not hold up requests.
     let queue = LogQueue::start().map_err(failed("threads"))?;
     let log = arguments.log(&queue);

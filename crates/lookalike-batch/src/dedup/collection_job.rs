@@ -74,7 +74,8 @@ impl DedupJob<'_> {
         let source = self.segment_source(&scanned, &facts, &keys);
         let settings = settings_of(&self.settings, &self.options);
         let all = 0..scanned.documents.len() as u32;
-        let staged = StagedAddition::write(writer, settings, &levels, &source, all)?;
+        let staged =
+            StagedAddition::write(writer, settings, &levels, &source, all, self.merge_memory())?;
         let none: &[SkippedPart] = &[];
         // Before the commit, as `added` tells what it will be; a failure behind the commit could not be undone.
         let added = staged.added(writer)?;
@@ -151,9 +152,20 @@ impl DedupJob<'_> {
         let is_kept = |document: &u32| decided.outcomes.is_kept(*document as usize);
         let new = scanned.documents.against as u32..scanned.documents.len() as u32;
         let settings = settings_of(&self.settings, &self.options);
-        let staged =
-            StagedAddition::write(writer, settings, &kept.levels, &source, new.filter(is_kept))?;
+        let staged = StagedAddition::write(
+            writer,
+            settings,
+            &kept.levels,
+            &source,
+            new.filter(is_kept),
+            self.merge_memory(),
+        )?;
         Ok(Some(staged))
+    }
+
+    /// Bytes for merging segments: the groups of candidates, which took more, have gone.
+    fn merge_memory(&self) -> u64 {
+        self.limits.memory / 8
     }
 
     fn segment_source<'s>(

@@ -43,7 +43,6 @@ pub(crate) struct DecisionLogPlace {
 pub(crate) struct DecisionLog {
     /// None once the disk was full: that ends the log, not the job.
     file: Option<HashedFile>,
-    path: PathBuf,
     segment_bytes: u64,
     /// Contents of the log.
     noted: NotedRanks,
@@ -62,6 +61,8 @@ struct NotedRanks {
 struct HashedFile {
     file: File,
     hash: Xxh3,
+    /// Bytes up to the last end of a segment.
+    whole: u64,
 }
 
 impl DecisionLogPlace {
@@ -80,7 +81,6 @@ impl DecisionLogPlace {
         };
         Ok(DecisionLog {
             file: Some(file),
-            path: self.path.clone(),
             segment_bytes: self.segment_bytes,
             noted: NotedRanks::of(settled),
         })
@@ -114,9 +114,9 @@ impl DecisionLog {
         let added = segment(settled, &self.noted).and_then(|segment| file.add(segment));
         self.noted = NotedRanks::of(settled);
         if added.is_err() {
+            // The job goes on without more of it. What is half goes; if it cannot, whoever goes on from the log forgets it.
+            let _ = file.file.set_len(file.whole);
             self.file = None;
-            // A job can do without its log.
-            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -154,14 +154,19 @@ impl HashedFile {
         let mut file = Self {
             file: File::create(path)?,
             hash: Xxh3::new(),
+            whole: 0,
         };
-        file.put(&[MAGIC, job.to_le_bytes()].concat())?;
+        let head = [MAGIC, job.to_le_bytes()].concat();
+        file.hash.update(&head);
+        file.put(&head)?;
         Ok(file)
     }
 
+    /// Writes what ends a segment. The hash has it.
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hash.update(bytes);
-        self.file.write_all(bytes)
+        self.file.write_all(bytes)?;
+        self.whole += bytes.len() as u64;
+        Ok(())
     }
 
     fn add(&mut self, mut segment: Vec<u8>) -> io::Result<()> {
@@ -169,7 +174,7 @@ impl HashedFile {
         let sum = self.hash.digest().to_le_bytes();
         self.hash.update(&sum);
         segment.extend_from_slice(&sum);
-        self.file.write_all(&segment)
+        self.put(&segment)
     }
 
     /// Takes over the whole segments of a log of the same job, and cuts it behind them; none where there are none.
@@ -196,7 +201,11 @@ impl HashedFile {
         // What is half must go, or new segments would stand behind it.
         file.set_len(length)?;
         file.seek(SeekFrom::End(0))?;
-        Ok(Some(Self { file, hash }))
+        Ok(Some(Self {
+            file,
+            hash,
+            whole: length,
+        }))
     }
 }
 
@@ -320,6 +329,30 @@ mod tests {
                 assert!(same(&again, &found), "{at}");
             }
         }
+    }
+
+    #[test]
+    fn a_full_disk_deleted_the_decisions_that_were_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = DecisionLogPlace {
+            path: folder.path().join("compared.bin"),
+            job: 5,
+            segment_bytes: 100,
+        };
+        let mut settled = begun();
+        let mut log = place.open(9, &mut settled).unwrap();
+        go_on(&mut settled, 10);
+        log.note(&settled);
+        let noted = settled.clone();
+        let full = OpenOptions::new().write(true).open("/dev/full");
+        log.file.as_mut().unwrap().file = full.unwrap();
+        for to in [20, 30] {
+            go_on(&mut settled, to);
+            log.note(&settled);
+        }
+        let mut found = begun();
+        place.open(9, &mut found).unwrap();
+        assert!(same(&found, &noted));
     }
 
     #[test]

@@ -291,7 +291,7 @@ fn add_record(
         let placed = placed(shared.plan, record, tally);
         let hash = placed.class_hash(shared.plan.by_category);
         let Some((class, is_new)) = shared.seen.class(hash) else {
-            // Looked at when all threads have been joined: the scan goes on to its end, and then fails.
+            // Looked at when the batch is collected.
             shared.too_many.store(true, Ordering::Relaxed);
             return Ok(());
         };
@@ -525,6 +525,8 @@ impl<C: ScanChunk> ChunkWorker<SegmentChunk<C>> for ScanWorker<'_> {
 struct ScanCollector<'a> {
     plan: &'a ScanPlan<'a>,
     scanned: ScannedCollection,
+    /// Documents that the tables of a job have numbers for.
+    most_documents: usize,
     read_bytes: u64,
     /// Bytes of the lists of what could not be read.
     list_bytes: u64,
@@ -554,6 +556,7 @@ impl<'a> ScanCollector<'a> {
         Self {
             plan,
             scanned,
+            most_documents: u32::MAX as usize - 1,
             read_bytes: 0,
             list_bytes: 0,
         }
@@ -618,6 +621,10 @@ impl<'a> ScanCollector<'a> {
     /// Adds a batch, whose sets have these places in the log.
     fn append(&mut self, batch: ScanBatch, logged: Option<SetColumns>) -> Result<(), BatchError> {
         self.read_bytes += batch.raw_bytes;
+        // Before the rest of the input is read: no job ends well from here on.
+        if self.scanned.documents.len() + batch.rows.len() > self.most_documents {
+            return Err(BatchError::TooMany);
+        }
         self.keep_within_memory(&batch)?;
         let ScannedCollection {
             documents,
@@ -765,18 +772,19 @@ where
         workers,
         |scanned: ScannedChunk| {
             if log.as_ref().is_some_and(ScanLog::has_failed) {
-                end_log(&mut log, &mut collector).map_err(&failed)?;
+                end_log(&mut log, &mut collector)?;
             }
             let logged = log.as_mut().zip(scanned.logged);
             let logged = logged.map(|(log, batch)| log.add(batch, scanned.begins_segment));
             collector.append(scanned.batch, logged)?;
+            // Texts that have no number are in no batch: the results would be others.
+            if too_many.load(Ordering::Relaxed) {
+                return Err(BatchError::TooMany);
+            }
             collector.tell(observer)
         },
     )?;
-    end_log(&mut log, &mut collector).map_err(&failed)?;
-    if too_many.load(Ordering::Relaxed) || collector.scanned.documents.len() >= u32::MAX as usize {
-        return Err(BatchError::TooMany);
-    }
+    end_log(&mut log, &mut collector)?;
     for worker in workers {
         let keys = worker.tools.keys.writer;
         keys.finish().map_err(&failed)?;
@@ -786,11 +794,16 @@ where
     Ok(scanned)
 }
 
-/// Ends the log. Where it could not be written, a disk being full, the job goes on without it if it has all sets in memory.
-fn end_log(log: &mut Option<ScanLog>, collector: &mut ScanCollector<'_>) -> io::Result<()> {
+/// Ends the log. Where it could not be written, a disk being full, the job goes on without it if it has all sets in memory. Else the log
+/// stays for a job that is resumed when there is room.
+fn end_log(log: &mut Option<ScanLog>, collector: &mut ScanCollector<'_>) -> Result<(), BatchError> {
     match log.take().map_or(Ok(()), ScanLog::finish) {
-        Err(error) if !collector.leave_log() => Err(error),
-        _ => Ok(()),
+        Err(unfinished) if !collector.leave_log() => Err(unfinished.into()),
+        Err(unfinished) => {
+            unfinished.forget();
+            Ok(())
+        }
+        Ok(()) => Ok(()),
     }
 }
 
@@ -829,5 +842,46 @@ impl ScanShared<'_> {
         }
         let mut records = batch.keys.iter();
         records.try_for_each(|&record| keys.push_record(record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dedup::job::DedupJob;
+    use crate::dedup::memory_budget::DedupMemory;
+
+    #[test]
+    fn too_many_documents_were_refused_only_when_all_was_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("in.jsonl");
+        std::fs::write(&input, "{\"id\":\"a\",\"text\":\"a rose\"}\n").unwrap();
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[input.into()], &options, folder.path()).unwrap();
+        let job = DedupJob::new(&inputs, folder.path());
+        let mut budget = DedupMemory::new(&job.limits, &job.settings.scheme, &options);
+        let two = || ScanBatch {
+            ids: "ab".to_owned(),
+            rows: [1, 2]
+                .map(|id_end| ScanRow {
+                    source: 0,
+                    id_end,
+                    class: None,
+                    length: 0,
+                    record_hash: 0,
+                    value: OrderNumber::default(),
+                })
+                .into(),
+            ..ScanBatch::default()
+        };
+        let refused = job.scan_with(&mut budget, 0, |plan, _| {
+            let mut collector = ScanCollector {
+                most_documents: 3,
+                ..ScanCollector::new(plan)
+            };
+            collector.append(two(), None).unwrap();
+            Err(collector.append(two(), None).unwrap_err())
+        });
+        assert!(matches!(refused, Err(BatchError::TooMany)));
     }
 }

@@ -31,6 +31,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::dedup::hashing_stream::HashingStream;
 use crate::dedup::scan_batch::{EncodedBatch, ScanBatch, SetColumns};
 use crate::document_memory::LongestDocument;
+use crate::error::BatchError;
 use crate::pipeline::InputChunk;
 
 const MAGIC: [u8; 8] = *b"LOOKSCN1";
@@ -97,6 +98,7 @@ pub(crate) struct ScanLog {
     /// Bytes of the file when all that was sent is written.
     end: u64,
     file: Arc<File>,
+    path: PathBuf,
 }
 
 /// Batches of whole segments, to be read once.
@@ -105,7 +107,7 @@ struct KeptBatches {
     chunks: u64,
 }
 
-/// The thread that writes. A disk that is full ends the log, and the job only if sets are nowhere else.
+/// The thread that writes. A disk that is full ends the log behind its last whole segment, and the job only if sets are nowhere else.
 struct LogWriter {
     sender: Option<mpsc::SyncSender<LogEntry>>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -123,6 +125,15 @@ struct LogFile {
     path: PathBuf,
     /// Its name until a segment is whole: before, nobody could go on from it.
     begun: Option<PathBuf>,
+    /// Bytes up to the last end of a segment.
+    whole: u64,
+}
+
+/// A log that could not be written to its end. What is whole of it is on the disk.
+#[derive(Debug)]
+pub(crate) struct UnfinishedLog {
+    path: PathBuf,
+    error: io::Error,
 }
 
 /// Facts found in a log.
@@ -156,6 +167,7 @@ impl ScanLogPlace {
             chunks: 0,
             end,
             file,
+            path: self.path.clone(),
         })
     }
 
@@ -219,10 +231,15 @@ impl ScanLog {
     /// Ends the last segment. Dropped before, the log ends with the segment before.
     ///
     /// # Errors
-    /// When not all of it could be written; then the file has gone.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
+    /// When not all of it could be written; then it ends with the last segment that is whole.
+    pub(crate) fn finish(mut self) -> Result<(), UnfinishedLog> {
         self.send(LogEntry::SegmentEnd(self.chunks));
-        self.writer.finish()
+        let Self {
+            path, mut writer, ..
+        } = self;
+        writer
+            .finish()
+            .map_err(|error| UnfinishedLog { path, error })
     }
 
     /// Returns true if not all of it could be written.
@@ -233,6 +250,19 @@ impl ScanLog {
     fn send(&mut self, entry: LogEntry) {
         self.end += entry.bytes();
         self.writer.send(entry);
+    }
+}
+
+impl UnfinishedLog {
+    /// Removes it: the job goes on, and needs the room.
+    pub(crate) fn forget(self) {
+        let _ = std::fs::remove_file(self.path);
+    }
+}
+
+impl From<UnfinishedLog> for BatchError {
+    fn from(log: UnfinishedLog) -> Self {
+        Self::result(&log.path)(log.error)
     }
 }
 
@@ -251,10 +281,7 @@ impl LogWriter {
         let (sender, entries) = mpsc::sync_channel::<LogEntry>(WAITING);
         let thread = std::thread::spawn(move || {
             let written = entries.iter().try_for_each(|entry| file.write(entry));
-            if written.is_err() {
-                // Nobody can go on from one that is half.
-                let _ = std::fs::remove_file(file.begun.as_ref().unwrap_or(&file.path));
-            }
+            file.end();
             // The channel goes with this thread: whoever sends does not wait for it.
             written
         });
@@ -301,6 +328,7 @@ impl LogFile {
             hash: Xxh3::new(),
             path: path.to_owned(),
             begun: Some(begun),
+            whole: 0,
         };
         log.put(&MAGIC)?;
         log.put(&job.to_le_bytes())?;
@@ -329,6 +357,7 @@ impl LogFile {
             hash: found.hash,
             path: path.to_owned(),
             begun: None,
+            whole: found.length,
         };
         Ok(Some((kept, log)))
     }
@@ -349,14 +378,28 @@ impl LogFile {
                 self.put(&chunks.to_le_bytes())?;
                 let sum = self.hash.digest();
                 self.put(&sum.to_le_bytes())?;
-                self.file.flush()?;
-                match self.begun.take() {
+                // Flushes what waits.
+                let end = self.file.stream_position()?;
+                if let Some(begun) = &self.begun {
                     // From now on a killed job has something to go on from.
-                    Some(begun) => std::fs::rename(begun, &self.path),
-                    None => Ok(()),
+                    std::fs::rename(begun, &self.path)?;
+                    self.begun = None;
                 }
+                self.whole = end;
+                Ok(())
             }
         }
+    }
+
+    /// Leaves the segments that are whole, or nothing: the room of anything else may be wanted.
+    fn end(self) {
+        // What still waits to be written is of a segment that has no end.
+        let (file, _) = self.file.into_parts();
+        // If neither can be done, whoever goes on from the log finds its whole segments all the same.
+        let _ = match &self.begun {
+            Some(begun) => std::fs::remove_file(begun),
+            None => file.set_len(self.whole),
+        };
     }
 }
 
@@ -475,6 +518,12 @@ mod tests {
         add(&mut log, &[1, 2, 3, 4, 5, 6, 7]);
         // As by a kill: what follows the begin of the segment of 6 is forgotten.
         drop(log);
+        let found = FoundSegments::read(&place.path, JOB).unwrap();
+        assert_eq!(
+            std::fs::metadata(&place.path).unwrap().len(),
+            found.length,
+            "the room is given back"
+        );
         assert_eq!(replayed(&place, &[6, 7, 8]), expected(1..6));
         assert_eq!(replayed(&place, &[]), expected(1..9));
         let other = ScanLogPlace {
@@ -493,6 +542,34 @@ mod tests {
         add(&mut log, &[1, 2]);
         drop(log);
         assert!(!place.path.exists());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// A log of whole segments that is gone on with on a disk that is full.
+    fn full_disk(place: &ScanLogPlace) -> LogFile {
+        let (_, mut log) = LogFile::resume(&place.path, JOB).unwrap().unwrap();
+        let full = OpenOptions::new().write(true).open("/dev/full");
+        log.file = BufWriter::new(full.unwrap());
+        log
+    }
+
+    #[test]
+    fn a_full_disk_deleted_the_segments_that_were_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path());
+        let mut log = place.open(true).unwrap();
+        add(&mut log, &[1, 2, 3, 4, 5]);
+        log.finish().unwrap();
+        let mut log = place.open(true).unwrap();
+        while log.replay().unwrap().is_some() {}
+        log.writer = LogWriter::new(full_disk(&place));
+        add(&mut log, &[6, 7]);
+        let unfinished = log.finish().unwrap_err();
+        assert_eq!(unfinished.error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(replayed(&place, &[6]), expected(1..6));
+        assert_eq!(replayed(&place, &[]), expected(1..7));
+        unfinished.forget();
+        assert_eq!(replayed(&place, &[]), expected([]));
     }
 
     proptest! {

@@ -108,9 +108,7 @@ pub enum FingerprintSettingsError {
     #[error("pairs have no order, which the rule for survivors looks at")]
     NoOrder,
     /// A number of equal places without files of sketches, or beside a distance.
-    #[error(
-        "equal places are those of sketches in files, and take the place of a distance"
-    )]
+    #[error("equal places are those of sketches in files, and take the place of a distance")]
     EqualOfFiles,
     /// Indexes among files of fingerprints.
     #[error(

@@ -208,7 +208,10 @@ fn info_and_summaries_say_what_there_is() {
         .unwrap()
         .map(|entry| entry.unwrap().metadata().unwrap().len());
     assert_eq!(json["bytes"], files.sum::<u64>());
-    assert_eq!(json["segments"], 2);
+    assert_eq!(
+        (&json["additions"], &json["segments"]),
+        (&2.into(), &2.into())
+    );
 }
 
 #[test]
@@ -627,10 +630,68 @@ fn a_disk_that_is_full_leaves_the_collection_as_it_was_and_says_so() {
             assert_eq!(done.status, Some(1), "{}", done.err);
             assert!(snapshot(&seen) == day.before);
             day.job(&seen, &out, &["--resume"]).succeed();
-            assert!(snapshot(&seen).len() == day.before.len() + 1);
+            // One segment, with the old documents and the new ones.
+            assert_eq!(snapshot(&seen).len(), day.before.len());
+            assert!(snapshot(&seen) != day.before);
         }
     }
     assert_eq!(failures, 4);
+}
+
+/// What `info --json` says of a collection.
+fn info(folder: &Path, key: &str) -> u64 {
+    let told = collection("info", folder, &[]).arg("--json").succeed();
+    told.json()[key].as_u64().unwrap()
+}
+
+#[test]
+fn an_addition_is_made_where_only_merging_it_would_fill_the_disk() {
+    let day = Day::new();
+    let (alone, merged) = (day.folder.path("alone"), day.copy("merged"));
+    collection("build", &alone, &[&day.input]).succeed();
+    collection("add", &merged, &[&day.input]).succeed();
+    let size = |folder: &Path, name: &str| fs::metadata(folder.join(name)).unwrap().len();
+    let fits = size(&alone, "segment-000001.bin");
+    let does_not = size(&merged, "segment-000002.bin");
+    assert!(fits + (64 << 10) < does_not, "{fits} {does_not}");
+    let seen = day.copy("small");
+    let add = collection("add", &seen, &[&day.input]);
+    let blocks = (fits + does_not) / 2 / 512;
+    let done = with_small_disk(blocks as u32, &add);
+    assert_eq!(done.status, Some(0), "{}", done.err);
+    assert_eq!((info(&merged, "segments"), info(&seen, "segments")), (1, 2));
+    assert_eq!(documents(&seen), documents(&merged));
+    // There is room for the next one.
+    let small = day.folder.records("small.jsonl", &[("x", STORY)]);
+    collection("add", &seen, &[&small]).succeed();
+    collection("add", &seen, &[&small]).succeed();
+    assert_eq!((info(&seen, "segments"), info(&seen, "additions")), (3, 4));
+}
+
+/// Every addition was a file of its own, and all were opened at once.
+#[test]
+fn a_collection_of_many_additions_could_not_be_opened() {
+    let folder = Folder::new();
+    let seen = folder.path("seen");
+    for addition in 0..50_usize {
+        let range = addition * 20..(addition + 1) * 20;
+        let input = folder.add("in.jsonl", records(4, range));
+        let what = if addition == 0 { "build" } else { "add" };
+        collection(what, &seen, &[&input]).succeed();
+    }
+    assert_eq!((info(&seen, "additions"), documents(&seen)), (50, 1000));
+    let with_few_files = |command: &Command| {
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -n 30; exec \"$0\" \"$@\""]);
+        limited
+            .arg(command.get_program())
+            .args(command.get_args())
+            .succeed();
+    };
+    with_few_files(&collection("info", &seen, &[]));
+    let new = folder.add("new.jsonl", records(4, 1000..1050));
+    let mut job = dedup(&new, &folder.path("out"));
+    with_few_files(job.arg("--against").arg(&seen).arg("--into").arg(&seen));
 }
 
 #[test]

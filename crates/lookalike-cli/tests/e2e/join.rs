@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use lookalike_hamming::{ArchiveWriter, FingerprintWriter, GapCounts};
 use serde_json::Value;
@@ -562,4 +563,17 @@ fn an_index_is_refused_beyond_its_distance_alone_or_of_another_scheme() {
     foreign
         .fail(1)
         .says(&["f.lkix", "q.lkfp", "cannot be compared"]);
+}
+
+#[test]
+fn a_limit_on_open_files_that_could_be_raised_was_not() {
+    let folder = Folder::new();
+    let mut merge = Command::new("sh");
+    merge.args(["-c", "ulimit -Sn 16; exec \"$0\" \"$@\""]);
+    merge.arg(env!("CARGO_BIN_EXE_lookalike")).arg("merge");
+    for number in 0..40 {
+        let line = format!("{{\"a\":\"{number:02}\",\"b\":\"x\",\"distance\":0}}\n");
+        merge.arg(folder.add(format!("{number}.jsonl"), line));
+    }
+    assert_eq!(merge.succeed().lines().len(), 40);
 }

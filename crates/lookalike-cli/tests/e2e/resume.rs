@@ -2,6 +2,7 @@
 //! as a job that nobody disturbed.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -699,4 +700,71 @@ fn a_damaged_log_costs_time_and_no_result() {
         job_with_checkpoints(&reference.input, &copied).succeed();
         is_complete(&copied, reference);
     }
+}
+
+/// A file system in memory, of so many megabytes.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts one, if this user may: else the test is skipped, and says so even when it passes.
+    fn mounted(place: PathBuf, megabytes: u32) -> Option<Self> {
+        fs::create_dir_all(&place).unwrap();
+        let size = format!("size={megabytes}M");
+        let mut mount = Command::new("mount");
+        mount
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(&place);
+        match mount.output() {
+            Ok(done) if done.status.success() => Some(Self(place)),
+            _ => {
+                let line = b"SKIPPED: no file system can be mounted here\n";
+                std::io::stderr().write_all(line).unwrap();
+                None
+            }
+        }
+    }
+
+    fn grow(&self, megabytes: u32) {
+        let size = format!("remount,size={megabytes}M");
+        let mut mount = Command::new("mount");
+        let done = mount.args(["-o", &size]).arg(&self.0).status();
+        assert!(done.unwrap().success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// All checkpoints were deleted, and the job began from the first byte.
+#[test]
+fn a_disk_that_was_full_while_a_job_read_left_nothing_to_resume() {
+    let (folder, reference) = (Folder::new(), reference());
+    let Some(disk) = SmallDisk::mounted(folder.path("disk"), 18) else {
+        return;
+    };
+    let out = disk.0.join("out");
+    let command = || {
+        let mut command = lookalike("dedup");
+        command.arg(&reference.input).arg("-o").arg(&out);
+        command.args(["--memory", "64M", "--threads", "2", "--checkpoint", "1M"]);
+        command.args(["--quiet", "--resume"]);
+        command
+    };
+    // Whichever file met the end of the disk first: the log, without which the job goes on, or what it needs itself.
+    let left = || {
+        let files = ["scanned.bin", "decided.bin"].map(|name| out.join(".lookalike").join(name));
+        files.iter().any(|file| file.exists())
+    };
+    for _ in 0..2 {
+        let full = command().fail(1);
+        full.says(&["No space left on device", "space", "--resume"]);
+        assert!(left(), "{}", full.err);
+    }
+    disk.grow(400);
+    command().succeed();
+    is_complete(&out, reference);
+    assert_eq!(Results::read(&out).run["resumed"], true);
 }

@@ -2,6 +2,9 @@
 //!
 //! Between the two a job writes its results. One that is killed leaves the collection as it was, or with all of the addition; the staged
 //! addition, which the job keeps beside its checkpoint, tells a resumed job which of the two it is.
+//!
+//! The segment has the documents of the newest segments as well, where [`merge`](crate::dedup::collection::merge) says so. These are removed
+//! when the manifest does not name them any more.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,8 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::dedup::candidate_groups::KeySink;
 use crate::dedup::collection::directory::CollectionWriter;
 use crate::dedup::collection::error::CollectionError;
-use crate::dedup::collection::manifest::{CollectionSetting, DirectoryManifest, OrderEntry};
-use crate::dedup::collection::segment::{SegmentEntry, SegmentSource};
+use crate::dedup::collection::lookup::SegmentFile;
+use crate::dedup::collection::manifest::{AdditionEntry, CollectionSetting, DirectoryManifest};
+use crate::dedup::collection::merge::{MergeError, RECORD_BYTES, SegmentMerge, first_to_merge};
+use crate::dedup::collection::segment::SegmentSource;
 use crate::dedup::documents::RankingFacts;
 use crate::dedup::frequency::FrequencyLevels;
 
@@ -22,10 +27,10 @@ use crate::dedup::frequency::FrequencyLevels;
 pub(crate) struct StagedAddition {
     /// Checksum of the manifest that the addition belongs to; none for a new collection.
     base: Option<u64>,
-    settings: Vec<CollectionSetting>,
-    order: OrderEntry,
-    /// None if nothing is added.
-    segment: Option<SegmentEntry>,
+    /// Documents that are added.
+    added: u64,
+    /// The collection with them.
+    manifest: DirectoryManifest,
 }
 
 /// Facts about new documents that a job uses up before it has decided which of them to add.
@@ -46,52 +51,59 @@ pub struct AddedDocuments {
 }
 
 impl StagedAddition {
-    /// Writes the `chosen` documents as a segment of the collection, which stays as it is. A new collection gets the order `levels`.
+    /// Writes the `chosen` documents as a segment of the collection, which stays as it is. A new collection gets the order `levels`. Older
+    /// segments are merged with it within so many bytes of `memory`.
     pub(crate) fn write(
         writer: &CollectionWriter,
         settings: Vec<CollectionSetting>,
         levels: &FrequencyLevels,
         source: &SegmentSource<'_>,
         chosen: impl Iterator<Item = u32>,
+        memory: u64,
     ) -> Result<Self, CollectionError> {
-        let manifest = writer.manifest()?;
-        let order = match &manifest {
+        let found = writer.manifest()?;
+        let name = CollectionWriter::next_segment(found.as_ref().map(|(manifest, _)| manifest));
+        let base = found.as_ref().map(|(_, checksum)| *checksum);
+        let mut manifest = match found {
             Some((manifest, _)) => {
                 manifest.ensure_same(&writer.folder, &settings)?;
                 // A job that was killed may have left a segment under the name that comes next.
-                writer.remove_unnamed(manifest)?;
-                manifest.order.clone()
+                writer.remove_unnamed(&manifest)?;
+                manifest
             }
-            None => writer.save_order(levels)?,
+            None => DirectoryManifest::new(settings, writer.save_order(levels)?),
         };
-        let name = CollectionWriter::next_segment(manifest.as_ref().map(|(manifest, _)| manifest));
         let mut chosen = chosen.peekable();
-        let segment = match chosen.peek() {
-            None => None,
-            Some(_) => {
-                let path = writer.folder.join(&name);
-                let written = source.write(chosen, &writer.folder, &name);
-                Some(written.map_err(CollectionError::unwritable(&path))?)
-            }
-        };
+        let mut added = 0;
+        if chosen.peek().is_some() {
+            let path = writer.folder.join(&name);
+            let segment = source
+                .write(chosen, &writer.folder, &name)
+                .map_err(CollectionError::unwritable(&path))?;
+            added = segment.documents;
+            manifest.additions.push(AdditionEntry {
+                identity: segment.identity,
+            });
+            manifest.segments.push(segment);
+            merge_newest(&mut manifest, writer, source.test_sets.len(), memory)?;
+        }
         Ok(Self {
-            base: manifest.map(|(_, checksum)| checksum),
-            settings,
-            order,
-            segment,
+            base,
+            added,
+            manifest,
         })
     }
 
     /// Makes the segment part of the collection, in one step; nothing is done if it is that already.
     pub(crate) fn commit(&self, writer: &CollectionWriter) -> Result<(), CollectionError> {
-        match self.manifest(writer)? {
-            // An empty addition is in every manifest, but a new collection needs one all the same.
-            manifest if self.is_in(&manifest) && !self.is_new(writer)? => Ok(()),
-            mut manifest => {
-                manifest.segments.extend(self.segment.clone());
-                manifest.save(&writer.folder)
-            }
+        if self.committed(writer)?.is_some() {
+            return Ok(());
         }
+        self.ensure_there(writer)?;
+        self.manifest.save(&writer.folder)?;
+        // The files that were merged. The addition is made: what cannot be removed now, the next one removes.
+        let _ = writer.remove_unnamed(&self.manifest);
+        Ok(())
     }
 
     /// The collection as [`StagedAddition::commit`] leaves it.
@@ -99,45 +111,50 @@ impl StagedAddition {
         &self,
         writer: &CollectionWriter,
     ) -> Result<AddedDocuments, CollectionError> {
-        let manifest = self.manifest(writer)?;
-        let added = self.segment.as_ref().map_or(0, |segment| segment.documents);
-        let waiting = if self.is_in(&manifest) { 0 } else { added };
+        let committed = self.committed(writer)?;
+        let manifest = committed.as_ref().unwrap_or(&self.manifest);
         Ok(AddedDocuments {
-            added,
-            documents: manifest.documents() + waiting,
+            added: self.added,
+            documents: manifest.documents(),
         })
     }
 
     /// Checksum of the manifest that the job was compared with, if the collection is still that or that with this addition.
     pub(crate) fn base(&self, writer: &CollectionWriter) -> Result<Option<u64>, CollectionError> {
-        self.manifest(writer).map(|_| self.base)
+        self.committed(writer).map(|_| self.base)
     }
 
-    /// The manifest that the addition belongs to, or that has it already.
-    fn manifest(&self, writer: &CollectionWriter) -> Result<DirectoryManifest, CollectionError> {
-        let found = writer.manifest()?;
-        let checksum = found.as_ref().map(|(_, checksum)| *checksum);
-        match found {
-            None if self.base.is_none() => Ok(DirectoryManifest::new(
-                self.settings.clone(),
-                self.order.clone(),
-            )),
-            Some((manifest, _)) if checksum == self.base || self.is_in(&manifest) => Ok(manifest),
-            _ => Err(CollectionError::Changed {
-                folder: writer.folder.clone(),
-            }),
+    /// The manifest that has the addition, and maybe later ones; none if it is the one that the addition belongs to.
+    fn committed(
+        &self,
+        writer: &CollectionWriter,
+    ) -> Result<Option<DirectoryManifest>, CollectionError> {
+        match writer.manifest()? {
+            // An empty addition is in every manifest, but a new collection needs one all the same.
+            None if self.base.is_none() => Ok(None),
+            Some((manifest, _)) if manifest.additions.starts_with(&self.manifest.additions) => {
+                Ok(Some(manifest))
+            }
+            Some((_, checksum)) if self.base == Some(checksum) => Ok(None),
+            _ => Err(self.changed(writer)),
         }
     }
 
-    /// True if there is no collection yet.
-    fn is_new(&self, writer: &CollectionWriter) -> Result<bool, CollectionError> {
-        Ok(writer.manifest()?.is_none())
+    /// Refuses segments that another job, which came to nothing, has replaced or removed.
+    fn ensure_there(&self, writer: &CollectionWriter) -> Result<(), CollectionError> {
+        for segment in &self.manifest.segments {
+            SegmentFile::open(&writer.folder, segment).map_err(|error| match error {
+                CollectionError::Damaged { .. } => self.changed(writer),
+                error => error,
+            })?;
+        }
+        Ok(())
     }
 
-    /// True if there is nothing left to be added to a collection.
-    fn is_in(&self, manifest: &DirectoryManifest) -> bool {
-        let is_there = |segment| manifest.segments.contains(segment);
-        self.segment.as_ref().is_none_or(is_there)
+    fn changed(&self, writer: &CollectionWriter) -> CollectionError {
+        CollectionError::Changed {
+            folder: writer.folder.clone(),
+        }
     }
 
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
@@ -150,4 +167,44 @@ impl StagedAddition {
     pub(crate) fn load(path: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     }
+}
+
+/// Merges the newest segment of a manifest, which has the name that comes next, with older ones. It takes their places.
+fn merge_newest(
+    manifest: &mut DirectoryManifest,
+    writer: &CollectionWriter,
+    tests: usize,
+    memory: u64,
+) -> Result<(), CollectionError> {
+    let most = writer.most_merged.min(memory / RECORD_BYTES);
+    let first = first_to_merge(&manifest.segments, most);
+    let [_, .., newest] = &manifest.segments[first..] else {
+        return Ok(());
+    };
+    let name = newest.file.clone();
+    let open = |entry| SegmentFile::open(&writer.folder, entry);
+    let segments = manifest.segments[first..].iter().map(open);
+    let segments = segments.collect::<Result<Vec<_>, _>>()?;
+    let merge = SegmentMerge {
+        segments: &segments,
+        tests,
+    };
+    match merge.write(&writer.folder, &name) {
+        Ok(merged) => {
+            manifest.segments.truncate(first);
+            manifest.segments.push(merged);
+            Ok(())
+        }
+        // Where there is room for the addition only, it stays a segment of its own until the next one.
+        Err(MergeError::Write(error)) if is_full(&error) => Ok(()),
+        Err(MergeError::Write(error)) => Err(CollectionError::unwritable(
+            &writer.folder.join(&name),
+        )(error)),
+        Err(MergeError::Read(error)) => Err(error),
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

@@ -199,6 +199,11 @@ impl CheckedBlockFile {
         &self.path
     }
 
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        file_bytes(self.content)
+    }
+
     /// Reads `length` bytes at `position` into `bytes`, which is emptied first.
     pub(crate) fn read(
         &self,

@@ -81,6 +81,8 @@ pub struct CollectionInfo {
     /// Bytes of the texts.
     pub text_bytes: u64,
     /// Additions.
+    pub additions: u64,
+    /// Files that their documents are in.
     pub segments: u64,
     /// Bytes of its files.
     pub bytes: u64,
@@ -94,10 +96,28 @@ impl DocumentCollection {
     /// # Errors
     /// [`CollectionError`]: there is none, it is of another version, or it is damaged.
     pub fn open(folder: &Path) -> Result<Self, CollectionError> {
-        let found = DirectoryManifest::load(folder)?;
-        let (manifest, checksum) = found.ok_or_else(|| CollectionError::Missing {
-            folder: folder.to_owned(),
-        })?;
+        loop {
+            let found = DirectoryManifest::load(folder)?;
+            let (manifest, checksum) = found.ok_or_else(|| CollectionError::Missing {
+                folder: folder.to_owned(),
+            })?;
+            let opened = Self::with_manifest(folder, manifest, checksum);
+            // An addition removes the files that it merged: then there is another manifest.
+            let is_replaced = || -> Result<bool, CollectionError> {
+                let now = DirectoryManifest::load(folder)?;
+                Ok(now.is_some_and(|(_, now)| now != checksum))
+            };
+            if opened.is_ok() || !is_replaced()? {
+                return opened;
+            }
+        }
+    }
+
+    fn with_manifest(
+        folder: &Path,
+        manifest: DirectoryManifest,
+        checksum: u64,
+    ) -> Result<Self, CollectionError> {
         let levels = load_order(folder, &manifest.order)?;
         let open = |entry| SegmentFile::open(folder, entry);
         let segments = manifest.segments.iter().map(open);
@@ -126,9 +146,9 @@ impl DocumentCollection {
     /// [`CollectionError`] where a file cannot be looked at.
     pub fn info(&self) -> Result<CollectionInfo, CollectionError> {
         let entries = &self.manifest.segments;
-        let names = entries.iter().map(|entry| &*entry.file);
-        let mut bytes = 0;
-        for name in names.chain([COLLECTION_FILE, &*self.manifest.order.file]) {
+        // By what was opened: the files may have been merged since.
+        let mut bytes: u64 = self.segments.iter().map(SegmentFile::bytes).sum();
+        for name in [COLLECTION_FILE, &*self.manifest.order.file] {
             let path = self.folder.join(name);
             let data = path
                 .metadata()
@@ -140,6 +160,7 @@ impl DocumentCollection {
             documents: self.documents(),
             texts: entries.iter().map(|entry| entry.classes).sum(),
             text_bytes: entries.iter().map(|entry| entry.text_bytes).sum(),
+            additions: self.manifest.additions.len() as u64,
             segments: entries.len() as u64,
             bytes,
             settings: self.manifest.settings.clone(),
@@ -189,6 +210,8 @@ fn load_order(folder: &Path, entry: &OrderEntry) -> Result<FrequencyLevels, Coll
 #[derive(Debug)]
 pub struct CollectionWriter {
     pub(crate) folder: PathBuf,
+    /// Records of merged segments, at most: as many as have numbers.
+    pub(crate) most_merged: u64,
     /// Held for its lock.
     lock: File,
 }
@@ -236,6 +259,7 @@ impl CollectionWriter {
                 remove_spools(folder).map_err(unwritable(folder.to_owned()))?;
                 Ok(Self {
                     folder: folder.to_owned(),
+                    most_merged: u64::from(u32::MAX - 1),
                     lock,
                 })
             }

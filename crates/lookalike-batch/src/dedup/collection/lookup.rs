@@ -62,6 +62,36 @@ pub(crate) struct SegmentRecord {
     pub(crate) documents: Vec<SegmentDocument>,
 }
 
+/// A record in the pieces that a merged one is put together of.
+pub(crate) struct RecordPieces<'b> {
+    /// Number of features.
+    pub(crate) size: u32,
+    /// Facts and sets of the class: all between the number of documents and the first of them.
+    pub(crate) class: &'b [u8],
+    pub(crate) documents: Vec<DocumentPiece<'b>>,
+}
+
+/// A document of a record: its number in the input, and the bytes behind that.
+pub(crate) struct DocumentPiece<'b> {
+    pub(crate) order: u64,
+    pub(crate) rest: &'b [u8],
+}
+
+/// The entries of a table of keys or ids, one after another.
+pub(crate) struct TableCursor<'a> {
+    pub(crate) segment: &'a SegmentFile,
+    table: BlockTable,
+    next: u64,
+    run: BlockRun,
+}
+
+/// An entry of keys or ids.
+#[derive(Clone, Copy)]
+pub(crate) struct PairEntry {
+    pub(crate) key: u64,
+    pub(crate) record: u32,
+}
+
 /// A document of a record.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentDocument {
@@ -236,13 +266,61 @@ impl SegmentFile {
         rest.record(tests).ok_or_else(|| self.damaged())
     }
 
-    fn damaged(&self) -> CollectionError {
+    /// Reads a record to be merged. Classes have the sets of so many further tests. `bytes` is a buffer.
+    pub(crate) fn pieces<'b>(
+        &self,
+        place: SegmentPlace,
+        tests: usize,
+        bytes: &'b mut Vec<u8>,
+    ) -> Result<RecordPieces<'b>, CollectionError> {
+        self.file.read(place.at, place.bytes, bytes)?;
+        RecordBytes(bytes)
+            .pieces(tests)
+            .ok_or_else(|| self.damaged())
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.bytes()
+    }
+
+    pub(crate) fn damaged(&self) -> CollectionError {
         CollectionError::damaged(self.file.path(), "its sections contradict each other")
     }
 
     /// Reads the whole file, to see whether it is what was written. Returns its bytes.
     pub(crate) fn verify(&self) -> Result<u64, CollectionError> {
         self.file.verify()
+    }
+}
+
+impl<'a> TableCursor<'a> {
+    pub(crate) fn new(segment: &'a SegmentFile, sorted: &SortedTable) -> Self {
+        Self {
+            segment,
+            table: sorted.table,
+            next: 0,
+            run: BlockRun::default(),
+        }
+    }
+
+    /// The entry at hand; none behind the last.
+    pub(crate) fn peek(&mut self) -> Result<Option<PairEntry>, CollectionError> {
+        if self.next == self.table.entries {
+            return Ok(None);
+        }
+        let block = self.table.block_of(self.next);
+        self.segment.file.load(block, 1, &mut self.run)?;
+        let entry = &self.run.content(block)[self.table.offset_of(self.next)..][..PAIR];
+        Ok(Some(PairEntry {
+            key: first_word(entry),
+            record: record_of(entry),
+        }))
+    }
+
+    /// Moves on.
+    pub(crate) fn advance(&mut self) {
+        self.next += 1;
     }
 }
 
@@ -387,12 +465,43 @@ impl<'b> RecordBytes<'b> {
     }
 
     fn record(&mut self, tests: usize) -> Option<SegmentRecord> {
-        let [documents, features, page_features, flags] = [
-            self.number()?,
-            self.number()?,
-            self.number()?,
-            self.number()?,
-        ];
+        let documents = self.number()?;
+        let mut record = self.class(tests)?;
+        for _ in 0..documents {
+            record.documents.push(self.document()?);
+        }
+        // Bytes that are left over say as much as missing ones: this is not what was written.
+        self.0.is_empty().then_some(record)
+    }
+
+    fn pieces(mut self, tests: usize) -> Option<RecordPieces<'b>> {
+        let count = self.number()?;
+        let from = self.0;
+        let size = self.class(tests)?.features.len() as u32;
+        let class = self.since(from);
+        let mut documents = Vec::new();
+        for _ in 0..count {
+            let from = self.0.get(8..)?;
+            let order = self.document()?.order;
+            let rest = self.since(from);
+            documents.push(DocumentPiece { order, rest });
+        }
+        let pieces = RecordPieces {
+            size,
+            class,
+            documents,
+        };
+        self.0.is_empty().then_some(pieces)
+    }
+
+    /// The bytes that were taken since these were the rest.
+    fn since(&self, from: &'b [u8]) -> &'b [u8] {
+        &from[..from.len() - self.0.len()]
+    }
+
+    /// Everything between the number of documents and the first of them.
+    fn class(&mut self, tests: usize) -> Option<SegmentRecord> {
+        let [features, page_features, flags] = [self.number()?, self.number()?, self.number()?];
         let mut record = SegmentRecord::default();
         if flags & FINGERPRINT != 0 {
             record.fingerprint = Some(self.hash()?);
@@ -412,11 +521,7 @@ impl<'b> RecordBytes<'b> {
         for size in sizes {
             record.test_features.push(self.set(size)?);
         }
-        for _ in 0..documents {
-            record.documents.push(self.document()?);
-        }
-        // Bytes that are left over say as much as missing ones: this is not what was written.
-        self.0.is_empty().then_some(record)
+        Some(record)
     }
 
     fn document(&mut self) -> Option<SegmentDocument> {
@@ -476,6 +581,7 @@ mod tests {
             records: 0,
             keys: keys.len() as u64,
             ids: 0,
+            orders: 0,
             rows_at: 0,
         };
         SegmentFile::open(folder, &entry).unwrap()

@@ -1,4 +1,4 @@
-//! The manifest of a collection: what it was made with, and the segments it is made of.
+//! The manifest of a collection: what it was made with, what was added to it, and the segments it is made of.
 //!
 //! One file, replaced as a whole: a line of JSON, and a line with the XXH3-64 of the first in 16 hexadecimal digits. Whoever reads it sees
 //! the collection before an addition or after it, and never half of one. Files that it does not name are no part of the collection.
@@ -16,7 +16,7 @@ use crate::dedup::collection::segment::{SegmentEntry, hexadecimal};
 use crate::settings::{JobSettings, Method, PairScope};
 
 /// Version of the format of all files.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 /// A setting that decides what is kept of a document, and so must be the same in every job.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
@@ -35,12 +35,23 @@ pub(crate) struct OrderEntry {
     pub(crate) checksum: u64,
 }
 
+/// An addition to a collection: it keeps its place when its segment is merged with others.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct AdditionEntry {
+    /// The identity of the segment that was written for it.
+    #[serde(with = "hexadecimal")]
+    pub(crate) identity: u64,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct DirectoryManifest {
     pub(crate) program: String,
     pub(crate) format: u64,
     pub(crate) settings: Vec<CollectionSetting>,
     pub(crate) order: OrderEntry,
+    /// All additions, the oldest first.
+    pub(crate) additions: Vec<AdditionEntry>,
+    /// Segments with the documents of additions that follow each other, the oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
 }
 
@@ -58,6 +69,7 @@ impl DirectoryManifest {
             format: FORMAT,
             settings,
             order,
+            additions: Vec::new(),
             segments: Vec::new(),
         }
     }

@@ -4,7 +4,7 @@
 //! lookalike.collection    the manifest: settings, and the segments that count; replaced in one step
 //! lookalike.lock          locked by whoever adds
 //! order-….bin             the order of features
-//! segment-….bin           the documents of one addition: immutable
+//! segment-….bin           the documents of one addition, or of several: immutable
 //! ```
 //!
 //! A job against a collection reads its new documents and the *neighbourhood* of these: the classes of the collection that have the text of a
@@ -18,6 +18,7 @@ pub(crate) mod directory;
 pub(crate) mod error;
 pub(crate) mod lookup;
 pub(crate) mod manifest;
+pub(crate) mod merge;
 pub(crate) mod neighbourhood;
 pub(crate) mod segment;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One segment of a collection: what one job added, in one immutable file of checked blocks.
+//! One segment of a collection: what one job added, or several that were merged, in one immutable file of checked blocks.
 //!
 //! A *record* is all documents of one class, with the facts and feature sets of the class; a document without a text is a record of its own.
 //! Records have numbers: classes first, by ascending hash. Little-endian, one section after another:
@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::dedup::candidate_groups::KeySink;
+use crate::dedup::class_id::ClassId;
 use crate::dedup::collection::blocks::{CONTENT, CheckedBlockWriter};
 use crate::dedup::documents::{DocumentTable, RankingFacts, TextClasses};
 use crate::dedup::pair_test::TestSets;
@@ -46,6 +47,9 @@ pub(crate) const PAGE: u32 = 8;
 pub(crate) const NO_VALUE: u8 = 0;
 pub(crate) const NUMBER: u8 = 1;
 pub(crate) const TEXT: u8 = 2;
+
+/// The hash in the row of a document without a text, so that rows ascend to their end; readers never look it up.
+pub(crate) const NO_CLASS: u128 = u128::MAX;
 
 /// A key as segments sort it: first by its partition, then by the rest.
 pub(crate) fn turned(key: u64) -> u64 {
@@ -74,6 +78,8 @@ pub(crate) struct SegmentEntry {
     /// Entries of keys and of ids.
     pub(crate) keys: u64,
     pub(crate) ids: u64,
+    /// The number behind the last one in the order of documents.
+    pub(crate) orders: u64,
     /// Position of the rows; everything else follows from it.
     pub(crate) rows_at: u64,
 }
@@ -117,17 +123,29 @@ struct AddedDocument {
     document: u32,
 }
 
-/// Writing a segment.
+/// Writing a segment of what a job knows.
 struct SegmentBuilder<'a> {
     source: &'a SegmentSource<'a>,
-    out: CheckedBlockWriter,
-    rows: Vec<[u64; 3]>,
-    sizes: Vec<u32>,
+    sections: SegmentSections,
     ids: Vec<[u32; 3]>,
     /// Record of each class, `u32::MAX` for one that is not added.
     record_of: Vec<u32>,
     record: Vec<u8>,
     set: Vec<u64>,
+}
+
+/// The file of a segment in the making, to which records are written first.
+pub(crate) struct SegmentSections {
+    out: CheckedBlockWriter,
+    rows: Vec<[u64; 3]>,
+    sizes: Vec<u32>,
+}
+
+/// A table of keys or of ids in the making.
+pub(crate) struct PairSection<'w> {
+    out: &'w mut CheckedBlockWriter,
+    count: u64,
+    index: Vec<u64>,
 }
 
 impl SegmentSource<'_> {
@@ -154,9 +172,7 @@ impl SegmentSource<'_> {
         let identity = self.identity(&chosen);
         let mut builder = SegmentBuilder {
             source: self,
-            out: CheckedBlockWriter::create(&folder.join(name), identity)?,
-            rows: Vec::new(),
-            sizes: Vec::new(),
+            sections: SegmentSections::create(&folder.join(name), identity)?,
             ids: Vec::with_capacity(chosen.len()),
             record_of: vec![u32::MAX; self.classes.len()],
             record: Vec::new(),
@@ -169,21 +185,23 @@ impl SegmentSource<'_> {
             builder.add_record(documents)?;
         }
         let with_text = chosen.partition_point(|added| !added.has_no_class);
-        builder.end_records()?;
+        let records = builder.sections.records();
+        let last = chosen.iter().map(|added| added.document as usize).max();
         let entry = SegmentEntry {
             file: name.to_owned(),
             identity,
             content: 0,
             documents: chosen.len() as u64,
-            classes: (builder.sizes.len() - (chosen.len() - with_text)) as u64,
+            classes: records - (chosen.len() - with_text) as u64,
             text_bytes: chosen
                 .iter()
                 .map(|added| self.documents.lengths.get(added.document as usize))
                 .sum(),
-            records: builder.sizes.len() as u64,
+            records,
             keys: 0,
-            ids: chosen.len() as u64,
-            rows_at: builder.out.position(),
+            ids: 0,
+            orders: last.map_or(0, |last| (last - self.first + 1) as u64),
+            rows_at: 0,
         };
         builder.finish(entry)
     }
@@ -202,31 +220,24 @@ impl SegmentSource<'_> {
 impl SegmentBuilder<'_> {
     /// Writes the record of the documents of one class, or of one document without a text.
     fn add_record(&mut self, documents: &[AddedDocument]) -> io::Result<()> {
-        let number = self.rows.len() as u32;
         let AddedDocument { hash, document, .. } = documents[0];
-        let hash = match documents[0].has_no_class {
-            // So that rows ascend to their end; readers never look it up.
-            true => u128::MAX,
-            false => hash,
+        let class = self.source.documents.classes[document as usize].map(ClassId::position);
+        let number = match class {
+            Some(class) => self.sections.begin(hash, self.source.classes.sizes[class]),
+            None => self.sections.begin(NO_CLASS, 0),
         };
-        self.rows
-            .push([(hash >> 64) as u64, hash as u64, self.out.position()]);
         self.record.clear();
-        match self.source.documents.classes[document as usize] {
+        match class {
             Some(class) => {
-                self.record_of[class.position()] = number;
-                self.sizes.push(self.source.classes.sizes[class.position()]);
-                self.put_class(class.position(), documents.len())?;
+                self.record_of[class] = number;
+                self.put_class(class, documents.len())?;
             }
-            None => {
-                self.sizes.push(0);
-                self.put_words(&[documents.len() as u32, 0, 0, 0]);
-            }
+            None => self.put_words(&[documents.len() as u32, 0, 0, 0]),
         }
         for added in documents {
             self.put_document(added.document, number);
         }
-        self.out.write(&self.record)
+        self.sections.write(&self.record)
     }
 
     fn put_words(&mut self, words: &[u32]) {
@@ -332,15 +343,80 @@ impl SegmentBuilder<'_> {
         self.record.extend_from_slice(id.as_bytes());
     }
 
-    /// Ends the records: rows begin with a block.
-    fn end_records(&mut self) -> io::Result<()> {
-        let end = self.out.position();
-        self.rows.push([u64::MAX, u64::MAX, end]);
-        self.out.fill_block()
+    /// Writes everything behind the records.
+    fn finish(self, entry: SegmentEntry) -> io::Result<SegmentEntry> {
+        let Self {
+            source,
+            sections,
+            mut ids,
+            record_of,
+            ..
+        } = self;
+        ids.sort_unstable();
+        sections.finish(
+            entry,
+            |keys| put_keys(source.keys, &record_of, keys),
+            |out| ids.iter().try_for_each(|&id| out.put(id)),
+        )
+    }
+}
+
+/// Puts the keys of the classes that are added.
+fn put_keys(source: &KeySink, record_of: &[u32], out: &mut PairSection<'_>) -> io::Result<()> {
+    for part in 0..PARTS {
+        let mut keys = source.take(part)?;
+        keys.retain_mut(|key| {
+            let turned = turned(u64::from(key[0]) << 32 | u64::from(key[1]));
+            let record = record_of[key[2] as usize];
+            // Turned keys ascend from partition to partition: sorting each one sorts them all.
+            *key = [(turned >> 32) as u32, turned as u32, record];
+            record != u32::MAX
+        });
+        keys.sort_unstable();
+        keys.dedup();
+        keys.iter().try_for_each(|&key| out.put(key))?;
+    }
+    Ok(())
+}
+
+impl SegmentSections {
+    pub(crate) fn create(path: &Path, identity: u64) -> io::Result<Self> {
+        Ok(Self {
+            out: CheckedBlockWriter::create(path, identity)?,
+            rows: Vec::new(),
+            sizes: Vec::new(),
+        })
     }
 
-    /// Writes everything behind the records.
-    fn finish(mut self, mut entry: SegmentEntry) -> io::Result<SegmentEntry> {
+    /// Begins the next record, of a class with so many features; its number.
+    pub(crate) fn begin(&mut self, hash: u128, size: u32) -> u32 {
+        let number = self.rows.len() as u32;
+        self.rows
+            .push([(hash >> 64) as u64, hash as u64, self.out.position()]);
+        self.sizes.push(size);
+        number
+    }
+
+    /// Writes bytes of the record that was begun.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write(bytes)
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// Writes everything behind the records. `keys` and `ids` put the entries of their tables, ascending.
+    pub(crate) fn finish<E: From<io::Error>>(
+        mut self,
+        mut entry: SegmentEntry,
+        keys: impl FnOnce(&mut PairSection<'_>) -> Result<(), E>,
+        ids: impl FnOnce(&mut PairSection<'_>) -> Result<(), E>,
+    ) -> Result<SegmentEntry, E> {
+        // One row more than records says where the last one ends; rows begin with a block.
+        self.rows.push([u64::MAX, u64::MAX, self.out.position()]);
+        self.out.fill_block()?;
+        entry.rows_at = self.out.position();
         for row in &self.rows {
             self.out.write_entry(bytemuck::cast_slice(row))?;
         }
@@ -354,58 +430,43 @@ impl SegmentBuilder<'_> {
             self.out.write_entry(&size.to_le_bytes())?;
         }
         self.out.fill_block()?;
-        let key_index = self.write_keys(&mut entry.keys)?;
+        let mut key_table = PairSection::new(&mut self.out);
+        keys(&mut key_table)?;
+        let (key_count, key_index) = (key_table.count, key_table.index);
         self.out.fill_block()?;
-        self.ids.sort_unstable();
-        let mut id_index = Vec::new();
-        for (at, id) in self.ids.iter().enumerate() {
-            put_pair(&mut self.out, *id, at as u64, &mut id_index)?;
-        }
+        let mut id_table = PairSection::new(&mut self.out);
+        ids(&mut id_table)?;
+        let (id_count, id_index) = (id_table.count, id_table.index);
         self.out.fill_block()?;
         for index in [row_index, key_index, id_index] {
             self.out.write(bytemuck::cast_slice(&index))?;
         }
+        (entry.keys, entry.ids) = (key_count, id_count);
         entry.content = self.out.commit()?;
         Ok(entry)
     }
-
-    /// Writes the keys of the classes that are added; their index.
-    fn write_keys(&mut self, count: &mut u64) -> io::Result<Vec<u64>> {
-        let mut index = Vec::new();
-        for part in 0..PARTS {
-            let mut keys = self.source.keys.take(part)?;
-            keys.retain_mut(|key| {
-                let turned = turned(u64::from(key[0]) << 32 | u64::from(key[1]));
-                let record = self.record_of[key[2] as usize];
-                // Turned keys ascend from partition to partition: sorting each one sorts them all.
-                *key = [(turned >> 32) as u32, turned as u32, record];
-                record != u32::MAX
-            });
-            keys.sort_unstable();
-            keys.dedup();
-            for key in keys {
-                put_pair(&mut self.out, key, *count, &mut index)?;
-                *count += 1;
-            }
-        }
-        Ok(index)
-    }
 }
 
-/// Writes an entry of keys or ids, the number `at` of its table.
-fn put_pair(
-    out: &mut CheckedBlockWriter,
-    pair: [u32; 3],
-    at: u64,
-    index: &mut Vec<u64>,
-) -> io::Result<()> {
-    let [high, low, record] = pair;
-    let key = u64::from(high) << 32 | u64::from(low);
-    if at.is_multiple_of((CONTENT / PAIR) as u64) {
-        index.push(key);
+impl<'w> PairSection<'w> {
+    fn new(out: &'w mut CheckedBlockWriter) -> Self {
+        Self {
+            out,
+            count: 0,
+            index: Vec::new(),
+        }
     }
-    let mut entry = [0; PAIR];
-    entry[..8].copy_from_slice(&key.to_le_bytes());
-    entry[8..].copy_from_slice(&record.to_le_bytes());
-    out.write_entry(&entry)
+
+    /// Puts the next entry: a key in two halves, and a record.
+    pub(crate) fn put(&mut self, pair: [u32; 3]) -> io::Result<()> {
+        let [high, low, record] = pair;
+        let key = u64::from(high) << 32 | u64::from(low);
+        if self.count.is_multiple_of((CONTENT / PAIR) as u64) {
+            self.index.push(key);
+        }
+        self.count += 1;
+        let mut entry = [0; PAIR];
+        entry[..8].copy_from_slice(&key.to_le_bytes());
+        entry[8..].copy_from_slice(&record.to_le_bytes());
+        self.out.write_entry(&entry)
+    }
 }

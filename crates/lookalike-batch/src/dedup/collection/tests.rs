@@ -122,6 +122,8 @@ fn complete(id: &str) -> Row {
 struct Workspace {
     folder: TempDir,
     case: Case,
+    /// Records of merged segments, at most.
+    most_merged: u64,
 }
 
 impl Workspace {
@@ -129,6 +131,7 @@ impl Workspace {
         Self {
             folder: tempfile::tempdir().unwrap(),
             case,
+            most_merged: u64::MAX,
         }
     }
 
@@ -162,13 +165,21 @@ impl Workspace {
     /// Adds a file to the collection, as it is.
     fn collect(&self, file: &Path) {
         let inputs = self.inputs(&[file.to_owned()]);
-        let writer = CollectionWriter::lock(&self.collection()).unwrap();
+        let mut writer = CollectionWriter::lock(&self.collection()).unwrap();
+        writer.most_merged = self.most_merged;
         let old = DocumentCollection::open(&self.collection()).ok();
         let job = self.job(&inputs).into_collection(&writer);
         match &old {
             Some(old) => job.against_collection(old).collect().unwrap(),
             None => job.collect().unwrap(),
         };
+    }
+
+    /// Files that the documents of the collection are in; all of them can be read.
+    fn segments(&self) -> u64 {
+        let collection = DocumentCollection::open(&self.collection()).unwrap();
+        collection.verify().unwrap();
+        collection.info().unwrap().segments
     }
 
     fn against_collection(&self, file: &Path) -> Result<DedupDecisions, BatchError> {
@@ -258,10 +269,12 @@ proptest! {
     #[test]
     fn decisions_against_a_collection_are_those_against_its_documents(
         rows in rows(60),
-        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..8),
+        // Any history of merges.
+        most_merged in prop::collection::vec(prop::sample::select(vec![0, 12, u64::MAX]), 8),
         case in cases(),
     ) {
-        let place = Workspace::new(case);
+        let mut place = Workspace::new(case);
         let parts = parts(&rows, &cuts);
         let files: Vec<PathBuf> = parts
             .iter()
@@ -269,7 +282,10 @@ proptest! {
             .map(|(number, rows)| place.file(&format!("{number}.jsonl"), rows))
             .collect();
         let (new, old) = files.split_last().unwrap();
-        old.iter().for_each(|file| place.collect(file));
+        for (file, &most_merged) in old.iter().zip(&most_merged) {
+            place.most_merged = most_merged;
+            place.collect(file);
+        }
         let expected = place.against_files(old, new);
         let found = place.against_collection(new).unwrap();
         prop_assert_eq!(told(&found), told(&expected));
@@ -351,7 +367,7 @@ fn many_case(method: Method) -> Case {
 #[test]
 fn sections_of_many_pages_and_records_of_many_segments_are_found() {
     for method in [Method::AllPairs, Method::MinHash, Method::Henzinger] {
-        let place = Workspace::new(many_case(method));
+        let mut place = Workspace::new(many_case(method));
         let old = [(1500, 0), (1100, 1400), (3, 2500)];
         let files = old
             .map(|(count, first)| place.file(&format!("{first}.jsonl"), &many_rows(count, first)));
@@ -359,6 +375,14 @@ fn sections_of_many_pages_and_records_of_many_segments_are_found() {
         let new = place.file("new.jsonl", &many_rows(1300, 1200));
         let expected = told(&place.against_files(&files, &new));
         let found = told(&place.against_collection(&new).unwrap());
+        // The first two are one by now. Once more as they were added, each by itself.
+        assert_eq!(place.segments(), 2);
+        std::fs::remove_dir_all(place.collection()).unwrap();
+        place.most_merged = 0;
+        files.iter().for_each(|file| place.collect(file));
+        assert_eq!(place.segments(), 3);
+        let apart = told(&place.against_collection(&new).unwrap());
+        assert!(apart == expected, "{method}");
         assert!(
             expected.0.iter().any(|(_, survivor)| survivor.is_none()),
             "{method}"
@@ -369,6 +393,50 @@ fn sections_of_many_pages_and_records_of_many_segments_are_found() {
         );
         assert!(found == expected, "{method}");
     }
+}
+
+#[test]
+fn a_collection_had_a_file_for_each_addition() {
+    let mut case = many_case(Method::AllPairs);
+    // The order of additions decides.
+    case.settings.keep = "first".parse().unwrap();
+    case.options = case.options.order_field(None);
+    let place = Workspace::new(case);
+    let files: Vec<PathBuf> = (0..40)
+        .map(|day| place.file(&format!("{day}.jsonl"), &many_rows(20, 15 * day)))
+        .collect();
+    for file in &files {
+        place.collect(file);
+        assert!(place.segments() <= 5);
+    }
+    let info = DocumentCollection::open(&place.collection())
+        .unwrap()
+        .info();
+    assert_eq!(info.unwrap().additions, 40);
+    // The manifest, the order and the lock, beside the segments.
+    let left = std::fs::read_dir(place.collection()).unwrap().count();
+    assert_eq!(left as u64, place.segments() + 3);
+    let new = place.file("new.jsonl", &many_rows(200, 500));
+    let expected = told(&place.against_files(&files, &new));
+    let found = told(&place.against_collection(&new).unwrap());
+    assert!(found == expected);
+    assert!(found.0.iter().any(|(_, survivor)| survivor.is_some()));
+}
+
+#[test]
+fn a_reader_that_opened_a_collection_goes_on_when_its_files_are_merged() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    let old = place.file("old.jsonl", &many_rows(60, 0));
+    place.collect(&old);
+    let new = place.file("new.jsonl", &many_rows(50, 30));
+    let expected = told(&place.against_files(&[old], &new));
+    let opened = DocumentCollection::open(&place.collection()).unwrap();
+    place.collect(&place.file("more.jsonl", &many_rows(60, 50)));
+    assert!(!place.collection().join("segment-000001.bin").exists());
+    let inputs = place.inputs(&[new]);
+    let decided = place.job(&inputs).against_collection(&opened).decide();
+    assert!(told(&decided.unwrap()) == expected);
+    assert_eq!(opened.info().unwrap().documents, 60);
 }
 
 #[test]
@@ -469,6 +537,17 @@ fn pages_meet_pages_of_a_collection_as_they_meet_those_that_are_read() {
         );
         place.collect(&old);
         let expected = told(&place.against_files(&[old], &new));
+        assert_eq!(
+            told(&place.against_collection(&new).unwrap()),
+            expected,
+            "{cut}"
+        );
+        // Page by page: records of one class are merged.
+        std::fs::remove_dir_all(place.collection()).unwrap();
+        for page in 0..cut {
+            place.collect(&write("page.jsonl", page..page + 1));
+        }
+        assert!(place.segments() <= 2);
         assert_eq!(
             told(&place.against_collection(&new).unwrap()),
             expected,
@@ -754,8 +833,31 @@ fn a_staged_addition_is_committed_once_and_never_to_another_state() {
         matches!(refused, CollectionError::Changed { .. }),
         "{refused}"
     );
-    // The one that was added stays so, whatever came later.
+    // The one that was added stays so, whatever came later, and into whichever segment it was merged.
     first.commit(&writer).unwrap();
+}
+
+/// The addition of a resumed job named a file that another job had written since, and that came to nothing as well.
+#[test]
+fn a_staged_addition_was_committed_without_its_segment() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    place.collect(&place.file("old.jsonl", &many_rows(10, 0)));
+    let writer = CollectionWriter::lock(&place.collection()).unwrap();
+    let old = DocumentCollection::open(&place.collection()).unwrap();
+    let staged = |first| {
+        let inputs = place.inputs(&[place.file("new.jsonl", &many_rows(10, first))]);
+        let job = place.job(&inputs).into_collection(&writer);
+        let job = job.against_collection(&old);
+        job.stage_kept(&job.decide().unwrap()).unwrap().unwrap()
+    };
+    let (first, second) = (staged(100), staged(200));
+    let refused = first.commit(&writer).unwrap_err();
+    assert!(
+        matches!(refused, CollectionError::Changed { .. }),
+        "{refused}"
+    );
+    second.commit(&writer).unwrap();
+    place.segments();
 }
 
 #[test]
@@ -768,7 +870,7 @@ fn another_version_of_the_format_is_named() {
         .lines()
         .next()
         .unwrap()
-        .replace("\"format\":2,", "\"format\":99,");
+        .replace("\"format\":3,", "\"format\":99,");
     let sum = xxhash_rust::xxh3::xxh3_64(json.as_bytes());
     std::fs::write(&path, format!("{json}\n{sum:016x}\n")).unwrap();
     let refused = DocumentCollection::open(&place.collection()).err().unwrap();
@@ -777,7 +879,7 @@ fn another_version_of_the_format_is_named() {
             refused,
             CollectionError::Version {
                 found: 99,
-                known: 2,
+                known: 3,
                 ..
             }
         ),
