@@ -39,7 +39,8 @@ class DropSeenPages:
         # On a thread of its own: the crawl goes on meanwhile.
         answer = await self.client.check_and_insert(self.collection, document)
         if answer["verdict"] != "new":
-            raise DropItem(f"{item['url']} is {answer['verdict']}: {answer.get('id') or 'known'}")
+            known = answer["copy_of"] or answer["neighbours"][0]["id"]
+            raise DropItem(f"{item['url']} is {answer['verdict']}: {known}")
         return item
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lookalike._client import AsyncClient, Client, ServiceError
-from lookalike._errors import BadInput, LookalikeError, MemoryLimit, SchemeMismatch
+from lookalike._errors import BadInput, LookalikeError, LookalikeWarning, MemoryLimit, SchemeMismatch
 from lookalike._explain import Explanation, explain
 from lookalike._extract import extract
 from lookalike._lookalike import (
@@ -45,6 +45,7 @@ __all__ = [
     "Explanation",
     "Index",
     "LookalikeError",
+    "LookalikeWarning",
     "MemoryLimit",
     "Overlap",
     "Page",
@@ -69,11 +70,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Its data classes take longer to import than all else, and few need them.
-    if name == "evaluate":
+    # The data classes of one take longer to import than all else, the others are for users of a library, and few need them.
+    if name in ("datasets", "evaluate"):
         import importlib
 
-        return importlib.import_module("lookalike.evaluate")
+        return importlib.import_module(f"lookalike.{name}")
     raise AttributeError(f"module 'lookalike' has no attribute {name!r}")
 
 

@@ -55,7 +55,8 @@ class ServiceError(LookalikeError):
 class Client:
     """Connection to a service that ``lookalike serve`` runs.
 
-    Documents are texts, or dicts with ``text`` (or ``fingerprint``) and ``id``; answers are dicts in the order of the documents. Documents
+    Documents are texts, or dicts with ``text`` (or ``fingerprint``) and ``id``, of which :meth:`check` and :meth:`query` do without the ``id``:
+    a stored document of that id is one to find, too. Answers are dicts in the order of the documents. Documents
     are sent in batches of a suitable size. If the service is busy, requests are retried after the time that it names, for at most
     ``retry_for`` seconds.
 
@@ -165,14 +166,14 @@ class Client:
         ``exact``: a document has the same text. ``same-fingerprint``: one has the same fingerprint, or all super-shingles or minima, but no known text is the same.
         ``near``: one is within the radius, or has enough of these in common (``equal``). ``new``: none is.
         """
-        return self._documents(collection, "check", documents, options)
+        return self._documents(collection, "check", _without_ids(documents), options)
 
     def query(self, collection: str, documents: Any, **options: Any) -> Any:
         """Check which documents were seen before, with their neighbours; options are ``radius``, ``limit``, ``verify``, ``diff``.
 
         For neighbours beyond the limit, query the same document again with ``after`` set to ``next`` of the answer.
         """
-        return self._documents(collection, "query", documents, options)
+        return self._documents(collection, "query", _without_ids(documents), options)
 
     def insert(self, collection: str, documents: Any, **options: Any) -> Any:
         """Insert documents; each replaces a stored one with the same id."""
@@ -539,6 +540,17 @@ def _item(document: Any) -> dict[str, Any]:
     if isinstance(document, Mapping):
         return dict(document)
     raise TypeError(f"documents must be str or dict, not {type(document).__name__}")
+
+
+def _without_ids(documents: Any) -> Any:
+    """One document or several as the service looks for them: it takes no id of what it does not store."""
+    if not isinstance(documents, (str, Mapping)):
+        return map(_without_id, documents)
+    return _without_id(documents)
+
+
+def _without_id(document: Any) -> dict[str, Any]:
+    return {name: value for name, value in _item(document).items() if name != "id"}
 
 
 def _ids(ids: Any) -> Any:

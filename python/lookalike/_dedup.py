@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lookalike import _lookalike
 from lookalike._documents import DocumentColumns, RecordFields, category_word, every_row_read, field_path, input_words
-from lookalike._errors import LookalikeError
+from lookalike._errors import LookalikeError, warn, warn_of_losses
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
-from lookalike._options import paths, positional, words
+from lookalike._options import paths, positional, with_paths, words
 from lookalike._progress import observer
 from lookalike._result import DedupResult, FrameResult, PathResult, Records
 from lookalike._saved import TemporaryFolder, kept_files, refuse_full
@@ -48,7 +48,7 @@ def dedup(
     """Find exact and near-duplicate documents, and decide which are kept.
 
     ``data`` is a frame of pandas, polars, pyarrow or DuckDB, a ``datasets.Dataset``, any other Arrow data, or an iterable of
-    ``str`` or ``dict``; or a path or glob (one ``str`` or ``pathlib.Path``, or a list of ``pathlib.Path``) of files in any format that the
+    ``str`` or ``dict``; or a path or glob (one ``str`` or ``pathlib.Path``, or a list or iterator of ``pathlib.Path``) of files in any format that the
     command reads.
 
     ``text`` names the column of texts, or several columns, which are joined by line breaks, or is a function of a row; the default is
@@ -71,7 +71,9 @@ def dedup(
 
     Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns that do not exist and for settings that are
     invalid or conflict, :class:`BadInput` with ``row`` or ``source`` for data that cannot be read, :class:`MemoryLimit` with ``needed`` if
-    the limit is too low, and :class:`LookalikeError` otherwise. Unreadable records of files are counted instead: ``counts["unreadable"]``.
+    the limit is too low, and :class:`LookalikeError` otherwise. Unreadable records and damaged files are no errors,
+    unless ``strict`` or ``max_skipped`` says so: a :class:`LookalikeWarning` tells of them, and ``counts`` has their numbers, ``unreadable``
+    and ``damaged``.
 
     >>> result = dedup(["a rose is a rose", "A rose is a rose!", "something else"])
     >>> result
@@ -91,6 +93,7 @@ def dedup(
         **options,
     }
     # A str is a path, never a text: one text is nothing to compare.
+    data = with_paths(data)
     named = paths(data)
     if named is not None:
         return _dedup_paths(named, text, id, against, told, progress)
@@ -104,7 +107,7 @@ def pairs(data: Any, *, unit: str = "documents", **options: Any) -> Table:
     ``data`` and the options are as in :func:`dedup`. A family of n documents has n (n - 1) / 2 pairs. With
     ``unit="paragraphs"`` the pairs are paragraphs of different documents, with ``a_position`` and ``b_position`` (int64): the number of
     paragraphs before them in their documents. ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``; the
-    options are then those of ``lookalike pairs``. A warning reports unreadable records of files.
+    options are then those of ``lookalike pairs``. A :class:`LookalikeWarning` tells of records and files that could not be read.
 
     >>> pairs(["a rose is a rose", "A rose is a rose!", "something else"]).to_pylist()
     [{'a': '0', 'b': '1', 'similarity': 1.0}]
@@ -132,15 +135,8 @@ def _paragraph_pairs(
         finally:
             clear()
         found = _lookalike.read_parquet(file)
-    _warn(told)
+    warn(told)
     return found
-
-
-def _warn(told: Iterable[str]) -> None:
-    import warnings
-
-    for warning in told:
-        warnings.warn(warning, stacklevel=4)
 
 
 def _refuse_after_adding(options: Mapping[str, Any]) -> None:
@@ -167,8 +163,9 @@ def _dedup_paths(
         summary, largest, tables, told = _lookalike.dedup_paths(job, os.path.join(folder.name, "decisions"), call)
     finally:
         clear()
-    _warn(told)
-    place = os.getcwd()
+    place, summary = os.getcwd(), json.loads(summary)
+    warn(told)
+    warn_of_losses(summary["skipped"], options.get("max_skipped"))
 
     def read_again() -> None:
         # Ids are names of files as they were given: an absolute path would be another id.
@@ -187,7 +184,7 @@ def _dedup_paths(
 
     return PathResult(
         folder,
-        json.loads(summary),
+        summary,
         largest=largest,
         tables=tables,
         in_order=options.get("order") == "input",
@@ -249,7 +246,7 @@ class _RowJob:
                 )
             finally:
                 clear()
-        _warn(told)
+        warn(told)
         return FrameResult(
             self.rows,
             decisions,
@@ -310,7 +307,7 @@ class _RowJob:
                 inputs.append(f"--against={os.fspath(earlier)}")
             with every_row_read(documents), every_row_read(earlier):
                 *_, told = _lookalike.dedup_paths(["dedup", *inputs], None)
-        _warn(told)
+        warn(told)
 
 
 def _keep_rules(rows: Rows, keep: str | None) -> tuple[str, str | None]:

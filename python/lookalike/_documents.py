@@ -14,7 +14,7 @@ from lookalike._errors import BadInput, LookalikeError
 from lookalike._frames import Rows, rows_of
 from lookalike._json import json_text
 from lookalike._lookalike import Table
-from lookalike._options import paths, positional, words
+from lookalike._options import paths, positional, with_paths, words
 
 __all__ = ["DocumentColumns", "RecordFields", "category_word", "every_row_read", "field_path", "input_words", "written"]
 
@@ -204,6 +204,7 @@ def input_words(
     data: Any, text: Any, id: Any, options: Mapping[str, Any]
 ) -> Iterator[tuple[list[str], str | None]]:
     """The arguments of a job over files with these options, its input first, and the file that data in memory was written to."""
+    data = with_paths(data)
     named = paths(data)
     if named is not None:
         if text is not None and not isinstance(text, str):

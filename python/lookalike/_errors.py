@@ -1,12 +1,22 @@
-"""Exceptions of the package."""
+"""Exceptions and warnings of the package."""
 
 from __future__ import annotations
 
-__all__ = ["BadInput", "LookalikeError", "MemoryLimit", "SchemeMismatch"]
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["BadInput", "LookalikeError", "LookalikeWarning", "MemoryLimit", "SchemeMismatch", "warn", "warn_of_losses"]
 
 
 class LookalikeError(Exception):
     """A call that failed; the base class of the other exceptions of the package."""
+
+    __module__ = "lookalike"
+
+
+class LookalikeWarning(UserWarning):
+    """A call that is done, but not as its caller may think: records or files could not be read, or an option had no effect."""
 
     __module__ = "lookalike"
 
@@ -42,3 +52,22 @@ class BadInput(LookalikeError, ValueError):
 
     def __reduce__(self):
         return type(self), (str(self), self.row, self.source)
+
+
+def warn(told: Iterable[str]) -> None:
+    """Warn of each, at the line outside of the package that called it."""
+    import warnings
+
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "lookalike":
+        level, frame = level + 1, frame.f_back
+    for warning in told:
+        warnings.warn(warning, LookalikeWarning, stacklevel=level)
+
+
+def warn_of_losses(skipped: Iterable[Mapping[str, Any]], bearable: Any) -> None:
+    """Warn of documents that are missing, by what a summary says of skipped records and files; not if the caller said how many are bearable."""
+    lost = [row for row in skipped if row["loss"] != "none"]
+    if lost and bearable is None:
+        count = sum(row["count"] for row in lost)
+        warn([f"records or files that could not be read: {count:,}, for example {lost[0]['first']}"])

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from lookalike import _lookalike
+from lookalike._errors import warn
 from lookalike._options import words
 from lookalike._page import Page, framed
 
@@ -23,11 +24,7 @@ class Explanation:
     def of(cls, told: tuple[str, str, str, list[str]]) -> Explanation:
         """The explanation that the engine gives: text, JSON, page and warnings."""
         text, data, page, warned = told
-        if warned:
-            import warnings
-
-            for warning in warned:
-                warnings.warn(warning, stacklevel=4)
+        warn(warned)
         return cls(text, data, page)
 
     def __init__(self, text: str, data: str, page: str) -> None:
@@ -69,13 +66,16 @@ def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any
 
     ``a`` and ``b`` are texts, or paths (``pathlib.Path``) of files with one document each; with ``in_=`` they are the ids of two
     records in that input. ``options`` are those of ``lookalike explain``: ``method="simhash", distance=6``. Raises
-    ``ValueError`` for invalid settings, :class:`LookalikeError` for files and ids that do not exist.
+    ``TypeError`` for anything but texts, paths and ids, ``ValueError`` for invalid settings, :class:`LookalikeError` for files and ids that do not exist.
 
     >>> print(explain("a rose is a rose is a rose", "a rose is a rose").resemblance)
     0.3333333333333333
     """
     are_named = "in_" in options or isinstance(a, os.PathLike) or isinstance(b, os.PathLike)
     names = [os.fspath(a), os.fspath(b)] if are_named else ["a", "b"]
-    texts = None if are_named else (str(a), str(b))
+    for text in [] if are_named else [a, b]:
+        if not isinstance(text, str):
+            raise TypeError(f"a and b must be texts, or paths, not {type(text).__name__}")
+    texts = None if are_named else (a, b)
     # `--`: an id may begin with a dash.
     return Explanation.of(_lookalike.explain(["explain", *words(options), "--", *names], texts))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from typing import Any
 
 from lookalike import _lookalike
+from lookalike._errors import warn, warn_of_losses
 from lookalike._lookalike import Table
-from lookalike._options import paths, positional, words
+from lookalike._options import paths, positional, with_paths, words
 
 __all__ = ["extract"]
 
@@ -26,7 +28,7 @@ def extract(
     """Extract the text of HTML and of files: the text of one page as ``str``, those of many as an :class:`Array` or :class:`Table`.
 
     ``html`` is a page (``str``, or ``bytes`` in any character set), Arrow data, or an iterable of pages; or a path (``pathlib.Path``), or a
-    list of them, of files in any format that the command reads. For a file that is one document the result is its text; for anything
+    list or iterator of them, of files in any format that the command reads. For a file that is one document the result is its text; for anything
     else, such as folders, archives and tables, it is a table with ``id``, ``source``, ``record``, ``offset``, ``charset`` and ``text``.
     ``mode`` is ``visible`` (all visible text), ``fast`` (blocks of text, no menus) or ``main`` (the main content). For paths, other
     options are those of ``lookalike extract``: ``text="body"``, ``language=True``. Columns of texts are as long as ``html``, with null for
@@ -37,6 +39,7 @@ def extract(
     >>> extract("<title>t</title><h1>Caf&eacute;</h1><p>Open <b>all</b> day", mode="visible")
     'Café\\n\\nOpen all day'
     """
+    html = with_paths(html)
     named = None if isinstance(html, str) else paths(html)
     if named is not None:
         # What is the default anyway would be an option without effect where no file is HTML.
@@ -63,12 +66,11 @@ def _decoded(pages: Any) -> Iterator[Any]:
 
 def _of_files(named: list[str], options: dict[str, Any]) -> Table:
     import tempfile
-    import warnings
 
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp")) as folder:
         file = os.path.join(folder, "texts.parquet")
-        _, told = _lookalike.extract_paths(["extract", *positional(named), f"--output={file}", *words(options)], None)
+        summary, told = _lookalike.extract_paths(["extract", *positional(named), f"--output={file}", *words(options)], None)
         texts = _lookalike.read_parquet(file)
-    for warning in told:
-        warnings.warn(warning, stacklevel=3)
+    warn(told)
+    warn_of_losses(json.loads(summary)["skipped"], options.get("max_skipped"))
     return texts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from lookalike._lookalike import Array, Table
@@ -250,13 +251,16 @@ class _Arrow(Rows):
 
 class _List(Rows):
     def columns(self) -> list[str] | None:
-        for row in self.data:
-            # Rows are all of one kind, and the first that is there tells which.
-            if row is not None:
-                return list(row) if isinstance(row, Mapping) else None
-        return None
+        # Rows are all of one kind, and the first that is there tells which.
+        first = next((row for row in self.data if row is not None), None)
+        return list(self.every_column()) if isinstance(first, Mapping) else None
 
     def every_column(self) -> Iterable[str]:
+        return self._names
+
+    @cached_property
+    def _names(self) -> dict[str, None]:
+        """The keys of all rows: one may lack what others have."""
         names: dict[str, None] = {}
         for row in self.data:
             if isinstance(row, Mapping):

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
+
+from lookalike._errors import warn
+
+#: A longer string is a text, and the system is not asked for it.
+_LONGEST_NAME = 4096
 
 #: Options that the package decides itself, and what to use instead.
 _OWN = {
@@ -41,6 +47,16 @@ def _word(value: Any) -> str:
     return str(value)
 
 
+def with_paths(data: Any) -> Any:
+    """The data, as a list if it is an iterator of paths, such as ``Path.glob``."""
+    # Readers of Arrow data are iterators, too, and are read otherwise.
+    if not isinstance(data, Iterator) or hasattr(data, "__arrow_c_stream__"):
+        return data
+    first = list(islice(data, 1))
+    rest = chain(first, data)
+    return list(rest) if first and isinstance(first[0], os.PathLike) else rest
+
+
 def paths(data: Any) -> list[str] | None:
     """The paths that ``data`` names; None if it is data itself."""
     if isinstance(data, (str, os.PathLike)):
@@ -49,6 +65,8 @@ def paths(data: Any) -> list[str] | None:
     if isinstance(data, Iterable) and _is_list(data) and data:
         if all(isinstance(item, os.PathLike) for item in data):
             return [_word(item) for item in data]
+        if all(isinstance(item, str) and len(item) < _LONGEST_NAME and os.path.isfile(item) for item in data):
+            warn([f"these strings are taken for texts, and all of them name files, for example {data[0]}: to read files, pass pathlib.Path"])
     return None
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookalike import _lookalike
 from lookalike._documents import input_words
-from lookalike._errors import LookalikeError
+from lookalike._errors import LookalikeError, warn, warn_of_losses
 from lookalike._lookalike import Table
 from lookalike._page import Page
 from lookalike._progress import observer
@@ -130,8 +130,7 @@ def overlap(
             summary, told = _lookalike.overlap_paths(["overlap", *inputs, *output], call)
         finally:
             clear()
-    for warning in told:
-        import warnings
-
-        warnings.warn(warning, stacklevel=2)
-    return Overlap(folder, json.loads(summary))
+    counted = json.loads(summary)
+    warn(told)
+    warn_of_losses(counted["skipped"], options.get("max_skipped"))
+    return Overlap(folder, counted)

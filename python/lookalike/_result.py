@@ -88,7 +88,10 @@ class DedupResult:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, and those of ``run.json``."""
+        """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, and those of ``run.json``.
+
+        ``unreadable`` is the number of records, ``damaged`` that of files, that could not be read, or not to their end.
+        """
         raise NotImplementedError
 
     @property
@@ -163,7 +166,7 @@ def _numbers(decisions: Decisions, *ids: Any) -> list[tuple[str, int]]:
     return numbered
 
 
-def _counted(read: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
+def _counted(read: dict[str, Any], decided: dict[str, Any], skipped: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
     exact, near = decided["removed_exact"], decided["removed_near"]
     counts = {
         "documents": read["documents"] - read["against"],
@@ -172,6 +175,8 @@ def _counted(read: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
         "exact": exact,
         "near": near,
         "clusters": decided["clusters"],
+        # Nobody knows how many records are missing there.
+        "damaged": sum(row["count"] for row in skipped if row["loss"] == "unknown"),
     }
     return {**read, **decided, **counts}
 
@@ -357,7 +362,7 @@ class PathResult(DedupResult):
         self._in_order = in_order
         self._again = again
         self._explain = explain
-        self._counts = _counted(summary["counts"], summary["decisions"])
+        self._counts = _counted(summary["counts"], summary["decisions"], summary["skipped"])
         self._opened: tuple[Decisions, Array] | None = None
 
     def _decided(self) -> tuple[Decisions, Array]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from lookalike import _lookalike
 from lookalike._documents import input_words, written
+from lookalike._errors import BadInput, LookalikeError, warn
 from lookalike._frames import rows_of
 from lookalike._lookalike import Table
 from lookalike._options import paths
@@ -281,10 +282,7 @@ def _answer(
             answer, told = _lookalike.evaluate_paths(["evaluate", what, *said], call)
         finally:
             clear()
-    for warning in told:
-        import warnings
-
-        warnings.warn(warning, stacklevel=3)
+    warn(told)
     return json.loads(answer), spooled
 
 
@@ -298,7 +296,15 @@ def _labels_file(labels: Any, tmp: Any) -> Iterator[str | None]:
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=tmp) as folder:
-        yield written(rows_of(labels).dicts(), os.path.join(folder, "labels.jsonl"))
+        file = written(rows_of(labels).dicts(), os.path.join(folder, "labels.jsonl"))
+        try:
+            yield file
+        except (LookalikeError, ValueError) as error:
+            # The rows are the caller's, the file is nobody's, and gone.
+            error.args = (str(error).replace(file, "labels"), *error.args[1:])
+            if isinstance(error, BadInput) and error.source == file:
+                error.source = None
+            raise
 
 
 def _point(point: Mapping[str, Any]) -> CurvePoint:

@@ -7,6 +7,10 @@
 ['A rose is a rose!', 'something else']
 >>> frame.lookalike.annotated("text")["is_duplicate"].tolist()
 [True, False, False]
+
+``frame.lookalike.dedup(text=None, **options)`` is the frame of the rows that are kept, ``frame.lookalike.annotated(text=None, **options)`` that
+of all rows, with columns for the decision on each: see :meth:`lookalike.DedupResult.annotated`. Options are those of
+:func:`lookalike.dedup`.
 """
 
 import pandas

@@ -456,3 +456,16 @@ def test_a_key_with_the_end_of_its_line_was_printed():
             with pytest.raises(ValueError) as refused:
                 lk.Client(url, key=key)
             assert "cret" not in str(refused.value)
+
+
+def test_documents_with_ids_could_not_be_checked(service):
+    client = lk.Client(service)
+    client.create("named")
+    rose = {"id": "r", "text": "a rose is a rose is a rose"}
+    client.insert("named", rose)
+    assert client.check("named", rose)["verdict"] == "exact"
+    assert client.query("named", [rose, {"id": "n", "text": "something else"}])[0]["copy_of"] == "r"
+    assert [answer["verdict"] for answer in client.check("named", iter([rose, "something else"]))] == ["exact", "new"]
+    assert rose["id"] == "r"
+    with pytest.raises(TypeError, match="documents must be str or dict, not list"):
+        client.check("named", [["nested"]])

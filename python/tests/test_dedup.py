@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -701,3 +704,63 @@ def test_a_thousand_calls_leak_nothing():
         lk.dedup(texts, threads=1)
         lk.simhash(texts, threads=1)
     assert grown() - before < 8 << 10, "KiB more after 900 further calls"
+
+
+@pytest.fixture
+def damaged_files(tmp_path):
+    """Two files that cannot be read, or not to their end."""
+    none, half = tmp_path / "none.parquet", tmp_path / "half.jsonl.gz"
+    none.write_bytes(b"PAR1xxxxPAR1")
+    texts = pages(2000)
+    whole = gzip.compress("".join(json.dumps({"id": str(at), "text": text}) + "\n" for at, text in enumerate(texts)).encode())
+    half.write_bytes(whole[: len(whole) // 2])
+    return none, half
+
+
+@pytest.mark.parametrize(
+    "call", [lk.dedup, lk.pairs, partial(lk.pairs, unit="paragraphs"), lk.overlap, lk.extract], ids=["dedup", "pairs", "paragraphs", "overlap", "extract"]
+)
+def test_a_damaged_file_vanished_in_silence(call, damaged_files):
+    for file in damaged_files:
+        with pytest.warns(lk.LookalikeWarning, match=f"could not be read.*{file.name}") as told:
+            call(file)
+        # At the line of the caller, where its filters look for it.
+        assert {warning.filename for warning in told} == {__file__}
+        # Who said how many are bearable is told nothing.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(file, max_skipped=2)
+
+
+def test_counts_of_damaged_files_said_that_everything_was_read(damaged_files):
+    none, half = damaged_files
+    with pytest.warns(lk.LookalikeWarning):
+        counts = lk.dedup(none).counts
+        assert (counts["documents"], counts["unreadable"], counts["damaged"]) == (0, 0, 1)
+        counts = lk.dedup(half).counts
+    # The last record before the end of the data is broken, too.
+    assert 0 < counts["documents"] < 2000 and (counts["unreadable"], counts["damaged"]) == (1, 1)
+    assert lk.dedup(["a", "b"]).counts["damaged"] == 0
+
+
+def test_names_of_files_in_a_list_were_compared_as_texts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text('{"id": "' + name + '", "text": "a rose is a rose"}\n')
+    with pytest.warns(lk.LookalikeWarning, match="a.jsonl: to read files, pass pathlib.Path"):
+        assert lk.dedup(["a.jsonl", "b.jsonl"]).counts["documents"] == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lk.dedup(["a.jsonl", "no file of that name"])
+
+
+def test_paths_from_a_generator_were_no_data(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": name, "text": f"One. Two. {name}."}) + "\n")
+    files = partial(tmp_path.glob, "*.jsonl")
+    assert lk.dedup(files()).counts["documents"] == 2
+    assert len(lk.overlap(files(), chunk="sentences").pairs) == 1
+    assert sorted(lk.extract(files())["id"]) == ["a", "b"]
+    # Other iterators are read one by one, as before.
+    assert lk.extract(iter(["<p>a", "<p>b"])).to_pylist() == ["a", "b"]
+    assert lk.dedup(iter([])).kept == []

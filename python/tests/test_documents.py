@@ -532,3 +532,29 @@ def test_datasets_and_files_of_pyarrow_were_no_data(tmp_path):
     pq.write_table(pa.table({"text": [ROSE, ROSE, "else"]}), tmp_path / "t.parquet")
     for data in (pyarrow.dataset.dataset(tmp_path / "t.parquet"), pq.ParquetFile(tmp_path / "t.parquet")):
         assert lk.dedup(data).kept.num_rows == 2
+
+
+TITLED = [{"title": "News"}, {"title": "News", "text": "The council met on Monday"}, {"title": "News", "text": "Ferries stop at noon", "score": 7}]
+
+
+def test_columns_of_dicts_were_those_of_the_first(command_clusters):
+    # By the title, which was compared, all three are copies.
+    assert lk.dedup(TITLED).kept == TITLED
+    assert command_clusters([{"id": str(at), **row} for at, row in enumerate(TITLED)], "--id=id") == {}
+    with pytest.raises(ValueError, match="columns are title, text, score"):
+        lk.dedup(TITLED, text="body")
+
+
+def test_a_column_that_the_first_dict_lacks_was_none():
+    rows = [{"text": ROSE}, {"text": ROSE, "score": 2, "day": "x"}, {"text": ROSE, "score": 9, "day": "x"}]
+    assert lk.dedup(rows, keep="max:score").kept == [rows[2]]
+    assert lk.dedup(rows, within="day", keep="max:score").kept == [rows[0], rows[2]]
+    named = [{"text": ROSE}, {"text": ROSE, "id": "b"}]
+    with pytest.raises(lk.BadInput, match="row 0: the id is missing"):
+        lk.dedup(named, id="id")
+
+
+def test_labels_in_memory_were_told_by_the_name_of_a_file():
+    with pytest.raises((lk.LookalikeError, ValueError), match="labels") as refused:
+        lk.evaluate.labels([{"text": ROSE}, {"text": "b"}], [{"a": "0", "b": "1", "label": "perhaps"}])
+    assert "lookalike-" not in str(refused.value) and "/" not in str(refused.value).split(":")[0]

@@ -295,3 +295,9 @@ def test_more_than_two_gigabytes_of_texts_did_not_fit_a_column():
     assert len(taken) == 2100 and taken["n"].to_pylist() == [5] * 2100
     column = taken["text"]
     assert (len(column), column.type, len(column[2099])) == (2100, "large_string", 1 << 20)
+
+
+@pytest.mark.parametrize(("a", "b"), [(None, None), ({"text": "a"}, {"text": "a"}), (b"a", b"a"), (5, 5), ("a", 5)])
+def test_what_is_no_text_was_explained_by_the_words_that_show_it(a, b):
+    with pytest.raises(TypeError, match="a and b must be texts, or paths, not"):
+        lk.explain(a, b)
