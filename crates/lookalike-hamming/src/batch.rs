@@ -110,6 +110,20 @@ impl<C: Code> BatchJoin<C> {
     ///
     /// [`BuildError`] when there are too many queries.
     pub fn new(queries: &[C], radius: u32, limits: BatchLimits) -> Result<Self, BuildError> {
+        Self::new_until(queries, radius, limits, &|| false)
+    }
+
+    /// As [`BatchJoin::new`], until `is_cancelled`: asked between some thousand codes of a table, and before each filter.
+    ///
+    /// # Errors
+    ///
+    /// As [`BatchJoin::new`], and [`BuildError::Cancelled`].
+    pub fn new_until(
+        queries: &[C],
+        radius: u32,
+        limits: BatchLimits,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, BuildError> {
         let bits = C::Word::BITS;
         let radius = radius.min(bits);
         let within = PlanLimits {
@@ -130,7 +144,7 @@ impl<C: Code> BatchJoin<C> {
             None => (Design::scan(bits, radius), Layout::Packed),
         };
         // Only now is the number of distinct queries known, by which the filters are sized.
-        let index = TableIndex::build(queries, &design, layout)?;
+        let index = TableIndex::build_until(queries, &design, layout, is_cancelled)?;
         let (distinct, stream) = (index.len() as u64, limits.stream_codes);
         let left = limits.memory_bytes.saturating_sub(index.bytes() as u64);
         let balance = BitBalance::sample(queries, 1 << 16);
@@ -141,7 +155,10 @@ impl<C: Code> BatchJoin<C> {
         });
         // Both filters or none: a query may be near in either half, so one filter alone would lose pairs.
         let shapes: Vec<_> = shapes.collect::<Option<_>>().unwrap_or_default();
-        let made = |(half, budget, shape)| QueryFilter::new(queries, &balance, half, budget, shape);
+        let made = |(half, budget, shape)| match is_cancelled() {
+            true => Err(BuildError::Cancelled),
+            false => Ok(QueryFilter::new(queries, &balance, half, budget, shape)),
+        };
         let filters = if limits.threads > 1 {
             std::thread::scope(|scope| {
                 let made = &made;
@@ -151,11 +168,12 @@ impl<C: Code> BatchJoin<C> {
                 let again = std::panic::resume_unwind;
                 joined
                     .map(|made| made.unwrap_or_else(|panic| again(panic)))
-                    .collect()
+                    .collect::<Result<_, _>>()
             })
         } else {
-            shapes.into_iter().map(made).collect()
+            shapes.into_iter().map(made).collect::<Result<_, _>>()
         };
+        let filters = filters?;
         Ok(Self {
             index,
             radius,

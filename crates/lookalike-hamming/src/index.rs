@@ -3,7 +3,7 @@
 //! Single queries and groups are the same stream of probes ([`search`]); tables that are probed once each are searched by
 //! a shorter loop ([`single_probe`]).
 
-use super::build::{BuildError, CodeSource};
+use super::build::{BuildError, CancellableSource, CodeSource};
 use super::code::{Code, Integer, Word};
 use super::design::Design;
 use super::layout::Layout;
@@ -78,6 +78,27 @@ impl<C: Code> TableIndex<C> {
         Self::build_from(codes, design, layout, BuildLimits::default())
     }
 
+    /// The same, until `is_cancelled`, which is asked between some thousand codes.
+    pub(super) fn build_until(
+        codes: &[C],
+        design: &Design,
+        layout: Layout,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, BuildError> {
+        // The sample that it takes depends on the pieces that it gets: no look comes in between.
+        let builder = Builder::look_at(codes, layout, BuildLimits::default())?;
+        let source = &CancellableSource {
+            source: codes,
+            is_cancelled,
+        };
+        Self::built(&builder.reading(source), design, layout).map_err(|error| {
+            match is_cancelled() {
+                true => BuildError::Cancelled,
+                false => error,
+            }
+        })
+    }
+
     /// Builds from a source that is never held in memory, such as a file.
     ///
     /// The source is read once to look at it, and twice or more for each table.
@@ -91,6 +112,15 @@ impl<C: Code> TableIndex<C> {
         layout: Layout,
         limits: BuildLimits,
     ) -> Result<Self, BuildError> {
+        let builder = Builder::look_at(source, layout, limits)?;
+        Self::built(&builder, design, layout)
+    }
+
+    fn built<S: CodeSource<C> + ?Sized>(
+        builder: &Builder<'_, C, S>,
+        design: &Design,
+        layout: Layout,
+    ) -> Result<Self, BuildError> {
         let codes = C::Word::BITS;
         if design.bits() != codes {
             return Err(BuildError::OtherWidth {
@@ -98,7 +128,6 @@ impl<C: Code> TableIndex<C> {
                 codes,
             });
         }
-        let builder = Builder::look_at(source, layout, limits)?;
         let tables = builder.tables(design.tables())?;
         tables.iter().for_each(ProbeTable::settle);
         let len = tables.first().map_or(0, ProbeTable::len);

@@ -1,8 +1,9 @@
 //! The batch join against the comparison of all pairs.
 
 use super::collections::{SHAPES, Shape, collection};
-use lookalike_hamming::{BatchJoin, BatchLimits, Code, JoinScratch};
+use lookalike_hamming::{BatchJoin, BatchLimits, BuildError, Code, JoinScratch};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn joined<C: Code + Ord>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
     let limits = BatchLimits::default()
@@ -86,4 +87,25 @@ fn nothing_joins_nothing() {
     assert!(joined::<u64>(&[], &[1, 2], 3).is_empty());
     assert!(joined::<u64>(&[1, 2], &[], 3).is_empty());
     assert_eq!(joined::<u64>(&[1, 1], &[1], 0), [(0, 1, 0)]);
+}
+
+#[test]
+fn queries_that_nobody_wants_any_more_were_taken_in_to_the_end() {
+    let codes = collection(Shape::Random, 64, 200_000, 3, 4);
+    let codes: Vec<u64> = codes.into_iter().map(|code| code as u64).collect();
+    let taken_in = |until: usize| {
+        let asked = AtomicUsize::new(0);
+        let is_cancelled = || asked.fetch_add(1, Ordering::Relaxed) >= until;
+        let limits = BatchLimits::default().threads(1);
+        let join = BatchJoin::new_until(&codes, 3, limits, &is_cancelled);
+        (join.map(|_| ()), asked.into_inner())
+    };
+    let (whole, all) = taken_in(usize::MAX);
+    // Four pieces of 65,536 codes for each reading of a table.
+    assert!(whole.is_ok() && all >= 16, "{all}");
+    for until in [0, 1, all / 2, all - 1] {
+        let (cancelled, asked) = taken_in(until);
+        assert!(matches!(cancelled, Err(BuildError::Cancelled)));
+        assert!(asked <= until + 2, "{asked} after {until}");
+    }
 }
