@@ -52,6 +52,7 @@ pub struct DocumentDedup<'a> {
     settings: JobSettings,
     limits: JobLimits,
     expected_bytes: u64,
+    document_count: Option<u64>,
     observer: &'a dyn JobObserver,
     collection: Option<&'a DocumentCollection>,
     addition: Option<&'a CollectionWriter>,
@@ -69,6 +70,7 @@ impl<'a> DocumentDedup<'a> {
             settings: JobSettings::default(),
             limits: JobLimits::default(),
             expected_bytes: EXPECTED_BYTES,
+            document_count: None,
             observer: &NoProgress,
             collection: None,
             addition: None,
@@ -93,6 +95,16 @@ impl<'a> DocumentDedup<'a> {
     pub fn expected_bytes(self, expected_bytes: u64) -> Self {
         Self {
             expected_bytes,
+            ..self
+        }
+    }
+
+    /// Sets how many documents will come, those to compare with included. The result does not depend on it; a refusal for want of memory,
+    /// which comes when the first of them are read, tells by it what all of them need.
+    #[must_use]
+    pub fn document_count(self, document_count: u64) -> Self {
+        Self {
+            document_count: Some(document_count),
             ..self
         }
     }
@@ -151,6 +163,10 @@ impl<'a> DocumentDedup<'a> {
             .options(self.options.clone())
             .against_sources(1)
             .observer(self.observer);
+        let job = DedupJob {
+            document_count: self.document_count,
+            ..job
+        };
         let job = match self.collection {
             Some(collection) => job.against_collection(collection),
             None => job,

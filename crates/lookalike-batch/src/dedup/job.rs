@@ -86,6 +86,8 @@ pub struct DedupJob<'a> {
     pub(crate) decisions: Option<&'a Path>,
     pub(crate) paragraphs: Option<&'a ParagraphRecords>,
     pub(crate) checkpoint_bytes: u64,
+    /// The number of documents, where a caller hands them over and knows it.
+    pub(crate) document_count: Option<u64>,
     pub(crate) folder: &'a Path,
     pub(crate) observer: &'a dyn JobObserver,
 }
@@ -104,6 +106,7 @@ impl<'a> DedupJob<'a> {
             decisions: None,
             paragraphs: None,
             checkpoint_bytes: CHECKPOINT_BYTES,
+            document_count: None,
             folder,
             observer: &NoProgress,
         }
@@ -377,6 +380,7 @@ impl DedupJob<'_> {
             frequency: is_ordered.then_some(&frequency),
             sets_budget: budget.sets(1 + self.settings.tests.len()),
             reading: budget.reading(),
+            document_count: self.document_count,
             folder: self.folder,
         };
         let (mut scanned, sink) = read(&plan, budget.keys())?;

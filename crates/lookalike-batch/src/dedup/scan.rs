@@ -61,6 +61,8 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) sets_budget: u64,
     /// Bytes of feature sets and tables together.
     pub(crate) reading: ReadingBudget,
+    /// The number of documents, if it is known before they are read.
+    pub(crate) document_count: Option<u64>,
     pub(crate) folder: &'a Path,
 }
 
@@ -585,11 +587,14 @@ impl<'a> ScanCollector<'a> {
         let rows = (documents.len() + batch.rows.len()) as u64;
         let texts = (classes.len() + batch.classes.len()) as u64;
         let tables = tables + later_bytes(rows, texts);
-        let total = self.plan.inputs.total_bytes();
+        let (read, total) = match self.plan.document_count {
+            Some(count) => (rows, count),
+            None => (self.read_bytes, self.plan.inputs.total_bytes()),
+        };
         let left = self
             .plan
             .reading
-            .left_by(tables + self.list_bytes, self.read_bytes, total)?;
+            .left_by(tables + self.list_bytes, read, total)?;
         let share = left / (1 + test_sets.len() as u64);
         // Those of visible texts, where there are some, take a third of the share.
         let (mut own, pages) = (share, share / 3);
