@@ -70,7 +70,7 @@ def run(rows: Path, out: Path, work: Path | None, options: dict, conf: dict[str,
     return subprocess.Popen(call, env=known, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
 
-def finished(process: subprocess.Popen, seconds: float = 240) -> None:
+def finished(process: subprocess.Popen, seconds: float = 540) -> None:
     try:
         told, _ = process.communicate(timeout=seconds)
     finally:
@@ -82,7 +82,7 @@ def finished(process: subprocess.Popen, seconds: float = 240) -> None:
 
 def _wait_for(path: Path, process: subprocess.Popen) -> None:
     """Waits for a file that the process makes."""
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 540
     while not path.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     if not path.exists():

@@ -11,7 +11,7 @@ from test_dedup import SCHEMA, pages
 
 import lookalike as lk
 import lookalike.spark as lks
-from lookalike.spark._archives import _one_in_each_partition
+from lookalike.spark._archives import _files, _one_in_each_partition
 from lookalike.spark._command import _parser, _parted, main
 from lookalike.spark._result import SparkDedupResult
 
@@ -35,8 +35,7 @@ def test_the_command_writes_the_results_of_the_other_command_as_parquet(spark, t
     assert told["counts"]["kept"] == kept.count()
     # Results that are there are not replaced unless it is said.
     assert main(words) == 1
-    assert "already exists" in capsys.readouterr().err
-    assert main([*words, "--overwrite"]) == 0
+    assert "has results already: name another --output" in capsys.readouterr().err
 
 
 def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
@@ -47,10 +46,20 @@ def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
         ([str(tmp_path / "rows")], "name it with --format"),
         ([str(file), str(tmp_path / "rows.csv")], "several formats"),
         ([str(tmp_path / "rows.csv"), str(tmp_path / "rows.tsv")], "have tabs"),
-        ([str(file), "--threads", "4"], "Spark decides"),
-        ([str(file), "--threshold", "2"], "threshold 2"),
+        ([str(file), "--id", "name"], "no column 'name'"),
     ]:
         assert main([*words, *out]) == 1
+        assert told in capsys.readouterr().err
+    for words, told in [
+        (["--threads", "4"], "--threads is no option here: Spark decides"),
+        (["--max-skipped", "4"], "--max-skipped is no option here: Spark reads"),
+        (["--threshold", "2"], "threshold 2"),
+        (["--nosuch", "2"], "--nosuch"),
+        (["--memory", "much"], "memory 'much' is no number"),
+        (["--partitions", "0"], "partitions 0"),
+        (["--work-dir", "job{1}"], "--work-dir job{1} has { } in its name"),
+    ]:
+        assert main([str(file), *words, *out]) == 2
         assert told in capsys.readouterr().err
     with pytest.raises(SystemExit) as caught:
         main([str(file)])
@@ -97,7 +106,7 @@ def test_tasks_got_several_archives_and_others_none(spark):
     assert files.count() == len(names)
 
 
-def test_the_summary_of_older_results_stood_beside_newer_ones(spark, tmp_path, monkeypatch, capsys):
+def test_results_that_broke_off_could_not_be_continued_and_other_rows_not_replace_older_ones(spark, tmp_path, monkeypatch, capsys):
     source, out = tmp_path / "rows.jsonl", tmp_path / "results"
     source.write_text('{"id": "a", "text": "x"}\n')
     words = [str(source), "-o", str(out)]
@@ -107,10 +116,16 @@ def test_the_summary_of_older_results_stood_beside_newer_ones(spark, tmp_path, m
         raise OSError("no space left")
 
     # Looked at behind all folders, for the summary.
-    monkeypatch.setattr(SparkDedupResult, "costs", property(broken_off))
-    assert main([*words, "--overwrite"]) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(SparkDedupResult, "costs", property(broken_off))
+        # Other rows: the stages of the older ones are discarded.
+        source.write_text('{"id": "a", "text": "x"}\n{"id": "b", "text": "y"}\n')
+        assert main([*words, "--overwrite"]) == 1
     assert "no space left" in capsys.readouterr().err
     assert spark.read.text(str(out / "run.json")).count() == 0
+    # Results that were half written are written again.
+    assert main(words) == 0
+    assert spark.read.parquet(str(out / "kept.parquet")).count() == 2
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])
@@ -121,3 +136,61 @@ def test_the_value_of_an_option_before_the_inputs_was_taken_for_an_input(place):
     asked = _parser().parse_intermixed_args(own)
     assert (asked.inputs, asked.output) == (["rows.jsonl", "--odd.jsonl"], "out")
     assert options == {"threshold": "0.6", "keep": "max:score", "and_": ["a", "b"]}
+
+
+def test_rows_that_could_not_be_read_were_left_out_untold(spark, tmp_path, capsys):
+    table, lines = tmp_path / "rows.csv", tmp_path / "rows.jsonl"
+    table.write_text('id,text,n\nr1,"alpha ""quick""\nfox",1\nr2,beta,2\nr3,hello, world,3\nr4\nr5,"never closed,5\n')
+    lines.write_text('{"id": "a", "text": "x y"}\n{"id": "b", "text": "broken\n[1]\n{"id": "c", "text": "z"}\n')
+    for source, kept, rows in [
+        (table, {"r1", "r2"}, ["r3,hello, world,3", "r4", 'r5,"never closed,5']),
+        (lines, {"a", "c"}, ['[1]', '{"id": "b", "text": "broken']),
+    ]:
+        out = tmp_path / f"of-{source.name}"
+        assert main([str(source), "-o", str(out), "--method", "copies"]) == 3
+        assert f"skipped: {len(rows)} in " in capsys.readouterr().err
+        assert {row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()} == kept
+        skipped = spark.read.parquet(str(out / "skipped.parquet")).collect()
+        assert sorted(row["row"] for row in skipped) == sorted(rows)
+        assert all(row["source"].endswith(source.name) for row in skipped)
+        told = json.loads(spark.read.text(str(out / "run.json")).collect()[0]["value"])
+        assert told["counts"]["unreadable"] == len(rows)
+    assert main([str(lines), "-o", str(tmp_path / "strict"), "--strict"]) == 1
+    assert "run without --strict" in capsys.readouterr().err
+
+
+def test_damage_of_an_archive_was_untold_and_a_folder_was_one_task(spark, tmp_path, capsys):
+    folder = CORPORA / "warc-samples"
+    if not folder.is_dir():
+        pytest.skip(f"the archives are not in {folder}")
+    crawl, out = tmp_path / "crawl", tmp_path / "out"
+    crawl.mkdir()
+    for name in ("quirk-clipped.warc.gz", "cc-2024-whirlwind.warc.gz"):
+        (crawl / name).write_bytes((folder / name).read_bytes())
+    assert _files(f"file://{crawl}", True) == [str(crawl / "cc-2024-whirlwind.warc.gz"), str(crawl / "quirk-clipped.warc.gz")]
+    assert main([f"file://{crawl}", "-o", str(out), "--format", "warc", "--method", "copies"]) == 3
+    assert "quirk-clipped.warc.gz: broken" in capsys.readouterr().err
+    skipped = spark.read.parquet(str(out / "skipped.parquet")).collect()
+    assert sorted((row["reason"].partition(":")[0], row["count"]) for row in skipped) == [("broken", 1), ("damaged", 1)]
+    assert spark.read.parquet(str(out / "kept.parquet")).count() > 0
+
+
+def test_ids_of_two_crawls_ended_the_job_and_results_were_no_input(spark, tmp_path, capsys):
+    sources = [tmp_path / f"crawl-{at}.jsonl" for at in range(2)]
+    for at, source in enumerate(sources):
+        source.write_text("".join(json.dumps({"page": {"url": f"u{n}"}, "text": f"text {n} of crawl {at}"}) + "\n" for n in range(2)))
+    out = tmp_path / "out"
+    words = ["--id", "page.url", "--method", "copies"]
+    assert main([*map(str, sources), *words, "-o", str(out)]) == 1
+    assert "--repeated-ids number" in capsys.readouterr().err
+    numbered = [*map(str, sources), *words, "-o", str(out), "--repeated-ids", "number"]
+    # There are stages without numbers.
+    assert main(numbered) == 1
+    assert "--overwrite discards them" in capsys.readouterr().err
+    assert main([*numbered, "--overwrite"]) == 0
+    kept = spark.read.parquet(str(out / "kept.parquet")).collect()
+    assert {(row["numbered_id"], row["text"][-1]) for row in kept} == {("u0", "0"), ("u1", "0"), ("u0#2", "1"), ("u1#2", "1")}
+    # The results are something to compare with.
+    capsys.readouterr()
+    assert main([str(sources[0]), *words, "-o", str(tmp_path / "new"), "--against", str(out), "--format", "json"]) == 1
+    assert "ids belong to several rows" in capsys.readouterr().err

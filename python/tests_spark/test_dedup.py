@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -112,7 +113,7 @@ def test_results_are_frames_of_the_data(frame_of):
     pairs = sorted((row["a"], row["b"], row["similarity"]) for row in expected.pairs.to_pylist())
     assert sorted(tuple(row) for row in result.pairs.collect()) == pairs
     told = expected.counts
-    assert result.counts == {**{name: told[name] for name in ("documents", "kept", "removed", "exact", "near", "clusters")}, "texts": result.counts["texts"]}
+    assert result.counts == {**{name: told[name] for name in ("documents", "kept", "removed", "exact", "near", "clusters")}, "texts": result.counts["texts"], "keep_missing": 0, "keep_unusable": 0}
     assert repr(result) == repr(expected).replace("DedupResult", "SparkDedupResult")
     assert result.scheme == expected.scheme
     assert [cost["stage"] for cost in result.costs][:3] == ["sample", "groups", "edges"]
@@ -195,14 +196,26 @@ def test_a_family_of_any_size_has_linearly_many_edges(frame_of, command_lines):
         ({"id": "id", "threads": 4}, TypeError, "threads is no option here: Spark"),
         ({"id": "id", "keep": "first"}, ValueError, "position="),
         ({"id": "id", "memory": "much"}, ValueError, "no number of bytes"),
+        ({"id": "id", "memory": -5}, ValueError, "memory -5 is not at least one byte"),
+        ({"id": "id", "memory": 2.5}, TypeError, "memory must be a number of bytes"),
         ({"id": "id", "partitions": 0}, ValueError, "at least 1"),
+        ({"id": "id", "partitions": "4"}, TypeError, "partitions must be a whole number, not '4'"),
+        ({"id": "id", "partitions": 2.5}, TypeError, "partitions must be a whole number"),
+        ({"id": "id", "text": 5}, TypeError, "text must name one or several columns, not be 5"),
+        ({"id": 5}, TypeError, "id must name a column, not be 5"),
+        ({"id": "id", "into": "collection"}, TypeError, "into is no option here: collections"),
+        ({"id": "id", "checkpoint": "1M"}, TypeError, "checkpoint is no option here"),
+        ({"id": "id", "html_title": True}, TypeError, "html_title is no option here"),
+        ({"id": "id", "html_alt": True}, TypeError, "html_alt is no option here"),
+        ({"id": "id", "html_links": True}, TypeError, "html_links is no option here"),
+        ({"id": "id", "method": "henzinger", "distance_for": "site"}, ValueError, "no column 'url', which distance_for asks for"),
         ({"id": "id", "against": "old"}, TypeError, "against must be a DataFrame"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong_before_a_task_runs(frame_of, options, error, told):
     with pytest.raises(error, match=told) as caught:
         lks.dedup(frame_of(pages(3), SCHEMA), **options)
-    assert "--" not in str(caught.value)
+    assert "--" not in str(caught.value).replace("lookalike dedup --into", "")
     with pytest.raises(TypeError, match="DataFrame of Spark"):
         lks.dedup(["a"], id="id")
 
@@ -213,3 +226,36 @@ def test_ids_that_are_missing_or_repeated_are_named(frame_of, tmp_path):
         lks.dedup(frame_of(rows), id="id", work_dir=tmp_path / "job")
     with pytest.raises(lk.BadInput, match=r"1 rows have no id"):
         lks.dedup(frame_of([*rows[:2], {"id": None, "text": "z"}]), id="id")
+
+
+def test_values_that_keep_could_not_use_were_ignored(frame_of, tmp_path):
+    rows = [{"id": f"{at}", "text": f"a rose is a rose {at}", "date": value} for at, value in enumerate(["5", "abc", None, "7.5"])]
+    schema = "id string, text string, date string"
+    counts = lks.dedup(frame_of(rows, schema, 2), id="id", keep="max:date").counts
+    expected = lk.dedup(rows, id="id", keep="max:date", progress=False).counts
+    assert (counts["keep_missing"], counts["keep_unusable"]) == (expected["keep_missing"], expected["keep_unusable"]) == (1, 1)
+    with pytest.raises(lk.BadInput, match='none of the 2 rows has a value that keep can use .1 have none; column "date".*"abc" is not a number'):
+        lks.dedup(frame_of(rows[1:3], schema), id="id", keep="max:date")
+
+
+def test_columns_of_different_types_were_compared(spark):
+    new = spark.createDataFrame([("a", "x", 5)], "id string, text string, rank int")
+    old = new.selectExpr("id", "text", "cast(rank as string) as rank")
+    with pytest.raises(TypeError, match='against: keep reads string there and int in the data .column "rank"'):
+        lks.dedup(new, id="id", against=old, keep="max:rank")
+
+
+def test_an_annotation_clashed_with_a_column_in_capitals(frame_of):
+    frame = frame_of([{"id": "a", "text": "x"}]).selectExpr("id", "text", "1 as Reason")
+    with pytest.raises(ValueError, match="names that annotations have: Reason"):
+        lks.dedup(frame, id="id", method="copies").annotated()
+
+
+def test_a_temporary_folder_went_away_under_a_frame(frame_of):
+    frame = frame_of([{"id": at, "text": "a rose is a rose"} for at in "abc"])
+    survivors = lks.dedup(frame, id="id", method="copies").survivors
+    edges = frame.selectExpr("id as a", "id as b")
+    nodes = lks.components(edges).select("node")
+    gc.collect()
+    assert survivors.count() == 1
+    assert nodes.count() == 3

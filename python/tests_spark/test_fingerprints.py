@@ -55,6 +55,7 @@ def test_wrong_joins_say_what_is_wrong(spark):
     good = spark.createDataFrame([("a", 1)], "id string, fingerprint long")
     for call, error, told in [
         (lambda: lks.join(good, good, 16), ValueError, "from 0 to 15"),
+        (lambda: lks.join(good, good, "3"), TypeError, "distance must be a whole number, not '3'"),
         (lambda: lks.join(good, good.drop("id")), ValueError, "Q must have the columns"),
         (lambda: lks.join(good.selectExpr("id", "'x' as fingerprint"), good), TypeError, "must be bigint, not string"),
     ]:
@@ -78,6 +79,9 @@ def test_functions_of_sql_give_what_the_package_gives(spark, frame_of):
     assert found[-1]["e"] == lk.extract(page)
     assert found[0]["r"] == lk.resemblance(TEXTS[0], TEXTS[0]) == 1.0
     assert found[3]["r"] is None
+    # The literal null has no type; it ended the query.
+    nulls = "select lookalike_simhash(null) s, lookalike_minhash(null) m, lookalike_extract(null) e, lookalike_resemblance('a', null) r"
+    assert [tuple(row) for row in spark.sql(nulls).collect()] == [(None, None, None, None)]
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["F", "Q"])

@@ -13,23 +13,34 @@ from lookalike.spark._types import DataFrame, SparkSession
 
 __all__ = ["read_archives"]
 
-_SCHEMA = "id string, source string, record long, offset long, charset string, text string"
+_SCHEMA = "id string, source string, record long, offset long, charset string, text string, reason string, count long"
 
 
-def read_archives(session: SparkSession, paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], **options: Any) -> DataFrame:
+def read_archives(
+    session: SparkSession,
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    losses: bool = False,
+    **options: Any,
+) -> DataFrame:
     """The texts of web archives (WARC, ARC, WET), and of all other files that the command ``lookalike extract`` reads, one per row:
     ``id`` (the URL), ``source``, ``record``, ``offset``, ``charset``, ``text``.
 
-    One task reads one file. ``paths`` are files or addresses such as ``s3://bucket/name.warc.gz`` that all machines can open, with
-    the credentials of their environment; with a local master also globs. ``options`` are those of ``lookalike extract``:
-    ``html="main"``, ``format="warc"``. A file that cannot be opened ends the job; damaged records are left out.
+    One task reads one file. ``paths`` are files, folders, or addresses such as ``s3://bucket/name.warc.gz`` that all machines can open, with
+    the credentials of their environment; with a local master also globs. Folders are listed by the driver. ``options`` are those of
+    ``lookalike extract``: ``html="main"``, ``format="warc"``, ``memory="2G"`` (512 MB by default). A file that cannot be opened ends the job.
+    Records that cannot be read are left out; with ``losses=True`` the columns ``reason`` and ``count`` are added, and a row for each kind of
+    loss in a file, with its ``source`` and without a text.
     """
     cluster = Cluster(session)
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     names = [name for path in given for name in _files(os.fspath(path), cluster.is_local)]
     if not names:
         raise FileNotFoundError("there are no files: " + ", ".join(map(str, given)))
-    return cluster.run(_one_in_each_partition(session, names), "read_archives", words(options), schema=_SCHEMA)
+    # A task has one core, and shares the memory of its machine with others.
+    told = words({"threads": 1, "memory": "512M", **options})
+    found = cluster.run(_one_in_each_partition(session, names), "read_archives", told, schema=_SCHEMA)
+    return found if losses else found.where("reason is null").drop("reason", "count")
 
 
 def _one_in_each_partition(session: SparkSession, names: list[str]) -> DataFrame:
@@ -39,9 +50,20 @@ def _one_in_each_partition(session: SparkSession, names: list[str]) -> DataFrame
 
 
 def _files(path: str, is_local: bool) -> list[str]:
-    if not is_local or "://" in path:
+    if path.startswith("file:/"):
+        path = "/" + path.removeprefix("file:").lstrip("/")
+    if "://" in path:
         return [path]
-    # Tasks run in folders of their own.
     # A name without wildcards is kept though no file has it: the task says what is wrong, with the reason.
-    found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
-    return [os.path.abspath(name) for name in found]
+    found = sorted(glob.glob(path, recursive=True)) if is_local and glob.has_magic(path) and not os.path.exists(path) else [path]
+    # Tasks run in folders of their own.
+    named = [os.path.abspath(name) for name in found] if is_local else found
+    return [file for name in named for file in _listed(name)]
+
+
+def _listed(path: str) -> list[str]:
+    """The files of a folder and those below it, without hidden ones; another path is itself."""
+    if not os.path.isdir(path):
+        return [path]
+    below = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    return sorted(file for file in below if not any(part.startswith(".") for part in os.path.relpath(file, path).split(os.sep)))

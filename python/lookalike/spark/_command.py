@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from lookalike._errors import LookalikeError
-from lookalike.spark._archives import read_archives
-from lookalike.spark._dedup import dedup
+from lookalike._errors import BadInput, LookalikeError
+from lookalike.spark._dedup import NOT_HERE, DedupJob, bytes_of, ensure_partitions, kernel_of
+from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_finished, numbered_ids, or_kept, read_files
 from lookalike.spark._types import DataFrame, SparkSession
+from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob
 
 if TYPE_CHECKING:
     from lookalike.spark._result import SparkDedupResult
@@ -21,26 +22,19 @@ __all__ = ["main"]
 _HELP = """\
 Options that are not listed are those of `lookalike dedup`: --threshold 0.9, --method minhash, --keep max:score, --within language.
 The results are folders of Parquet files, as `lookalike dedup --output-format parquet` names them: kept.parquet, removed.parquet,
-clusters.parquet, pairs.parquet; and run.json, which is written last.
+clusters.parquet, pairs.parquet; skipped.parquet, rows and records that could not be read; and run.json, which is written last.
+The exit status is 0 if done, 1 if failed, 2 if wrongly called, 3 if done but something could not be read.
 
 Example:
   spark-submit "$(python -c 'import lookalike.spark as s; print(s.__path__[0])')/__main__.py" \\
       s3a://crawl/pages/ --format parquet --id url -o s3a://crawl/deduplicated --work-dir s3a://crawl/job
 """
 
-#: Formats by the end of a name.
-_FORMATS = {
-    ".parquet": "parquet",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".orc": "orc",
-    ".warc": "warc",
-    ".wet": "warc",
-    ".arc": "warc",
-}
+#: The folders of results.
+_RESULTS = ("kept", "removed", "clusters", "pairs", "skipped")
+
+#: Options of the library that messages name, as options of the command.
+_OPTIONS = ("across", "against", "distance_for", "id", "keep", "memory", "partitions", "position", "text", "within", "work_dir")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,14 +48,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or folders that all machines can read")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="write the results here")
     parser.add_argument("--work-dir", metavar="DIR", help="folder of the stages [default: DIR/work]; a job that was broken off goes on there")
-    parser.add_argument("--id", default="id", help="column of the ids [default: id]")
+    parser.add_argument("--id", default="id", help="column of the ids, or a field a.b of a struct [default: id]")
     parser.add_argument("--text", action="append", help="column of the texts, may be repeated [default: text]")
-    parser.add_argument("--against", action="append", metavar="PATH", help="data to compare with, which is never removed; may be repeated")
-    parser.add_argument("--format", choices=sorted(set(_FORMATS.values())), help="format of all inputs [default: by their names]")
+    parser.add_argument("--against", action="append", metavar="PATH",
+                        help="data to compare with, which is never removed, or results of an earlier job; may be repeated")
+    parser.add_argument("--format", choices=sorted(set(FORMATS.values())), help="format of all inputs [default: by their names]")
     parser.add_argument("--position", metavar="COLUMN", help="order of the rows, for --keep first")
     parser.add_argument("--partitions", type=int, metavar="N", help="partitions of each shuffle")
     parser.add_argument("--memory", default="512M", metavar="SIZE", help="what a task may hold of texts [default: 512M]")
-    parser.add_argument("--overwrite", action="store_true", help="replace results that are there")
+    parser.add_argument("--repeated-ids", choices=["refuse", "number"], default="refuse",
+                        help=f"what to do with ids that several rows have: refuse, or number them in the column {NUMBERED} (ID#2, ID#3, ...) "
+                        "[default: refuse]")
+    parser.add_argument("--strict", action="store_true", help="stop if a row or record cannot be read, instead of listing it")
+    parser.add_argument("--overwrite", action="store_true", help="replace results that are there, and stages of other data or settings")
     return parser
 
 
@@ -94,61 +93,25 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _read(session: SparkSession, paths: list[str], named: str | None) -> DataFrame:
-    """The rows of files of one format."""
-
-    def format_of(path: str) -> str:
-        stem = path.rstrip("/")
-        for packed in (".gz", ".zst", ".bz2"):
-            stem = stem.removesuffix(packed)
-        found = _FORMATS.get(os.path.splitext(stem)[1])
-        if found is None:
-            raise ValueError(f"{path}: its name does not tell its format: name it with --format")
-        return found
-
-    formats = {named or format_of(path) for path in paths}
-    if len(formats) > 1:
-        raise ValueError(f"the inputs are of several formats, {', '.join(sorted(formats))}: read one at a time")
-    kind = formats.pop()
-    if kind == "warc":
-        return read_archives(session, paths)
-    reader = session.read
-    if kind == "csv":
-        reader = reader.option("header", True).option("multiLine", True).option("escape", '"')
-        separators = {"\t" if ".tsv" in path else "," for path in paths}
-        if len(separators) > 1:
-            raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
-        reader = reader.option("sep", separators.pop())
-    return reader.format(kind).load(paths)
-
-
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command and return its exit status: 0 done, 1 failed, 2 wrong usage."""
+    """Run the command and return its exit status: 0 done, 1 failed, 2 wrong usage, 3 done with losses."""
     parser = _parser()
     own, options = _parted(parser, sys.argv[1:] if arguments is None else arguments)
     asked = parser.parse_intermixed_args(own)
+    try:
+        _ensure_usage(asked, options)
+    except (TypeError, ValueError) as error:
+        print(f"error: {_as_options(str(error))}", file=sys.stderr)
+        return 2
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.appName("lookalike").getOrCreate()
     try:
-        data = _read(session, asked.inputs, asked.format)
-        against = None if asked.against is None else _read(session, asked.against, asked.format)
-        # The folder of stages below the results by default, since it must be seen by all machines, too.
-        result = dedup(
-            data,
-            text=asked.text,
-            id=asked.id,
-            against=against,
-            position=asked.position,
-            work_dir=asked.work_dir or f"{asked.output.rstrip('/')}/work",
-            partitions=asked.partitions,
-            memory=asked.memory,
-            **options,
-        )
-        _write(session, result, asked.output.rstrip("/"), asked.overwrite)
+        return _run(session, asked, options)
     except (LookalikeError, OSError, PySparkException, TypeError, ValueError) as error:
-        print(f"error: {_without_stack(str(error))}", file=sys.stderr)
+        remedy = "; --overwrite discards them" if isinstance(error, OtherJob) else ""
+        print(f"error: {_as_options(_without_stack(str(error)))}{remedy}", file=sys.stderr)
         return 1
     except Exception as error:
         # Spark 3.5 hands out some errors of Java as they are.
@@ -157,8 +120,102 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         print(f"error: {_without_stack(of_java.toString())}", file=sys.stderr)
         return 1
+
+
+def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
+    """Refuse wrong options, before Spark starts."""
+    for name, reason in NOT_HERE.items():
+        if options.get(name) is not None:
+            told = "Spark reads and writes the files" if reason.startswith("it is for files") else reason
+            raise ValueError(f"--{name.replace('_', '-')} is no option here: {told}")
+    kernel_of(options)
+    ensure_partitions(asked.partitions)
+    bytes_of(asked.memory)
+    for name, folder in [("--output", asked.output), ("--work-dir", asked.work_dir)]:
+        signs = [sign for sign in PATTERN_SIGNS if sign in (folder or "")]
+        if signs:
+            raise ValueError(f"{name} {folder} has {' '.join(signs)} in its name, which Spark reads as a pattern: name another folder")
+
+
+def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, Any]) -> int:
+    folder = asked.output.rstrip("/")
+    _ensure_free(session, folder, asked.overwrite)
+    # The folder of stages below the results by default, since it must be seen by all machines, too.
+    work_dir = (asked.work_dir or f"{folder}/work").rstrip("/")
+    rows = _rows(session, asked.inputs, asked.format, asked, work_dir)
+    against = None
+    if asked.against is not None:
+        paths = [or_kept(session, path) for path in asked.against]
+        # Results are Parquet, whatever the inputs are.
+        kind = asked.format if paths == asked.against else None
+        against = _rows(session, paths, kind, asked, f"{work_dir}/against")
+    skipped = [side.skipped for side in (rows, against) if side is not None and side.skipped is not None]
+    if asked.strict:
+        _ensure_whole(skipped)
+    is_numbered = asked.repeated_ids == "number"
+    job = DedupJob(
+        rows.data,
+        text=asked.text,
+        id=NUMBERED if is_numbered else asked.id,
+        against=None if against is None else against.data,
+        position=asked.position,
+        told=options,
+        partitions=asked.partitions,
+        memory=asked.memory,
+    )
+    try:
+        result = job.run(work_dir, discards_others=asked.overwrite)
+    except BadInput as error:
+        if "ids belong to several rows" not in str(error):
+            raise
+        raise BadInput(f"{error}; --repeated-ids number gives them numbers") from None
+    lost = _write(session, result, folder, skipped)
     print(repr(result), file=sys.stderr)
-    return 0
+    for row in lost:
+        print(f"skipped: {row['count']} in {row['source']}: {row['reason']}", file=sys.stderr)
+    return 3 if lost else 0
+
+
+def _rows(session: SparkSession, paths: list[str], kind: str | None, asked: argparse.Namespace, work_dir: str) -> SparkRows:
+    rows = read_files(session, paths, kind, work_dir, discards_others=asked.overwrite)
+    if asked.repeated_ids != "number":
+        return rows
+    return numbered_ids(rows, asked.id, paths, work_dir, discards_others=asked.overwrite)
+
+
+def _ensure_free(session: SparkSession, folder: str, overwrite: bool) -> None:
+    """Refuse to replace results that are complete, or that no job of this program began, unless it is said."""
+    from pyspark.errors import AnalysisException
+
+    found = is_finished(session, folder)
+    if overwrite or found is False:
+        return
+    if found:
+        raise FileExistsError(f"{folder} has results already: name another --output, or replace them with --overwrite")
+    for name in _RESULTS:
+        try:
+            session.read.schema("id string").parquet(f"{folder}/{name}.parquet")
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" in str(error):
+                continue
+            raise
+        raise FileExistsError(f"{folder}/{name}.parquet already exists: name another --output, or replace it with --overwrite")
+
+
+def _ensure_whole(skipped: list[DataFrame]) -> None:
+    for frame in skipped:
+        for row in frame.limit(1).collect():
+            shown = f": {row['row'][:80]}" if row["row"] else ""
+            raise BadInput(f"{row['source']}: {row['reason']}{shown}: repair it, or run without --strict to skip and list such rows")
+
+
+def _as_options(told: str) -> str:
+    """A message of the library with the options of the command in place of its arguments."""
+    names = "|".join(_OPTIONS)
+    told = re.sub(r"unexpected argument '(\w+)'", lambda found: f"unexpected argument '--{found[1].replace('_', '-')}'", told)
+    told = re.sub(rf"\b({names})=(?='?\w)", lambda found: f"--{found[1]} ", told)
+    told = re.sub(rf"\b({names})=", lambda found: f"--{found[1]}", told)
+    return told.replace("another work_dir", "another --work-dir").replace("--work_dir", "--work-dir").replace("--distance_for", "--distance-for")
 
 
 def _without_stack(told: str) -> str:
@@ -166,14 +223,17 @@ def _without_stack(told: str) -> str:
     return told.split("JVM stacktrace:")[0].split("\n\tat ")[0].rstrip()
 
 
-def _write(session: SparkSession, result: SparkDedupResult, folder: str, overwrite: bool) -> None:
+def _write(session: SparkSession, result: SparkDedupResult, folder: str, skipped: list[DataFrame]) -> list[Any]:
+    """Write the results, and return what was skipped: a row for each file and reason."""
     from pyspark.sql import functions as F
 
-    mode = "overwrite" if overwrite else "errorifexists"
     summary = f"{folder}/run.json"
-    if overwrite:
-        # Without a row first: that of older results would stand beside newer ones, and with them if this breaks off.
-        session.range(0).select(F.lit("").alias("value")).write.mode(mode).text(summary)
+    # Without a row first: that of older results would stand beside newer ones. A summary without a row says that results are half made,
+    # so that another try replaces them.
+    session.range(0).select(F.lit("").alias("value")).write.mode("overwrite").text(summary)
+    lost = session.createDataFrame([], "source string, reason string, row string, count long")
+    for frame in skipped:
+        lost = lost.unionByName(frame)
     members = F.array_sort(F.collect_list(F.struct("id", "similarity", "reason"))).alias("members")
     both = ["survivor", "is_new"]
     # By both columns: a survivor and a document to compare with may have one id.
@@ -184,16 +244,21 @@ def _write(session: SparkSession, result: SparkDedupResult, folder: str, overwri
         ("removed", result.removed),
         ("clusters", clusters.join(numbered, both).select("cluster", "survivor", "members").orderBy("cluster")),
         ("pairs", result.pairs.orderBy("a", "b")),
+        ("skipped", lost),
     ]:
-        frame.write.mode(mode).parquet(f"{folder}/{name}.parquet")
+        frame.write.mode("overwrite").parquet(f"{folder}/{name}.parquet")
+    by_reason = session.read.parquet(f"{folder}/skipped.parquet").groupBy("source", "reason").agg(F.sum("count").alias("count"))
+    found = by_reason.orderBy("source", "reason").collect()
     told = {
         "program": "lookalike.spark",
         "scheme": str(result.scheme),
         "scheme_id": result.scheme.id,
         "threshold": result.threshold,
-        "counts": result.counts,
+        "counts": {**result.counts, "unreadable": sum(row["count"] for row in found)},
+        "skipped": [row.asDict() for row in found],
         "stages": result.costs,
         "work_dir": result.work_dir,
     }
     run = session.range(1, numPartitions=1).select(F.lit(json.dumps(told)).alias("value"))
-    run.write.mode(mode).text(summary)
+    run.write.mode("overwrite").text(summary)
+    return found

@@ -48,10 +48,7 @@ def components(
     named = edges.toDF("x", "y").selectExpr(f"cast(x as {node}) as x", f"cast(y as {node}) as y").dropna()
     stage = work.stage("edges", f"x {node}, y {node}", lambda: named, measured_edges)
     work.ensure_same_rows(stage, named, "sum")
-    found = component_stage(work, cluster, stage, node=node, most=edges_of_a_task).rows
-    # A temporary folder lives as long as the frame.
-    found._lookalike_work_dir = work  # type: ignore[attr-defined]
-    return found
+    return component_stage(work, cluster, stage, node=node, most=edges_of_a_task).rows
 
 
 def component_stage(

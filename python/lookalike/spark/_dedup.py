@@ -7,6 +7,7 @@ document can be similar to one of another set: the components of a graph of prom
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,19 +20,21 @@ from lookalike.spark._components import EDGES_OF_A_TASK, component_stage, measur
 from lookalike.spark._documents import DocumentColumns, checksum_of_rows
 from lookalike.spark._result import SparkDedupResult
 from lookalike.spark._types import DataFrame
-from lookalike.spark._work_dir import Stage, WorkDir, aggregates
+from lookalike.spark._work_dir import OtherJob, Stage, WorkDir, aggregates
 
-__all__ = ["NOT_HERE", "DedupJob", "dedup"]
+__all__ = ["NOT_HERE", "DedupJob", "bytes_of", "dedup", "ensure_partitions", "kernel_of"]
 
 #: Options that mean files or one machine, and what to use instead.
 NOT_HERE = {
     **dict.fromkeys(
         (
             "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share "
-            "boilerplate_lines order output_format compress link strict max_skipped resume overwrite"
+            "boilerplate_lines html_title html_alt html_links order output_format compress link strict max_skipped resume overwrite"
         ).split(),
         "it is for files, and the data is a DataFrame",
     ),
+    "checkpoint": "a job resumes after its last complete stage, whatever its size",
+    "into": "collections are folders of one machine: write the survivors, and add them with lookalike dedup --into",
     "threads": "Spark decides how many tasks run",
     "tmp": "tasks use the local folders of Spark",
     "fields": "columns of a DataFrame have no anchors or links",
@@ -66,7 +69,7 @@ def dedup(
     position: str | None = None,
     work_dir: str | os.PathLike[str] | None = None,
     partitions: int | None = None,
-    memory: str | int = "512M",
+    memory: str | int | None = None,
     progress: Any = False,
     **options: Any,
 ) -> SparkDedupResult:
@@ -77,30 +80,56 @@ def dedup(
     never removed: a DataFrame with the same columns, or an earlier result, of which the survivors are used.
 
     ``work_dir`` is a folder that all machines can access. Each stage is written there, and an interrupted job resumes after the last
-    complete stage when it is called again; simultaneous jobs need different folders. With a local master it may be left out. The
+    complete stage when it is called again; several drivers may run one job there. With a local master it may be left out. The
     DataFrame is read up to four times and must have the same rows each time.
 
     ``partitions`` is the number of partitions of each shuffle, by default one per four million keys, but at least as many as Spark is
     configured for if there is enough work. ``memory`` limits the texts that a task holds outside the heap of Spark while it decides
-    about them; larger sets go through its local disk. All other options are those of ``lookalike dedup``.
+    about them, 512 MB by default; larger sets go through its local disk. All other options are those of ``lookalike dedup``.
     """
     told = {"threshold": threshold, "shingle": shingle, "method": method, "keep": keep, "within": within, "across": across, **options}
     job = DedupJob(data, text=text, id=id, against=against, position=position, told=told, partitions=partitions, memory=memory)
     return job.run(work_dir, progress)
 
 
-def _in_bytes(memory: str | int) -> int:
-    """A number of bytes, or a number with K, M, G or T, in bytes."""
+def bytes_of(memory: str | int | None) -> int:
+    """A number of bytes, or a number with K, M, G or T, in bytes; by default 512 MB."""
+    if memory is None:
+        return 512 << 20
+    if isinstance(memory, bool) or not isinstance(memory, (int, str)):
+        raise TypeError(f"memory must be a number of bytes or a size such as '512M', not {memory!r}")
     if isinstance(memory, int):
-        return memory
-    number, unit = memory.strip().rstrip("bB").removesuffix("i"), 1
-    if number[-1:].upper() in "KMGT" and number:
-        unit = 1 << 10 * (1 + "KMGT".index(number[-1].upper()))
-        number = number[:-1]
-    try:
-        return int(float(number) * unit)
-    except ValueError:
-        raise ValueError(f"memory {memory!r} is no number of bytes: write for example '512M'") from None
+        found = memory
+    else:
+        number, unit = memory.strip().rstrip("bB").removesuffix("i"), 1
+        if number[-1:].upper() in "KMGT" and number:
+            unit = 1 << 10 * (1 + "KMGT".index(number[-1].upper()))
+            number = number[:-1]
+        try:
+            found = int(float(number) * unit)
+        except (OverflowError, ValueError):
+            raise ValueError(f"memory {memory!r} is no number of bytes: write for example '512M'") from None
+    if found < 1:
+        raise ValueError(f"memory {memory!r} is not at least one byte")
+    return found
+
+
+def ensure_partitions(partitions: Any) -> None:
+    """Refuse what is no number of partitions."""
+    if partitions is None:
+        return
+    if isinstance(partitions, bool) or not isinstance(partitions, int):
+        raise TypeError(f"partitions must be a whole number, not {partitions!r}")
+    if partitions < 1:
+        raise ValueError(f"partitions {partitions} is not at least 1")
+
+
+def kernel_of(told: dict[str, Any]) -> _lookalike.DedupKernel:
+    """The kernel with these options of `lookalike dedup`, which must have a meaning on a cluster."""
+    for name, reason in NOT_HERE.items():
+        if told.get(name) is not None:
+            raise TypeError(f"{name} is no option here: {reason}")
+    return _lookalike.DedupKernel(["dedup", "-", "--output=-", *to_words({**told, "pairs": told.get("pairs") or "deciding"})])
 
 
 class DedupJob:
@@ -116,25 +145,21 @@ class DedupJob:
         position: str | None,
         told: dict[str, Any],
         partitions: int | None = None,
-        memory: str | int = "512M",
+        memory: str | int | None = None,
         group_limit: int | None = 32,
         edges_of_a_task: int = EDGES_OF_A_TASK,
     ) -> None:
-        for name, reason in NOT_HERE.items():
-            if told.get(name) is not None:
-                raise TypeError(f"{name} is no option here: {reason}")
+        self.kernel = kernel_of(told)
         if not hasattr(data, "mapInArrow") or not hasattr(data, "sparkSession"):
             raise TypeError(f"data must be a DataFrame of Spark, not {type(data).__name__}: for other data there is lookalike.dedup")
-        if partitions is not None and partitions < 1:
-            raise ValueError(f"partitions {partitions} is not at least 1")
-        self.pair_list = told.pop("pairs", None) or "deciding"
-        self.kernel = _lookalike.DedupKernel(["dedup", "-", "--output=-", *to_words({**told, "pairs": self.pair_list})])
+        ensure_partitions(partitions)
+        self.pair_list = told.get("pairs") or "deciding"
         # The words that the kernel has read, not the arguments: tasks build the same kernel of them, and a
         # resumed job compares them.
         self.words = list(self.kernel.words)
         self.threshold = self.kernel.threshold
         self.partitions = partitions
-        self.memory = _in_bytes(memory)
+        self.memory = bytes_of(memory)
         self.group_limit = group_limit
         self.edges_of_a_task = edges_of_a_task
         if self.kernel.needs_position and position is None:
@@ -142,7 +167,12 @@ class DedupJob:
         if position is not None and not self.kernel.needs_position:
             raise ValueError("position is looked at with keep='first' only: leave it out")
         self.columns = DocumentColumns(
-            text=text, id=id, value=self.kernel.value_field, category=self.kernel.category_field, position=position
+            text=text,
+            id=id,
+            value=self.kernel.value_field,
+            category=self.kernel.category_field,
+            position=position,
+            category_option=next((name for name in ("within", "across", "distance_for") if told.get(name) is not None), "within or across"),
         )
         self.data = data
         self.documents = self.columns.documents(data, is_against=False)
@@ -155,17 +185,30 @@ class DedupJob:
                 self.against = self.columns.documents(earlier, is_against=True)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"against: {error}") from None
+            self.columns.ensure_same_types(data, earlier)
             self.documents = self.documents.unionByName(self.against)
 
-    def run(self, work_dir: str | os.PathLike[str] | None, progress: Any = False) -> SparkDedupResult:
-        """Make the missing stages."""
+    def run(
+        self, work_dir: str | os.PathLike[str] | None, progress: Any = False, *, discards_others: bool = False
+    ) -> SparkDedupResult:
+        """Make the missing stages. Those of other settings or rows are refused, or discarded."""
+        for warning in self.kernel.warnings:
+            warnings.warn(warning, stacklevel=3)
         cluster = Cluster(self.data.sparkSession)
         call, clear = observer(progress)
         try:
-            stages = _Stages(self, cluster, WorkDir(cluster, work_dir, self._told()), call)
-            return stages.result()
+            try:
+                return self._run(cluster, work_dir, call)
+            except OtherJob:
+                if work_dir is None or not discards_others:
+                    raise
+            WorkDir.discard(cluster, work_dir)
+            return self._run(cluster, work_dir, call)
         finally:
             clear()
+
+    def _run(self, cluster: Cluster, work_dir: str | os.PathLike[str] | None, call: Any) -> SparkDedupResult:
+        return _Stages(self, cluster, WorkDir(cluster, work_dir, self._told()), call).result()
 
     def _told(self) -> dict[str, Any]:
         """The settings that distinguish this job from others, in the words of its user."""
@@ -230,6 +273,8 @@ class _Stages:
             pairs=self._pairs(members) if job.pair_list == "all" else None,
             read=groups["new"] or 0,
             classes=groups["texts"] or 0,
+            keep_missing=groups["keep_missing"] or 0,
+            keep_unusable=groups["keep_unusable"] or 0,
             scheme=kernel.scheme,
             threshold=job.threshold,
         )
@@ -302,20 +347,25 @@ class _Stages:
                 sample["documents"],
                 buckets,
                 self._levels(sample),
-                schema="bucket int, classes binary, ids binary, keys binary, new long, missing long, checksum long",
+                schema=(
+                    "bucket int, classes binary, ids binary, keys binary, new long, missing long, checksum long, keep_missing long, "
+                    "keep_unusable long, keep_unusable_first string"
+                ),
             )
             whole = packed.repartition(count, "bucket")
             return self.cluster.run(whole, "group", self.job.words, buckets, self.job.group_limit, schema=schema)
 
         def measure(rows: DataFrame) -> dict[str, Any]:
-            names = ["new", "missing", "checksum", "documents", "texts", "repeated", "edge_count"]
-            found = aggregates(**{name: F.coalesce(F.sum(name), F.lit(0)) for name in names})(rows)
+            names = ["new", "missing", "checksum", "documents", "texts", "repeated", "edge_count", "keep_missing", "keep_unusable"]
+            sums = {name: F.coalesce(F.sum(name), F.lit(0)) for name in names}
+            found = aggregates(**sums, keep_unusable_first=F.min("keep_unusable_first"))(rows)
             self._ensure_ids(found)
+            self._ensure_usable(found)
             return {"buckets": buckets, **found}
 
         schema = (
             "bucket int, classes binary, edges binary, edge_count long, new long, missing long, checksum long, documents long, texts long, "
-            "repeated long"
+            "repeated long, keep_missing long, keep_unusable long, keep_unusable_first string"
         )
         return self.work.stage("groups", schema, make, measure, is_packed=True)
 
@@ -336,6 +386,19 @@ class _Stages:
                 f'{found["repeated"]} ids belong to several rows, for example {found["example"]!r} (column "{name}"): '
                 "an id must tell one row from all others"
             )
+
+    def _ensure_usable(self, groups: dict[str, Any]) -> None:
+        """Refuse a column of which no value can be used to choose survivors."""
+        missing, name = groups["keep_missing"], self.job.columns.value
+        ranked = groups["new"] - missing - groups["keep_unusable"]
+        if name is None or not groups["new"] or ranked:
+            return
+        if not groups["keep_unusable"]:
+            raise BadInput(f'none of the {missing} rows has a value in the column "{name}", as keep requires: name another column or rule')
+        raise BadInput(
+            f'none of the {groups["new"]} rows has a value that keep can use ({missing} have none; column "{name}"): for example, '
+            f'{groups["keep_unusable_first"]}; max: and min: take numbers, newest: dates, latest: goes by the order of texts'
+        )
 
     def _edges(self, groups: Stage) -> Stage:
         """Promising pairs of classes, and the chains of large groups."""

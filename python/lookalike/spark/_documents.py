@@ -11,24 +11,45 @@ __all__ = ["DocumentColumns", "checksum_of_rows", "id_column", "text_column"]
 
 
 def _kind(frame: DataFrame, name: str) -> str:
-    """The type of a column in Spark's words."""
-    return frame.schema[name].dataType.simpleString()
+    """The type of a column, or of a field ``a.b`` of a struct, in Spark's words."""
+    found = _type(frame, name)
+    assert found is not None, f"there is no column {name!r}"
+    return found.simpleString()
 
 
-def _ensure_there(frame: DataFrame, name: str, asked: str) -> None:
-    if name not in frame.columns:
+def _type(frame: DataFrame, name: str) -> Any:
+    """The type of a column or field; None if there is none."""
+    if name in frame.columns:
+        return frame.schema[name].dataType
+    found: Any = frame.schema
+    for part in name.split("."):
+        if part not in getattr(found, "names", []):
+            return None
+        found = found[part].dataType
+    return found
+
+
+def _ensure_there(frame: DataFrame, name: Any, asked: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{asked} must name a column, not be {name!r}")
+    if _type(frame, name) is None:
         raise ValueError(f"there is no column {name!r}, which {asked} asks for: the columns are {', '.join(frame.columns)}")
 
 
-def _own(name: str) -> Column:
-    """A column by its exact name, whatever characters it contains."""
+def _own(frame: DataFrame, name: str) -> Column:
+    """A column by its exact name, whatever characters it contains, or a field ``a.b`` of a struct."""
     from pyspark.sql import functions as F
 
-    return F.col("`" + name.replace("`", "``") + "`")
+    parts = [name] if name in frame.columns else name.split(".")
+    return F.col(".".join("`" + part.replace("`", "``") + "`" for part in parts))
 
 
 def _is_text(kind: str) -> bool:
     return kind == "string" or kind.startswith(("varchar", "char", "string "))
+
+
+def _is_number(kind: str) -> bool:
+    return kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal")
 
 
 def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
@@ -52,6 +73,8 @@ def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
             raise ValueError(
                 "none of the columns is called text: name the one of the texts with text=; the columns are " + ", ".join(names)
             )
+    if not isinstance(text, str) and not isinstance(text, Sequence):
+        raise TypeError(f"text must name one or several columns, not be {text!r}")
     chosen = [text] if isinstance(text, str) else list(text)
     if not chosen:
         raise ValueError("text names no column")
@@ -61,7 +84,7 @@ def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
         if not _is_text(kind):
             remedy = "; decode it first" if kind == "binary" else ""
             raise TypeError(f'texts must be strings, not {kind} (column "{name}"){remedy}')
-    columns = [_own(name) for name in chosen]
+    columns = [_own(frame, name) for name in chosen]
     if len(columns) == 1:
         return columns[0]
     # A text is missing if all of its parts are.
@@ -82,14 +105,14 @@ def id_column(frame: DataFrame, id: str | None) -> Column:
     kind = _kind(frame, id)
     if not _is_text(kind) and kind not in ("tinyint", "smallint", "int", "bigint"):
         raise TypeError(f'ids must be strings or whole numbers, not {kind} (column "{id}"): cast it')
-    return _own(id).cast("string")
+    return _own(frame, id).cast("string")
 
 
 def checksum_of_rows(documents: DataFrame) -> Column:
     """A number for each row of documents, whose sum detects changed rows. It has 30 bits, so sums over some billions of rows fit."""
     from pyspark.sql import functions as F
 
-    return F.xxhash64(*map(_own, documents.columns)).bitwiseAND(F.lit((1 << 30) - 1))
+    return F.xxhash64(*(_own(documents, name) for name in documents.columns)).bitwiseAND(F.lit((1 << 30) - 1))
 
 
 class DocumentColumns:
@@ -103,12 +126,15 @@ class DocumentColumns:
         value: str | None,
         category: str | None,
         position: str | None,
+        category_option: str = "within or across",
     ) -> None:
         self.text = text
         self.id = id
         self.value = value
         self.category = category
         self.position = position
+        #: The option that asks for the category.
+        self.category_option = category_option
 
     def documents(self, frame: DataFrame, *, is_against: bool) -> DataFrame:
         """The documents: ``id``, ``against``, ``text`` and, if needed, ``value``, ``category``, ``position``.
@@ -123,14 +149,14 @@ class DocumentColumns:
             F.lit(is_against).alias("against"),
             text_column(frame, self.text).alias("text"),
         ]
-        for alias, name, asked in [("value", self.value, "keep"), ("category", self.category, "within or across")]:
+        for alias, name, asked in [("value", self.value, "keep"), ("category", self.category, self.category_option)]:
             if name is None:
                 continue
             _ensure_there(frame, name, asked)
             kind = _kind(frame, name)
             if kind.startswith(("array", "map", "struct", "binary", "variant", "void")):
                 raise TypeError(f'{asked} reads one value of a row, not {kind} (column "{name}")')
-            column = _own(name)
+            column = _own(frame, name)
             # Decimal numbers have no exact form in the kernel; their digits have.
             columns.append((column.cast("string") if kind.startswith("decimal") and alias == "category" else column).alias(alias))
         if self.position is not None:
@@ -138,8 +164,17 @@ class DocumentColumns:
             kind = _kind(frame, self.position)
             if kind not in ("tinyint", "smallint", "int", "bigint"):
                 raise TypeError(f'position must be whole numbers, not {kind} (column "{self.position}")')
-            columns.append(_own(self.position).cast("long").alias("position"))
+            columns.append(_own(frame, self.position).cast("long").alias("position"))
         return frame.select(*columns)
+
+    def ensure_same_types(self, data: DataFrame, against: DataFrame) -> None:
+        """Refuse to compare values of different types: what Spark would make of both is neither."""
+        for name, asked in [(self.value, "keep"), (self.category, self.category_option)]:
+            if name is None:
+                continue
+            own, other = _kind(data, name), _kind(against, name)
+            if own != other and not (_is_text(own) and _is_text(other)) and not (_is_number(own) and _is_number(other)):
+                raise TypeError(f'against: {asked} reads {other} there and {own} in the data (column "{name}"): cast one of them')
 
     def told(self, frame: DataFrame) -> dict[str, Any]:
         """The facts that a resumed job must share: names and types of the columns used."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from lookalike._lookalike import Scheme, __version__
 from lookalike.spark._cluster import Cluster
+from lookalike.spark._dedup import ensure_partitions
 from lookalike.spark._documents import id_column, text_column
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import WorkDir, aggregates, checksum
@@ -58,6 +59,9 @@ def join(
     """
     from pyspark.sql import functions as fn
 
+    if isinstance(distance, bool) or not isinstance(distance, int):
+        raise TypeError(f"distance must be a whole number, not {distance!r}")
+    ensure_partitions(partitions)
     if not 0 <= distance <= 15:
         raise ValueError(f"distance {distance} is not from 0 to 15: fingerprints that differ in more bits are hardly related")
     for name, frame in [("F", F), ("Q", Q)]:
@@ -99,10 +103,7 @@ def join(
     pairs = work.stage("near", schema, near).rows
     ids_f = F.select(fn.col("id").alias("a"), fn.col("fingerprint").alias("x"))
     ids_q = Q.select(fn.col("id").alias("b"), fn.col("fingerprint").alias("y"))
-    found = pairs.join(ids_f, "x").join(ids_q, "y").select("a", "b", "distance")
-    # A temporary folder lives as long as the frame.
-    found._lookalike_work_dir = work  # type: ignore[attr-defined]
-    return found
+    return pairs.join(ids_f, "x").join(ids_q, "y").select("a", "b", "distance")
 
 
 def _block(number: int, distance: int):  # type: ignore[no-untyped-def]

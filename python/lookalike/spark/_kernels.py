@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import lookalike
 from lookalike import _lookalike
 from lookalike._errors import BadInput
+from lookalike.spark._usable import UsableValues
 
 __all__ = [
     "chunks",
@@ -99,16 +100,20 @@ _PACKED = pa.schema(
         ("new", pa.int64()),
         ("missing", pa.int64()),
         ("checksum", pa.int64()),
+        ("keep_missing", pa.int64()),
+        ("keep_unusable", pa.int64()),
+        ("keep_unusable_first", pa.string()),
     ]
 )
 
 
 def pack(batches: Batches, words: list[str], documents: int, buckets: int, levels: bytes | None) -> Batches:
-    """Classes, ids and keys of the documents, packed by bucket; and the number of new ones, of rows without an id, and the checksum of
-    all rows."""
+    """Classes, ids and keys of the documents, packed by bucket; and the number of new ones, of rows without an id, the checksum of all
+    rows, and the values that the rule for survivors cannot use."""
     kernel = _lookalike.DedupKernel(words)
     kernel.prepare(documents, buckets, levels)
     new = missing = checksum = 0
+    usable = UsableValues(words)
     for batch in batches:
         checksum += pc.sum(batch.column("checksum")).as_py() or 0
         ids = batch.column("id")
@@ -116,9 +121,11 @@ def pack(batches: Batches, words: list[str], documents: int, buckets: int, level
             missing += ids.null_count
             batch = batch.filter(pc.is_valid(ids))
         new += pc.sum(pc.invert(batch.column("against"))).as_py() or 0
+        usable.count(batch)
         yield from _out_packed(kernel.pack(batch), _PACKED)
     yield from _out_packed(kernel.packed(), _PACKED)
-    yield from _out_packed({"bucket": [0], "new": [new], "missing": [missing], "checksum": [checksum]}, _PACKED)
+    counts = {"new": [new], "missing": [missing], "checksum": [checksum], **usable.counts()}
+    yield from _out_packed({"bucket": [0], **counts}, _PACKED)
 
 
 _GROUPED = pa.schema(
@@ -133,6 +140,9 @@ _GROUPED = pa.schema(
         ("documents", pa.int64()),
         ("texts", pa.int64()),
         ("repeated", pa.int64()),
+        ("keep_missing", pa.int64()),
+        ("keep_unusable", pa.int64()),
+        ("keep_unusable_first", pa.string()),
     ]
 )
 
@@ -147,9 +157,10 @@ def group(batches: Batches, words: list[str], buckets: int, group_limit: int | N
     yield from _out_packed(table.select(["bucket", "classes"]).filter(pc.is_valid(table["classes"])), _GROUPED)
     yield from _out_packed(edges, _GROUPED)
     counts = {"edge_count": edge_count, "documents": documents, "texts": texts, "repeated": repeated}
-    for name in ("new", "missing", "checksum"):
-        # These stand in rows of their own, of bucket 0, and are handed through.
+    # These stand in rows of their own, of bucket 0, and are handed through.
+    for name in ("new", "missing", "checksum", "keep_missing", "keep_unusable"):
         counts[name] = pc.sum(table[name]).as_py() or 0
+    counts["keep_unusable_first"] = pc.min(table["keep_unusable_first"]).as_py()
     yield from _out_packed({"bucket": [0], **{name: [count] for name, count in counts.items()}}, _GROUPED)
 
 
@@ -428,19 +439,25 @@ def _first_agreement(x: pa.Array, y: pa.Array, number: int, distance: int) -> pa
     return chosen
 
 
+def _strings(texts: pa.Array) -> pa.Array:
+    """The same. Where all are the literal null, Spark names no type."""
+    return texts.cast(pa.string()) if pa.types.is_null(texts.type) else texts
+
+
 def sql_simhash(texts: pa.Array, scheme: str) -> pa.Array:
     """The fingerprint of each text."""
-    return pa.array(lookalike.simhash(texts, scheme=lookalike.Scheme(scheme), threads=1)).view(pa.int64())
+    return pa.array(lookalike.simhash(_strings(texts), scheme=lookalike.Scheme(scheme), threads=1)).view(pa.int64())
 
 
 def sql_minhash(texts: pa.Array, scheme: str) -> pa.Array:
     """The signature of each text."""
-    found = pa.array(lookalike.minhash(texts, scheme=lookalike.Scheme(scheme), threads=1))
+    found = pa.array(lookalike.minhash(_strings(texts), scheme=lookalike.Scheme(scheme), threads=1))
     return found.cast(pa.list_(pa.int64()))
 
 
 def sql_resemblance(a: pa.Array, b: pa.Array, scheme: str) -> pa.Array:
     """The resemblance of the texts of each row."""
+    a, b = _strings(a), _strings(b)
     there = pc.and_(pc.is_valid(a), pc.is_valid(b))
     none = pa.scalar(None, pa.float64())
     found = lookalike.resemblance(pc.fill_null(a, ""), pc.fill_null(b, ""), scheme=lookalike.Scheme(scheme), threads=1)
@@ -449,7 +466,7 @@ def sql_resemblance(a: pa.Array, b: pa.Array, scheme: str) -> pa.Array:
 
 def sql_extract(pages: pa.Array) -> pa.Array:
     """The main text of each page."""
-    return pa.array(lookalike.extract(pages, threads=1)).cast(pa.string())
+    return pa.array(lookalike.extract(_strings(pages), threads=1)).cast(pa.string())
 
 
 def of_one(*given: Any) -> Any:
@@ -468,7 +485,8 @@ def read_archives(batches: Batches, words: list[str]) -> Batches:
 
 
 def _records(path: str, words: list[str]) -> Batches:
-    """The records of a file, read by the command in a separate process: if that crashes, this one survives."""
+    """The records of a file and its losses, read by the command in a separate process: if that crashes, this one survives."""
+    import json
     import os
     import subprocess
     import sys
@@ -481,19 +499,29 @@ def _records(path: str, words: list[str]) -> Batches:
     environment = {**os.environ, "PYTHONPATH": root if not there else f"{root}{os.pathsep}{there}"}
     with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
         out = os.path.join(folder, "records.parquet")
-        call = [sys.executable, "-m", "lookalike", "extract", path, f"--output={out}", "--quiet", *words]
+        call = [sys.executable, "-m", "lookalike", "extract", path, f"--output={out}", "--json", *words]
         done = subprocess.run(call, capture_output=True, text=True, check=False, env=environment, stdin=subprocess.DEVNULL)
         # 3 is done with losses.
         if done.returncode not in (0, 3):
             raise BadInput(f"{path}: {done.stderr.strip()}", source=path)
         with pyarrow.parquet.ParquetFile(out) as file:
-            names = ["id", "source", "record", "offset", "charset", "text"]
             for batch in file.iter_batches(batch_size=1_000):
-                columns = [
-                    batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows, kind)
-                    for name, kind in zip(names, _RECORDS.types)
-                ]
-                yield from _out(pa.table(dict(zip(names, columns))), _RECORDS)
+                yield from _records_of(pa.Table.from_batches([batch]))
+        lost = [
+            {"source": path, "reason": f"{loss['kind']}: {loss['first']}", "count": loss["count"]}
+            for loss in json.loads(done.stdout)["skipped"]
+            # Other records, such as requests, are no documents.
+            if loss["loss"] != "none"
+        ]
+        yield from _records_of(pa.Table.from_pylist(lost))
+
+
+def _records_of(table: pa.Table) -> Batches:
+    """Rows with all columns of records, null if they are missing."""
+    columns = {
+        field.name: table[field.name] if field.name in table.column_names else pa.nulls(table.num_rows, field.type) for field in _RECORDS
+    }
+    yield from _out(columns, _RECORDS)
 
 
 _RECORDS = pa.schema(
@@ -504,5 +532,7 @@ _RECORDS = pa.schema(
         ("offset", pa.int64()),
         ("charset", pa.string()),
         ("text", pa.string()),
+        ("reason", pa.string()),
+        ("count", pa.int64()),
     ]
 )

@@ -62,10 +62,7 @@ def overlap(
     cluster = Cluster(data.sparkSession)
     told = {"kind": "overlap", "version": _lookalike.__version__, "settings": list(chunks.words), "columns": columns.told(data)}
     work = WorkDir(cluster, work_dir, told)
-    rows = _Overlap(chunks, cluster, work).rows(documents, columns.id or "id")
-    # A temporary folder lives as long as the frame.
-    rows._lookalike_work_dir = work  # type: ignore[attr-defined]
-    return rows
+    return _Overlap(chunks, cluster, work).rows(documents, columns.id or "id")
 
 
 class _Overlap:

@@ -31,6 +31,8 @@ class SparkDedupResult:
         pairs: Stage | None,
         read: int,
         classes: int,
+        keep_missing: int,
+        keep_unusable: int,
         scheme: str,
         threshold: float,
     ) -> None:
@@ -42,6 +44,8 @@ class SparkDedupResult:
         self._pairs = pairs
         self._read = read
         self._classes = classes
+        self._keep_missing = keep_missing
+        self._keep_unusable = keep_unusable
         self._scheme = scheme
         self._threshold = threshold
 
@@ -91,7 +95,8 @@ class SparkDedupResult:
         """
         from pyspark.sql import functions as F
 
-        taken = sorted(set(_ANNOTATIONS) & set(self._data.columns))
+        is_exact = str(self._data.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+        taken = sorted(name for name in self._data.columns if (name if is_exact else name.lower()) in _ANNOTATIONS)
         if taken:
             raise ValueError(f"the data has columns of the names that annotations have: {', '.join(taken)}; rename them first")
         numbers = self.numbers
@@ -147,7 +152,9 @@ class SparkDedupResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, and different ``texts``."""
+        """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, different ``texts``, and
+        ``keep_missing`` and ``keep_unusable``, those that a rule of ``keep`` ranks last because they have no value or none that it can use.
+        """
         removed, exact = self._clusters["rows"], self._clusters["exact"]
         return {
             "documents": self._read,
@@ -157,6 +164,8 @@ class SparkDedupResult:
             "near": removed - exact,
             "clusters": self._clusters["clusters"],
             "texts": self._classes,
+            "keep_missing": self._keep_missing,
+            "keep_unusable": self._keep_unusable,
         }
 
     @property

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import json
 import os
+import shutil
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,9 +18,13 @@ from lookalike.spark._cluster import Cluster, told_by_task
 from lookalike.spark._documents import checksum_of_rows
 from lookalike.spark._types import Column, DataFrame
 
-__all__ = ["Stage", "WorkDir", "aggregates", "checksum", "numbered_through", "parts"]
+__all__ = ["PATTERN_SIGNS", "OtherJob", "Stage", "WorkDir", "aggregates", "checksum", "numbered_through", "parts"]
 
-_MARKERS = "name string, told string"
+#: What Spark reads as a pattern in a path.
+PATTERN_SIGNS = "[]{}*?"
+
+#: The folder of the markers.
+_MARKERS = "stages"
 
 
 class Stage:
@@ -39,86 +47,85 @@ class Stage:
         return self.told[name]
 
 
+class OtherJob(LookalikeError):
+    """Stages in a folder that were made for other settings, or of other rows."""
+
+
 class WorkDir:
     """Stages of one job.
 
-    A stage is a folder of Parquet files. When it is complete, a row is added to the table of markers; a stage without a marker is made
-    again. The first marker is the job itself: stages of another job are never reused. Spark reads and writes everything, because
-    the driver may have no access to the files of the cluster.
+    Each attempt at a stage has a folder of Parquet files of its own, and a marker once it is complete: a file that names the attempt, the one
+    of the stage before it, and its measures. Only folders that markers name are read. So several drivers can work on one job: each
+    follows one chain of attempts, and stages of two chains are never mixed. The first marker is the job itself: stages of another job
+    are never reused. Spark reads and writes everything, because the driver may have no access to the files of the cluster.
     """
 
     def __init__(self, cluster: Cluster, path: str | os.PathLike[str] | None, job: Mapping[str, Any]) -> None:
         self._cluster = cluster
-        # Keeps a temporary folder as long as the stages are wanted.
-        self._owner: Any = None
-        if path is None:
-            if not cluster.is_local:
-                raise LookalikeError("name a folder that all machines of the cluster see with work_dir=: there is none by default")
-            self._owner = tempfile.TemporaryDirectory(prefix="lookalike-spark-")
-            path = self._owner.name
-        self.path = os.fspath(path).rstrip("/")
+        # Nobody resumes there, so nothing is marked.
+        self._is_temporary = path is None
+        self.path = _temporary(cluster) if path is None else _plain(path)
         self.stages: list[Stage] = []
-        self._known = self._markers()
         #: What makes the job another one than others.
         self.job = dict(job)
-        self._take(job)
-
-    def _markers(self) -> dict[str, dict[str, Any]]:
-        from pyspark.errors import AnalysisException
-
-        try:
-            rows = self._cluster.session.read.schema(_MARKERS).parquet(f"{self.path}/stages").collect()
-        except AnalysisException as error:
-            # Not by looking first: the driver may have no way to the folder but Spark.
-            if "PATH_NOT_FOUND" in str(error):
-                return {}
-            raise
-        return {row["name"]: json.loads(row["told"]) for row in rows}
-
-    def _take(self, job: Mapping[str, Any]) -> None:
+        own = json.dumps(job, sort_keys=True)
+        #: The last attempt of the chain that is followed.
+        self._last = hashlib.blake2b(own.encode(), digest_size=8).hexdigest()
+        self._marks = [] if self._is_temporary else _marks(cluster, self.path)
         # As it comes back from the marker: tuples are lists there, keys strings.
-        own = json.loads(json.dumps(job))
-        earlier = self._known.get("job")
-        if earlier is None:
-            self._mark("job", own)
-            return
-        for name in sorted({*earlier, *own}):
-            if earlier.get(name) != own.get(name):
-                raise LookalikeError(
-                    f"{self.path}: the stages there belong to another job, whose {name} is {earlier.get(name)!r} and not "
-                    f"{own.get(name)!r}: name another work_dir, or remove that folder"
-                )
+        self._take(json.loads(own))
 
-    def _mark(self, name: str, told: dict[str, Any]) -> None:
+    @staticmethod
+    def discard(cluster: Cluster, path: str | os.PathLike[str]) -> None:
+        """Remove all stages, of whatever job. Nothing else in the folder is touched."""
+        folder = _plain(path)
+        names = sorted({mark["name"] for mark in _marks(cluster, folder)} - {"job"})
+        # Markers last: a stage without its files is made again.
+        for name in [*names, _MARKERS]:
+            cluster.session.range(0).write.mode("overwrite").parquet(f"{folder}/{name}")
+
+    def _take(self, own: Mapping[str, Any]) -> None:
+        is_marked = False
+        for mark in self._marks:
+            if mark["name"] != "job":
+                continue
+            is_marked, earlier = True, mark["told"]
+            for name in sorted({*earlier, *own}):
+                if earlier.get(name) != own.get(name):
+                    raise OtherJob(
+                        f"{self.path}: the stages there belong to another job, whose {name} is {earlier.get(name)!r} and not "
+                        f"{own.get(name)!r}: name another work_dir, or remove that folder"
+                    )
+        if not is_marked:
+            self._mark("job", uuid.uuid4().hex, dict(own))
+
+    def _mark(self, name: str, attempt: str, told: dict[str, Any]) -> None:
         from pyspark.sql import functions as F
 
-        marker = self._cluster.session.range(1, numPartitions=1)
-        marker = marker.select(F.lit(name).alias("name"), F.lit(json.dumps(told)).alias("told"))
-        marker.write.mode("append").parquet(f"{self.path}/stages")
-        self._known[name] = told
+        if self._is_temporary:
+            return
+        mark = {"name": name, "attempt": attempt, "after": self._last, "told": told}
+        row = self._cluster.session.range(1, numPartitions=1).select(F.lit(json.dumps(mark)).alias("mark"))
+        # A folder each. Two drivers that append to one folder remove each other's unfinished files.
+        row.write.parquet(f"{self.path}/{_MARKERS}/attempt={attempt}")
 
     def ensure_same_rows(self, stage: Stage, rows: DataFrame, measure: str = "checksum") -> None:
         """Refuse to continue after a stage that an earlier run made from other rows: the sum of checksums in its ``measure`` differs."""
         if stage.is_new:
             return
         if checksum(rows) != (stage[measure] or 0):
-            raise LookalikeError(
+            raise OtherJob(
                 f"{self.path}: the stages there were made of other rows than the DataFrame has now: name another work_dir, or remove that "
                 "folder; if the data was not changed, write it before, for it must have the same rows each time it is read"
             )
 
-    def folder(self, name: str) -> str:
-        """The folder of a stage."""
-        return f"{self.path}/{name}"
-
-    def read(self, name: str, schema: str) -> DataFrame:
-        """The rows of a complete stage."""
+    def _read(self, name: str, attempt: str, schema: str) -> DataFrame:
         # With its schema the files need not be looked at first.
-        return self._cluster.session.read.schema(schema).parquet(self.folder(name))
+        return self._cluster.session.read.schema(schema).parquet(f"{self.path}/{name}/{attempt}")
 
     def measured(self, name: str, measure: Callable[[], dict[str, Any]]) -> Stage:
         """A stage without rows: the numbers computed by ``measure``."""
-        return self._stage(name, None, measure)
+        return self._stage(name, None, lambda _: measure())
 
     def stage(
         self,
@@ -131,26 +138,58 @@ class WorkDir:
     ) -> Stage:
         """A stage with the rows that ``make`` returns. The result of ``measure`` on them is stored with the marker. Packed rows are written unchanged."""
 
-        def write() -> dict[str, Any]:
-            # What lies there without a marker is of a run that was broken off.
-            writer = make().write.mode("overwrite")
+        def write(attempt: str) -> dict[str, Any]:
+            writer = make().write
             if is_packed:
                 # Long rows of hashes: nothing makes them fewer, and no two are equal.
                 writer = writer.option("compression", "uncompressed").option("parquet.enable.dictionary", "false")
-            writer.parquet(self.folder(name))
-            return {} if measure is None else measure(self.read(name, schema))
+            writer.parquet(f"{self.path}/{name}/{attempt}")
+            rows = self._read(name, attempt, schema)
+            told = {} if measure is None else measure(rows)
+            return told if self._is_temporary or "rows" in told else {**told, "rows": rows.count()}
 
         return self._stage(name, schema, write)
 
-    def _stage(self, name: str, schema: str | None, work: Callable[[], dict[str, Any]]) -> Stage:
-        told = self._known.get(name)
-        is_new = told is None
-        if told is None:
-            told = self._timed(work)
-            self._mark(name, told)
-        stage = Stage(name, None if schema is None else self.read(name, schema), told, is_new)
+    def _stage(self, name: str, schema: str | None, work: Callable[[str], dict[str, Any]]) -> Stage:
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        mark = self._earlier(name, schema)
+        if mark is None and not self._is_temporary:
+            # Another driver may have made it meanwhile.
+            self._marks = _marks(self._cluster, self.path)
+            mark = self._earlier(name, schema)
+        attempt = uuid.uuid4().hex if mark is None else mark["attempt"]
+        told = self._timed(lambda: work(attempt)) if mark is None else mark["told"]
+        if mark is None:
+            self._mark(name, attempt, told)
+        self._last = attempt
+        stage = Stage(name, None if schema is None else self._read(name, attempt, schema), told, mark is None)
         self.stages.append(stage)
         return stage
+
+    def _earlier(self, name: str, schema: str | None) -> dict[str, Any] | None:
+        """The marker of a complete stage that follows the one before it, if its rows are all there."""
+        found = [mark for mark in self._marks if (mark["name"], mark["after"]) == (name, self._last)]
+        # Of several the same each time. All are right, but later stages belong to one of them.
+        for mark in sorted(found, key=lambda mark: (not self._is_continued(mark), mark["attempt"])):
+            if schema is None or self._is_whole(mark, schema):
+                return mark
+        return None
+
+    def _is_continued(self, mark: dict[str, Any]) -> bool:
+        return any(later["after"] == mark["attempt"] for later in self._marks)
+
+    def _is_whole(self, mark: dict[str, Any], schema: str) -> bool:
+        """False if files of the stage were lost. The ends of the files tell how many rows they have."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            return self._read(mark["name"], mark["attempt"], schema).count() == mark["told"]["rows"]
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" in str(error):
+                return False
+            raise
 
     @staticmethod
     def _timed(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -163,6 +202,38 @@ class WorkDir:
                 raise
             raise bad from error
         return {**told, "seconds": round(time.monotonic() - start, 3)}
+
+
+def _temporary(cluster: Cluster) -> str:
+    """A folder that lives as long as the interpreter: any frame made of the results may read it."""
+    if not cluster.is_local:
+        raise LookalikeError("name a folder that all machines of the cluster see with work_dir=: there is none by default")
+    folder = tempfile.mkdtemp(prefix="lookalike-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _plain(path: str | os.PathLike[str]) -> str:
+    folder = os.fspath(path).rstrip("/")
+    found = [sign for sign in PATTERN_SIGNS if sign in folder]
+    if found:
+        raise ValueError(f"work_dir {folder!r} has {' '.join(found)} in its name, which Spark reads as a pattern: name another folder")
+    return folder
+
+
+def _marks(cluster: Cluster, folder: str) -> list[dict[str, Any]]:
+    """All markers: of the job, and of complete attempts at its stages."""
+    from pyspark.errors import AnalysisException
+
+    reader = cluster.session.read.schema("mark string").option("recursiveFileLookup", True)
+    try:
+        rows = reader.parquet(f"{folder}/{_MARKERS}").collect()
+    except AnalysisException as error:
+        # Not by looking first: the driver may have no way to the folder but Spark.
+        if "PATH_NOT_FOUND" in str(error):
+            return []
+        raise
+    return [json.loads(row["mark"]) for row in rows if row["mark"]]
 
 
 def checksum(rows: DataFrame) -> int:

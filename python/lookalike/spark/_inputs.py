@@ -1,0 +1,174 @@
+"""Files that the command for ``spark-submit`` reads: their rows, and those that could not be read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from lookalike import _lookalike
+from lookalike._errors import BadInput
+from lookalike.spark._archives import read_archives
+from lookalike.spark._cluster import Cluster
+from lookalike.spark._documents import id_column
+from lookalike.spark._types import Column, DataFrame, SparkSession
+from lookalike.spark._work_dir import OtherJob, WorkDir
+
+__all__ = ["FORMATS", "NUMBERED", "SparkRows", "is_finished", "numbered_ids", "or_kept", "read_files"]
+
+#: Formats by the end of a name.
+FORMATS = {
+    ".parquet": "parquet",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".orc": "orc",
+    ".warc": "warc",
+    ".wet": "warc",
+    ".arc": "warc",
+}
+
+#: The column of ids that are numbered where they are repeated.
+NUMBERED = "numbered_id"
+
+_BROKEN = "__lookalike_broken"
+_SOURCE = "__lookalike_source"
+
+
+@dataclass
+class SparkRows:
+    """Rows of files, and what could not be read: ``source``, ``reason``, ``row``, ``count``."""
+
+    data: DataFrame
+    skipped: DataFrame | None = None
+
+
+def read_files(session: SparkSession, paths: list[str], named: str | None, work_dir: str, *, discards_others: bool) -> SparkRows:
+    """The rows of files of one format.
+
+    Archives are read once: their texts are written to a folder of ``work_dir``.
+    """
+    formats = {named or _format_of(path) for path in paths}
+    if len(formats) > 1:
+        raise ValueError(f"the inputs are of several formats, {', '.join(sorted(formats))}: read one at a time")
+    kind = formats.pop()
+    if kind == "warc":
+        found = _written(session, read_archives(session, paths, losses=True), paths, work_dir, discards_others)
+        lost = found.where("reason is not null").selectExpr("source", "reason", "cast(null as string) as row", "count")
+        return SparkRows(found.where("reason is null").drop("reason", "count"), lost)
+    reader = session.read.option("columnNameOfCorruptRecord", _BROKEN)
+    if kind == "json":
+        return _parted(reader.json(paths), "invalid-json: the line is not a JSON object")
+    if kind != "csv":
+        return SparkRows(reader.format(kind).load(paths))
+    separators = {"\t" if ".tsv" in path else "," for path in paths}
+    if len(separators) > 1:
+        raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
+    # Without `enforceSchema` the headers of all files are compared with the first.
+    reader = reader.options(header=True, multiLine=True, escape='"', enforceSchema=False, sep=separators.pop())
+    schema = reader.csv(paths).schema
+    number = len(schema.fields)
+    return _parted(reader.schema(schema.add(_BROKEN, "string")).csv(paths), f"fields: the row does not have the {number} fields of the header")
+
+
+def _format_of(path: str) -> str:
+    found = FORMATS.get(_ending(path))
+    if found is None:
+        raise ValueError(f"{path}: its name does not tell its format: name it with --format")
+    return found
+
+
+def _ending(path: str) -> str:
+    stem = path.rstrip("/")
+    for packed in (".gz", ".zst", ".bz2"):
+        stem = stem.removesuffix(packed)
+    return os.path.splitext(stem)[1]
+
+
+def or_kept(session: SparkSession, path: str) -> str:
+    """The same path. For a folder with complete results it is that of the documents kept."""
+    folder = path.rstrip("/")
+    return f"{folder}/kept.parquet" if _ending(folder) not in FORMATS and is_finished(session, folder) else path
+
+
+def _parted(rows: DataFrame, reason: str) -> SparkRows:
+    """Rows, and those that Spark could not parse."""
+    from pyspark.sql import functions as F
+
+    names = [name for name in rows.columns if name != _BROKEN]
+    if len(names) == len(rows.columns):
+        return SparkRows(rows)
+    if not names:
+        raise BadInput(f"no row could be read ({reason}): is it the right --format?")
+    # Spark refuses queries that use no other column than that of broken rows, so one is part of the condition.
+    broken = F.col(_BROKEN)
+    other = F.concat(F.lit("x"), F.xxhash64(F.col("`" + names[0].replace("`", "``") + "`")).cast("string"))
+    is_broken = broken.eqNullSafe(F.coalesce(broken, other))
+    skipped = rows.where(is_broken).select(
+        F.input_file_name().alias("source"), F.lit(reason).alias("reason"), broken.alias("row"), F.lit(1).cast("long").alias("count")
+    )
+    return SparkRows(rows.where(~is_broken).drop(_BROKEN), skipped)
+
+
+def numbered_ids(rows: SparkRows, id: str, paths: list[str], work_dir: str, *, discards_others: bool) -> SparkRows:
+    """The same with the column `NUMBERED`: the second row with an id has ``ID#2``, the third ``ID#3``.
+
+    Rows have no order on a cluster. They are numbered by the names of their files, the records in these, and last their contents.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    data = rows.data
+    if NUMBERED in data.columns:
+        # Results of a job that numbered them: a second number would name them otherwise.
+        return rows
+    is_archive = {"source", "record", "offset", "charset"} <= set(data.columns)
+    order: list[Column] = [F.col("source"), F.col("record")] if is_archive else [F.col(_SOURCE)]
+    contents = F.to_json(F.struct("*"))
+    found = data.withColumn(_SOURCE, F.input_file_name()).withColumn(NUMBERED, id_column(data, id))
+    window = Window.partitionBy(NUMBERED).orderBy(*order, contents)
+    number = F.row_number().over(window)
+    # Rows without an id have no number: the job counts them.
+    name = F.when(number > 1, F.concat(NUMBERED, F.lit("#"), number.cast("string"))).otherwise(F.col(NUMBERED))
+    found = found.select(*(f"`{column.replace('`', '``')}`" for column in data.columns), name.alias(NUMBERED))
+    written = _written(data.sparkSession, found, paths, f"{work_dir}/numbered", discards_others)
+    return SparkRows(written, rows.skipped)
+
+
+def _written(session: SparkSession, rows: DataFrame, paths: list[str], folder: str, discards_others: bool) -> DataFrame:
+    """Rows as a stage in a folder of their own, and read from there."""
+    cluster = Cluster(session)
+    job = {"kind": "rows", "version": _lookalike.__version__, "columns": rows.schema.simpleString(), "files": _told(paths)}
+    try:
+        work = WorkDir(cluster, f"{folder}/rows", job)
+    except OtherJob:
+        if not discards_others:
+            raise
+        WorkDir.discard(cluster, f"{folder}/rows")
+        work = WorkDir(cluster, f"{folder}/rows", job)
+    return work.stage("rows", rows.schema, lambda: rows).rows
+
+
+def _told(paths: list[str]) -> list[Any]:
+    """Names of files, and their sizes and times where the driver sees them."""
+    found: list[Any] = []
+    for path in paths:
+        folders = [path, *(name for folder, _, names in os.walk(path) for name in sorted(os.path.join(folder, file) for file in names))]
+        for name in folders:
+            seen = os.stat(name) if os.path.isfile(name) else None
+            found.append([name, *([seen.st_size, seen.st_mtime_ns] if seen else [])])
+    return found
+
+
+def is_finished(session: SparkSession, folder: str) -> bool | None:
+    """True if a folder has complete results, false if a job began to write some, None if there is no summary of any."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return session.read.text(f"{folder}/run.json").count() > 0
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" in str(error):
+            return None
+        raise

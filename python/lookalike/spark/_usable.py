@@ -1,0 +1,79 @@
+"""Values of documents that a rule for survivors cannot use, counted as the job of one machine counts them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lookalike import _lookalike
+from lookalike._errors import BadInput
+
+__all__ = ["UsableValues"]
+
+
+class UsableValues:
+    """Counts of values that are missing or unusable, for the rule that ``words`` have.
+
+    The job of one machine judges each value, in documents of one text each: it has the only parser of dates and numbers.
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        rule = next((word for word in words if word.startswith("--keep=")), "")
+        fields = [part for part in rule.removeprefix("--keep=").split(",") if ":" in part]
+        #: The rule with the name that the column has here.
+        self._rule = fields[0].partition(":")[0] + ":value" if fields else None
+        self._missing = 0
+        self._unusable = 0
+        self._first: str | None = None
+
+    def count(self, batch: pa.RecordBatch) -> None:
+        """Count the values of new documents in the column ``value``, if there is one."""
+        if self._rule is None or "value" not in batch.schema.names:
+            return
+        values = batch.column("value").filter(pc.invert(batch.column("against")))
+        missing = values.null_count
+        if len(values) == missing:
+            self._missing += missing
+            return
+        if pa.types.is_integer(values.type) and self._rule.startswith(("max:", "min:")):
+            self._missing += missing
+            return
+        try:
+            counts = self._judged(values)
+        except BadInput as error:
+            # No value can be used, which is an error there; elsewhere some may be usable.
+            counts = {"keep_missing": missing, "keep_unusable": len(values) - missing, "keep_unusable_first": _example(str(error))}
+        self._missing += counts["keep_missing"]
+        self._unusable += counts["keep_unusable"]
+        first = _without_place(counts["keep_unusable_first"])
+        # The least one, not the first: it does not depend on the order.
+        self._first = min(filter(None, (self._first, first)), default=None)
+
+    def counts(self) -> dict[str, list[Any]]:
+        """Columns of one row."""
+        return {"keep_missing": [self._missing], "keep_unusable": [self._unusable], "keep_unusable_first": [self._first]}
+
+    def _judged(self, values: pa.Array) -> dict[str, Any]:
+        number = len(values)
+        rows = pa.record_batch({"id": pa.array(map(str, range(number)), pa.string()), "text": pa.array(["x"] * number), "value": values})
+        columns = {"text": ["text"], "id": "id", "order": "value", "category": None, "site": False, "html": False, "fields": []}
+        call = ["dedup", "-", f"--keep={self._rule}", "--method=copies", "--threads=1", "--output=-"]
+        reader = pa.RecordBatchReader.from_batches(rows.schema, [rows])
+        with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
+            _, _, told, _ = _lookalike.dedup_documents(call, {"rows": reader, "columns": columns}, None, folder)
+        return json.loads(told)[0]  # type: ignore[no-any-return]
+
+
+def _example(told: str) -> str | None:
+    """The value that an error names, and why it cannot be used."""
+    _, found, rest = told.partition("the first: ")
+    return rest.split(": max: and min:")[0].split(": newest: takes")[0] if found else None
+
+
+def _without_place(first: str | None) -> str | None:
+    """The same without the number of the record, which is that in a batch."""
+    return first.partition(": ")[2] if first and first.startswith("documents, record") else first
