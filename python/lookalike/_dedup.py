@@ -10,7 +10,7 @@ from typing import Any
 
 from lookalike import _lookalike
 from lookalike._documents import DocumentColumns, RecordFields, category_word, every_row_read, field_path, input_words
-from lookalike._errors import LookalikeError, warn, warn_of_losses
+from lookalike._errors import BadInput, LookalikeError, warn, warn_of_losses
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
@@ -52,14 +52,15 @@ def dedup(
     command reads.
 
     ``text`` names the column of texts, or several columns, which are joined by line breaks, or is a function of a row; the default is
-    ``text``, else ``html``, else the only column. A column called ``html`` alone holds pages, of which the text is taken as for files
+    ``text``, else ``html``, row by row, else the only column. A column called ``html`` holds pages, of which the text is taken as for files
     (``html="visible"``). ``id`` names the column of ids, of which none may be missing; by default the row number is the id. Ids, and the
     values by which ``keep``, ``within`` and ``across`` decide, are those that the command reads of the same rows in a file: times are
     ISO 8601 in UTC, decimals strings. Columns are named as they are, numbers and dots included.
 
     ``against`` is data of any such kind to compare with, which is never removed; or a result, or the output directory of an earlier job. Its
     texts are in the same columns, else in those of the default rule; its rows are called ``against-0`` and so on if it has no column of ids.
-    It may also be the directory of a collection, which is not read again; ``into`` is the collection that the kept documents are added to.
+    Where only one side is files, the rows of the other are written to a temporary file. ``against`` may also be the directory of a collection,
+    which is not read again; ``into`` is the collection that the kept documents are added to.
 
     ``threshold`` is the minimum resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
     method ``copies`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
@@ -93,7 +94,7 @@ def dedup(
         **options,
     }
     # A str is a path, never a text: one text is nothing to compare.
-    data = with_paths(data)
+    data, against = with_paths(data), with_paths(against)
     named = paths(data)
     if named is not None:
         return _dedup_paths(named, text, id, against, told, progress)
@@ -145,15 +146,19 @@ def _refuse_after_adding(options: Mapping[str, Any]) -> None:
 
 
 def _dedup_paths(
-    inputs: list[str], text: Any, id: str | None, against: Any, options: dict[str, Any], progress: Any
+    inputs: list[str],
+    text: Any,
+    id: str | None,
+    against: Any,
+    options: dict[str, Any],
+    progress: Any,
+    folder: TemporaryFolder | None = None,
 ) -> PathResult:
     if text is not None and not isinstance(text, str):
         raise TypeError("text must be the name of a field where data is a path")
-    compared = paths(against) if against is not None else []
-    if compared is None:
-        raise TypeError("against must be a path, or a list of them, where data is one")
     # Beside the data if `tmp` says so: it holds a copy of all that is kept, as long as the result lives.
-    folder = TemporaryFolder(options.get("tmp"))
+    folder = folder or TemporaryFolder(options.get("tmp"))
+    compared = _compared_files(against, text, id, options, folder)
     said = words({"text": text, "id": id, "against": compared, **options})
     # A folder in it, for the decisions must not lie among the results, which are copied whole by `save`.
     output = os.path.join(folder.name, "results")
@@ -193,6 +198,34 @@ def _dedup_paths(
     )
 
 
+def _compared_files(
+    against: Any, text: str | None, id: str | None, options: Mapping[str, Any], folder: TemporaryFolder
+) -> list[str]:
+    """Files to compare files with: those that are named, or one that rows are written to."""
+    named = [] if against is None else paths(against)
+    if named is not None:
+        return named
+    if isinstance(against, PathResult):
+        return [os.fspath(against.folder)]
+    for name in ("format", "delimiter", "no_header"):
+        if options.get(name) is not None:
+            raise TypeError(f"{name} says how the files of against are read, too, and these are rows: write them to a file of that format")
+    rows = rows_of(against.kept if isinstance(against, FrameResult) else against)
+    names, name = set(rows.every_column()), id or "id"
+    columns = DocumentColumns.of(rows, text if text in names else None, name if name in names else None)
+    file = os.path.join(folder.name, "against.jsonl")
+    RecordFields.of_files(text, name, columns).write(columns, rows, file, "against-")
+    return [file]
+
+
+def _is_of_files(against: Any) -> bool:
+    """True for files to compare with, unlike rows, and directories of results and of collections."""
+    named = None if against is None else paths(against)
+    if named is None or len(named) > 1:
+        return named is not None
+    return not os.path.isdir(named[0]) and (os.path.exists(named[0]) or any(mark in named[0] for mark in ("*", "?", "[", "{", "://")))
+
+
 class _RowJob:
     """A job over data in memory."""
 
@@ -206,12 +239,12 @@ class _RowJob:
         self.columns = replace(columns, order=order, fields=_link_columns(self.rows, options.get("fields")))
         self.options = {**options, "keep": keep}
         self._set_category()
-        # Three kinds: rows, the folder of a result, and the directory of a collection, which only the engine
-        # can read.
-        self.against = None if against is None else _earlier(against)
-        self.collection = None if self.against is not None else against
+        # Rows, which the folder of a result has, too; else files, or the directory of a collection, which only the engine can read.
+        self.has_files = _is_of_files(against)
+        self.against = None if against is None or self.has_files else _earlier(against)
+        self.named = None if self.against is not None else against
         self.against_columns = None if self.against is None else self.columns.alike(self.against)
-        is_stored = self.collection is not None and os.path.exists(self.collection)
+        is_stored = self.named is not None and not self.has_files and os.path.exists(self.named)
         # Row numbers begin at 0 in each call: the collection would take new documents for changed ones of those
         # names.
         if id is None and (is_stored or options.get("into") is not None):
@@ -234,11 +267,13 @@ class _RowJob:
     def run(self, progress: Any) -> FrameResult:
         import tempfile
 
+        if self.has_files:
+            return self._run_beside_files(progress)
         call, clear = observer(progress)
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
             try:
                 decisions, pairs, summary, told = _lookalike.dedup_documents(
-                    ["dedup", "-", "--output=-", *words({**self.options, "against": self.collection})],
+                    ["dedup", "-", "--output=-", *words({**self.options, "against": self.named})],
                     self.columns.request(self.rows),
                     self._request_against(),
                     folder,
@@ -257,6 +292,31 @@ class _RowJob:
             again=self._again,
             save=self._save,
             explain=self._explain,
+        )
+
+    def _run_beside_files(self, progress: Any) -> FrameResult:
+        """Run the command's job over the same documents as JSON lines, and the files to compare with."""
+        folder = TemporaryFolder(self.options.get("tmp"))
+        documents = os.path.join(folder.name, "documents.jsonl")
+        fields = RecordFields.of((self.columns, self.rows))
+        fields.write(self.columns, self.rows, documents)
+        text = None if fields.by_default else field_path(fields.text)
+        found = _dedup_paths([documents], text, field_path(fields.id), self.named, self.options, progress, folder)
+        summary = found.summary
+        if found.counts["documents"] != len(self.rows):
+            raise BadInput("a row cannot be written as a JSON line: compare with rows instead of files")
+        first = found.decisions.against
+
+        return FrameResult(
+            self.rows,
+            found.decisions,
+            found.pairs,
+            [{**summary["counts"], "damaged": found.counts["damaged"]}, summary["decisions"], summary["scheme"], summary["threshold"]],
+            # Read anew when somebody looks: see `run`.
+            texts=lambda: self.columns.texts(self.rows),
+            again=self._again,
+            save=self._save,
+            explain=lambda *pair: found.explain_numbers([(id, first + row) for id, row in pair]),
         )
 
     def _request_against(self) -> dict[str, Any] | None:
@@ -300,8 +360,10 @@ class _RowJob:
                 sides.append((self.against_columns, self.against))
             fields = RecordFields.of(*sides)
             fields.write(self.columns, self.rows, documents)
-            said = words({**self.options, "against": self.collection, "overwrite": overwrite})
-            inputs = [os.fspath(documents), *fields.words, "--strict", f"--output={folder}", *said]
+            said = words({**self.options, "against": self.named, "overwrite": overwrite})
+            # Of files to compare with, records may be lost, as they were before.
+            strict = [] if self.has_files else ["--strict"]
+            inputs = [os.fspath(documents), *fields.words, *strict, f"--output={folder}", *said]
             for columns, rows in sides[1:]:
                 fields.write(columns, rows, earlier, "against-")
                 inputs.append(f"--against={os.fspath(earlier)}")

@@ -27,6 +27,10 @@ class DocumentColumns:
     text: Sequence[str]
     #: A function of a row that makes its text.
     function: Callable[[Any], str | None] | None = None
+    #: True if the texts are where the default rule finds them.
+    by_default: bool = False
+    #: The column of pages, of which one counts where a row has no text.
+    page: str | None = None
     id: str | None = None
     order: str | None = None
     category: str | None = None
@@ -38,28 +42,40 @@ class DocumentColumns:
     @classmethod
     def of(cls, rows: Rows, text: Any, id: Any) -> DocumentColumns:
         """The columns of texts and ids that a caller names."""
-        return cls(
-            [] if callable(text) else _text_columns(rows, text),
-            text if callable(text) else None,
-            None if id is None else rows.column(id, "id"),
-        )
+        known_id = None if id is None else rows.column(id, "id")
+        if callable(text):
+            return cls([], text, id=known_id)
+        return replace(cls([], id=known_id, by_default=text is None)._with_texts(rows, text), id=known_id)
+
+    def _with_texts(self, rows: Rows, text: Any) -> DocumentColumns:
+        """The same, with the texts of these rows."""
+        names = _text_columns(rows, text)
+        # As for the command, which looks at each record by itself.
+        page = "html" if text is None and names == ["text"] and "html" in (rows.columns() or []) else None
+        return replace(self, text=names, page=page)
 
     @property
     def html(self) -> bool:
         """True if texts are HTML: as for the command, the name of the column says so."""
         return self.function is None and list(self.text) == ["html"]
 
+    @property
+    def is_found(self) -> bool:
+        """True if the command finds the texts by itself: in these columns, or in one that is written for texts without one."""
+        return self.by_default and list(self.text) in (["text"], ["html"], [])
+
     def alike(self, rows: Rows) -> DocumentColumns:
         """The columns of other rows to compare with, which may lack some, or have the texts elsewhere."""
         names = list(rows.every_column())
-        has_texts = self.function is not None or self.text and set(self.text) <= set(names)
+        # The default rule has words of its own about columns of these names.
+        by_rule = self.by_default and not {"text", "html"}.isdisjoint(names)
+        has_texts = not by_rule and (self.function is not None or self.text and set(self.text) <= set(names))
 
         def known(name: str | None) -> str | None:
             return name if name in names else None
 
         return replace(
-            self,
-            text=self.text if has_texts else _text_columns(rows, None),
+            self if has_texts else self._with_texts(rows, None),
             id=known(self.id),
             order=known(self.order),
             category=known(self.category),
@@ -71,13 +87,18 @@ class DocumentColumns:
         others = [name for name in (self.id, self.order, self.category, *self.fields) if name is not None]
         text = list(self.text)
         if self.function is None:
-            data = rows.arrow(list(dict.fromkeys([*text, *others])))
+            data = rows.arrow(list(dict.fromkeys([*self._read, *others])))
         else:
             text = [_free("text", rows.every_column())]
             data = _extended(rows, list(dict.fromkeys(others)), {text[0]: list(self.texts(rows))})
-        names = ("id", "order", "category", "site", "html")
+        names = ("id", "order", "category", "site", "html", "page")
         columns = {"text": text, "fields": list(self.fields), **{name: getattr(self, name) for name in names}}
-        return {"rows": data, "columns": columns}
+        return {"rows": data, "columns": columns, "count": len(rows)}
+
+    @property
+    def _read(self) -> list[str]:
+        """The columns that texts are read from."""
+        return [*self.text, *([] if self.page is None else [self.page])]
 
     def texts(self, rows: Rows) -> Iterator[str | None]:
         """The text of each row."""
@@ -85,14 +106,14 @@ class DocumentColumns:
             for number, row in enumerate(rows.dicts()):
                 yield _text(self.function(row), number)
             return
-        data = rows.arrow(list(self.text))
+        data = rows.arrow(self._read)
         of_rows: Iterable[Sequence[Any]]
         if isinstance(data, list):
-            of_rows = ([row.get(name) for name in self.text] if isinstance(row, Mapping) else [row] for row in data)
+            of_rows = ([row.get(name) for name in self._read] if isinstance(row, Mapping) else [row] for row in data)
         elif self.text:
             # These columns alone: others may be of types without a form in Python.
             table = Table(data)
-            of_rows = zip(*(table[name].to_pylist() for name in self.text))
+            of_rows = zip(*(table[name].to_pylist() for name in self._read))
         else:
             of_rows = zip(data.to_pylist() if hasattr(data, "to_pylist") else data)
         names: Sequence[str | None] = self.text or [None]
@@ -100,6 +121,8 @@ class DocumentColumns:
             # As the engine joins them: a text here must be the one that was compared.
             texts = (_text(text, number, name) for name, text in zip(names, row))
             parts = [text for text in texts if text is not None]
+            if not parts and self.page is not None:
+                parts = [page for page in [_text(row[-1], number, self.page)] if page is not None]
             yield "\n".join(parts) if parts else None
 
 
@@ -109,22 +132,37 @@ class RecordFields:
 
     id: str
     text: str
+    #: True if the command finds the texts by itself.
+    by_default: bool
 
     @classmethod
     def of(cls, *several: tuple[DocumentColumns, Rows]) -> RecordFields:
         """The fields in the records of all these rows, the first of which are the documents of the job."""
         columns, _ = several[0]
-        if any(other.html is not columns.html for other, _ in several):
+        by_default = all(other.is_found for other, _ in several)
+        if not by_default and any(other.html is not columns.html or other.page for other, _ in several):
             raise LookalikeError("the texts of one side are HTML, and no file has both kinds in one field: extract() them before dedup")
         taken = {name for _, rows in several for name in rows.every_column()}
         id = columns.id or _free("id", taken)
+        if by_default:
+            return cls(id, "text", True)
         is_column = columns.function is None and len(columns.text) == 1
-        return cls(id, columns.text[0] if is_column else _free("text", {*taken, id}))
+        return cls(id, columns.text[0] if is_column else _free("text", {*taken, id}), False)
+
+    @classmethod
+    def of_files(cls, text: str | None, id: str, columns: DocumentColumns) -> RecordFields:
+        """The fields in the records of rows that files are compared with, whose own texts and ids are in these."""
+        by_default = text is None and columns.is_found
+        if not by_default and (columns.html or columns.page):
+            raise LookalikeError("the texts to compare with are HTML, and stand in another field than those of the files: extract() them before dedup")
+        return cls(id, text or "text", by_default)
 
     @property
     def words(self) -> list[str]:
         """Words that say where ids and texts are."""
-        return [f"--id={field_path(self.id)}", f"--text={field_path(self.text)}"]
+        # Named, a field of texts is the only one, and no HTML counts where it is missing.
+        text = [] if self.by_default else [f"--text={field_path(self.text)}"]
+        return [f"--id={field_path(self.id)}", *text]
 
     def write(self, columns: DocumentColumns, rows: Rows, path: str | os.PathLike[str], prefix: str = "") -> None:
         """Write the rows as JSON lines. Their columns are unchanged; ids and texts that are not columns are added."""
@@ -134,8 +172,11 @@ class RecordFields:
             added[self.id] = [f"{prefix}{number}" for number in range(len(rows))]
         # Texts among dicts are documents, too, and have no columns.
         are_dicts = not isinstance(rows.data, list) or all(isinstance(row, Mapping) for row in rows.data)
-        if not are_dicts or columns.function is not None or list(columns.text) != [self.text]:
+        is_there = self.by_default and len(columns.text) > 0 or columns.function is None and list(columns.text) == [self.text]
+        if not is_there:
             added[self.text] = list(columns.texts(rows))
+        elif not are_dicts:
+            added[self.text] = [row.get(self.text) if isinstance(row, Mapping) else row for row in rows.data]
         # Of two fields of one name readers see the last.
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:

@@ -22,13 +22,17 @@ class LookalikeWarning(UserWarning):
 
 
 class SchemeMismatch(LookalikeError, ValueError):
-    """Values of different schemes, which are never compared."""
+    """Values of different schemes, or a collection that was made with other settings, which are never compared."""
 
     __module__ = "lookalike"
 
 
 class MemoryLimit(LookalikeError, MemoryError):
-    """A memory limit that is too low. ``needed`` is the lowest sufficient limit, in bytes."""
+    """A memory limit that is too low. ``needed`` is a limit that should do, in bytes.
+
+    It is estimated from the part of the data that was read so far, with a margin for later stages. A try with it may be refused, too, by a
+    stage that the first one did not reach; what that asks for is known better.
+    """
 
     __module__ = "lookalike"
 
@@ -41,7 +45,7 @@ class MemoryLimit(LookalikeError, MemoryError):
 
 
 class BadInput(LookalikeError, ValueError):
-    """Data that cannot be read. ``row`` and ``source`` say where, if known."""
+    """Data that cannot be read. ``row`` and ``source`` (a column, or a file, glob or folder as it was named) say where, if known."""
 
     __module__ = "lookalike"
 

@@ -73,9 +73,12 @@ def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any
     """
     are_named = "in_" in options or isinstance(a, os.PathLike) or isinstance(b, os.PathLike)
     names = [os.fspath(a), os.fspath(b)] if are_named else ["a", "b"]
-    for text in [] if are_named else [a, b]:
-        if not isinstance(text, str):
-            raise TypeError(f"a and b must be texts, or paths, not {type(text).__name__}")
-    texts = None if are_named else (a, b)
+    texts = None if are_named else (_text(a), _text(b))
     # `--`: an id may begin with a dash.
     return Explanation.of(_lookalike.explain(["explain", *words(options), "--", *names], texts))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a and b must be texts, or paths, not {type(value).__name__}")
+    return value

@@ -62,7 +62,7 @@ def paths(data: Any) -> list[str] | None:
     if isinstance(data, (str, os.PathLike)):
         return [_word(data)]
     # A list of str is a list of texts. Paths in lists are recognized by their type alone.
-    if isinstance(data, Iterable) and _is_list(data) and data:
+    if isinstance(data, (list, tuple)) and data:
         if all(isinstance(item, os.PathLike) for item in data):
             return [_word(item) for item in data]
         if all(isinstance(item, str) and len(item) < _LONGEST_NAME and os.path.isfile(item) for item in data):

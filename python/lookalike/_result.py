@@ -175,10 +175,10 @@ def _counted(read: dict[str, Any], decided: dict[str, Any], skipped: Iterable[di
         "exact": exact,
         "near": near,
         "clusters": decided["clusters"],
-        # Nobody knows how many records are missing there.
-        "damaged": sum(row["count"] for row in skipped if row["loss"] == "unknown"),
     }
-    return {**read, **decided, **counts}
+    # Nobody knows how many records are missing there.
+    damaged = sum(row["count"] for row in skipped if row["loss"] == "unknown")
+    return {"damaged": damaged, **read, **decided, **counts}
 
 
 class FrameResult(DedupResult):
@@ -355,7 +355,7 @@ class PathResult(DedupResult):
         # It vanishes with the result, and with all records of it.
         self._owner = folder
         self._folder = Path(folder.name, "results")
-        self._summary = summary
+        self.summary = summary
         self._largest = largest
         # Kept and removed rows of each input that has tables of its own.
         self._tables = tables
@@ -371,6 +371,16 @@ class PathResult(DedupResult):
             own = [tables is not None for tables in self._tables]
             self._opened = _lookalike.open_decisions(os.path.join(self._owner.name, "decisions"), self._in_order, own)
         return self._opened
+
+    @property
+    def folder(self) -> Path:
+        """The output directory, which lives as long as the result."""
+        return self._folder
+
+    @property
+    def decisions(self) -> Decisions:
+        """The decisions on all documents."""
+        return self._decided()[0]
 
     def _paths(self, kinds: Iterable[int]) -> list[Path]:
         """Files of kept records (0) and removed ones (1): those of the inputs without tables of their own, then those tables."""
@@ -391,11 +401,11 @@ class PathResult(DedupResult):
 
     @property
     def mask(self) -> Array:
-        return self._decided()[0].mask
+        return self.decisions.mask
 
     @property
     def clusters(self) -> Table:
-        return self._decided()[0].clusters
+        return self.decisions.clusters
 
     @property
     def pairs(self) -> Table:
@@ -420,20 +430,23 @@ class PathResult(DedupResult):
 
     @property
     def scheme(self) -> Scheme:
-        return Scheme(self._summary["scheme"])
+        return Scheme(self.summary["scheme"])
 
     @property
     def threshold(self) -> float:
-        return float(self._summary["threshold"])
+        return float(self.summary["threshold"])
 
     def explain(self, a: Any, b: Any) -> Explanation:
-        decisions, _ = self._decided()
-        found = []
-        for id, number in _numbers(decisions, a, b):
+        return self.explain_numbers(_numbers(self.decisions, a, b))
+
+    def explain_numbers(self, numbered: Iterable[tuple[str, int]]) -> Explanation:
+        """The explanation of two documents, each with its id and its number, those that others were compared with counted first."""
+        found, in_collection = [], self.decisions.in_collection
+        for id, number in numbered:
             # Those of a collection come first, and were not read.
-            if number < decisions.in_collection:
+            if number < in_collection:
                 raise LookalikeError(f"{id} is in a collection, which has no texts: explain() the two texts")
-            found.append({"id": id, "number": number - decisions.in_collection})
+            found.append({"id": id, "number": number - in_collection})
         return self._explain(*found)
 
     def report(self) -> Page:

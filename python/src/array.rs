@@ -24,6 +24,7 @@ use pyo3::types::{PyCFunction, PyCapsule, PyDict, PyList, PySlice, PyTuple};
 
 use crate::capsule::{ArrowProducer, export_array, export_schema, export_stream};
 use crate::error::{CallError, type_name};
+use crate::pickled::{reduced_array, reduced_table};
 use crate::texts::named;
 use crate::value::{list, value};
 
@@ -53,6 +54,10 @@ impl ArrowArray {
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(self.0.data_type()).map_err(CallError::value)?;
         export_schema(py, schema)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        reduced_array(py, &self.0)
     }
 
     /// NumPy's view of the numbers.
@@ -277,8 +282,8 @@ const TAKEN: usize = 1 << 16;
 /// rows, as dicts. Raises `TypeError` for other data, `BadInput` if a producer delivers broken arrays.
 #[pyclass(frozen, name = "Table", module = "lookalike")]
 pub(crate) struct ArrowTable {
-    schema: SchemaRef,
-    batches: Vec<RecordBatch>,
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: Vec<RecordBatch>,
 }
 
 impl ArrowTable {
@@ -479,6 +484,10 @@ impl ArrowTable {
         export_schema(py, schema)
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        reduced_table(py, self)
+    }
+
     fn __len__(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
@@ -491,7 +500,7 @@ impl ArrowTable {
     }
 
     /// The column of this name; of strings that exceed 2 GiB, as `large_string`.
-    fn __getitem__(&self, name: &str) -> PyResult<ArrowArray> {
+    pub(crate) fn __getitem__(&self, name: &str) -> PyResult<ArrowArray> {
         let at = self.schema.index_of(name).map_err(|_| {
             PyKeyError::new_err(format!(
                 "there is no column {name:?}: the columns are {}",

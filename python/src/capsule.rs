@@ -73,9 +73,28 @@ fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Result<NonNull<T>,
     Ok(capsule.pointer_checked(Some(name))?.cast())
 }
 
+/// Levels of a type within a type. All that reads a type calls itself for the types in it, and thousands of levels end the stack.
+const MOST_LEVELS: usize = 64;
+
 /// Type of the data behind a schema; the names and formats in it may be anything.
 fn read_schema(schema: &FFI_ArrowSchema) -> Result<Field, CallError> {
-    guarded(|| Field::try_from(schema))
+    let is_deep = catch_unwind(AssertUnwindSafe(|| is_deeper(schema, MOST_LEVELS)))
+        .map_err(|_| broken("its parts do not fit together"))?;
+    match is_deep {
+        true => Err(CallError::bad_input(format!(
+            "the Arrow data has types within types at more than {MOST_LEVELS} levels: flatten it first"
+        ))),
+        false => guarded(|| Field::try_from(schema)),
+    }
+}
+
+/// True if there are more than so many levels of types.
+fn is_deeper(schema: &FFI_ArrowSchema, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else {
+        return true;
+    };
+    let mut inner = schema.children().chain(schema.dictionary());
+    inner.any(|schema| is_deeper(schema, below))
 }
 
 fn array(both: &Bound<'_, PyTuple>) -> Result<ArrowProducer, CallError> {

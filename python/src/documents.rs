@@ -28,6 +28,8 @@ pub(crate) struct CallerRows {
     /// A list, or an object with Arrow data.
     rows: Py<PyAny>,
     columns: DocumentColumns,
+    /// The number of rows.
+    pub(crate) count: u64,
 }
 
 /// Columns of the data by what they are for.
@@ -46,6 +48,8 @@ pub(crate) struct DocumentColumns {
     pub(crate) site: bool,
     /// True if the texts are HTML.
     pub(crate) html: bool,
+    /// Pages of HTML, of which one counts where a row has no text.
+    pub(crate) page: Option<String>,
     /// Columns of anchors and links that make features, by the names that they have as fields of records.
     pub(crate) fields: Vec<String>,
 }
@@ -65,6 +69,8 @@ impl DocumentColumns {
 #[derive(Debug)]
 pub(crate) struct DocumentRows {
     texts: Vec<TextColumn>,
+    /// HTML that counts where there is no text.
+    pages: Option<TextColumn>,
     ids: Option<TextColumn>,
     /// Values as JSON.
     orders: Option<TextColumn>,
@@ -161,6 +167,7 @@ pub(crate) fn no_id(row: usize, column: Option<&str>) -> CallError {
 /// Columns of some rows, before their values are looked at.
 struct RowColumns {
     texts: Vec<TextColumn>,
+    pages: Option<TextColumn>,
     ids: Option<FieldColumn>,
     orders: Option<FieldColumn>,
     categories: Option<FieldColumn>,
@@ -183,6 +190,7 @@ impl RowColumns {
             .map(Iterator::collect);
         Ok(DocumentRows {
             texts: self.texts,
+            pages: self.pages,
             ids,
             orders: self.orders.map(|orders| orders.into_orders(rows)),
             categories,
@@ -223,10 +231,16 @@ pub(crate) struct RowBatch {
 
 impl DocumentRows {
     fn bytes(&self, row: usize) -> usize {
-        let texts = self.texts.iter();
-        texts
-            .map(|column| column.get(row).map_or(0, str::len))
-            .sum()
+        let texts = self.texts.iter().filter_map(|column| column.get(row));
+        let page = self.page(row).into_iter();
+        texts.chain(page).map(str::len).sum()
+    }
+
+    /// The HTML of a row without a text.
+    fn page(&self, row: usize) -> Option<&str> {
+        let pages = self.pages.as_ref()?;
+        let has_text = self.texts.iter().any(|column| column.get(row).is_some());
+        pages.get(row).filter(|_| !has_text)
     }
 
     /// The text of a row, of the first column of texts.
@@ -254,6 +268,7 @@ impl DocumentRows {
                 (!parts.is_empty()).then(|| parts.join("\n").into())
             }
         };
+        let page = self.page(row);
         let value = |column: &'a Option<TextColumn>| column.as_ref()?.get(row);
         let order_key = match (order, value(&self.orders)) {
             (Some(order), Some(json)) => OrderKey::parse(order, json),
@@ -261,8 +276,8 @@ impl DocumentRows {
         };
         GivenDocument {
             id: value(&self.ids).map(Into::into),
-            text,
-            is_html: self.is_html,
+            is_html: self.is_html || page.is_some(),
+            text: text.or_else(|| page.map(Into::into)),
             order_key,
             category: value(&self.categories).map(Into::into),
             fields: match &self.fields {
@@ -352,7 +367,7 @@ impl DocumentSource {
     /// The documents of a list, or of an object with Arrow data.
     pub(crate) fn of(
         py: Python<'_>,
-        CallerRows { rows, columns }: CallerRows,
+        CallerRows { rows, columns, .. }: CallerRows,
         order: Option<Arc<OrderField>>,
     ) -> Result<Self, CallError> {
         let data = rows.bind(py);
@@ -489,6 +504,7 @@ fn columns_of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<RowCo
     let Some(table) = array.as_struct_opt() else {
         return Ok(RowColumns {
             texts: vec![TextColumn::of(array)?],
+            pages: None,
             ids: None,
             orders: None,
             categories: None,
@@ -513,12 +529,29 @@ fn columns_of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<RowCo
         Ok::<_, CallError>(FieldColumn::of_arrow(field, array))
     };
     let other = |name: &Option<String>| name.as_ref().map(field).transpose();
+    let pages = columns.page.as_ref().map(|name| {
+        pages_beside(&texts, column(table, name)?).map_err(|error| error.in_column(Some(name)))
+    });
     Ok(RowColumns {
+        pages: pages.transpose()?,
         texts,
         ids: other(&columns.id)?,
         orders: other(&columns.order)?,
         categories: other(&columns.category)?,
         fields: columns.fields.iter().map(field).collect::<Result<_, _>>()?,
+    })
+}
+
+/// A column of pages for the rows that have no text. Where all have one it may be of any type, for nobody looks at it.
+fn pages_beside(texts: &[TextColumn], array: &ArrayRef) -> Result<TextColumn, CallError> {
+    TextColumn::of(array).or_else(|error| {
+        let is_wanted = |row: usize| {
+            !array.is_null(row) && texts.iter().all(|column| column.get(row).is_none())
+        };
+        match (0..array.len()).any(is_wanted) {
+            true => Err(error),
+            false => Ok(TextColumn::Missing(array.len())),
+        }
     })
 }
 
@@ -543,6 +576,7 @@ fn columns_of_list(
     let names = |name: &Option<String>| name.iter().cloned().collect::<Vec<_>>();
     let mut texts: Vec<LargeStringBuilder> = Vec::new();
     texts.resize_with(columns.text.len().max(1), LargeStringBuilder::new);
+    let mut pages = columns.page.as_ref().map(|_| LargeStringBuilder::new());
     let mut others = [
         ListColumns::of(names(&columns.id)),
         ListColumns::of(names(&columns.order)),
@@ -560,15 +594,20 @@ fn columns_of_list(
                     "documents must be all strings or all dicts, and the first is a string, not a dict (row {row})"
                 )));
             }
+            let mut has_text = false;
             for (name, texts) in columns.text.iter().zip(&mut texts) {
-                let text = object.get_item(name)?.filter(|text| !text.is_none());
-                let text = text.as_ref().map(|text| {
-                    crate::texts::string(text, row).map_err(|error| error.in_column(Some(name)))
-                });
-                let text = text.transpose()?;
+                let text = object.get_item(name)?;
+                let text = text_of(text.as_ref(), name, row)?;
                 // 64 for what a row costs by itself, so that a list of empty strings is cut into batches, too.
                 bytes += text.map_or(0, str::len) + 64;
+                has_text |= text.is_some();
                 texts.append_option(text);
+            }
+            if let (Some(name), Some(pages)) = (&columns.page, &mut pages) {
+                let page = object.get_item(name)?.filter(|_| !has_text);
+                let page = text_of(page.as_ref(), name, row)?;
+                bytes += page.map_or(0, str::len);
+                pages.append_option(page);
             }
             for columns in &mut others {
                 columns.push(object, row)?;
@@ -586,9 +625,8 @@ fn columns_of_list(
             };
             bytes += text.map_or(0, str::len) + 64;
             texts[0].append_option(text);
-            texts[1..]
-                .iter_mut()
-                .for_each(LargeStringBuilder::append_null);
+            let others = texts[1..].iter_mut().chain(&mut pages);
+            others.for_each(LargeStringBuilder::append_null);
         }
     }
     let [ids, orders, categories, fields] = others.map(ListColumns::finish);
@@ -597,11 +635,24 @@ fn columns_of_list(
             .into_iter()
             .map(|mut texts| TextColumn::Large(texts.finish()))
             .collect(),
+        pages: pages.map(|mut pages| TextColumn::Large(pages.finish())),
         ids: ids.into_iter().next(),
         orders: orders.into_iter().next(),
         categories: categories.into_iter().next(),
         fields,
     }))
+}
+
+/// The text under a key of a dict; none if there is none.
+fn text_of<'a>(
+    value: Option<&'a Bound<'_, PyAny>>,
+    name: &str,
+    row: usize,
+) -> Result<Option<&'a str>, CallError> {
+    let text = value.filter(|value| !value.is_none());
+    let text = text.map(|text| crate::texts::string(text, row));
+    text.transpose()
+        .map_err(|error| error.in_column(Some(name)))
 }
 
 /// Values of the keys of dicts, as JSON.

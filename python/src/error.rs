@@ -1,8 +1,9 @@
 //! Errors of the engine, as the exceptions that users catch.
 
 use lookalike::SchemeMismatch;
-use lookalike_batch::BatchError;
+use lookalike_batch::{BatchError, CollectionError};
 use lookalike_cli::{Failure, OptionStyle};
+use lookalike_corpus::{InputError, ReadError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -118,8 +119,14 @@ fn of_job(error: &BatchError, message: String) -> CallError {
         // These count in MiB.
         | BatchError::IndexMemory { least, .. } => memory_limit(message, least << 20),
         BatchError::Settings(_) => CallError::Value(message),
+        BatchError::Collection(CollectionError::Settings { .. }) => {
+            CallError::SchemeMismatch(message)
+        }
+        BatchError::Input(ref error) => of_file(input_name(error), message),
+        BatchError::Read(ReadError::Io { ref name, .. } | ReadError::Changed { ref name }) => {
+            of_file(Some(name), message)
+        }
         BatchError::Given(_)
-        | BatchError::Input(_)
         | BatchError::Read(_)
         | BatchError::RepeatedId { .. }
         | BatchError::Strict(_)
@@ -128,6 +135,30 @@ fn of_job(error: &BatchError, message: String) -> CallError {
         | BatchError::NoField { .. }
         | BatchError::NoUsableValue { .. } => CallError::bad_input(message),
         _ => CallError::Failed(message),
+    }
+}
+
+/// Data that cannot be read, in a file or whatever else was named.
+fn of_file(name: Option<&str>, message: String) -> CallError {
+    CallError::BadInput {
+        message,
+        row: None,
+        source: name.map(str::to_owned),
+    }
+}
+
+/// What was named, as it was named, or the file among what it stands for.
+fn input_name(error: &InputError) -> Option<&str> {
+    match error {
+        InputError::NotFound { name }
+        | InputError::NoMatch { name }
+        | InputError::Pattern { name, .. }
+        | InputError::Empty { name, .. }
+        | InputError::Unsupported { name, .. }
+        | InputError::Remote { name, .. }
+        | InputError::NotAFile { name, .. }
+        | InputError::Io { name, .. } => Some(name),
+        _ => None,
     }
 }
 

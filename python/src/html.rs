@@ -15,6 +15,7 @@ use pyo3::types::{PyBytes, PyString};
 use crate::array::ArrowArray;
 use crate::error::CallError;
 use crate::texts::for_each_chunk_of;
+use crate::whole::WholeNumber;
 use crate::work::{for_all, run};
 
 /// Pages that a thread takes at a time.
@@ -29,7 +30,7 @@ pub(crate) fn extract<'py>(
     title: bool,
     alt: bool,
     links: bool,
-    threads: Option<usize>,
+    threads: Option<WholeNumber>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = html.py();
     let extraction = Extraction {

@@ -21,6 +21,7 @@ use crate::codes::CodeColumn;
 use crate::error::CallError;
 use crate::scheme::PyScheme;
 use crate::texts::TextSource;
+use crate::whole::{WholeNumber, whole_number};
 use crate::work::{Cancellation, caught, for_all, run};
 
 /// Index of fingerprints that finds every one within a distance, after sections 3 and 4 of Manku, Jain, Das Sarma (WWW 2007); in memory or a mapped
@@ -52,19 +53,16 @@ impl PyIndex {
     fn build(
         class: &Bound<'_, PyType>,
         codes: &Bound<'_, PyAny>,
-        distance: u32,
+        #[pyo3(from_py_with = whole_number)] distance: i64,
         ids: Option<&Bound<'_, PyAny>>,
         path: Option<PathBuf>,
         layout: &str,
-        tables: Option<u32>,
+        tables: Option<WholeNumber>,
         scheme: Option<PyScheme>,
-        threads: Option<usize>,
+        threads: Option<WholeNumber>,
     ) -> PyResult<Self> {
-        check_distance(distance)?;
-        if tables == Some(0) {
-            let reason = "tables=0 is no number of tables: an index has one at least";
-            return Err(CallError::Value(reason.to_owned()).into());
-        }
+        let distance = check_distance(distance)?;
+        let tables = tables.map(table_count).transpose()?;
         let layout = layout_named(layout)?;
         let threads = crate::work::threads(threads)?;
         let codes = CodeColumn::of(codes)?;
@@ -129,11 +127,14 @@ impl PyIndex {
         &self,
         py: Python<'_>,
         codes: &Bound<'_, PyAny>,
-        distance: Option<u32>,
+        distance: Option<WholeNumber>,
         scheme: Option<PyScheme>,
-        threads: Option<usize>,
+        threads: Option<WholeNumber>,
     ) -> PyResult<ArrowTable> {
-        let distance = distance.unwrap_or_else(|| self.distance());
+        let distance = match distance {
+            Some(WholeNumber(distance)) => check_distance(distance)?,
+            None => self.distance(),
+        };
         if distance > self.distance() {
             return Err(CallError::Value(format!(
                 "the index was built for distances up to {}, asked for {distance}: build it again with distance={distance}",
@@ -204,14 +205,34 @@ fn layout_named(name: &str) -> Result<Layout, CallError> {
     })
 }
 
-/// Refuses a distance that no index is built for.
-pub(crate) fn check_distance(distance: u32) -> Result<(), CallError> {
-    match distance <= LARGEST_DISTANCE {
-        true => Ok(()),
-        false => Err(CallError::Value(format!(
+/// A number of bits; an error for a distance that no index is built for.
+pub(crate) fn check_distance(distance: i64) -> Result<u32, CallError> {
+    match u32::try_from(distance) {
+        Ok(bits) if bits <= LARGEST_DISTANCE => Ok(bits),
+        Ok(_) => Err(CallError::Value(format!(
             "distance={distance} is above {LARGEST_DISTANCE}: fingerprints that differ in more bits are hardly related"
         ))),
+        Err(_) => Err(CallError::Value(format!(
+            "distance={distance} is no number of bits from 0 to {LARGEST_DISTANCE}"
+        ))),
     }
+}
+
+/// The error of a column of texts, which ids are read as.
+fn of_ids(error: CallError) -> CallError {
+    match error {
+        CallError::Type(told) => CallError::Type(told.replacen("texts", "ids", 1)),
+        other => other,
+    }
+}
+
+fn table_count(WholeNumber(tables): WholeNumber) -> Result<u32, CallError> {
+    let count = u32::try_from(tables).ok().filter(|&count| count > 0);
+    count.ok_or_else(|| {
+        CallError::Value(format!(
+            "tables={tables} is no number of tables: an index has one at least"
+        ))
+    })
 }
 
 /// Queries that a thread takes at a time.
@@ -360,8 +381,8 @@ impl IndexIds {
     /// The ids that a caller gives, one for each row of the fingerprints.
     fn of(ids: &Bound<'_, PyAny>, codes: &CodeColumn) -> Result<Self, CallError> {
         let mut all: Vec<Option<String>> = Vec::new();
-        let mut source = TextSource::of(ids)?;
-        while let Some(chunk) = source.next(ids.py())? {
+        let mut source = TextSource::of(ids).map_err(of_ids)?;
+        while let Some(chunk) = source.next(ids.py()).map_err(of_ids)? {
             all.extend((0..chunk.len()).map(|at| chunk.get(at).map(str::to_owned)));
         }
         if all.len() != codes.count() {

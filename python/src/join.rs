@@ -12,6 +12,7 @@ use crate::array::ArrowTable;
 use crate::codes::CodeColumn;
 use crate::error::CallError;
 use crate::index::check_distance;
+use crate::whole::{WholeNumber, whole_number};
 use crate::work::{Cancellation, for_all, run};
 
 /// Finds all pairs of a row of `a` and a row of `b`, or of two rows of `a`, whose fingerprints differ in at most `distance` bits: a table of `a` and
@@ -29,10 +30,10 @@ use crate::work::{Cancellation, for_all, run};
 pub(crate) fn join(
     a: &Bound<'_, PyAny>,
     b: Option<&Bound<'_, PyAny>>,
-    distance: u32,
-    threads: Option<usize>,
+    #[pyo3(from_py_with = whole_number)] distance: i64,
+    threads: Option<WholeNumber>,
 ) -> PyResult<ArrowTable> {
-    check_distance(distance)?;
+    let distance = check_distance(distance)?;
     let threads = crate::work::threads(threads)?;
     let py = a.py();
     let a = CodeColumn::of(a)?;
@@ -76,12 +77,12 @@ struct RowPair {
 struct RowsByCode(Vec<(u64, u64)>);
 
 impl RowsByCode {
-    fn of(column: &CodeColumn) -> Self {
+    fn of(column: &CodeColumn, cancellation: &Cancellation) -> Result<Self, CallError> {
         let numbered = column.codes.iter().enumerate();
         let mut rows: Vec<_> = numbered.map(|(at, &code)| (code, column.row(at))).collect();
         // By code for the binary search of `rows`, then by row: equal codes give their rows in ascending order.
-        rows.sort_unstable();
-        Self(rows)
+        sort(&mut rows, cancellation)?;
+        Ok(Self(rows))
     }
 
     fn rows(&self, code: u64) -> impl Iterator<Item = u64> + Clone + '_ {
@@ -92,6 +93,29 @@ impl RowsByCode {
         rest.take_while(move |&&(other, _)| other == code)
             .map(|&(_, row)| row)
     }
+}
+
+/// Items that are sorted between two looks.
+const SORTED: usize = 1 << 18;
+
+/// Sorts items, until somebody cancels it.
+fn sort<T: Ord>(items: &mut [T], cancellation: &Cancellation) -> Result<(), CallError> {
+    let is_cancelled = || cancellation.is_cancelled();
+    let mut parts = vec![items];
+    while let Some(part) = parts.pop() {
+        if is_cancelled() {
+            return Err(CallError::Failed("the join was cancelled".to_owned()));
+        }
+        if part.len() <= SORTED {
+            part.sort_unstable();
+            continue;
+        }
+        let middle = part.len() / 2;
+        part.select_nth_unstable(middle);
+        let (first, second) = part.split_at_mut(middle);
+        parts.extend([second, first]);
+    }
+    Ok(())
 }
 
 /// Bits in which some codes differ. A design takes bits to be even, and a table whose key has none of these is one long list: so
@@ -158,9 +182,11 @@ fn joined<C: Code>(
         .stream_codes(a.codes.len() as u64)
         .threads(threads);
     let spread: Vec<C> = b.codes.iter().map(|&code| bits.spread(code)).collect();
-    let queries = BatchJoin::new(&spread, distance, limits).map_err(CallError::value)?;
+    let is_cancelled = || cancellation.is_cancelled();
+    let queries = BatchJoin::new_until(&spread, distance, limits, &is_cancelled);
+    let queries = queries.map_err(CallError::value)?;
     drop(spread);
-    let rows = RowsByCode::of(b);
+    let rows = RowsByCode::of(b, cancellation)?;
     // Nulls have no code, so places here are not rows of the column: `CodeColumn::row` is asked for each.
     let starts: Vec<usize> = (0..a.codes.len()).step_by(CHUNK).collect();
     let found = for_all(
@@ -203,7 +229,7 @@ fn self_joined(
     threads: usize,
     cancellation: &Cancellation,
 ) -> Result<Vec<RowPair>, CallError> {
-    let rows = RowsByCode::of(column);
+    let rows = RowsByCode::of(column, cancellation)?;
     // The join tells pairs of different codes only: those of equal ones are made here.
     let pairs = Mutex::new(equal_pairs(&rows)?);
     let limits = SelfJoinLimits::default().threads(threads);
@@ -225,7 +251,7 @@ fn self_joined(
         }
     });
     let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
-    pairs.sort_unstable();
+    sort(&mut pairs, cancellation)?;
     Ok(pairs)
 }
 

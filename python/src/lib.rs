@@ -3,7 +3,7 @@
 //! The package around it is Python: `lookalike/__init__.py` has what users see. Here are the calls that need the engine:
 //!
 //! - `capsule` takes Arrow data in and hands it out, and checks what producers say; all `unsafe` is there;
-//! - `texts`, `codes` and `array` are columns of Arrow as the engine reads and makes them;
+//! - `texts`, `codes`, `array` and `pickled` are columns of Arrow as the engine reads and makes them;
 //! - `work` runs the engine on threads of its own, beside which the caller hears of Ctrl-C;
 //! - `error` turns errors into the exceptions of `lookalike/_errors.py`;
 //! - the others are functions of the package: `sketches`, `scheme`, `index`, `join`, `html`, `jobs`, `lines`,
@@ -24,10 +24,12 @@ mod join;
 mod kernel;
 mod lines;
 mod minwise;
+mod pickled;
 mod scheme;
 mod sketches;
 mod texts;
 mod value;
+mod whole;
 mod work;
 
 use std::ffi::OsString;
@@ -77,6 +79,8 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(html::decode_html, module)?)?;
     module.add_function(wrap_pyfunction!(array::table, module)?)?;
     module.add_function(wrap_pyfunction!(array::read_parquet, module)?)?;
+    module.add_function(wrap_pyfunction!(pickled::table_of_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(pickled::array_of_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(lines::table_of_lines, module)?)?;
     module.add_function(wrap_pyfunction!(lines::write_lines, module)?)?;
     module.add_function(wrap_pyfunction!(array::concat_tables, module)?)?;

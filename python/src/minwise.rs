@@ -10,6 +10,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList};
 use sha1::{Digest as _, Sha1};
 
 use crate::error::CallError;
+use crate::whole::WholeNumber;
 use crate::work::{for_all, run};
 
 /// The prime of the scheme `legacy`.
@@ -219,7 +220,7 @@ impl MinwisePermutations {
         py: Python<'py>,
         hashvalues: &[u8],
         sets: Vec<Bound<'py, PyList>>,
-        threads: Option<usize>,
+        threads: Option<WholeNumber>,
     ) -> PyResult<Option<Bound<'py, PyByteArray>>> {
         // `PyBackedBytes` keeps the objects alive and can be read without the interpreter: threads see the
         // bytes in place, nothing is copied.

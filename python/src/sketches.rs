@@ -15,6 +15,7 @@ use crate::array::ArrowArray;
 use crate::error::CallError;
 use crate::scheme::{PyScheme, given};
 use crate::texts::{TextColumn, TextSource, for_each_chunk};
+use crate::whole::{WholeNumber, whole_number};
 use crate::work::{for_all, run};
 
 /// Texts that a thread takes at a time.
@@ -72,7 +73,7 @@ fn sketched<'py>(
 pub(crate) fn simhash(
     texts: &Bound<'_, PyAny>,
     scheme: Option<PyScheme>,
-    threads: Option<usize>,
+    threads: Option<WholeNumber>,
 ) -> PyResult<ArrowArray> {
     let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
     sketched(
@@ -104,9 +105,9 @@ pub(crate) fn simhash(
 #[pyo3(signature = (texts, functions=128, *, scheme=None, threads=None))]
 pub(crate) fn minhash(
     texts: &Bound<'_, PyAny>,
-    functions: usize,
+    #[pyo3(from_py_with = whole_number)] functions: i64,
     scheme: Option<PyScheme>,
-    threads: Option<usize>,
+    threads: Option<WholeNumber>,
 ) -> PyResult<ArrowArray> {
     let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
     if !(1..=65_535).contains(&functions) {
@@ -114,6 +115,7 @@ pub(crate) fn minhash(
             CallError::Value(format!("functions={functions} is not from 1 to 65535")).into(),
         );
     }
+    let functions = functions as usize;
     let hash = MinHash::new(functions, scheme.seed);
     let item = Arc::new(Field::new_list_field(DataType::UInt32, true));
     // At most 65,535, as checked above.
@@ -159,7 +161,7 @@ pub(crate) fn minhash(
 pub(crate) fn features(
     texts: &Bound<'_, PyAny>,
     scheme: Option<PyScheme>,
-    threads: Option<usize>,
+    threads: Option<WholeNumber>,
 ) -> PyResult<ArrowArray> {
     let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
     let item = Arc::new(Field::new_list_field(DataType::UInt64, true));
@@ -198,7 +200,7 @@ pub(crate) fn resemblance<'py>(
     a: &Bound<'py, PyAny>,
     b: &Bound<'py, PyAny>,
     scheme: Option<PyScheme>,
-    threads: Option<usize>,
+    threads: Option<WholeNumber>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = a.py();
     let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);

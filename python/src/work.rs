@@ -9,6 +9,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 
 use crate::error::CallError;
+use crate::whole::WholeNumber;
 
 /// Time between two looks for signals: Ctrl-C is heard within it.
 const LISTENING: Duration = Duration::from_millis(50);
@@ -139,10 +140,10 @@ pub(crate) fn for_all<I: Send, S, T: Send>(
 }
 
 /// Threads of a call: as many as asked for, else all processors that the process may use.
-pub(crate) fn threads(asked: Option<usize>) -> Result<usize, CallError> {
-    match asked {
+pub(crate) fn threads(asked: Option<WholeNumber>) -> Result<usize, CallError> {
+    match asked.map(|WholeNumber(asked)| asked) {
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
-        Some(threads @ 1..=1024) => Ok(threads),
+        Some(threads @ 1..=1024) => Ok(threads as usize),
         Some(other) => Err(CallError::Value(format!(
             "threads={other} is not a number of threads from 1 to 1024"
         ))),

@@ -373,7 +373,7 @@ def test_a_body_above_the_limit_was_a_broken_pipe(service):
         client.create("large")
         for size in (1, 33 << 20, 70 << 20):
             with pytest.raises(lk.ServiceError) as refused:
-                client.check("large", [{"text": 5, "id": "x" * size}])
+                client.insert("large", [{"text": 5, "id": "x" * size}])
             assert refused.value.status == (422 if size == 1 else 413), str(refused.value)[:1000]
         assert client.check("large", "a text of some words")["verdict"] == "new"
         client.drop("large")

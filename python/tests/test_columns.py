@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 
 import lookalike as lk
@@ -134,3 +136,86 @@ def test_ctrl_c_within_a_reader_in_python_was_bad_input():
     for call in (lk.simhash, lk.Table):
         with pytest.raises(lk.BadInput, match="KeyboardInterrupt is but a word"):
             call(reader(ValueError("KeyboardInterrupt is but a word")))
+
+
+@pytest.mark.parametrize(("levels", "is_read"), [(60, True), (70, False), (4_000, False)])
+def test_types_in_types_ended_the_process(levels, is_read):
+    # A producer in C, so that nothing but the type is deep: frame libraries end before that.
+    schemas = [Schema() for _ in range(levels)]
+    arrays = [Array() for _ in range(levels)]
+    for at in range(levels):
+        is_last = at == levels - 1
+        schemas[at].format, schemas[at].name, schemas[at].flags = (b"n" if is_last else b"+s"), b"x", 2
+        schemas[at].release, arrays[at].release = DONE_SCHEMA, DONE_ARRAY
+        arrays[at].length = arrays[at].null_count = 0
+        arrays[at].n_buffers, arrays[at].buffers = (0, None) if is_last else (1, BUFFERS)
+        if not is_last:
+            schemas[at].n_children, schemas[at].children = 1, ctypes.pointer(ctypes.pointer(schemas[at + 1]))
+            arrays[at].n_children, arrays[at].children = 1, ctypes.pointer(ctypes.pointer(arrays[at + 1]))
+    producer = Producer(capsule(schemas[0], b"arrow_schema"), capsule(arrays[0], b"arrow_array"))
+    if is_read:
+        assert len(lk.Table(producer)) == 0
+        return
+    with pytest.raises(lk.BadInput, match="more than 64 levels"):
+        lk.Table(producer)
+
+
+class Schema(ctypes.Structure):
+    """ArrowSchema of the C data interface."""
+
+
+class Array(ctypes.Structure):
+    """ArrowArray of the C data interface."""
+
+
+SchemaEnd, ArrayEnd = ctypes.CFUNCTYPE(None, ctypes.POINTER(Schema)), ctypes.CFUNCTYPE(None, ctypes.POINTER(Array))
+Schema._fields_ = [
+    ("format", ctypes.c_char_p),
+    ("name", ctypes.c_char_p),
+    ("metadata", ctypes.c_char_p),
+    ("flags", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("children", ctypes.POINTER(ctypes.POINTER(Schema))),
+    ("dictionary", ctypes.POINTER(Schema)),
+    ("release", SchemaEnd),
+    ("private_data", ctypes.c_void_p),
+]
+Array._fields_ = [
+    ("length", ctypes.c_int64),
+    ("null_count", ctypes.c_int64),
+    ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(Array))),
+    ("dictionary", ctypes.POINTER(Array)),
+    ("release", ArrayEnd),
+    ("private_data", ctypes.c_void_p),
+]
+BUFFERS = (ctypes.c_void_p * 1)(None)
+
+
+@SchemaEnd
+def DONE_SCHEMA(schema):
+    schema[0].release = SchemaEnd(0)
+
+
+@ArrayEnd
+def DONE_ARRAY(array):
+    array[0].release = ArrayEnd(0)
+
+
+def capsule(struct, name: bytes):
+    made = ctypes.pythonapi.PyCapsule_New
+    made.restype, made.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return made(ctypes.addressof(struct), name, None)
+
+
+class Producer:
+    """An object with one array, as other libraries hand it out."""
+
+    def __init__(self, schema, array) -> None:
+        self.both = schema, array
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.both

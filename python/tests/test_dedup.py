@@ -764,3 +764,18 @@ def test_paths_from_a_generator_were_no_data(tmp_path):
     # Other iterators are read one by one, as before.
     assert lk.extract(iter(["<p>a", "<p>b"])).to_pylist() == ["a", "b"]
     assert lk.dedup(iter([])).kept == []
+
+
+def test_a_limit_for_data_in_memory_was_raised_by_a_little_at_each_try():
+    texts = [f"{text} {at}" for at, text in enumerate(pages(300) * 200)]
+    memory, refused = 10 << 20, 0
+    while True:
+        try:
+            kept = lk.dedup(texts, memory=memory).counts["kept"]
+            break
+        except lk.MemoryLimit as error:
+            assert error.needed > memory
+            memory, refused = error.needed, refused + 1
+    # One by what is read, one by the stage behind it. There were ten.
+    assert 1 <= refused <= 3
+    assert kept == lk.dedup(texts).counts["kept"]

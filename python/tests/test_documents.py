@@ -208,8 +208,10 @@ def test_texts_were_compared_with_the_markup_of_earlier_pages(tmp_path):
     result = lk.dedup([{"id": "t", "text": ROSE}], id="id", against=PAGES)
     assert result.clusters.to_pylist()[0]["id"] == "t"
     assert result.explain("t", result.clusters["survivor"][0]).resemblance == 1
+    assert saved_survivors(result, tmp_path / "out") == result.clusters["survivor"].to_pylist()
+    named = lk.dedup([{"id": "t", "body": ROSE}], id="id", text="body", against=PAGES)
     with pytest.raises(lk.LookalikeError, match="HTML"):
-        result.save(tmp_path / "out")
+        named.save(tmp_path / "other")
 
 
 # Columns whose names have dots.
@@ -558,3 +560,100 @@ def test_labels_in_memory_were_told_by_the_name_of_a_file():
     with pytest.raises((lk.LookalikeError, ValueError), match="labels") as refused:
         lk.evaluate.labels([{"text": ROSE}, {"text": "b"}], [{"a": "0", "b": "1", "label": "perhaps"}])
     assert "lookalike-" not in str(refused.value) and "/" not in str(refused.value).split(":")[0]
+
+
+MIXED = [
+    {"id": "a", "text": None, "html": f"<p>{ROSE}</p>"},
+    {"id": "b", "text": ROSE, "html": "<p>another page</p>"},
+    {"id": "c", "text": "something else", "html": None},
+    {"id": "d", "text": None, "html": None},
+]
+
+
+@pytest.mark.parametrize("made", [list, pd.DataFrame, pl.DataFrame, pa.Table.from_pylist, datasets.Dataset.from_list])
+def test_rows_without_a_text_lost_their_page(made, command_clusters, tmp_path):
+    result = lk.dedup(made(MIXED), id="id")
+    found = {row["id"]: (row["survivor"], row["similarity"], row["reason"]) for row in result.clusters.to_pylist()}
+    assert found == command_clusters(MIXED, "--id=id") == {"b": ("a", 1.0, "exact")}
+    assert saved_survivors(result, tmp_path / "saved") == ["a"]
+    assert result.explain("a", "b").resemblance == 1.0
+    # A column that is named is the only one.
+    assert len(lk.dedup(made(MIXED), id="id", text="text").clusters) == 0
+
+
+def test_pages_of_dicts_that_lack_a_text_were_lost(command_clusters):
+    rows = [{name: value for name, value in row.items() if value is not None} for row in MIXED]
+    assert lk.dedup(rows, id="id").clusters["id"].to_pylist() == list(command_clusters(rows, "--id=id")) == ["b"]
+    with pytest.raises(TypeError, match=r'texts must be strings, not int \(row 0\) \(column "html"\)'):
+        lk.dedup([{"html": 5}, {"text": ROSE}])
+
+
+def test_a_page_of_bytes_is_no_matter_where_every_row_has_a_text():
+    rows = [{"text": ROSE, "html": b"<p>"}, {"text": ROSE, "html": None}]
+    assert lk.dedup(pa.Table.from_pylist(rows)).mask.to_pylist() == lk.dedup(rows).mask.to_pylist()
+    with pytest.raises(TypeError, match=r'texts must be strings, not binary \(column "html"\)'):
+        lk.dedup(pa.Table.from_pylist([{**rows[0], "text": None}, rows[1]]))
+
+
+def test_earlier_rows_were_compared_without_their_pages(tmp_path):
+    new = [{"text": ROSE}, {"text": "something else"}]
+    result = lk.dedup(new, against=MIXED[:1])
+    assert result.kept == new[1:]
+    assert saved_survivors(result, tmp_path / "saved") == ["against-0"]
+
+
+def test_chunks_of_pages_without_a_text_were_not_counted(tmp_path):
+    rows = [{"id": "a", "html": "<p>One. Two.</p>"}, {"id": "b", "text": "Two. Three."}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = lk.overlap(rows, id="id", chunk="sentences").pairs.to_pylist()
+    assert found == lk.overlap(tmp_path / "rows.jsonl", chunk="sentences").pairs.to_pylist()
+    assert [row["shared"] for row in found] == [1]
+
+
+def test_rows_had_nothing_to_do_with_files(tmp_path):
+    new = [{"id": "a", "text": f"{ROSE}!", "lang": "en"}, {"id": "b", "text": "something else", "lang": "en"}]
+    old = [{"id": "o", "text": ROSE, "lang": "en"}, {"id": "p", "text": "something else", "lang": "de"}]
+    files = {}
+    for name, rows in {"new": new, "old": old}.items():
+        files[name] = tmp_path / f"{name}.jsonl"
+        files[name].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for options in ({}, {"within": "lang"}):
+        expected = lk.dedup(new, id="id", against=old, **options).clusters.to_pylist()
+        assert [row["survivor"] for row in expected] == (["o"] if options else ["o", "p"])
+        for compared in (files["old"], os.fspath(files["old"]), [files["old"]], str(tmp_path / "o*.jsonl")):
+            for made in (list, pd.DataFrame, pa.Table.from_pylist):
+                result = lk.dedup(made(new), id="id", against=compared, **options)
+                assert result.clusters.to_pylist() == expected
+                assert type(result.kept) is type(made(new)) and len(result.kept) == 2 - len(expected)
+        assert saved_survivors(result, tmp_path / "saved") == [row["survivor"] for row in expected]
+        assert result.explain("a", "o").resemblance == 1.0
+        assert result.at(1.0).counts["kept"] == len(result.kept)
+        for compared in (old, pl.DataFrame(old), lk.dedup(old, id="id"), lk.dedup(files["old"]), iter(old)):
+            result = lk.dedup(files["new"], against=compared, **options)
+            assert result.clusters.to_pylist() == expected
+        assert result.explain("a", "o").resemblance == 1.0
+    # Texts have no columns, and the texts of files are where the command finds them.
+    texts = [row["text"] for row in new]
+    assert lk.dedup(texts, against=files["old"]).clusters["survivor"].to_pylist() == ["o", "p"]
+    assert lk.dedup(files["new"], against=[ROSE, "none"]).clusters["survivor"].to_pylist() == ["against-0"]
+    assert lk.dedup([{"body": text} for text in texts], against=files["old"], text="body").kept
+    with pytest.raises(lk.BadInput, match="nowhere") as missing:
+        lk.dedup(files["new"], against=tmp_path / "nowhere.jsonl")
+    assert missing.value.source == str(tmp_path / "nowhere.jsonl")
+
+
+@pytest.mark.parametrize("call", [lk.dedup, lk.pairs, lk.overlap, lk.extract])
+def test_errors_of_files_did_not_have_their_names(call, tmp_path):
+    for name in (tmp_path / "nowhere.jsonl", tmp_path / "*.jsonl"):
+        with pytest.raises(lk.BadInput) as missing:
+            call(name)
+        assert missing.value.source == str(name)
+
+
+def test_a_collection_of_another_scheme_was_an_error_of_no_kind(tmp_path):
+    rows = [{"id": "a", "text": ROSE}]
+    lk.dedup(rows, id="id", into=tmp_path / "seen", shingle="words:2")
+    for data in (rows, tmp_path / "rows.jsonl"):
+        (tmp_path / "rows.jsonl").write_text(json.dumps(rows[0]) + "\n")
+        with pytest.raises(lk.SchemeMismatch, match="words:2"):
+            lk.dedup(data, id="id", against=tmp_path / "seen", shingle="words:3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -301,3 +302,42 @@ def test_more_than_two_gigabytes_of_texts_did_not_fit_a_column():
 def test_what_is_no_text_was_explained_by_the_words_that_show_it(a, b):
     with pytest.raises(TypeError, match="a and b must be texts, or paths, not"):
         lk.explain(a, b)
+
+
+@pytest.mark.parametrize("number", [-1, 2**70, -(2**70)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda number: lk.join([1], [2], number),
+        lambda number: lk.join([1], threads=number),
+        lambda number: lk.simhash(["a"], threads=number),
+        lambda number: lk.minhash(["a"], functions=number),
+        lambda number: lk.extract(["a"], threads=number),
+        lambda number: lk.Index.build([1], number),
+        lambda number: lk.Index.build([1], tables=number),
+        lambda number: lk.Index.build([1]).search([1], number),
+    ],
+)
+def test_numbers_that_no_setting_has_were_overflows(call, number):
+    with pytest.raises(ValueError, match=f"{number}"):
+        call(number)
+    with pytest.raises(TypeError):
+        call("3")
+
+
+def test_ids_that_are_no_strings_were_called_texts():
+    with pytest.raises(TypeError, match=r"^ids must be strings, not int \(row 0\)"):
+        lk.Index.build([1, 2], ids=[5, 6])
+    with pytest.raises(TypeError, match="^ids must be several"):
+        lk.Index.build([1, 2], ids="ab")
+
+
+def test_columns_could_not_go_to_other_processes():
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        codes = pool.map(lk.simhash, [["a rose", None], ["something else"]])
+    assert [code.to_pylist() for code in codes] == [lk.simhash(texts).to_pylist() for texts in (["a rose", None], ["something else"])]
+    table = lk.join(lk.simhash(["a rose", "A rose!", "else"]), distance=3)
+    for value in (table, lk.minhash(["a b", None], 4), lk.features(["a b c"]), table["a"][:1], lk.simhash([])):
+        again = pickle.loads(pickle.dumps(value))
+        assert type(again) is type(value) and repr(again) == repr(value)
+        assert again.to_pylist() == value.to_pylist()

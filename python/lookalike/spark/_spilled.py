@@ -42,6 +42,7 @@ def settle(
             "category": "category" if scope is not None else None,
             "site": scope is not None and scope.endswith("=site"),
             "html": False,
+            "page": None,
             "fields": [],
         }
         while True:
@@ -50,8 +51,8 @@ def settle(
             try:
                 decisions, *_ = _lookalike.dedup_documents(
                     [*own, *limits, "--output=-"],
-                    {"rows": files.documents(), "columns": columns},
-                    None if against is None else {"rows": against, "columns": columns},
+                    {"rows": files.documents(), "columns": columns, "count": files.counts[1]},
+                    None if against is None else {"rows": against, "columns": columns, "count": files.counts[0]},
                     folder,
                 )
                 break
@@ -78,11 +79,13 @@ class _Files:
     def __init__(self, names: list[str], ranks: list[pa.ChunkedArray], members: pa.Table) -> None:
         self._names = names
         self._ranks = ranks
+        #: Documents to compare with, and others.
+        self.counts = [len(side) for side in ranks]
         #: ``order``, ``id`` and ``against`` in the order of the ranks.
         self.members = members
 
     def against(self) -> pa.RecordBatchReader | None:
-        return self._ranked(0) if len(self._ranks[0]) else None
+        return self._ranked(0) if self.counts[0] else None
 
     def documents(self) -> pa.RecordBatchReader:
         return self._ranked(1)

@@ -60,11 +60,12 @@ class UsableValues:
     def _judged(self, values: pa.Array) -> dict[str, Any]:
         number = len(values)
         rows = pa.record_batch({"id": pa.array(map(str, range(number)), pa.string()), "text": pa.array(["x"] * number), "value": values})
-        columns = {"text": ["text"], "id": "id", "order": "value", "category": None, "site": False, "html": False, "fields": []}
+        columns = {"text": ["text"], "id": "id", "order": "value", "category": None, "site": False, "html": False, "page": None, "fields": []}
         call = ["dedup", "-", f"--keep={self._rule}", "--method=copies", "--threads=1", "--output=-"]
         reader = pa.RecordBatchReader.from_batches(rows.schema, [rows])
         with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
-            _, _, told, _ = _lookalike.dedup_documents(call, {"rows": reader, "columns": columns}, None, folder)
+            documents = {"rows": reader, "columns": columns, "count": number}
+            _, _, told, _ = _lookalike.dedup_documents(call, documents, None, folder)
         return json.loads(told)[0]  # type: ignore[no-any-return]
 
 
