@@ -147,7 +147,7 @@ fn of_file(name: Option<&str>, message: String) -> CallError {
     }
 }
 
-/// What was named, as it was named, or the file among what it stands for.
+/// The input as it was named, or the file among those that the name stands for.
 fn input_name(error: &InputError) -> Option<&str> {
     match error {
         InputError::NotFound { name }

@@ -40,7 +40,7 @@ fn written(schema: &Schema, batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowErr
     writer.into_inner()
 }
 
-/// What `pickle` asks for: the function of this module that makes the value again, and its argument.
+/// Returns the function of this module that makes the value again, and its argument, for `pickle`.
 fn reduced<'py>(
     py: Python<'py>,
     function: &str,

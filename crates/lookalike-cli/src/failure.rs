@@ -116,7 +116,7 @@ impl From<OptionError> for Failure {
     }
 }
 
-/// What cannot be written to standard output; errors of files are told with their names.
+/// Errors of standard output; those of files are told with their names.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -335,7 +335,7 @@ impl<C: Code> IndexFile<C> {
     }
 
     /// Checks every byte as `file` gives it from the first on: that of which the bytes of this index are a mapping.
-    /// What is touched of a mapping counts as memory of the process, and [`IndexFile::verify`] touches everything.
+    /// Touched pages of a mapping count as memory of the process, and [`IndexFile::verify`] touches all of them.
     ///
     /// # Errors
     ///

@@ -143,7 +143,7 @@ pub enum FingerprintSettingsError {
         /// The number that is asked for.
         least: usize,
     },
-    /// What an interrupted job left, and is not that of this one.
+    /// Remains of an interrupted job that is not this one.
     #[error("{folder}: an interrupted {job} with other inputs or settings", folder = folder.display())]
     OtherJob {
         /// The folder.

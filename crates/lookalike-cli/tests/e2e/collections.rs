@@ -638,7 +638,7 @@ fn a_disk_that_is_full_leaves_the_collection_as_it_was_and_says_so() {
     assert_eq!(failures, 4);
 }
 
-/// What `info --json` says of a collection.
+/// Facts about a collection by `info --json`.
 fn info(folder: &Path, key: &str) -> u64 {
     let told = collection("info", folder, &[]).arg("--json").succeed();
     told.json()[key].as_u64().unwrap()
