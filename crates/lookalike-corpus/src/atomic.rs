@@ -19,6 +19,7 @@ use crate::source::Source;
 use crate::table::schema_inference::InferredColumns;
 #[cfg(feature = "parquet")]
 use crate::table::writer;
+use crate::write_behind::WriteBehindFile;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -44,8 +45,8 @@ pub struct AtomicFile {
 }
 
 enum FileEncoder {
-    Plain(BufWriter<File>),
-    Frames(FrameWriter<BufWriter<File>>),
+    Plain(BufWriter<WriteBehindFile>),
+    Frames(FrameWriter<BufWriter<WriteBehindFile>>),
     #[cfg(feature = "parquet")]
     Table(PendingTable),
 }
@@ -121,7 +122,7 @@ impl AtomicFile {
         memory: u64,
     ) -> io::Result<AtomicFile> {
         let (file, temporary) = temporary_beside(path)?.into_parts();
-        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let file = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(file));
         let format = match compression {
             Compression::None => None,
             Compression::Gzip => Some(FrameFormat::Gzip),
@@ -230,10 +231,13 @@ impl FileEncoder {
             #[cfg(feature = "parquet")]
             FileEncoder::Table(table) => return table.finish(),
         };
-        buffered
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)
+        into_file(buffered)
     }
+}
+
+fn into_file(buffered: BufWriter<WriteBehindFile>) -> io::Result<File> {
+    let file = buffered.into_inner();
+    file.map_err(io::IntoInnerError::into_error)?.into_file()
 }
 
 impl Write for AtomicFile {
@@ -279,9 +283,8 @@ impl PendingTable {
 fn write_table(columns: &mut InferredColumns, lines: &mut File, file: File) -> io::Result<File> {
     // Types widen with every line; only after the last one is it known what each column is.
     columns.settle();
-    let out = BufWriter::with_capacity(BUFFER_BYTES, file);
-    let out = writer::write_parquet(columns, lines, out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)
+    let out = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(file));
+    into_file(writer::write_parquet(columns, lines, out)?)
 }
 
 /// Completes the tables among the files, all with the columns of all.
@@ -314,7 +317,7 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
         let file = write_table(&mut columns, &mut lines, out)?;
         done.push(AtomicFile {
             // Complete by now: `commit` has nothing to do but to sync and to rename it.
-            encoder: FileEncoder::Plain(BufWriter::new(file)),
+            encoder: FileEncoder::Plain(BufWriter::new(WriteBehindFile::new(file))),
             temporary,
             path,
         });

@@ -8,6 +8,7 @@ mod array;
 mod cutter;
 mod rows;
 
+use crate::buffer_pool::BufferPool;
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
@@ -47,6 +48,7 @@ pub struct ChunkReader<'a> {
     next_source: usize,
     open: Option<OpenSource<'a>>,
     next_number: u64,
+    buffers: BufferPool,
     failed: bool,
 }
 
@@ -75,6 +77,7 @@ impl<'a> ChunkReader<'a> {
             next_source: 0,
             open: None,
             next_number: 0,
+            buffers: BufferPool::default(),
             failed: false,
         }
     }
@@ -236,6 +239,7 @@ impl Iterator for ChunkReader<'_> {
         }
         let mut chunk = RecordChunk {
             number: self.next_number,
+            bytes: self.buffers.take(),
             ..RecordChunk::default()
         };
         if let Err(error) = self.fill(&mut chunk) {

@@ -42,6 +42,7 @@ mod archive;
 mod atomic;
 mod block;
 mod boilerplate;
+mod buffer_pool;
 pub mod charset;
 mod chunk;
 mod contents;
@@ -88,6 +89,7 @@ mod surrogate;
 mod table;
 mod text_hash;
 mod tree;
+mod write_behind;
 
 pub use address::{linked_address, page_address};
 pub use atomic::{
@@ -95,6 +97,7 @@ pub use atomic::{
     stop_new_files, sync_directory, sync_file_system, uninterrupted,
 };
 pub use boilerplate::{BoilerplateFileError, BoilerplateLines, line_keys, site_key};
+pub use buffer_pool::{BufferPool, PooledBytes};
 pub use chunk::ChunkReader;
 pub use convert::Converter;
 pub use error::{InputError, OptionError, ReadError};

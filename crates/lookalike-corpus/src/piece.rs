@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::buffer_pool::PooledBytes;
 use crate::record::{BadKind, RecordPart};
 use crate::row::JsonRow;
 use crate::source::SkippedPart;
@@ -17,7 +18,7 @@ pub struct RecordChunk {
     /// Number of the chunk in its stream, from 0.
     pub number: u64,
     /// The decompressed bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: PooledBytes,
     /// Number of records that a parser will visit, bad ones included.
     pub records: u64,
     /// Blank lines among them, which are no records.

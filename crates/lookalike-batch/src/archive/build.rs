@@ -296,10 +296,13 @@ impl DedupJob<'_> {
         let bytes = inputs.total_bytes().max(plan.counts.text_bytes);
         // One place behind those of documents, for all bytes between them.
         let places = order.documents.len() + 1;
+        let temporary = BatchError::temporary(self.folder);
+        let threads = self.limits.threads;
+        let arranger = RecordArranger::new(self.folder, places, bytes, budget, threads);
         let mut intake = RecordIntake {
             order,
             cursor: RecordCursor::new(&plan.bad, 0, 0, self.observer),
-            arranger: RecordArranger::new(self.folder, places, bytes, budget, self.limits.threads),
+            arranger: arranger.map_err(&temporary)?,
             numbers,
             records: order.kinds.iter().map(empty).collect(),
             between: Vec::new(),
@@ -309,7 +312,6 @@ impl DedupJob<'_> {
             hash: Xxh3::new(),
             between_hash: Xxh3::new(),
         };
-        let temporary = BatchError::temporary(self.folder);
         let options: &InputOptions = &self.options;
         exact_pieces::<BatchError>(inputs, options, &mut |piece| {
             intake.take(&piece).map_err(&temporary)

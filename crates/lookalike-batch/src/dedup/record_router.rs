@@ -3,7 +3,7 @@
 //! Records are bytes here. Which document each is follows from its place, so threads need not wait for one another; what they
 //! make of their chunks is handed on in the order of the input.
 
-use lookalike_corpus::{RawChunk, RawRecord, RecordPart};
+use lookalike_corpus::{BufferPool, PooledBytes, RawChunk, RawRecord, RecordPart};
 use std::path::PathBuf;
 
 use crate::dedup::decision_table::DecisionTable;
@@ -32,6 +32,8 @@ pub(super) struct RecordRouter<'a> {
     /// Documents whose lines are shown in the report, ascending, if they are no longer than `shown_bytes`.
     pub(super) shown: &'a [u32],
     pub(super) shown_bytes: usize,
+    /// Buffers for lines.
+    pub(super) buffers: BufferPool,
 }
 
 /// Records of one chunk, in their order.
@@ -49,7 +51,7 @@ pub(super) enum RoutedRecords {
 #[derive(Default)]
 pub(super) struct RoutedLines {
     /// The lines, unless they are on their way into an order already.
-    pub(super) bytes: [Vec<u8>; 2],
+    pub(super) bytes: [PooledBytes; 2],
     /// Bytes of all lines.
     pub(super) counts: [u64; 2],
     /// Lines that the report shows.
@@ -82,7 +84,10 @@ impl RecordRouter<'_> {
             return Ok(());
         };
         if !matches!(routed.last(), Some(RoutedRecords::Lines(_))) {
-            routed.push(RoutedRecords::Lines(RoutedLines::default()));
+            routed.push(RoutedRecords::Lines(RoutedLines {
+                bytes: [KEPT, REMOVED].map(|_| self.buffers.take()),
+                ..RoutedLines::default()
+            }));
         }
         if let Some(RoutedRecords::Lines(lines)) = routed.last_mut() {
             self.add_line(document, record.bytes, lines)?;

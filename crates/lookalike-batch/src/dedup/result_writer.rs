@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
-    AtomicFile, Compression, FileTree, Inputs, OutputFormat, RawChunk, RawRecord, ReadError,
-    RecordPart, STATE_FOLDER as STATE, Source, TableRow, raw_chunks,
+    AtomicFile, BufferPool, Compression, FileTree, Inputs, OutputFormat, RawChunk, RawRecord,
+    ReadError, RecordPart, STATE_FOLDER as STATE, Source, TableRow, raw_chunks,
 };
 use serde::Serialize;
 
@@ -124,7 +124,11 @@ impl ResultWriter<'_> {
         let has_lines = has_lines(self.options.format, &inputs.sources);
         let mut files = self.open(has_lines, &inputs)?;
         // Input in the order of ids is written as it comes, without a detour through partitions.
-        let arrangers = [0; 2].map(|_| (has_lines && !in_order).then(|| self.arranger(&inputs)));
+        let arranger = || match has_lines && !in_order {
+            true => self.arranger(&inputs).map(Some),
+            false => Ok(None),
+        };
+        let arrangers = [arranger()?, arranger()?];
         let shown = examples.all_wanted();
         let router = RecordRouter {
             numbers: DocumentNumbers::new(self.verdicts, self.job.against_sources),
@@ -135,6 +139,7 @@ impl ResultWriter<'_> {
             has_lines,
             shown: &shown,
             shown_bytes: RECORD_BYTES,
+            buffers: BufferPool::default(),
         };
         let observer = self.job.observer;
         observer.stage(JobStage::Write, self.verdicts.documents.len() as u64);
@@ -353,7 +358,7 @@ impl ResultWriter<'_> {
         Ok([open("kept")?, open("removed")?])
     }
 
-    fn arranger(&self, inputs: &Inputs) -> RecordArranger {
+    fn arranger(&self, inputs: &Inputs) -> Result<RecordArranger, BatchError> {
         let DedupJob {
             limits,
             settings,
@@ -368,6 +373,7 @@ impl ResultWriter<'_> {
         let places = self.verdicts.documents.len();
         let temporary = self.place.folder.join(STATE);
         RecordArranger::new(&temporary, places, bytes, budget, limits.threads)
+            .map_err(BatchError::temporary(&temporary))
     }
 
     fn open_file(&self, name: &str, compression: Compression) -> Result<AtomicFile, BatchError> {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike::{FeatureExtractor, Features};
 use lookalike_corpus::{
-    BadRecord, InputOptions, Inputs, OrderKey, OrderNumber, Parser, Record, RecordChunk,
-    RecordPlace, SkippedPart, TextState, text_hash,
+    BadRecord, BufferPool, InputOptions, Inputs, OrderKey, OrderNumber, Parser, Record,
+    RecordChunk, RecordPlace, SkippedPart, TextState, text_hash,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -153,6 +153,8 @@ struct ScanShared<'a> {
     too_many: &'a AtomicBool,
     /// True if batches go to a log, too.
     is_logged: bool,
+    /// Buffers for batches on their way there.
+    buffers: BufferPool,
 }
 
 /// Keys of a thread, on their way to their partitions, and once more where they go to a log.
@@ -501,7 +503,8 @@ impl<C: ScanChunk> ChunkWorker<SegmentChunk<C>> for ScanWorker<'_> {
         let folder = self.shared.plan.folder;
         let mut scanned = || {
             let batch = self.batch(&chunk.chunk)?;
-            let logged = self.shared.is_logged.then(|| batch.encode());
+            let buffers = &self.shared.buffers;
+            let logged = self.shared.is_logged.then(|| batch.encode(buffers.take()));
             Ok(ScannedChunk {
                 batch,
                 logged: logged.transpose()?,
@@ -746,6 +749,7 @@ where
         keys,
         too_many: &too_many,
         is_logged: log.is_some(),
+        buffers: BufferPool::default(),
     };
     let mut collector = ScanCollector::new(plan);
     let failed = BatchError::temporary(plan.folder);

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use bytemuck::{Pod, Zeroable};
-use lookalike_corpus::{BadRecord, OrderNumber, PageIdentity, SkippedPart};
+use lookalike_corpus::{BadRecord, OrderNumber, PageIdentity, PooledBytes, SkippedPart};
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::candidate_groups::KeyRecord;
@@ -35,7 +35,7 @@ pub(crate) struct ScanBatch {
 
 /// A batch in bytes.
 pub(super) struct EncodedBatch {
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: PooledBytes,
     /// Offsets at which its sets begin in these bytes.
     pub(super) sets: SetColumns,
 }
@@ -151,8 +151,8 @@ fn take<T: Pod>(file: &mut HashingStream<impl Read>) -> io::Result<Vec<T>> {
 }
 
 impl ScanBatch {
-    /// The batch in bytes: columns with their lengths in front. Skips are not among them.
-    pub(super) fn encode(&self) -> io::Result<EncodedBatch> {
+    /// Puts the batch into `out`, which is empty: columns with their lengths in front. Skips are not among them.
+    pub(super) fn encode(&self, mut out: PooledBytes) -> io::Result<EncodedBatch> {
         let row = |row: &ScanRow| LoggedRow {
             length: row.length,
             record_hash: row.record_hash,
@@ -185,7 +185,7 @@ impl ScanBatch {
         };
         let tests = self.classes.iter().flat_map(|class| &class.tests);
         let tests: Vec<[u32; 2]> = tests.map(|&(word, size)| [word, size]).collect();
-        let mut out = Vec::with_capacity(self.words.len() * 8 + self.rows.len() * 64);
+        out.reserve(self.words.len() * 8 + self.rows.len() * 64);
         // `decode` takes the columns in this order.
         put(&mut out, &[self.content]);
         put(&mut out, &serde_json::to_vec(&facts)?);

@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use lookalike_corpus::PooledBytes;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::dedup::hashing_stream::HashingStream;
@@ -114,7 +115,7 @@ struct LogWriter {
 }
 
 enum LogEntry {
-    Batch(Vec<u8>),
+    Batch(PooledBytes),
     SegmentEnd(u64),
 }
 
@@ -490,7 +491,7 @@ mod tests {
         let mut log = place.open(true).unwrap();
         let mut batches = Vec::new();
         while let Some((batch, _)) = log.replay().unwrap() {
-            batches.push(batch.encode().unwrap().bytes);
+            batches.push(batch.encode(PooledBytes::default()).unwrap().bytes.to_vec());
         }
         if !more.is_empty() {
             add(&mut log, more);
@@ -501,13 +502,15 @@ mod tests {
 
     fn add(log: &mut ScanLog, numbers: &[u64]) {
         for &number in numbers {
-            log.add(batch(number).encode().unwrap(), number % 3 == 0);
+            let encoded = batch(number).encode(PooledBytes::default());
+            log.add(encoded.unwrap(), number % 3 == 0);
         }
     }
 
     fn expected(numbers: impl IntoIterator<Item = u64>) -> Vec<Vec<u8>> {
-        let batches = numbers.into_iter().map(|number| batch(number).encode());
-        batches.map(|batch| batch.unwrap().bytes).collect()
+        let encoded = |number| batch(number).encode(PooledBytes::default());
+        let batches = numbers.into_iter().map(encoded);
+        batches.map(|batch| batch.unwrap().bytes.to_vec()).collect()
     }
 
     #[test]

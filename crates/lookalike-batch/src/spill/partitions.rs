@@ -9,27 +9,30 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytemuck::Pod;
 
 /// Number of partitions of every spool.
 pub(crate) const PARTS: usize = 256;
 
-/// Partitioned records of a plain type; see the module's header. Shared between threads.
+/// Partitioned records of a plain type; see the module's header. Shared between threads, which wait for one another only where they
+/// meet in a partition.
 pub(crate) struct PartitionedFile<T> {
-    state: Mutex<PartitionState<T>>,
-    file: File,
+    parts: Vec<Mutex<PartitionBuffer<T>>>,
+    /// Bytes that all partitions hold in memory. Changed under the lock of the partition that changes.
+    buffered: AtomicU64,
     budget: u64,
-}
-
-struct PartitionState<T> {
-    parts: Vec<PartitionBuffer<T>>,
-    buffered: u64,
-    end: u64,
+    file: File,
+    /// End of the file.
+    end: AtomicU64,
+    /// The partition that goes to the file next, modulo their number.
+    next: AtomicUsize,
 }
 
 struct PartitionBuffer<T> {
     records: Vec<T>,
+    /// Records that came before those, in their order.
     extents: Vec<SpilledExtent>,
 }
 
@@ -47,65 +50,83 @@ struct SpilledExtent {
 }
 
 impl<T: Pod> PartitionedFile<T> {
-    /// A spool that keeps at most `budget` bytes in memory and the rest in a file without a name in `folder`.
+    /// A spool of [`PARTS`] partitions that keeps at most `budget` bytes in memory and the rest in a file without a name in `folder`.
     pub(crate) fn new(folder: &Path, budget: u64) -> io::Result<Self> {
-        let parts = (0..PARTS)
-            .map(|_| PartitionBuffer {
+        Self::with_parts(folder, PARTS, budget)
+    }
+
+    /// As [`PartitionedFile::new`], of so many partitions.
+    pub(crate) fn with_parts(folder: &Path, parts: usize, budget: u64) -> io::Result<Self> {
+        let part = |_| {
+            Mutex::new(PartitionBuffer {
                 records: Vec::new(),
                 extents: Vec::new(),
             })
-            .collect();
-        let state = Mutex::new(PartitionState {
-            parts,
-            buffered: 0,
-            end: 0,
-        });
+        };
         Ok(Self {
-            state,
-            file: tempfile::tempfile_in(folder)?,
+            parts: (0..parts).map(part).collect(),
+            buffered: AtomicU64::new(0),
             budget,
+            file: tempfile::tempfile_in(folder)?,
+            end: AtomicU64::new(0),
+            next: AtomicUsize::new(0),
         })
     }
 
     /// Moves the records of a thread's buffer into a partition.
     pub(crate) fn append(&self, part: usize, records: &mut Vec<T>) -> io::Result<()> {
-        let mut state = lock(&self.state);
-        let before = state.parts[part].held();
-        state.parts[part].records.append(records);
-        state.buffered += state.parts[part].held() - before;
-        if state.buffered > self.budget {
-            self.spill(&mut state)?;
+        self.extend(part, |all| all.append(records))
+    }
+
+    /// Lets `add` push records to a partition; they stay together.
+    pub(crate) fn extend(&self, part: usize, add: impl FnOnce(&mut Vec<T>)) -> io::Result<()> {
+        let mut part = lock(&self.parts[part]);
+        let before = part.held();
+        add(&mut part.records);
+        let grown = part.held() - before;
+        let buffered = self.buffered.fetch_add(grown, Ordering::Relaxed) + grown;
+        // Making room locks one partition after another, this one among them.
+        drop(part);
+        match buffered > self.budget {
+            true => self.make_room(),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends partitions to the file, each in its turn, until the others fit the budget.
+    fn make_room(&self) -> io::Result<()> {
+        // Half of the average: the largest partition has more, so something always goes.
+        // Small partitions stay: an extent of a few records would cost a read of its own later.
+        let share = self.budget / self.parts.len() as u64 / 2;
+        while self.buffered.load(Ordering::Relaxed) > self.budget {
+            let next = self.next.fetch_add(1, Ordering::Relaxed) % self.parts.len();
+            let mut part = lock(&self.parts[next]);
+            let held = part.held();
+            if held < share || part.records.is_empty() {
+                continue;
+            }
+            let records = std::mem::take(&mut part.records);
+            self.buffered.fetch_sub(held, Ordering::Relaxed);
+            let bytes: &[u8] = bytemuck::cast_slice(&records);
+            let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            // Only this partition is locked meanwhile: the others take records, or go to the file beside it.
+            self.file.write_all_at(bytes, offset)?;
+            part.extents.push(SpilledExtent {
+                offset,
+                records: records.len(),
+            });
         }
         Ok(())
     }
 
-    /// Writes out every partition that holds its share of the budget, so that extents stay long.
-    fn spill(&self, state: &mut PartitionState<T>) -> io::Result<()> {
-        // Half of the average: the largest partition has more, so something always goes.
-        // Small partitions stay: an extent of a few records would cost a read of its own later.
-        let share = state.buffered / PARTS as u64 / 2;
-        for part in 0..PARTS {
-            let held = state.parts[part].held();
-            if held < share {
-                continue;
-            }
-            let records = std::mem::take(&mut state.parts[part].records);
-            let bytes: &[u8] = bytemuck::cast_slice(&records);
-            self.file.write_all_at(bytes, state.end)?;
-            state.parts[part].extents.push(SpilledExtent {
-                offset: state.end,
-                records: records.len(),
-            });
-            state.end += bytes.len() as u64;
-            state.buffered -= held;
-        }
-        Ok(())
+    /// Number of partitions.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts.len()
     }
 
     /// Number of records of a partition.
     pub(crate) fn records(&self, part: usize) -> u64 {
-        let state = lock(&self.state);
-        let part = &state.parts[part];
+        let part = lock(&self.parts[part]);
         let on_disk: usize = part.extents.iter().map(|extent| extent.records).sum();
         (on_disk + part.records.len()) as u64
     }
@@ -117,8 +138,7 @@ impl<T: Pod> PartitionedFile<T> {
         most: usize,
         sink: &mut dyn FnMut(&[T]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let state = lock(&self.state);
-        let part = &state.parts[part];
+        let part = lock(&self.parts[part]);
         let mut piece = Vec::new();
         for extent in &part.extents {
             for start in (0..extent.records).step_by(most) {
@@ -132,20 +152,21 @@ impl<T: Pod> PartitionedFile<T> {
         part.records.chunks(most).try_for_each(sink)
     }
 
-    /// Takes a partition out: all its records, in no particular order.
+    /// Takes a partition out: all its records, in the order in which they came.
     pub(crate) fn take(&self, part: usize) -> io::Result<Vec<T>> {
-        let (mut records, extents) = {
-            let mut state = lock(&self.state);
-            let part = &mut state.parts[part];
-            let held = part.held();
-            let taken = (
+        let (last, extents) = {
+            let mut part = lock(&self.parts[part]);
+            self.buffered.fetch_sub(part.held(), Ordering::Relaxed);
+            (
                 std::mem::take(&mut part.records),
                 std::mem::take(&mut part.extents),
-            );
-            // While one pass takes partitions out, another may still append.
-            state.buffered -= held;
-            taken
+            )
         };
+        if extents.is_empty() {
+            return Ok(last);
+        }
+        let on_disk: usize = extents.iter().map(|extent| extent.records).sum();
+        let mut records = Vec::with_capacity(on_disk + last.len());
         // Read without the lock: an extent is never written again.
         for extent in extents {
             let start = records.len();
@@ -155,6 +176,7 @@ impl<T: Pod> PartitionedFile<T> {
                 extent.offset,
             )?;
         }
+        records.extend_from_slice(&last);
         Ok(records)
     }
 }
@@ -166,7 +188,7 @@ pub(crate) struct SpoolWriter<'s, T> {
 }
 
 impl<'s, T: Pod> SpoolWriter<'s, T> {
-    // All threads share one lock: they take it once for so many records.
+    // A partition has one lock for all threads: they take it once for so many records.
     const RECORDS: usize = 256;
 
     pub(crate) fn new(spool: &'s PartitionedFile<T>) -> Self {
@@ -219,21 +241,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out_under_any_budget(
+        fn what_goes_in_comes_out_under_any_budget_and_any_threads(
             records in prop::collection::vec((0..PARTS, any::<u32>()), 0..5000),
             budget in prop_oneof![Just(0_u64), Just(64), Just(5000), Just(1 << 30)],
+            threads in 1..4_usize,
         ) {
             let folder = tempfile::tempdir().unwrap();
             let spool = PartitionedFile::<[u32; 3]>::new(folder.path(), budget).unwrap();
-            let mut writer = SpoolWriter::new(&spool);
-            for &(part, value) in &records {
-                writer.push(part, [value, part as u32, 7]).unwrap();
-            }
-            writer.finish().unwrap();
+            std::thread::scope(|scope| {
+                for own in records.chunks(records.len().div_ceil(threads).max(1)) {
+                    let mut writer = SpoolWriter::new(&spool);
+                    scope.spawn(move || {
+                        for &(part, value) in own {
+                            writer.push(part, [value, part as u32, 7]).unwrap();
+                        }
+                        writer.finish().unwrap();
+                    });
+                }
+            });
+            prop_assert!(spool.buffered.load(Ordering::Relaxed) <= budget);
             for part in 0..PARTS {
                 let mut expected: Vec<_> =
                     records.iter().filter(|r| r.0 == part).map(|r| [r.1, part as u32, 7]).collect();
-                expected.sort_unstable();
                 let mut shown = Vec::new();
                 spool
                     .pieces(part, 100, &mut |piece| {
@@ -244,11 +273,15 @@ mod tests {
                     .unwrap();
                 prop_assert_eq!(spool.records(part), expected.len() as u64);
                 let mut found = spool.take(part).unwrap();
-                shown.sort_unstable();
+                if threads > 1 {
+                    expected.sort_unstable();
+                    shown.sort_unstable();
+                    found.sort_unstable();
+                }
                 prop_assert_eq!(&shown, &expected);
-                found.sort_unstable();
                 prop_assert_eq!(found, expected);
             }
+            prop_assert_eq!(spool.buffered.load(Ordering::Relaxed), 0);
         }
     }
 }

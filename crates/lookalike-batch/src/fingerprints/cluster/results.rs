@@ -224,7 +224,8 @@ impl ClusterWriter<'_> {
         Ok(ClusterFiles {
             kept: self.open("kept.jsonl")?,
             removed: self.open("removed.jsonl")?,
-            clusters: RecordArranger::new(self.folder, all as usize, bytes, self.budget, 1),
+            clusters: RecordArranger::new(self.folder, all as usize, bytes, self.budget, 1)
+                .map_err(BatchError::temporary(self.folder))?,
             places,
             counts: ClusterDecisionCounts::default(),
             line: Vec::new(),

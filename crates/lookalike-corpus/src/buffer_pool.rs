@@ -1,0 +1,82 @@
+//! Buffers that are used again.
+//!
+//! A chunk is as long as what allocators take from the system and give back to it each time: every page of it would be cleared by the
+//! system and mapped anew, by many threads at once, which costs more than to read into it.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Longer buffers are not kept: they held a document that is no ordinary one.
+const LONGEST: usize = 2 << 20;
+
+/// Buffers that wait to be used again. Cheap to clone; clones share the buffers, which are freed with the last of them.
+///
+/// Memory: no more buffers wait than were in use at once.
+#[derive(Clone, Debug, Default)]
+pub struct BufferPool(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl BufferPool {
+    /// An empty buffer, which comes back when it is dropped.
+    pub fn take(&self) -> PooledBytes {
+        PooledBytes {
+            bytes: self.waiting().pop().unwrap_or_default(),
+            pool: Some(self.clone()),
+        }
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes in a buffer of a [`BufferPool`]; by default in one of no pool.
+#[derive(Debug, Default)]
+pub struct PooledBytes {
+    bytes: Vec<u8>,
+    pool: Option<BufferPool>,
+}
+
+impl Deref for PooledBytes {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        &self.bytes
+    }
+}
+
+impl DerefMut for PooledBytes {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+}
+
+impl Drop for PooledBytes {
+    fn drop(&mut self) {
+        let Some(pool) = self.pool.take() else { return };
+        let mut bytes = std::mem::take(&mut self.bytes);
+        if (1..=LONGEST).contains(&bytes.capacity()) {
+            bytes.clear();
+            pool.waiting().push(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_come_back_empty_unless_they_are_too_long() {
+        let pool = BufferPool::default();
+        let mut bytes = pool.take();
+        bytes.extend_from_slice(b"a rose");
+        let place = bytes.as_ptr();
+        drop(bytes);
+        let mut again = pool.take();
+        assert_eq!((again.as_ptr(), again.len()), (place, 0));
+        again.reserve(LONGEST + 1);
+        drop((again, pool.take()));
+        assert_eq!(pool.take().capacity(), 0);
+        assert!(pool.waiting().is_empty());
+    }
+}
