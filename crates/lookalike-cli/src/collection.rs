@@ -14,6 +14,7 @@ use crate::arguments::{InputArguments, RunArguments, SimilarityArguments, order_
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::kept_documents::kept_documents;
+use crate::{interrupt, size};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -34,7 +35,7 @@ pub(crate) struct CollectionArguments {
 #[derive(Subcommand)]
 enum CollectionCommand {
     /// Build a collection from documents
-    Build(CollectArguments),
+    Build(BuildArguments),
     /// Add documents to a collection unchanged: nothing is compared or removed
     Add(CollectArguments),
     /// Show what a collection holds, and the settings that jobs must share
@@ -70,6 +71,29 @@ struct CollectArguments {
 }
 
 #[derive(clap::Args)]
+struct BuildArguments {
+    #[command(flatten)]
+    collect: CollectArguments,
+
+    #[command(flatten)]
+    log: BuildLogArguments,
+}
+
+#[derive(clap::Args)]
+struct BuildLogArguments {
+    /// Resume an interrupted build from its last checkpoint of reading. The inputs must be the same, byte for byte
+    #[arg(long, help_heading = "Output")]
+    resume: bool,
+
+    /// Amount of input between two checkpoints while reading, per thread
+    ///
+    /// Input counts as decompressed. Inputs shorter than this leave no checkpoint. Checkpoints take about as much disk as the input and are
+    /// removed at the end.
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, hide_short_help = true, help_heading = "Output")]
+    checkpoint: u64,
+}
+
+#[derive(clap::Args)]
 struct CollectionInfoArguments {
     /// Directory of the collection
     #[arg(value_name = "DIR")]
@@ -86,8 +110,11 @@ struct CollectionInfoArguments {
 
 pub(crate) fn run(arguments: &CollectionArguments) -> Result<(), Failure> {
     match &arguments.command {
-        CollectionCommand::Build(arguments) => arguments.run(true),
-        CollectionCommand::Add(arguments) => arguments.run(false),
+        CollectionCommand::Build(arguments) => {
+            let BuildArguments { collect, log } = arguments;
+            collect.run(Some(log))
+        }
+        CollectionCommand::Add(arguments) => arguments.run(None),
         CollectionCommand::Info(arguments) => arguments.run(),
     }
 }
@@ -102,9 +129,11 @@ impl CollectArguments {
     }
 
     /// Reads the documents and adds them. A new collection is built, or an old one extended, never the other.
-    fn run(&self, is_new: bool) -> Result<(), Failure> {
+    fn run(&self, build: Option<&BuildLogArguments>) -> Result<(), Failure> {
         let console = Console::new(self.run.quiet);
-        let summary = self.collect(is_new, &console)?;
+        let collected = self.collect(build, &console);
+        let summary = collected
+            .map_err(|failure| interrupt::told_with_what_is_left(failure, &self.folder))?;
         if self.run.json {
             console::json(&summary)?;
         } else if !self.run.quiet {
@@ -113,19 +142,23 @@ impl CollectArguments {
         self.input.losses.end(&summary.skipped)
     }
 
-    fn collect(&self, is_new: bool, console: &Console) -> Result<CollectionSummary, Failure> {
+    fn collect(
+        &self,
+        build: Option<&BuildLogArguments>,
+        console: &Console,
+    ) -> Result<CollectionSummary, Failure> {
         self.similarity.check()?;
         let input = self.input.options(order_field(&self.keep)?);
         let options = self.similarity.options(input);
         let settings = self.settings(&options)?;
         // Before the lock, which would make the folder of a misspelt name.
-        let old = match (DocumentCollection::is_in(&self.folder), is_new) {
-            (true, true) => return Err(exists(&self.folder)),
-            (false, true) => None,
-            (_, false) => Some(DocumentCollection::open(&self.folder)?),
-        };
+        match (DocumentCollection::is_in(&self.folder), build) {
+            (true, Some(_)) => return Err(exists(&self.folder)),
+            (false, Some(_)) => {}
+            (_, None) => drop(DocumentCollection::open(&self.folder)?),
+        }
         let was_there = self.folder.exists();
-        let collected = self.collect_with(&settings, &options, old.is_some(), console);
+        let collected = self.collect_with(&settings, &options, build, console);
         // What was there before is never touched, whatever came of this job.
         if !was_there && collected.is_err() {
             remove_unless_used(&self.folder);
@@ -137,16 +170,22 @@ impl CollectArguments {
         &self,
         settings: &JobSettings,
         options: &InputOptions,
-        is_there: bool,
+        build: Option<&BuildLogArguments>,
         console: &Console,
     ) -> Result<CollectionSummary, Failure> {
         let limits = self.run.limits();
         let writer = CollectionWriter::lock(&self.folder)?;
         // What is opened under the lock stays as it is.
-        let old = match is_there {
-            true => Some(DocumentCollection::open(&self.folder)?),
-            false => None,
+        let old = match build {
+            None => Some(DocumentCollection::open(&self.folder)?),
+            Some(_) => None,
         };
+        if let Some(build) = build {
+            interrupt::remove_unfinished_build(&self.folder);
+            if build.resume && !self.run.quiet {
+                interrupt::warn_of_nothing_to_resume(CollectionWriter::is_begun(&self.folder));
+            }
+        }
         let spool = self.run.spool(self.folder.clone())?;
         let paths = self.input.inputs.iter().map(kept_documents);
         let paths = paths.collect::<Result<Vec<_>, _>>()?.concat();
@@ -165,7 +204,13 @@ impl CollectArguments {
             Some(old) => job.against_collection(old),
             None => job,
         };
-        let summary = console.ended(job.collect())?;
+        let collected = match build {
+            Some(log) => job
+                .checkpoint_bytes(log.checkpoint)
+                .build_collection(log.resume),
+            None => job.collect(),
+        };
+        let summary = console.ended(collected)?;
         self.similarity.warn(summary.counts.without_category);
         self.input.warn_of_unused(&inputs, self.run.quiet);
         Ok(summary)

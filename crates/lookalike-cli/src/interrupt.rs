@@ -10,7 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike_batch::fingerprints::can_resume;
-use lookalike_batch::{BatchError, JobProgress};
+use lookalike_batch::{BatchError, CollectionError, CollectionWriter, JobProgress};
 use lookalike_corpus::{AtomicFile, stop_new_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -33,6 +33,8 @@ enum TemporaryPath {
     Results { folder: PathBuf, is_new: bool },
     /// Nothing, if the folder is what `--resume` goes on with.
     Begun(PathBuf),
+    /// The unfinished file of a collection that is being built in a folder.
+    Build(PathBuf),
 }
 
 impl TemporaryPath {
@@ -49,6 +51,10 @@ impl TemporaryPath {
                     true => std::fs::remove_dir(folder),
                     false => forgotten,
                 }
+            }
+            Self::Build(folder) => {
+                CollectionWriter::remove_unfinished(folder);
+                Ok(())
             }
             Self::Begun(folder) if can_resume(folder) => Ok(()),
             // Nothing that a job could go on from, and nothing of anybody else's: the job would not have begun.
@@ -71,6 +77,9 @@ impl TemporaryPath {
                     Some(format!("the results in {} are complete", folder.display()))
                 }
             },
+            Self::Build(folder) => {
+                CollectionWriter::is_begun(folder).then(|| continues_from(folder))
+            }
             Self::Begun(folder) if can_resume(folder) => Some(continues_from(folder)),
             Self::Begun(folder) => folder.exists().then(anew),
         }
@@ -83,11 +92,19 @@ fn continues_from(path: &Path) -> String {
 
 /// A failure of a job in `folder`, with what is left of the job where room on a disk was all that it lacked.
 pub(crate) fn told_with_what_is_left(failure: Failure, folder: &Path) -> Failure {
-    let is_resumable = || matches!(JobProgress::of(folder), Ok(Some(JobProgress::Resumable)));
+    let is_resumable = || {
+        matches!(JobProgress::of(folder), Ok(Some(JobProgress::Resumable)))
+            || CollectionWriter::is_begun(folder)
+    };
     match failure {
-        Failure::Job(error @ BatchError::Temporary { .. }) if is_resumable() => Failure::Failed(
-            format!("{}; {}", remedy::told(&error), continues_from(folder)),
-        ),
+        Failure::Job(
+            error @ (BatchError::Temporary { .. }
+            | BatchError::Collection(CollectionError::Unwritable { .. })),
+        ) if is_resumable() => Failure::Failed(format!(
+            "{}; {}",
+            remedy::told(&error),
+            continues_from(folder)
+        )),
         failure => failure,
     }
 }
@@ -134,6 +151,11 @@ pub(crate) fn resumable<T, E>(
 /// Has unfinished results in `folder` removed when the command is interrupted.
 pub(crate) fn remove_unfinished(folder: &Path) {
     watch(TemporaryPath::Unfinished(folder.to_owned()));
+}
+
+/// Has the unfinished file of a collection that is built in `folder` removed when the command is interrupted, and told that it can be resumed.
+pub(crate) fn remove_unfinished_build(folder: &Path) {
+    watch(TemporaryPath::Build(folder.to_owned()));
 }
 
 /// Has all that a job which cannot be resumed makes in `folder` removed when the command is interrupted, and the folder if it `is_new`.

@@ -18,7 +18,9 @@ use crate::dedup::decided::DedupDecisions;
 use crate::dedup::documents::RankingFacts;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::{DedupMemory, expected_text};
+use crate::dedup::run::may_be_mended;
 use crate::dedup::scan::{ScanPlan, ScannedCollection};
+use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::summary::{input_counts, skipped};
 use crate::document_memory::{DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
@@ -35,6 +37,8 @@ pub struct CollectionSummary {
     pub counts: InputCounts,
     /// Parts that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
+    /// True if it took over anything that an interrupted job had read.
+    pub resumed: bool,
 }
 
 impl DedupJob<'_> {
@@ -49,6 +53,43 @@ impl DedupJob<'_> {
     /// # Panics
     /// If the job has no collection to add to.
     pub fn collect(&self) -> Result<CollectionSummary, BatchError> {
+        self.collect_with(None)
+    }
+
+    /// As [`DedupJob::collect`] for a new collection. While it reads, it leaves checkpoints in the directory of the collection: if
+    /// `resume`, it goes on from those of an interrupted job with the same inputs and settings, see [`CollectionWriter::is_begun`].
+    /// They go when all is done.
+    ///
+    /// # Errors
+    /// As [`DedupJob::collect`]; [`CollectionError::Exists`] if there is a collection.
+    ///
+    /// # Panics
+    /// As [`DedupJob::collect`].
+    pub fn build_collection(&self, resume: bool) -> Result<CollectionSummary, BatchError> {
+        let writer = self.addition.expect("the caller names a collection");
+        if writer.manifest()?.is_some() {
+            let folder = writer.folder().to_owned();
+            return Err(CollectionError::Exists { folder }.into());
+        }
+        let job = format!(
+            "{}\n{}\n{}",
+            self.settings.canonical(),
+            self.options.canonical(),
+            self.inputs.fingerprint()
+        );
+        let log = self.scan_log_place(writer.begun(), &job);
+        if !resume {
+            log.forget();
+        }
+        let built = self.collect_with(self.is_worth_a_log(&log).then_some(&log));
+        match &built {
+            Err(error) if may_be_mended(error) => {}
+            _ => log.forget(),
+        }
+        built
+    }
+
+    fn collect_with(&self, log: Option<&ScanLogPlace>) -> Result<CollectionSummary, BatchError> {
         let writer = self.addition.expect("the caller names a collection");
         self.settings.check()?;
         self.check_collections()?;
@@ -62,7 +103,7 @@ impl DedupJob<'_> {
         let old = self.collection.map(|collection| collection.levels.clone());
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         let text_bytes = expected_text(self.inputs);
-        let read = |plan: &ScanPlan<'_>, keys| self.scan_steady(plan, keys, None);
+        let read = |plan: &ScanPlan<'_>, keys| self.scan_steady(plan, keys, log);
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes)?;
@@ -84,6 +125,7 @@ impl DedupJob<'_> {
             added,
             counts: input_counts(&scanned, self.inputs, 0, &self.options, 0),
             skipped: skipped(self.inputs, &scanned, none),
+            resumed: scanned.is_resumed,
         })
     }
 

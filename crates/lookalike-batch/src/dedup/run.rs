@@ -327,26 +327,32 @@ impl DedupJob<'_> {
 
     /// The logs of what is read and compared, where there is enough of it to be worth them.
     fn log_places(&self, place: &OutputDir<'_>, identity: &JobIdentity) -> Option<JobLogs> {
-        let segment_bytes = self
-            .checkpoint_bytes
-            .saturating_mul(self.limits.threads as u64);
         let job = format!("{}\n{}", identity.settings, identity.input);
-        let job = xxh3_64(job.as_bytes());
-        let logs = JobLogs {
-            scan: ScanLogPlace {
-                path: place.state(SCANNED),
-                job,
-                segment_bytes,
-            },
-            decisions: DecisionLogPlace {
-                path: place.state(COMPARED),
-                job,
-                segment_bytes: self.checkpoint_bytes,
-            },
+        let scan = self.scan_log_place(place.state(SCANNED), &job);
+        let decisions = DecisionLogPlace {
+            path: place.state(COMPARED),
+            job: scan.job,
+            segment_bytes: self.checkpoint_bytes,
         };
-        // A log that an earlier run left is gone on with, even where so many threads would leave none.
-        let is_there = logs.scan.path.exists() || logs.decisions.path.exists();
-        (expected_text(self.inputs) > segment_bytes || is_there).then_some(logs)
+        let is_there = decisions.path.exists();
+        let logs = JobLogs { scan, decisions };
+        (self.is_worth_a_log(&logs.scan) || is_there).then_some(logs)
+    }
+
+    /// The log of what a job, which is told from others by a text, reads.
+    pub(super) fn scan_log_place(&self, path: PathBuf, job: &str) -> ScanLogPlace {
+        let threads = self.limits.threads as u64;
+        ScanLogPlace {
+            path,
+            job: xxh3_64(job.as_bytes()),
+            segment_bytes: self.checkpoint_bytes.saturating_mul(threads),
+        }
+    }
+
+    /// Returns true if there is enough to read for a log.
+    pub(super) fn is_worth_a_log(&self, log: &ScanLogPlace) -> bool {
+        // One that an earlier run left is gone on with, even where so many threads would leave none.
+        expected_text(self.inputs) > log.segment_bytes || log.path.exists()
     }
 
     fn verdicts(
@@ -469,7 +475,7 @@ impl DedupJob<'_> {
 }
 
 /// Returns true if a job that failed so may go on from what it read: with more room on a disk or in memory, or with the inputs as they were.
-fn may_be_mended(error: &BatchError) -> bool {
+pub(super) fn may_be_mended(error: &BatchError) -> bool {
     matches!(
         error,
         BatchError::File { .. }

@@ -174,8 +174,15 @@ impl ScanLogPlace {
 
     /// Removes the log: what followed from it is on the disk, or nobody can go on from it.
     pub(crate) fn forget(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        for path in [&self.path, &unnamed(&self.path)] {
+            let _ = std::fs::remove_file(path);
+        }
     }
+}
+
+/// The path of a log until a segment of it is whole.
+pub(crate) fn unnamed(path: &Path) -> PathBuf {
+    path.with_extension("part")
 }
 
 impl ScanLog {
@@ -322,7 +329,7 @@ impl LogFile {
         if path.exists() {
             std::fs::remove_file(path)?;
         }
-        let begun = path.with_extension("part");
+        let begun = unnamed(path);
         let file = File::create(&begun)?;
         let mut log = Self {
             file: BufWriter::new(file),

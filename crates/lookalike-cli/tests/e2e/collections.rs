@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::results::Results;
-use crate::support::{Finish, Finished, Folder, Numbers, STORY, lookalike, record};
+use crate::support::{Finish, Finished, Folder, Numbers, STORY, interrupt, lookalike, record};
 
 /// Records, a third of which are copies or retellings of another; ids repeat now and then.
 fn records(seed: u64, range: std::ops::Range<usize>) -> String {
@@ -451,6 +451,98 @@ fn an_addition_that_is_killed_leaves_the_collection_as_it_was_or_complete() {
         fs::remove_dir_all(&seen).unwrap();
     }
     assert!(hit >= 6, "{hit} jobs were still running");
+}
+
+/// A build that leaves a checkpoint every half megabyte that it reads.
+fn build(seen: &Path, input: &Path, flags: &[&str]) -> Command {
+    let mut build = collection("build", seen, &[input]);
+    build.args(["--checkpoint", "256K"]).args(flags);
+    build
+}
+
+/// Starts builds until one is stopped while it still reads, with so many bytes of what it read on the disk.
+fn stopped_build<T>(seen: &Path, input: &Path, logged: u64, stop: impl Fn(Child) -> T) -> T {
+    for _ in 0..20 {
+        let mut command = build(seen, input, &[]);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let log = seen.join("begun.bin");
+        let is_short = || fs::metadata(&log).map_or(0, |log| log.len()) < logged;
+        while is_short() && child.try_wait().unwrap().is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        let stopped = stop(child);
+        if log.exists() && !seen.join("lookalike.collection").exists() {
+            return stopped;
+        }
+        let _ = fs::remove_dir_all(seen);
+    }
+    panic!("the build had always ended before it could be stopped");
+}
+
+#[test]
+fn a_build_that_is_killed_goes_on_from_what_it_had_read() {
+    let folder = Folder::new();
+    let input = folder.add("old.jsonl", records(3, 0..24_000));
+    let [reference, seen, anew] = ["reference", "seen", "anew"].map(|name| folder.path(name));
+    let whole = build(&reference, &input, &["--json"]).succeed().json();
+    assert_eq!(whole["resumed"], false);
+    for logged in [1, 2 << 20] {
+        stopped_build(&seen, &input, logged, kill);
+        fs::create_dir(&anew).unwrap();
+        for entry in fs::read_dir(&seen).unwrap() {
+            let entry = entry.unwrap();
+            // The folder of temporary files is not copied.
+            if entry.file_type().unwrap().is_file() {
+                fs::copy(entry.path(), anew.join(entry.file_name())).unwrap();
+            }
+        }
+        let resumed = build(&seen, &input, &["--resume", "--json"]).succeed();
+        assert_eq!(resumed.json()["resumed"], true);
+        // Without --resume it begins from the beginning.
+        assert_eq!(
+            build(&anew, &input, &["--json"]).succeed().json()["resumed"],
+            false
+        );
+        for built in [&seen, &anew] {
+            assert!(snapshot(built) == snapshot(&reference));
+            let left = fs::read_dir(built).unwrap().count();
+            assert_eq!(left, snapshot(&reference).len() + 1, "files and the lock");
+            fs::remove_dir_all(built).unwrap();
+        }
+    }
+    let mut told = lookalike("collection");
+    told.arg("build").arg(&seen).arg(&input).arg("--resume");
+    told.succeed().says(&["there is nothing to resume"]);
+}
+
+#[test]
+fn a_build_is_not_resumed_with_other_documents() {
+    let folder = Folder::new();
+    let input = folder.add("old.jsonl", records(3, 0..24_000));
+    let seen = folder.path("seen");
+    stopped_build(&seen, &input, 2 << 20, kill);
+    let mut bytes = fs::read(&input).unwrap();
+    let time = fs::metadata(&input).unwrap().modified().unwrap();
+    let at = bytes.iter().position(u8::is_ascii_lowercase).unwrap();
+    bytes[at + 40] ^= 1;
+    fs::write(&input, &bytes).unwrap();
+    let file = fs::File::options().write(true).open(&input).unwrap();
+    file.set_modified(time).unwrap();
+    let refused = build(&seen, &input, &["--resume"]).fail(1);
+    refused.says(&["old.jsonl", "changed"]);
+    assert!(!seen.join("lookalike.collection").exists());
+}
+
+#[test]
+fn an_interrupted_build_says_that_it_can_be_resumed() {
+    let folder = Folder::new();
+    let input = folder.add("old.jsonl", records(3, 0..24_000));
+    let seen = folder.path("seen");
+    let (code, said) = stopped_build(&seen, &input, 1, interrupt);
+    assert_eq!(code, Some(130));
+    assert!(said.contains("--resume continues from"), "{said}");
+    build(&seen, &input, &["--resume"]).succeed();
+    assert_eq!(documents(&seen), 24_000);
 }
 
 #[test]

@@ -16,11 +16,14 @@ use crate::dedup::collection::manifest::{
     CollectionSetting, DirectoryManifest, OrderEntry, settings_of,
 };
 use crate::dedup::frequency::FrequencyLevels;
+use crate::dedup::scan_log::unnamed;
 use crate::settings::JobSettings;
 use crate::spill::SPOOL;
 
 /// The file that whoever adds to a collection locks.
 pub const COLLECTION_LOCK: &str = "lookalike.lock";
+/// What a build has read so far: see `scan_log`.
+const BEGUN: &str = "begun.bin";
 const SEGMENT: &str = "segment-";
 const ORDER: &str = "order-";
 
@@ -257,11 +260,16 @@ impl CollectionWriter {
             Ok(()) => {
                 // Nobody else is at work here, so temporary files are those of killed jobs.
                 remove_spools(folder).map_err(unwritable(folder.to_owned()))?;
-                Ok(Self {
+                let writer = Self {
                     folder: folder.to_owned(),
                     most_merged: u64::from(u32::MAX - 1),
                     lock,
-                })
+                };
+                if DocumentCollection::is_in(folder) {
+                    // Its build has ended, or another job has made it.
+                    let _ = std::fs::remove_file(writer.begun());
+                }
+                Ok(writer)
             }
             Err(TryLockError::WouldBlock) => Err(CollectionError::Locked {
                 folder: folder.to_owned(),
@@ -273,6 +281,23 @@ impl CollectionWriter {
     /// The directory.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The log of a build.
+    pub(crate) fn begun(&self) -> PathBuf {
+        self.folder.join(BEGUN)
+    }
+
+    /// True if an interrupted build left checkpoints in a directory: [`DedupJob::build_collection`] can go on from there.
+    ///
+    /// [`DedupJob::build_collection`]: crate::DedupJob::build_collection
+    pub fn is_begun(folder: &Path) -> bool {
+        folder.join(BEGUN).is_file()
+    }
+
+    /// Removes what a build of this process, which is being interrupted, has no use for.
+    pub fn remove_unfinished(folder: &Path) {
+        let _ = std::fs::remove_file(unnamed(&folder.join(BEGUN)));
     }
 
     /// The manifest as it is now, and its checksum.
@@ -349,9 +374,12 @@ fn remove_spools(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// True for the name of a segment or an order.
+/// True for the name of a segment, an order or the log of a build.
 fn is_data(name: &str) -> bool {
-    name.ends_with(".bin") && (name.starts_with(SEGMENT) || name.starts_with(ORDER))
+    let is_part = name.starts_with(SEGMENT) || name.starts_with(ORDER);
+    is_part && name.ends_with(".bin")
+        || name == BEGUN
+        || Path::new(name) == unnamed(Path::new(BEGUN))
 }
 
 /// Refuses a directory that holds something else than a collection, or the beginnings of one.
