@@ -6,8 +6,9 @@
 Runs `lookalike dedup` and reads the processor time of each of its threads from /proc. Of a stage that
 takes C seconds on n threads, of which the busiest has B, a part S is serial: B = S + (C - S) / n. Where
 S is 0, no thread has more than its share. Many threads make this sharp; there need not be as many
-cores, and other work on the machine does not matter much, because no wall time is looked at. Stages are
-those of run.json. Standard library only; Linux.
+cores, and other work on the machine does not matter much, because no wall time is looked at. What threads
+do in turn, behind a lock or in the kernel, is not seen: cores.py does, on a machine that has them. Stages
+are those of run.json. Standard library only; Linux.
 """
 
 import argparse
