@@ -22,7 +22,7 @@ use crate::results::Results;
 use crate::support::{Finished, Folder, Numbers, lookalike, record};
 
 /// Length of the file that changes; all but its beginning is a gap.
-const LENGTH: u64 = 512 << 20;
+const LENGTH: u64 = 128 << 20;
 
 const RECORDS: usize = 2000;
 
@@ -45,7 +45,7 @@ fn two_files(folder: &Folder) -> [PathBuf; 2] {
 fn truncate(file: &Path) {
     let file = OpenOptions::new().write(true).open(file).unwrap();
     let length = file.metadata().unwrap().len();
-    file.set_len(length / 512).unwrap();
+    file.set_len(length / 128).unwrap();
 }
 
 fn grow(file: &Path) {
@@ -111,7 +111,7 @@ fn change_midway(command: &mut Command, file: &Path, change: fn(&Path)) -> Finis
     let length = fs::metadata(&file).unwrap().len();
     // Before the gap all records are read; tables are read from their end at first.
     let places = match length {
-        LENGTH => LENGTH / 256..LENGTH,
+        LENGTH => LENGTH / 128..LENGTH,
         _ => length / 8..length / 4 * 3,
     };
     let folder = file.ancestors().nth(2).unwrap();
@@ -279,6 +279,16 @@ fn lines(records: &[IdText]) -> String {
     records.iter().map(|(id, text)| record(id, text)).collect()
 }
 
+/// Copies of two files, in a folder of their own.
+fn copies(files: [&Path; 2]) -> (Folder, [PathBuf; 2]) {
+    let folder = Folder::new();
+    let copies = files.map(|file| {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        folder.add(format!("in/{name}"), fs::read(file).unwrap())
+    });
+    (folder, copies)
+}
+
 #[test]
 fn a_table_or_a_packed_file_that_changes_while_it_is_read_is_a_loss_alone() {
     let formats: [fn(&Folder, &[IdText]) -> PathBuf; 8] = [
@@ -291,18 +301,17 @@ fn a_table_or_a_packed_file_that_changes_while_it_is_read_is_a_loss_alone() {
         |folder, records| folder.add("in/a.jsonl.bz2", bzip2(lines(records).as_bytes())),
         |folder, records| folder.add("in/a.jsonl.xz", xz(lines(records).as_bytes())),
     ];
+    let made = Folder::new();
+    let (records, other) = many_records(&made);
     for write in formats {
+        let packed = write(&made, &records);
         for change in [truncate, grow, replace] {
-            let folder = Folder::new();
-            let (records, other) = many_records(&folder);
-            let changing = write(&folder, &records);
+            let (folder, [changing, other]) = copies([&packed, &other]);
             let finished = change_midway(&mut dedup(&folder), &changing, change);
             lost_one(&folder, &finished, &changing, &other);
         }
         for change in [truncate, grow] {
-            let folder = Folder::new();
-            let (records, _) = many_records(&folder);
-            let changing = write(&folder, &records);
+            let (folder, [changing, _]) = copies([&packed, &other]);
             let mut extract = lookalike("extract");
             extract.arg(folder.path("in"));
             let finished = change_midway(&mut extract, &changing, change);

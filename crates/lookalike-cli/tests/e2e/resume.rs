@@ -44,12 +44,12 @@ fn reference() -> &'static Reference {
     })
 }
 
-/// 20 MB in 25,000 records, a quarter of which are copies or retellings of another; ids come in no order.
+/// 10 MB in 12,500 records, a quarter of which are copies or retellings of another; ids come in no order.
 fn collection() -> String {
     let mut numbers = Numbers(3);
     let mut texts: Vec<String> = Vec::new();
     let mut lines = String::new();
-    for number in 0..25_000 {
+    for number in 0..12_500 {
         let text = match numbers.below(8) {
             0 if number > 0 => texts[numbers.below(number)].clone(),
             1 if number > 0 => format!(
@@ -59,7 +59,7 @@ fn collection() -> String {
             ),
             _ => numbers.words(140, 20_000),
         };
-        lines.push_str(&record(&format!("{:05}", number * 7919 % 25_000), &text));
+        lines.push_str(&record(&format!("{:05}", number * 7919 % 12_500), &text));
         texts.push(text);
     }
     lines
@@ -72,7 +72,7 @@ fn job(input: &Path, out: &Path, flags: &[&str]) -> Command {
         .arg(input)
         .arg("-o")
         .arg(out)
-        .args(["--quiet", "--memory", "80M", "--threads", "2"])
+        .args(["--quiet", "--memory", "52M", "--threads", "2"])
         .args(flags);
     command
 }
@@ -591,9 +591,9 @@ fn an_input_that_only_has_another_time_is_resumed() {
     assert!(out.join("run.json").exists());
 }
 
-/// A job that leaves a checkpoint every two megabytes that it reads.
+/// A job that leaves a checkpoint every megabyte that it reads.
 fn job_with_checkpoints(input: &Path, out: &Path) -> Command {
-    job(input, out, &["--resume", "--checkpoint", "1M"])
+    job(input, out, &["--resume", "--checkpoint", "512K"])
 }
 
 /// Starts jobs until one is killed while it still reads, with so many bytes of what it read on the disk.
@@ -624,11 +624,11 @@ fn killed_with_log(input: &Path, out: &Path, log: &str, logged: u64) {
 #[test]
 fn a_job_that_is_killed_while_it_reads_goes_on_from_its_last_checkpoint() {
     let (folder, reference) = (Folder::new(), reference());
-    for (attempt, logged) in [1, 4 << 20, 12 << 20].into_iter().enumerate() {
+    for (attempt, logged) in [1, 2 << 20, 6 << 20].into_iter().enumerate() {
         let out = folder.path(format!("reading-{attempt}"));
         killed_while_reading(&reference.input, &out, logged);
         // Once more on the way, and on other threads with other memory.
-        killed_while_reading(&reference.input, &out, logged + (4 << 20));
+        killed_while_reading(&reference.input, &out, logged + (2 << 20));
         let mut command = lookalike("dedup");
         command.arg(&reference.input).arg("-o").arg(&out);
         command.args(["--quiet", "--resume", "--threads", "3", "--memory", "300M"]);
@@ -636,7 +636,7 @@ fn a_job_that_is_killed_while_it_reads_goes_on_from_its_last_checkpoint() {
         is_complete(&out, reference);
         let run = Results::read(&out).run;
         assert_eq!(run["resumed"], true);
-        assert_eq!(run["counts"]["documents"], 25_000);
+        assert_eq!(run["counts"]["documents"], 12_500);
         assert!(!out.join(".lookalike").exists());
     }
 }
@@ -644,7 +644,7 @@ fn a_job_that_is_killed_while_it_reads_goes_on_from_its_last_checkpoint() {
 #[test]
 fn a_job_that_is_killed_while_it_compares_goes_on_from_its_last_checkpoint() {
     let (folder, reference) = (Folder::new(), reference());
-    for (attempt, logged) in [17, 4 << 10].into_iter().enumerate() {
+    for (attempt, logged) in [17, 2 << 10].into_iter().enumerate() {
         let out = folder.path(format!("comparing-{attempt}"));
         killed_with_log(&reference.input, &out, "compared.bin", logged);
         let mut command = lookalike("dedup");
@@ -663,7 +663,7 @@ fn what_a_killed_job_had_read_must_be_there_again() {
     let input = folder.path("read.jsonl");
     fs::copy(&reference.input, &input).unwrap();
     let out = folder.path("out");
-    killed_while_reading(&input, &out, 4 << 20);
+    killed_while_reading(&input, &out, 2 << 20);
     let whole = fs::read(&input).unwrap();
     let mut bytes = whole.clone();
     let at = bytes.iter().position(u8::is_ascii_lowercase).unwrap();
@@ -683,7 +683,7 @@ fn what_a_killed_job_had_read_must_be_there_again() {
 fn a_damaged_log_costs_time_and_no_result() {
     let (folder, reference) = (Folder::new(), reference());
     let out = folder.path("out");
-    killed_while_reading(&reference.input, &out, 8 << 20);
+    killed_while_reading(&reference.input, &out, 4 << 20);
     let log = out.join(".lookalike/scanned.bin");
     let whole = fs::read(&log).unwrap();
     for (number, at) in [3, 200, whole.len() / 2, whole.len() - 1]
@@ -742,14 +742,14 @@ impl Drop for SmallDisk {
 #[test]
 fn a_disk_that_was_full_while_a_job_read_left_nothing_to_resume() {
     let (folder, reference) = (Folder::new(), reference());
-    let Some(disk) = SmallDisk::mounted(folder.path("disk"), 18) else {
+    let Some(disk) = SmallDisk::mounted(folder.path("disk"), 9) else {
         return;
     };
     let out = disk.0.join("out");
     let command = || {
         let mut command = lookalike("dedup");
         command.arg(&reference.input).arg("-o").arg(&out);
-        command.args(["--memory", "64M", "--threads", "2", "--checkpoint", "1M"]);
+        command.args(["--memory", "52M", "--threads", "2", "--checkpoint", "512K"]);
         command.args(["--quiet", "--resume"]);
         command
     };
