@@ -180,10 +180,11 @@ impl CollectArguments {
             None => Some(DocumentCollection::open(&self.folder)?),
             Some(_) => None,
         };
+        let was_begun = CollectionWriter::is_begun(&self.folder);
         if let Some(build) = build {
             interrupt::remove_unfinished_build(&self.folder);
             if build.resume && !self.run.quiet {
-                interrupt::warn_of_nothing_to_resume(CollectionWriter::is_begun(&self.folder));
+                interrupt::warn_of_nothing_to_resume(was_begun);
             }
         }
         let spool = self.run.spool(self.folder.clone())?;
@@ -211,6 +212,11 @@ impl CollectArguments {
             None => job.collect(),
         };
         let summary = console.ended(collected)?;
+        if was_begun && build.is_some_and(|build| build.resume) && !summary.resumed {
+            console::warning(
+                "what the interrupted build left is of other inputs or options, or damaged: this build started from the beginning",
+            );
+        }
         self.similarity.warn(summary.counts.without_category);
         self.input.warn_of_unused(&inputs, self.run.quiet);
         Ok(summary)

@@ -534,6 +534,17 @@ fn a_build_is_not_resumed_with_other_documents() {
 }
 
 #[test]
+fn a_build_with_other_options_that_is_resumed_says_that_it_started_from_the_beginning() {
+    let folder = Folder::new();
+    let input = folder.add("old.jsonl", records(3, 0..24_000));
+    let seen = folder.path("seen");
+    stopped_build(&seen, &input, 1, kill);
+    let done = build(&seen, &input, &["--resume", "--threshold", "0.7"]).succeed();
+    done.says(&["other inputs or options", "from the beginning"]);
+    assert_eq!(documents(&seen), 24_000);
+}
+
+#[test]
 fn an_interrupted_build_says_that_it_can_be_resumed() {
     let folder = Folder::new();
     let input = folder.add("old.jsonl", records(3, 0..24_000));

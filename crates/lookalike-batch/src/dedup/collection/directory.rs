@@ -22,7 +22,7 @@ use crate::spill::SPOOL;
 
 /// The file that whoever adds to a collection locks.
 pub const COLLECTION_LOCK: &str = "lookalike.lock";
-/// What a build has read so far: see `scan_log`.
+/// The log of what a build has read so far: see `scan_log`.
 const BEGUN: &str = "begun.bin";
 const SEGMENT: &str = "segment-";
 const ORDER: &str = "order-";
