@@ -141,6 +141,13 @@ impl Folder {
         self.add(name, lines.collect::<String>())
     }
 
+    /// The first records of a file of JSON Lines, for tests to which the whole of it would only add time.
+    pub(crate) fn first_records(&self, of: &Path, records: usize) -> PathBuf {
+        let all = contents(of);
+        let first = all.split_inclusive(|&byte| byte == b'\n').take(records);
+        self.add("first.jsonl", first.flatten().copied().collect::<Vec<u8>>())
+    }
+
     /// `dedup` of one input into the folder `out`; the results.
     #[track_caller]
     pub(crate) fn dedup(&self, input: &Path, flags: &[&str]) -> crate::results::Results {
