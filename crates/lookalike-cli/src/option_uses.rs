@@ -87,6 +87,25 @@ const READING: [&str; 13] = [
 /// The rest of those.
 const READING_FILES: [&str; 4] = ["delimiter", "no_header", "pdf_limit", "follow_links"];
 
+/// Options of evaluations that only documents have a use for.
+const OF_DOCUMENTS: [&str; 13] = [
+    "sketch",
+    "measure",
+    "shingles",
+    "weights",
+    "sketches",
+    "masks",
+    "html_modes",
+    "measures",
+    "two_tests",
+    "lengths",
+    "distance_for",
+    "functions",
+    "sample",
+];
+/// Those of long measurements.
+const OF_CHECKPOINTS: [&str; 2] = ["checkpoint", "resume"];
+
 /// True if an option stands on the command line.
 fn is_given(read: &ArgMatches, id: &str) -> bool {
     // clap panics when it is asked for an option that the command does not have.
@@ -282,13 +301,18 @@ fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
     let fingerprints = |sketch: &Sketch| sketch.fingerprint_bits() > 0;
     let has_labels = is_given(read, "labels");
     if matches!(value(read, "fingerprints"), Some(true)) {
-        let mut ids = FEATURES
-            .iter()
-            .chain(&READING)
-            .chain(&READING_FILES)
-            .chain(&["sketch", "measure"]);
-        if let Some(id) = ids.find(|id| is_given(read, id)) {
-            return refused(id, "--fingerprints reads fingerprints, not texts");
+        let texts = FEATURES.iter().chain(&READING).chain(&READING_FILES);
+        if let Some(id) = texts.chain(&OF_DOCUMENTS).find(|id| is_given(read, id)) {
+            return refused(
+                id,
+                "--fingerprints reads sketches as they are, all of them, and no texts",
+            );
+        }
+        if let Some(id) = OF_CHECKPOINTS.iter().find(|id| is_given(read, id)) {
+            return refused(
+                id,
+                "sketches are measured in little more time than it takes to read them",
+            );
         }
     }
     match what {

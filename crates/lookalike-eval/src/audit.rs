@@ -7,6 +7,7 @@
 //! Of documents with one text the first counts, and the others are set aside: every method finds copies. The exact side is a join by
 //! prefixes of the sample's feature sets; the method's is the join of fingerprints with the sample as its queries, or a table of keys.
 
+mod bands;
 mod proposals;
 mod sampler;
 
@@ -21,6 +22,7 @@ use crate::interval::ShareEstimate;
 use crate::score::HeldSets;
 use crate::score::prefix::RoughCounts;
 use crate::sweep::close_lengths;
+pub use bands::audit_bands;
 use proposals::ProposalIndex;
 pub use proposals::ProposalRule;
 pub use sampler::DocumentSampler;

@@ -5,7 +5,7 @@
 //! do them (`--and`). Tests and cuts that are chosen on the labels they are judged by flatter: what to expect elsewhere
 //! says [`JudgedScores::expectations`].
 
-use lookalike::Sketch;
+use lookalike::{Sketch, SketchValue};
 use serde::Serialize;
 
 use crate::decimal::shortest_between;
@@ -44,12 +44,39 @@ pub struct ConjunctiveRule {
 /// Scores of all judged pairs under a setting; 0 where a document has no sketch.
 pub(crate) struct SettingScores {
     pub(crate) setting: SweepSetting,
+    /// Name of the settings that the best of is asked for.
+    pub(crate) choice: String,
     pub(crate) scores: Vec<f64>,
     /// Positions from the largest score to the smallest.
     pub(crate) order: Vec<u32>,
 }
 
 impl SettingScores {
+    /// Scores of the pairs by these sketches; 0 of those that `allows` is false of.
+    fn new(
+        setting: SweepSetting,
+        choice: String,
+        sketches: &[Option<SketchValue>],
+        judged: &[JudgedPair],
+        allows: impl Fn(u32, u32) -> bool,
+    ) -> Self {
+        let score = |pair: &JudgedPair| {
+            let (a, b) = (&sketches[pair.0 as usize], &sketches[pair.1 as usize]);
+            let both = a.as_ref().zip(b.as_ref());
+            let both = both.filter(|_| allows(pair.0, pair.1));
+            both.map_or(0.0, |(a, b)| score(setting.measure, a, b))
+        };
+        let scores: Vec<f64> = judged.iter().map(score).collect();
+        let mut order: Vec<u32> = (0..judged.len() as u32).collect();
+        order.sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]));
+        Self {
+            setting,
+            choice,
+            scores,
+            order,
+        }
+    }
+
     /// The decimal of fewest places at which the same pairs pass as at `cut`.
     fn shortest_cut(&self, cut: f64) -> f64 {
         let below = self.scores.iter().copied().filter(|score| *score < cut);
@@ -106,6 +133,18 @@ impl JudgedScores {
     /// Scores the pairs under more settings. The collection has the documents of the first, perhaps with other texts.
     pub fn add(&mut self, collection: &DocumentSet, settings: &[SweepSetting]) {
         self.all.extend(scores(collection, settings, &self.judged));
+    }
+
+    /// Scores the pairs by sketches that are there, in the order of the documents; the best setting is chosen among those of the same
+    /// `choice`, and among all.
+    pub fn add_sketches(
+        &mut self,
+        setting: SweepSetting,
+        choice: String,
+        sketches: &[Option<SketchValue>],
+    ) {
+        let scores = SettingScores::new(setting, choice, sketches, &self.judged, |_, _| true);
+        self.all.push(scores);
     }
 
     /// Groups of settings that a job can test together: of one scheme but for features and sketch, the second a measure of sets.
@@ -201,20 +240,11 @@ fn scores(
             }
         };
         let sketches = tokens[at].sketches(&setting.scheme);
-        let score = |pair: &JudgedPair| {
-            let (a, b) = (&sketches[pair.0 as usize], &sketches[pair.1 as usize]);
-            let both = a.as_ref().zip(b.as_ref());
-            let both = both.filter(|_| setting.allows(collection, pair.0, pair.1));
-            both.map_or(0.0, |(a, b)| score(setting.measure, a, b))
-        };
-        let scores: Vec<f64> = judged.iter().map(score).collect();
-        let mut order: Vec<u32> = (0..judged.len() as u32).collect();
-        order.sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]));
-        all.push(SettingScores {
-            setting: *setting,
-            scores,
-            order,
-        });
+        let allows = |a, b| setting.allows(collection, a, b);
+        let choice = setting.scheme.sketch.to_string();
+        all.push(SettingScores::new(
+            *setting, choice, &sketches, judged, allows,
+        ));
     }
     all
 }

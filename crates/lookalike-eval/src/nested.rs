@@ -135,10 +135,9 @@ impl JudgedScores {
     pub fn expectations(&self, together: bool) -> Vec<ExpectedAccuracy> {
         let mut groups: Vec<(String, Vec<&SettingScores>)> = Vec::new();
         for scores in &self.all {
-            let sketch = scores.setting.scheme.sketch.to_string();
-            match groups.iter_mut().find(|group| group.0 == sketch) {
+            match groups.iter_mut().find(|group| group.0 == scores.choice) {
                 Some(group) => group.1.push(scores),
-                None => groups.push((sketch, vec![scores])),
+                None => groups.push((scores.choice.clone(), vec![scores])),
             }
         }
         if groups.len() > 1 {

@@ -265,7 +265,7 @@ pub struct SweepRow {
 }
 
 /// The results of all settings.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SweepResult {
     /// Documents compared.
     pub documents: u64,

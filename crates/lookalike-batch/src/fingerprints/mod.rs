@@ -7,8 +7,10 @@ pub(crate) mod job;
 pub(crate) mod join;
 mod mapped;
 pub(crate) mod settings_error;
+mod sketch_values;
 pub mod sketches;
 mod unfinished;
 
 pub use settings_error::FingerprintSettingsError;
+pub use sketch_values::{SketchValues, SketchValuesSummary};
 pub use unfinished::can_resume;

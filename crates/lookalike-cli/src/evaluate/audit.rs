@@ -1,5 +1,7 @@
 //! `lookalike evaluate audit`: what a method would miss on the user's own data.
 
+mod given_audit;
+
 use std::fmt::Write;
 
 use lookalike::hash::xxh3_64;
@@ -25,11 +27,20 @@ No labels are needed: the exact resemblance of each sampled document to every do
 the input is the truth. Documents with the same text as another are set aside first. The
 input is read twice; memory holds the sample and a hash of each text.
 
-Example:
-  lookalike evaluate audit crawl/ --method simhash --distance 3 --sample 2000")]
+With --fingerprints INPUT holds signatures of `fingerprint --sketch minhash:N`, and all of
+them are compared: the truth is what the exact join finds at --threshold, the share of equal
+minima, and the bands of --method minhash are held against it.
+
+Examples:
+  lookalike evaluate audit crawl/ --method simhash --distance 3 --sample 2000
+  lookalike evaluate audit crawl.lkfp --fingerprints --method minhash --recall 0.95")]
 pub(crate) struct AuditArguments {
     #[command(flatten)]
     input: InputArguments,
+
+    /// INPUT holds signatures, written by `fingerprint -o` or `index build`
+    #[arg(long)]
+    fingerprints: bool,
 
     /// Number of documents in the sample
     #[arg(long, value_name = "N", default_value_t = 2000)]
@@ -60,18 +71,21 @@ const BATCH: (usize, usize) = (1 << 12, 4 << 20);
 /// Documents between two checkpoints: a second's work.
 const CHECKPOINT_DOCUMENTS: u64 = 1 << 14;
 
+/// The bands that find so large a share of the pairs as the method wishes: of so many places, which agree with this probability.
+fn banding(method: &MethodArguments, places: usize, agreement: f64) -> Result<Banding, Failure> {
+    Banding::for_threshold(places, agreement, method.recall).ok_or_else(|| {
+        Failure::Usage(format!(
+            "{places} functions cannot find {} of the pairs at threshold {}: raise --functions",
+            method.recall, method.threshold
+        ))
+    })
+}
+
 /// Condition on which the method proposes a pair, as the jobs do it.
 fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failure> {
     let agree = method.agree.unwrap_or(method.method.default_agree());
-    let banding = |places: usize, agreement: f64| {
-        Banding::for_threshold(places, agreement, method.recall)
-            .map(|banding| ProposalRule::Keys(1, Some(banding)))
-            .ok_or_else(|| {
-                Failure::Usage(format!(
-                    "{places} functions cannot find {} of the pairs at threshold {}: raise --functions",
-                    method.recall, method.threshold
-                ))
-            })
+    let bands = |places: usize, agreement: f64| {
+        banding(method, places, agreement).map(|banding| ProposalRule::Keys(1, Some(banding)))
     };
     match (method.method, sketch) {
         (Method::AllPairs | Method::Copies, _) => Err(Failure::Usage(format!(
@@ -90,13 +104,20 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
             // Equal minima agree in all bits, others by chance: in one of 2^bits.
             let chance = 0.5_f64.powi(bits.into());
             let agreement = method.threshold + (1.0 - method.threshold) * chance;
-            banding(functions.into(), agreement)
+            bands(functions.into(), agreement)
         }
         (_, Sketch::MinHash { functions: places } | Sketch::OnePermutation { bins: places }) => {
-            banding(places.into(), method.threshold)
+            bands(places.into(), method.threshold)
         }
         _ => Ok(ProposalRule::Keys(agree, None)),
     }
+}
+
+/// Bands of signatures.
+#[derive(serde::Serialize)]
+struct AuditedBands {
+    number: usize,
+    minima: usize,
 }
 
 /// Output as JSON.
@@ -105,6 +126,9 @@ pub(super) struct AuditResult {
     method: String,
     scheme: String,
     threshold: f64,
+    /// Of signatures that are there: then the truth is the share of equal minima.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bands: Option<AuditedBands>,
     #[serde(flatten)]
     report: AuditReport,
 }
@@ -131,6 +155,9 @@ impl AuditArguments {
                 "threshold {} is not above 0 and at most 1",
                 method.threshold
             )));
+        }
+        if self.fingerprints {
+            return self.evaluate_sketches(console, show);
         }
         let sketch = method.sketch();
         let rule = rule(method, sketch)?;
@@ -210,6 +237,7 @@ impl AuditArguments {
             method: method.method.to_string(),
             scheme: scheme.to_string(),
             threshold: method.threshold,
+            bands: None,
             report: audit.finish(),
         };
         let shown = show(&answer)?;
@@ -278,13 +306,28 @@ fn describe(answer: &AuditResult) -> String {
         grouped(report.sample),
         grouped(report.documents)
     );
-    text.push_str(&told_copies(report.copies));
-    let _ = writeln!(
-        text,
-        "truth       {} pairs of resemblance {} or more; about {all:.0} in the whole input [{low:.0}, {high:.0}]",
-        grouped(report.true_pairs),
-        answer.threshold
-    );
+    let _ = match &answer.bands {
+        None => {
+            text.push_str(&told_copies(report.copies));
+            writeln!(
+                text,
+                "truth       {} pairs of resemblance {} or more; about {all:.0} in the whole input [{low:.0}, {high:.0}]",
+                grouped(report.true_pairs),
+                answer.threshold
+            )
+        }
+        Some(bands) => writeln!(
+            text,
+            "copies      {} with the same signature as another, set aside\n\
+             truth       {} pairs with a share of {} or more of equal minima\n\
+             bands       {} of {} minima",
+            console::counted(report.copies, "document"),
+            grouped(report.true_pairs),
+            answer.threshold,
+            bands.number,
+            bands.minima
+        ),
+    };
     let _ = writeln!(
         text,
         "recall      {}  {} finds {} of them",

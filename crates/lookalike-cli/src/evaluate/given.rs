@@ -1,143 +1,180 @@
-//! Fingerprints of files and indexes as an evaluation sees them: ids and sketches, no texts.
+//! Sketches of files and indexes as an evaluation sees them: ids and sketches, no texts.
 
-use std::sync::atomic::Ordering;
+use std::ffi::OsString;
 
-use lookalike::sketch::WideFingerprint;
-use lookalike::{SchemeId, SketchValue};
-use lookalike_batch::fingerprints::files::{
-    CodeFiles, FingerprintFile, FingerprintName, check_losses, ensure_equal_schemes,
-};
-use lookalike_batch::fingerprints::index;
-use lookalike_batch::{BatchError, JobObserver as _, JobStage, SkippedRow};
-use lookalike_eval::{SketchedDocument, SketchedSet};
+use lookalike::{Scheme, SchemeId, Sketch, SketchValue};
+use lookalike_batch::fingerprints::files::{FingerprintName, FingerprintSource, SketchKind};
+use lookalike_batch::fingerprints::index::is_index;
+use lookalike_batch::fingerprints::sketches::is_sketch_index;
+use lookalike_batch::fingerprints::{FingerprintSettingsError, SketchValues};
+use lookalike_batch::{BatchError, SkippedRow};
+use lookalike_eval::sweep::{self, GroundTruth};
+use lookalike_eval::{DocumentSet, SketchedDocument, SketchedSet, SweepRow, SweepSetting};
 
 use super::unusable_documents;
 use crate::arguments::{InputArguments, RunArguments, fingerprint_sources};
+use crate::bus_error;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// Bytes of a file that are read at once.
-const CHUNK: u64 = 4 << 20;
-
-/// Content of files of fingerprints, and of indexes of them.
-pub(super) struct GivenFingerprints {
+/// Content of files of sketches, and of indexes of them.
+pub(super) struct GivenSketches {
     pub(super) set: SketchedSet,
+    pub(super) kind: SketchKind,
+    /// A sketch of their kind.
+    pub(super) sketch: Sketch,
+    /// True if some of them are those of an index.
+    pub(super) has_index: bool,
     /// Id of their scheme, where a file tells it.
-    pub(super) scheme: String,
+    scheme: Option<SchemeId>,
+    /// Memory that they take, in bytes.
+    pub(super) bytes: u64,
     pub(super) skipped: Vec<SkippedRow>,
 }
 
-/// The documents so far.
-struct Gathered {
-    documents: Vec<SketchedDocument>,
-    bytes: u64,
-    most_bytes: u64,
+impl GivenSketches {
+    /// Reads everything that some arguments name, in the memory that is allowed beside the bytes `taken`. A sketch without an id is called by its
+    /// digits, and counts once.
+    pub(super) fn read(
+        arguments: &[OsString],
+        input: &InputArguments,
+        run: &RunArguments,
+        taken: u64,
+        console: &Console<'_>,
+    ) -> Result<Self, Failure> {
+        let spool = run.spool(std::env::temp_dir())?;
+        let sources = fingerprint_sources(arguments, spool.path())?;
+        let is_standard_input = |source: &&FingerprintSource| source.is_standard_input();
+        if sources.iter().filter(is_standard_input).count() > 1 {
+            return Err(BatchError::from(FingerprintSettingsError::StandardInputAgain).into());
+        }
+        let copies = sources.into_iter();
+        let sources = copies
+            .map(|source| source.copied_to(spool.path()))
+            .collect::<std::io::Result<Vec<_>>>()?;
+        // An index may be mapped.
+        if let [one] = sources.as_slice() {
+            bus_error::name_file(one.path());
+        }
+        let is_any_index =
+            |source: &FingerprintSource| is_index(source.path()) || is_sketch_index(source.path());
+        let has_index = sources.iter().any(is_any_index);
+        let most_bytes = run.limits().memory;
+        let (mut documents, mut bytes) = (Vec::new(), 0);
+        let values = SketchValues {
+            sources: &sources,
+            losses: input.losses.policy(),
+            observer: console,
+        };
+        let read = values.each(&mut |name, sketch| {
+            let document = named(name, sketch);
+            bytes += document.bytes();
+            // Beyond the limit they are only counted: the failure names what all of them need.
+            if taken + bytes <= most_bytes {
+                documents.push(document);
+            }
+        })?;
+        console.clear();
+        if taken + bytes > most_bytes {
+            return Err(super::too_large("sketches", taken + bytes, most_bytes));
+        }
+        let kind = read.kind.unwrap_or(SketchKind::Fingerprints(64));
+        let sketch = kind.sketch().ok_or_else(|| {
+            Failure::Failed(format!(
+                "sketches of {kind} cannot be measured: make them of fewer, such as `lookalike fingerprint --sketch super-shingle:6x14`"
+            ))
+        })?;
+        documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        // Any other id that repeats stays, and `SketchedSet::of` refuses it.
+        documents.dedup_by(|b, a| a == b && is_called_by_itself(a));
+        let files = read.files.into_iter();
+        Ok(Self {
+            set: SketchedSet::of(documents).map_err(|error| unusable_documents(&error))?,
+            kind,
+            sketch,
+            has_index,
+            scheme: read.scheme,
+            bytes,
+            skipped: files.flat_map(|file| file.skipped).collect(),
+        })
+    }
+
+    /// Their scheme in words.
+    pub(super) fn scheme(&self) -> String {
+        match self.scheme {
+            Some(id) => format!("with the id {id}"),
+            None => "that of the sketches".to_owned(),
+        }
+    }
+
+    /// A setting that compares sketches of their kind.
+    pub(super) fn setting(&self) -> SweepSetting {
+        SweepSetting::from(Scheme::default().sketch(self.sketch))
+    }
+
+    /// The sketches of these documents; none where there is none.
+    pub(super) fn of_documents(&self, documents: &DocumentSet) -> Vec<Option<SketchValue>> {
+        let mut own = self.set.ids().iter().zip(self.set.sketches()).peekable();
+        let ids = documents.documents().iter().map(|document| &document.id);
+        // Both ascend, and every document of this set is among the others.
+        ids.map(|id| own.next_if(|(next, _)| *next == id)?.1.clone())
+            .collect()
+    }
+
+    /// Figures of sketches of their kind, in the order of the documents that the truth is about.
+    pub(super) fn row(
+        &self,
+        sketches: &[Option<SketchValue>],
+        truth: &GroundTruth,
+        features: &str,
+    ) -> SweepRow {
+        SweepRow {
+            features: features.to_owned(),
+            weight: "as given".to_owned(),
+            sketch: self.kind.to_string(),
+            scheme: self.scheme(),
+            ..sweep::measure(&self.setting(), sketches, truth)
+        }
+    }
 }
 
-impl Gathered {
-    fn add(&mut self, name: FingerprintName<'_>, code: u64) -> Result<(), Failure> {
-        let id = match name {
+/// Documents of which only the ids are known, ascending and each once.
+pub(super) fn documents_of<'a>(
+    ids: impl Iterator<Item = &'a String>,
+) -> Result<DocumentSet, Failure> {
+    let mut ids: Vec<&String> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let documents = ids.into_iter().map(|id| (id.clone(), String::new()));
+    DocumentSet::new(documents.collect()).map_err(|error| unusable_documents(&error))
+}
+
+fn named(name: FingerprintName<'_>, sketch: SketchValue) -> SketchedDocument {
+    SketchedDocument {
+        id: match name {
             FingerprintName::Fingerprint(code) => code.to_string(),
             FingerprintName::Number(number) => number.to_string(),
             FingerprintName::Text(text) => text.to_owned(),
-        };
-        let document = SketchedDocument {
-            id,
-            text: None,
-            sketch: Some(SketchValue::Bits(WideFingerprint(code.into()), 64)),
-        };
-        self.bytes += document.bytes();
-        self.documents.push(document);
-        match self.bytes <= self.most_bytes {
-            true => Ok(()),
-            false => Err(super::too_large(
-                "fingerprints",
-                self.bytes,
-                self.most_bytes,
-            )),
-        }
+        },
+        text: None,
+        sketch: Some(sketch),
     }
 }
 
-impl GivenFingerprints {
-    /// Reads everything that the arguments name. A fingerprint without an id is called by itself, and counts once.
-    pub(super) fn read(
-        input: &InputArguments,
-        run: &RunArguments,
-        console: &Console<'_>,
-    ) -> Result<Self, Failure> {
-        let (losses, most_bytes) = (input.losses.policy(), run.limits().memory);
-        let spool = run.spool(std::env::temp_dir())?;
-        let sources = fingerprint_sources(&input.inputs, spool.path())?;
-        let (indexes, files): (Vec<_>, Vec<_>) = sources
-            .into_iter()
-            .partition(|source| index::is_index(source.path()));
-        let mut gathered = Gathered {
-            documents: Vec::new(),
-            bytes: 0,
-            most_bytes,
-        };
-        let mut codes = CodeFiles::open(&files, losses.is_strict()).map_err(BatchError::from)?;
-        console.stage(JobStage::Queries, codes.total_bytes().unwrap_or(0));
-        let (counter, mut chunk) = (codes.bytes_read(), FingerprintFile::<u64>::default());
-        while codes
-            .read_chunk(&mut chunk, CHUNK)
-            .map_err(BatchError::from)?
-        {
-            for (at, &code) in chunk.codes.iter().enumerate() {
-                gathered.add(chunk.ids.name(at, code), code)?;
-            }
-            console.advance(counter.load(Ordering::Relaxed));
+/// True if a document has the digits of its sketch for an id.
+fn is_called_by_itself(document: &SketchedDocument) -> bool {
+    let digits = match &document.sketch {
+        Some(SketchValue::Bits(code, bits)) => {
+            format!("{:0width$x}", code.0, width = *bits as usize / 4)
         }
-        let mut scheme = codes.scheme().map(|(name, id)| (name.to_owned(), id));
-        for source in &indexes {
-            let file = index::open::<u64>(source.path(), false)?;
-            let own = file.scheme().map(|id| (source.name(), SchemeId(id)));
-            let first = scheme.as_ref().map(|(name, id)| (name.as_str(), *id));
-            ensure_equal_schemes(first, own).map_err(BatchError::from)?;
-            scheme = scheme.or(own.map(|(name, id)| (name.to_owned(), id)));
-            let (mut ids, mut done) = (Vec::new(), Ok(()));
-            file.index().for_each_ascending(&mut |code| {
-                // An index cannot be stopped on the way: after an error the rest is passed over.
-                if done.is_err() {
-                    return;
-                }
-                ids.clear();
-                let failed = |error| Failure::Failed(format!("{}: {error}", source.name()));
-                done = file.ids(code, &mut ids).map_err(failed);
-                if ids.is_empty() && done.is_ok() {
-                    done = gathered.add(FingerprintName::itself(code), code);
-                }
-                for id in &ids {
-                    if done.is_ok() {
-                        done = gathered.add(FingerprintName::Text(id), code);
-                    }
-                }
-            });
-            done?;
+        Some(SketchValue::Signature(minima)) => {
+            minima.iter().map(|one| format!("{one:08x}")).collect()
         }
-        console.clear();
-        let summaries = codes.summaries();
-        check_losses(losses, summaries.iter())?;
-        let mut documents = gathered.documents;
-        // Fingerprints that are called by themselves, and stand in several places.
-        let itself = |document: &SketchedDocument| match &document.sketch {
-            Some(SketchValue::Bits(code, _)) => format!("{:016x}", code.0) == document.id,
-            _ => false,
-        };
-        documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        // Any other id that repeats stays, and `SketchedSet::of` refuses it.
-        documents.dedup_by(|b, a| a == b && itself(a));
-        Ok(Self {
-            set: SketchedSet::of(documents).map_err(|error| unusable_documents(&error))?,
-            scheme: scheme.map_or_else(
-                || "that of the fingerprints".to_owned(),
-                |(_, id)| format!("with the id {id}"),
-            ),
-            skipped: summaries
-                .into_iter()
-                .flat_map(|summary| summary.skipped)
-                .collect(),
-        })
-    }
+        Some(SketchValue::Hashes(hashes)) => hashes
+            .iter()
+            .map(|one| format!("{:016x}", one.unwrap_or(0)))
+            .collect(),
+        Some(SketchValue::Set(_)) | None => return false,
+    };
+    document.id == digits
 }

@@ -6,19 +6,19 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Scheme, Sketch, Weight};
-use lookalike_batch::{DocumentUse, SkippedRow};
+use lookalike_batch::{DocumentUse, Method};
 use lookalike_eval::cluster::{adjusted_rand, components};
 use lookalike_eval::label::{LabelSet, judged, stratified_labels};
 use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
 use lookalike_eval::sweep::{self, GroundTruth, cut_name, sketches_of};
 use lookalike_eval::text_dedup_benchmark::{TextDedupFigures, text_dedup_figures};
 use lookalike_eval::{
-    CurvePoint, DocumentSet, SetMeasure, SketchedSet, SweepRow, SweepSetting, scored_pairs,
+    CurvePoint, DocumentSet, ScoreCurve, SetMeasure, SweepRow, SweepSetting, scored_pairs,
 };
 use serde::Serialize;
 
-use super::given::GivenFingerprints;
-use super::{EvaluationInput, print, shown, unusable_documents, unusable_labels};
+use super::given::{GivenSketches, documents_of};
+use super::{EvaluationInput, print, shown, unusable_labels};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -41,7 +41,7 @@ pub(crate) struct LabelFileArguments {
     #[arg(long, value_name = "FILE")]
     labels: PathBuf,
 
-    /// INPUT holds 64-bit fingerprints, written by `fingerprint -o` or `index build`
+    /// INPUT holds sketches of any kind, written by `fingerprint -o` or `index build`
     #[arg(long)]
     fingerprints: bool,
 
@@ -61,7 +61,7 @@ pub(crate) struct LabelFileArguments {
     #[arg(long, value_name = "MEASURE", default_value = "resemblance")]
     measure: SetMeasure,
 
-    /// Clusters and CORE: minimum score of a pair: its resemblance, equal bits, or equal hashes [default: 0.8]
+    /// Clusters and CORE: minimum score of a pair: its resemblance, equal bits, or equal hashes [default: 0.8, all but 3 bits, 2]
     #[arg(long, value_name = "SCORE")]
     cut: Option<f64>,
 
@@ -80,8 +80,17 @@ impl LabelFileArguments {
         self.positive.unwrap_or(1.0)
     }
 
-    fn cut(&self) -> f64 {
-        self.cut.unwrap_or(0.8)
+    /// The least score of a pair; by default that of the method that compares such sketches.
+    fn cut(&self, sketch: Sketch) -> f64 {
+        self.cut.unwrap_or_else(|| match sketch {
+            Sketch::SuperShingle { .. } => Method::SuperShingle.default_agree().into(),
+            Sketch::Buckets { .. } => Method::Buckets.default_agree().into(),
+            Sketch::IMatch { .. } => Method::IMatch.default_agree().into(),
+            _ => match sketch.fingerprint_bits() {
+                0 => 0.8,
+                bits => f64::from(bits - Method::Simhash.default_distance()),
+            },
+        })
     }
 
     /// Says which options are for labels of another kind.
@@ -258,7 +267,7 @@ impl LabelFileArguments {
                     })
                     .collect();
                 LabelFileResult::Core {
-                    cut: cut_name(scheme.sketch, self.cut()),
+                    cut: cut_name(scheme.sketch, self.cut(scheme.sketch)),
                     figures: text_dedup_figures(&documents),
                 }
             }
@@ -269,39 +278,38 @@ impl LabelFileArguments {
         })?;
         match &input.reading {
             Some(reading) => reading.end()?,
-            None => self.input.losses.end(&input.skipped)?,
+            None => {
+                let skipped = input.given.iter().flat_map(|given| &given.skipped);
+                self.input.losses.end(skipped)?;
+            }
         }
         Ok(shown)
     }
 }
 
-/// Documents or fingerprints that the labels are about.
+/// Documents or sketches that the labels are about.
 struct LabelledInput<'a> {
-    /// The documents; of fingerprints their ids only.
+    /// The documents; of sketches their ids only.
     collection: DocumentSet,
     scheme: Scheme,
     /// The scheme in words.
     name: String,
-    /// The fingerprints, where these were given.
-    given: Option<SketchedSet>,
+    /// The sketches, where these were given.
+    given: Option<GivenSketches>,
     reading: Option<EvaluationInput<'a>>,
-    skipped: Vec<SkippedRow>,
 }
 
 impl<'a> LabelledInput<'a> {
     fn new(arguments: &'a LabelFileArguments, console: &'a Console<'a>) -> Result<Self, Failure> {
         if arguments.fingerprints {
-            let given = GivenFingerprints::read(&arguments.input, &arguments.run, console)?;
-            let ids = given.set.ids().iter();
-            let documents = ids.map(|id| (id.clone(), String::new())).collect();
+            let input = &arguments.input;
+            let given = GivenSketches::read(&input.inputs, input, &arguments.run, 0, console)?;
             return Ok(Self {
-                collection: DocumentSet::new(documents)
-                    .map_err(|error| unusable_documents(&error))?,
-                scheme: Scheme::default().sketch(Sketch::Simhash),
-                name: given.scheme,
-                given: Some(given.set),
+                collection: documents_of(given.set.ids().iter())?,
+                scheme: given.setting().scheme,
+                name: given.scheme(),
+                given: Some(given),
                 reading: None,
-                skipped: given.skipped,
             });
         }
         let reading = EvaluationInput::of_scheme(
@@ -322,7 +330,6 @@ impl<'a> LabelledInput<'a> {
             name: scheme.to_string(),
             given: None,
             reading: Some(reading),
-            skipped: Vec::new(),
         })
     }
 
@@ -332,13 +339,7 @@ impl<'a> LabelledInput<'a> {
             ..SweepSetting::from(self.scheme)
         };
         if let Some(given) = &self.given {
-            let as_given = || "as given".to_owned();
-            return Ok(SweepRow {
-                features: as_given(),
-                weight: as_given(),
-                scheme: self.name.clone(),
-                ..sweep::measure(&setting, given.sketches(), &truth)
-            });
+            return Ok(given.row(given.set.sketches(), &truth, "as given"));
         }
         let swept = sweep::sweep(&self.collection, &[setting], &truth, 1, |_| {
             ControlFlow::Continue(())
@@ -351,9 +352,10 @@ impl<'a> LabelledInput<'a> {
 /// The cluster of each document when pairs at or above the cut are merged.
 fn found(arguments: &LabelFileArguments, input: &LabelledInput<'_>) -> Vec<u32> {
     let of_texts = || sketches_of(&input.collection, &input.scheme);
+    let cut = arguments.cut(input.scheme.sketch);
     let pairs = match &input.given {
-        Some(given) => scored_pairs(given.sketches(), arguments.cut()),
-        None => scored_pairs(&of_texts(), arguments.cut()),
+        Some(given) => scored_pairs(given.set.sketches(), cut),
+        None => scored_pairs(&of_texts(), cut),
     };
     let pairs = pairs.iter().map(|pair| (pair.a, pair.b));
     components(input.collection.len(), pairs)
@@ -387,9 +389,30 @@ fn clusters(
     let name = |_| "in one cluster".to_owned();
     let mut curve = lookalike_eval::ScoreCurve::new(scores, true_pairs.len() as u64, &[1.0], name);
     LabelFileResult::Clusters {
-        cut: cut_name(input.scheme.sketch, arguments.cut()),
+        cut: cut_name(input.scheme.sketch, arguments.cut(input.scheme.sketch)),
         adjusted_rand_index: adjusted_rand(truth, &found),
         pairs: Box::new(curve.points.remove(0)),
+    }
+}
+
+/// A row for each cut of a curve.
+pub(super) fn describe_points(text: &mut String, curve: &ScoreCurve) {
+    let _ = writeln!(
+        text,
+        "{:24} {:>6} {:>6}  {:24} {:24} {:>6}",
+        "cut", "found", "true", "precision", "recall", "F1"
+    );
+    for point in curve.points.iter().chain(&curve.exactly) {
+        let _ = writeln!(
+            text,
+            "{:24} {:>6} {:>6}  {:24} {:24} {:>6.3}",
+            point.parameter,
+            point.found,
+            point.correct,
+            shown(&point.precision),
+            shown(&point.recall),
+            point.f1
+        );
     }
 }
 
@@ -412,23 +435,8 @@ fn describe(answer: &LabelFileResult, scheme: &str) -> String {
             if let Some(best) = &curve.best {
                 let _ = writeln!(text, "best F1     {:.4} at {}", best.f1, best.parameter);
             }
-            let _ = writeln!(
-                text,
-                "\n{:24} {:>6} {:>6}  {:24} {:24} {:>6}",
-                "cut", "found", "true", "precision", "recall", "F1"
-            );
-            for point in curve.points.iter().chain(&curve.exactly) {
-                let _ = writeln!(
-                    text,
-                    "{:24} {:>6} {:>6}  {:24} {:24} {:>6.3}",
-                    point.parameter,
-                    point.found,
-                    point.correct,
-                    shown(&point.precision),
-                    shown(&point.recall),
-                    point.f1
-                );
-            }
+            text.push('\n');
+            describe_points(&mut text, curve);
             if let Some(bands) = bands {
                 bands.describe(&mut text);
             }

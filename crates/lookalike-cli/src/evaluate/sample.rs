@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::{DocumentUse, JobObserver as _, JobStage, SkippedRow};
-use lookalike_eval::stratified_sample::{self as sampling, SampledBand, StratifiedSample};
+use lookalike_eval::stratified_sample::{
+    self as sampling, SampledBand, ScoreBand, StratifiedSample,
+};
 use lookalike_eval::{SketchedSet, StratifiedSampler, each_scored_pair};
 use lookalike_hamming::SelfJoinLimits;
 use serde::Serialize;
 
-use super::given::GivenFingerprints;
+use super::given::GivenSketches;
 use super::{EvaluationInput, print, told_copies};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console, grouped};
@@ -40,7 +42,7 @@ pub(crate) struct SampleArguments {
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// INPUT holds 64-bit fingerprints, written by `fingerprint -o` or `index build`
+    /// INPUT holds sketches of any kind, written by `fingerprint -o` or `index build`
     #[arg(long)]
     fingerprints: bool,
 
@@ -97,18 +99,13 @@ struct BandRow {
 }
 
 pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
-    let numbers = match arguments.bands.is_empty() {
-        true => sampling::default_bands(arguments.sketch),
-        false => arguments.bands.clone(),
-    };
-    let bands = sampling::bands(arguments.sketch, &numbers)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
     let console = Console::new(arguments.run.quiet);
     let sketched = arguments.sketches(&console)?;
+    let bands = &sketched.bands;
     // The bands begin with the most alike pairs, so the last one bounds the join.
     let least = bands.last().map_or(1.0, |band| band.low);
     let each = arguments.each as usize;
-    let mut sampler = StratifiedSampler::new(sketched.set.ids(), &bands, each, arguments.draw);
+    let mut sampler = StratifiedSampler::new(sketched.set.ids(), bands, each, arguments.draw);
     console.stage(JobStage::Compare, 0);
     let limits = arguments.run.limits();
     let limits = SelfJoinLimits::default()
@@ -152,7 +149,8 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
 struct SampledInput<'a> {
     set: SketchedSet,
     scheme: String,
-    /// The documents that it was made of, unless fingerprints were given.
+    bands: Vec<ScoreBand>,
+    /// The documents that it was made of, unless sketches were given.
     reading: Option<EvaluationInput<'a>>,
     skipped: Vec<SkippedRow>,
 }
@@ -170,14 +168,18 @@ impl SampleArguments {
     fn sketches<'a>(&'a self, console: &'a Console<'a>) -> Result<SampledInput<'a>, Failure> {
         if self.fingerprints {
             refuse_input(Some(&self.output), self.input.inputs.iter().map(Path::new))?;
-            let given = GivenFingerprints::read(&self.input, &self.run, console)?;
+            let given =
+                GivenSketches::read(&self.input.inputs, &self.input, &self.run, 0, console)?;
             return Ok(SampledInput {
+                bands: self.bands(given.sketch)?,
+                scheme: given.scheme(),
                 set: given.set,
-                scheme: given.scheme,
                 reading: None,
                 skipped: given.skipped,
             });
         }
+        // Before anything is read: the list may be wrong.
+        let bands = self.bands(self.sketch)?;
         let reading = EvaluationInput::of_scheme(
             &self.input,
             &self.run,
@@ -193,9 +195,19 @@ impl SampleArguments {
         Ok(SampledInput {
             set: reading.sketches(&scheme)?,
             scheme: scheme.to_string(),
+            bands,
             reading: Some(reading),
             skipped: Vec::new(),
         })
+    }
+
+    /// The bands of a sketch.
+    fn bands(&self, sketch: Sketch) -> Result<Vec<ScoreBand>, Failure> {
+        let numbers = match self.bands.is_empty() {
+            true => sampling::default_bands(sketch),
+            false => self.bands.clone(),
+        };
+        sampling::bands(sketch, &numbers).map_err(|error| Failure::Usage(error.to_string()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `lookalike evaluate sweep`: many settings at once, curves and advice.
 
 mod advised_job;
+mod given_sweep;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -23,7 +24,7 @@ use lookalike_eval::{
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Checkpoint, CheckpointArguments};
-use super::labels::read_labels;
+use super::labels::{describe_points, read_labels};
 use super::swept_input::SweptInput;
 use super::{EvaluationInput, print, shown, told_copies};
 use crate::arguments::{
@@ -32,6 +33,7 @@ use crate::arguments::{
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::{files_of, refuse_input, write_bytes};
+use given_sweep::SketchJoin;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -47,9 +49,13 @@ Each cut is chosen on the data that its figures describe. With --labels, the cho
 repeated on parts of the labels and tested on the rest: that is what to expect elsewhere.
 Each recommendation ends with the command that applies it.
 
+With --fingerprints and --labels each INPUT is a setting: sketches of the same documents,
+as fingerprint files, Parquet, raw numbers or an index. A quoted glob is one INPUT.
+
 Examples:
   lookalike evaluate sweep news.jsonl --threshold 0.8 --page sweep.html
-  lookalike evaluate sweep docs.jsonl --labels pairs.jsonl --precision 0.9 --recall 0.9")]
+  lookalike evaluate sweep docs.jsonl --labels pairs.jsonl --precision 0.9 --recall 0.9
+  lookalike evaluate sweep a.lkfp b.lkfp --fingerprints --labels pairs.jsonl")]
 pub(crate) struct SweepArguments {
     #[command(flatten)]
     input: InputArguments,
@@ -57,6 +63,10 @@ pub(crate) struct SweepArguments {
     /// File of labelled pairs, as for `evaluate labels`
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
+
+    /// With --labels: each INPUT holds sketches of any kind, written by `fingerprint -o` or `index build`
+    #[arg(long)]
+    fingerprints: bool,
 
     /// With --labels: lowest grade of near-duplicates
     #[arg(long, value_name = "GRADE", default_value_t = 1.0)]
@@ -129,7 +139,7 @@ pub(crate) struct SweepArguments {
 
     /// Second test for every setting: minimum length of the shorter text relative to the longer one, in bytes, above 0 and at most
     /// 1
-    #[arg(long, value_name = "SHARE", value_parser = super::share)]
+    #[arg(long, value_name = "SHARE", value_parser = super::share, hide_short_help = true)]
     lengths: Option<f64>,
 
     /// Minimum precision to reach
@@ -325,13 +335,19 @@ pub(super) struct SweepOutput<'a> {
     expected: Vec<ExpectedAccuracy>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     two_tests: Vec<RecommendedJob<ConjunctiveRule>>,
+    /// True if each cut of each setting is shown: of sketches that are there, there are few settings.
+    #[serde(skip)]
+    shows_points: bool,
     #[serde(flatten)]
     sweep: &'a SweepResult,
 }
 
 /// Everything that was measured.
+#[derive(Default)]
 struct SweepMeasurement {
     settings: Vec<SweepSetting>,
+    /// Of sketches that are there: the join for each setting.
+    joins: Vec<SketchJoin>,
     swept: SweepResult,
     copies: u64,
     two_tests: Vec<ConjunctiveRule>,
@@ -493,8 +509,7 @@ impl SweepMeasurement {
                 rows,
             },
             copies: documents.copies(),
-            two_tests: Vec::new(),
-            expected: Vec::new(),
+            ..Self::default()
         })
     }
 
@@ -546,16 +561,19 @@ impl SweepMeasurement {
                 true_pairs: measurer.truth.true_pairs(),
                 rows,
             },
-            // Nothing is set aside: somebody may have judged a pair of equal texts.
-            copies: 0,
             two_tests,
             expected: scores.expectations(arguments.two_tests),
+            // Nothing is set aside: somebody may have judged a pair of equal texts.
+            ..Self::default()
         })
     }
 
     fn advised(&self, kept: &[String], advice: Recommendation) -> RecommendedJob<Recommendation> {
-        let setting = &self.settings[advice.row];
-        let command = advised_job::of_setting(kept, setting, advice.point.cut);
+        let (setting, cut) = (&self.settings[advice.row], advice.point.cut);
+        let command = match self.joins.get(advice.row) {
+            Some(join) => join.command(cut),
+            None => advised_job::of_setting(kept, setting, cut),
+        };
         RecommendedJob { advice, command }
     }
 
@@ -584,6 +602,7 @@ impl SweepMeasurement {
             sensitivity: self.swept.sensitivity(),
             expected: self.expected.clone(),
             two_tests: self.two_tests.iter().map(both).collect(),
+            shows_points: !self.joins.is_empty(),
             sweep: &self.swept,
         }
     }
@@ -615,6 +634,9 @@ impl SweepArguments {
                 "--measures applies to labelled pairs: give --labels".to_owned(),
             ));
         }
+        if self.fingerprints {
+            return self.evaluate_sketches(console, show);
+        }
         let reading = EvaluationInput::of_scheme(
             &self.input,
             &self.run,
@@ -631,6 +653,21 @@ impl SweepArguments {
             reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
         }
         let (measured, words, checkpoint) = self.measure(&reading, &base, console)?;
+        let shown = self.told(&measured, &words, console, show)?;
+        // Only when the answer is out: until then it can be made again from the checkpoint.
+        checkpoint.map_or(Ok(()), Checkpoint::remove)?;
+        reading.end()?;
+        Ok(shown)
+    }
+
+    /// Writes the page, and returns what `show` makes of the answer.
+    fn told<T>(
+        &self,
+        measured: &SweepMeasurement,
+        words: &str,
+        console: &Console<'_>,
+        show: impl FnOnce(&SweepOutput<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         console.clear();
         let target = AccuracyTarget {
             precision: self.precision,
@@ -640,7 +677,7 @@ impl SweepArguments {
             let head = PageHead {
                 command: console::harmless(&command_line()).into_owned(),
                 truth: match measured.copies {
-                    0 => words.clone(),
+                    0 => words.to_owned(),
                     copies => format!(
                         "{words} {} with the same text as another are set aside.",
                         console::counted(copies, "document")
@@ -652,12 +689,7 @@ impl SweepArguments {
             let html = html.map_err(|error| Failure::Failed(error.to_string()))?;
             write_bytes(path, html.as_bytes())?;
         }
-        let answer = measured.answer(&words, target, &advised_job::kept_arguments());
-        let shown = show(&answer)?;
-        // Only when the answer is out: until then it can be made again from the checkpoint.
-        checkpoint.map_or(Ok(()), Checkpoint::remove)?;
-        reading.end()?;
-        Ok(shown)
+        show(&measured.answer(words, target, &advised_job::kept_arguments()))
     }
 
     /// Measures everything, and says in words what is true.
@@ -735,9 +767,11 @@ fn describe_rows(answer: &SweepOutput<'_>) -> String {
     );
     let features = swept.rows.iter().map(|row| row.features.len());
     let width = features.max().unwrap_or(0).max(12);
+    let sketches = swept.rows.iter().map(|row| row.sketch.len());
+    let sketch_width = sketches.max().unwrap_or(0).max(18);
     let _ = writeln!(
         text,
-        "{:18} {:width$} {:11} {:>6}  {:>7} {:>6}  best cut",
+        "{:sketch_width$} {:width$} {:11} {:>6}  {:>7} {:>6}  best cut",
         "sketch", "features", "weight", "bytes", "best F1", "AP"
     );
     for row in &swept.rows {
@@ -748,9 +782,13 @@ fn describe_rows(answer: &SweepOutput<'_>) -> String {
             .map_or((0.0, "nothing found"), |best| (best.f1, &*best.parameter));
         let _ = writeln!(
             text,
-            "{:18} {:width$} {:11} {:>6.0}  {f1:>7.4} {:>6.3}  {cut}",
+            "{:sketch_width$} {:width$} {:11} {:>6.0}  {f1:>7.4} {:>6.3}  {cut}",
             row.sketch, row.features, row.weight, row.bytes, row.curve.average_precision
         );
+    }
+    for row in swept.rows.iter().filter(|_| answer.shows_points) {
+        let _ = writeln!(text, "\n{} of {}", row.sketch, row.features);
+        describe_points(&mut text, &row.curve);
     }
     text
 }
@@ -832,10 +870,12 @@ fn describe_expected(text: &mut String, expected: &[ExpectedAccuracy]) {
          fifth;\n95 % limits by resampling families",
         first.families
     );
+    let choices = expected.iter().map(|one| one.choice.len());
+    let width = choices.max().unwrap_or(0).max(18);
     for one in expected {
         let _ = writeln!(
             text,
-            "  best of {:5} {:18} F1 {:.3} [{:.3}, {:.3}], precision {:.3}, recall {:.3}",
+            "  best of {:5} {:width$} F1 {:.3} [{:.3}, {:.3}], precision {:.3}, recall {:.3}",
             one.settings, one.choice, one.f1, one.low, one.high, one.precision, one.recall
         );
     }

@@ -24,6 +24,8 @@ mod design;
 mod docs;
 mod evaluate;
 mod evaluate_input;
+#[cfg(feature = "parquet")]
+mod evaluate_sketches;
 mod explain;
 mod extract;
 #[cfg(feature = "parquet")]

@@ -5,6 +5,7 @@ use std::io;
 use lookalike::scheme::SchemeId;
 use lookalike_hamming::FileError;
 
+use super::sketch_kind::SketchKind;
 use super::sketch_shape::SketchShape;
 
 /// A collection of fingerprints that cannot be used.
@@ -111,6 +112,18 @@ pub enum CodesError {
         first: SketchShape,
         /// Shape of the other.
         second: SketchShape,
+    },
+    /// The sketches of two files are of other kinds.
+    #[error("{a} holds {first}, {b} {second}: they cannot be compared")]
+    OtherKind {
+        /// One file.
+        a: String,
+        /// The other.
+        b: String,
+        /// Sketches of the one.
+        first: SketchKind,
+        /// Sketches of the other.
+        second: SketchKind,
     },
     /// Not one line is a sketch.
     #[error("{first}: no line of the file is one")]

@@ -89,6 +89,21 @@ impl SketchShape {
         }
     }
 
+    /// A sketch of this shape: super-shingles of one minimum each, for a shape does not tell of how many. None of more places than a scheme
+    /// can have.
+    #[must_use]
+    pub(crate) fn sketch(self) -> Option<Sketch> {
+        match self.kind {
+            PlaceKind::SuperShingles => Some(Sketch::SuperShingle {
+                groups: u8::try_from(self.places).ok()?,
+                rows: 1,
+            }),
+            PlaceKind::Minima => Some(Sketch::MinHash {
+                functions: u16::try_from(self.places).ok()?,
+            }),
+        }
+    }
+
     /// Words of 64 bits that a sketch takes.
     #[must_use]
     pub fn words(self) -> usize {

@@ -2,6 +2,8 @@
 //! `u64x6:`.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{InputError, NamedFile, StoreSettings, named_files};
@@ -61,6 +63,23 @@ impl FingerprintSource {
     /// True if it is standard input, which can be read only once.
     pub fn is_standard_input(&self) -> bool {
         self.file.path.as_os_str() == "-"
+    }
+
+    /// Copies standard input to a file in a folder, so that it can be read more than once; any other collection stays where it is.
+    ///
+    /// # Errors
+    /// When standard input cannot be read, or the file not written.
+    pub fn copied_to(self, folder: &Path) -> io::Result<Self> {
+        if !self.is_standard_input() {
+            return Ok(self);
+        }
+        let path = folder.join("standard-input");
+        io::copy(&mut io::stdin().lock(), &mut File::create(&path)?)?;
+        let name = self.file.name;
+        Ok(Self {
+            file: NamedFile { name, path },
+            raw: self.raw,
+        })
     }
 
     /// The ending of the packing of a file of raw numbers; none when it holds something else.

@@ -1,0 +1,300 @@
+//! The sketches of files and indexes of any kind, one document after another, as [`SketchValue`].
+
+use std::sync::atomic::Ordering;
+
+use lookalike::scheme::SchemeId;
+use lookalike::sketch::{SketchValue, WideFingerprint};
+use lookalike_hamming::Word;
+
+use super::files::{
+    CodeFile, CodeFiles, CodesError, CodesSummary, FingerprintFile, FingerprintName,
+    FingerprintSource, PlaceKind, SketchFile, SketchKind, SketchRows, SketchShape, check_losses,
+    ensure_equal_schemes,
+};
+use super::index;
+use super::mapped::damaged;
+use super::sketches::{SketchReading, is_sketch_index, open_sketches_unchecked, stored_bytes};
+use crate::error::BatchError;
+use crate::losses::LossPolicy;
+use crate::observer::{JobObserver, JobStage, ensure_wanted};
+
+/// Bytes of a file that are read at once.
+const CHUNK: u64 = 4 << 20;
+
+/// Takes a document: its name, and its sketch.
+type VisitValue<'v> = dyn FnMut(FingerprintName<'_>, SketchValue) + 'v;
+
+/// Files and indexes whose sketches are of one kind and, where they name it, of one scheme.
+pub struct SketchValues<'a> {
+    /// The files and indexes. Each is looked at before it is read, so that none may be standard input: see
+    /// [`FingerprintSource::copied_to`].
+    pub sources: &'a [FingerprintSource],
+    /// Policy for lines that cannot be read.
+    pub losses: LossPolicy,
+    /// Receiver of progress.
+    pub observer: &'a dyn JobObserver,
+}
+
+/// Summary of what was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SketchValuesSummary {
+    /// Kind of the sketches; none if there was none.
+    pub kind: Option<SketchKind>,
+    /// The scheme, where a file told it.
+    pub scheme: Option<SchemeId>,
+    /// Counts of the files.
+    pub files: Vec<CodesSummary>,
+}
+
+impl SketchValues<'_> {
+    /// Shows each document with its sketch: those of files as they stand there, those of an index by sketch.
+    ///
+    /// # Errors
+    /// [`BatchError`]: a file cannot be read, or kinds or schemes differ.
+    pub fn each(&self, visit: &mut VisitValue<'_>) -> Result<SketchValuesSummary, BatchError> {
+        let kind = self.kind()?;
+        self.observer
+            .stage(JobStage::Queries, stored_bytes(self.sources));
+        let (scheme, files) = match kind {
+            Some(SketchKind::Places(_)) => self.each_of_places(visit)?,
+            Some(SketchKind::Fingerprints(32)) => self.each_code::<u32>(visit)?,
+            Some(SketchKind::Fingerprints(128)) => self.each_code::<u128>(visit)?,
+            Some(SketchKind::Fingerprints(_)) | None => self.each_code::<u64>(visit)?,
+        };
+        Ok(SketchValuesSummary {
+            kind,
+            scheme,
+            files,
+        })
+    }
+
+    fn kind(&self) -> Result<Option<SketchKind>, BatchError> {
+        let mut first: Option<(&str, SketchKind)> = None;
+        for source in self.sources {
+            let Some(kind) = kind_of(source)? else {
+                continue;
+            };
+            match first {
+                Some((name, other)) if other != kind => {
+                    return Err(CodesError::OtherKind {
+                        a: name.to_owned(),
+                        b: source.name().to_owned(),
+                        first: other,
+                        second: kind,
+                    }
+                    .into());
+                }
+                Some(_) => {}
+                None => first = Some((source.name(), kind)),
+            }
+        }
+        Ok(first.map(|(_, kind)| kind))
+    }
+
+    fn each_of_places(&self, visit: &mut VisitValue<'_>) -> Result<ReadFiles, BatchError> {
+        let mut reading = SketchReading::new(self.observer, self.losses);
+        let files = reading.each(self.sources, &mut |reading, _, rows| {
+            // There is a shape as soon as there is a sketch.
+            if let Some(shape) = reading.shape() {
+                for (name, words) in rows.each(shape) {
+                    visit(FingerprintName::Text(name), value(shape, words));
+                }
+            }
+            Ok(())
+        })?;
+        Ok((reading.scheme(), files))
+    }
+
+    fn each_code<W: Word>(&self, visit: &mut VisitValue<'_>) -> Result<ReadFiles, BatchError> {
+        let is_index = |source: &FingerprintSource| index::is_index(source.path());
+        let (indexes, files): (Vec<_>, Vec<_>) = self.sources.iter().cloned().partition(is_index);
+        let mut codes = CodeFiles::open(&files, self.losses.is_strict())?;
+        let (counter, mut chunk) = (codes.bytes_read(), FingerprintFile::<W>::default());
+        while codes.read_chunk(&mut chunk, CHUNK)? {
+            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            for (at, &code) in chunk.codes.iter().enumerate() {
+                visit(chunk.ids.name(at, code), bits(code));
+            }
+            self.observer.advance(counter.load(Ordering::Relaxed));
+        }
+        let mut scheme = codes.scheme().map(|(name, id)| (name.to_owned(), id));
+        for source in &indexes {
+            ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
+            let own = each_indexed::<W>(source, visit)?.map(|id| (source.name(), id));
+            let first = scheme.as_ref().map(|(name, id)| (name.as_str(), *id));
+            ensure_equal_schemes(first, own)?;
+            scheme = scheme.or(own.map(|(name, id)| (name.to_owned(), id)));
+        }
+        let files = codes.summaries();
+        check_losses(self.losses, &files)?;
+        Ok((scheme.map(|(_, id)| id), files))
+    }
+}
+
+/// The scheme of some files, where one tells it, and their counts.
+type ReadFiles = (Option<SchemeId>, Vec<CodesSummary>);
+
+/// The kind that a file or an index holds; none where it holds no sketch.
+fn kind_of(source: &FingerprintSource) -> Result<Option<SketchKind>, BatchError> {
+    let path = source.path();
+    if index::is_index(path) {
+        return Ok(Some(SketchKind::Fingerprints(index::width(path)?)));
+    }
+    if is_sketch_index(path) {
+        let index = open_sketches_unchecked(path, false)?;
+        return Ok(Some(SketchKind::Places(index.shape())));
+    }
+    let bits = match CodeFile::open(source, false) {
+        Ok(file) => Ok(file.bits()),
+        Err(CodesError::Places { shape, .. }) => return Ok(Some(SketchKind::Places(shape))),
+        Err(error @ CodesError::Table { .. }) => Err(error),
+        Err(error) => return Err(error.into()),
+    };
+    if let Ok(Some(bits)) = bits {
+        return Ok(Some(SketchKind::Fingerprints(bits)));
+    }
+    // Lines and tables without a fingerprint may have longer sketches.
+    match shape_of_rows(source) {
+        Some(shape) => Ok(Some(SketchKind::Places(shape))),
+        None => Ok(bits.map(|_| None)?),
+    }
+}
+
+/// The shape of the first sketch of lines or a table.
+fn shape_of_rows(source: &FingerprintSource) -> Option<SketchShape> {
+    let mut file = SketchFile::open(source, false).ok()?;
+    // One byte is more than nothing: the rows end behind the first sketch or soon after.
+    file.fill(&mut SketchRows::default(), 1).ok()?;
+    file.shape()
+}
+
+/// Shows the fingerprints of an index, each under all of its ids; the scheme, where it tells one.
+fn each_indexed<W: Word>(
+    source: &FingerprintSource,
+    visit: &mut VisitValue<'_>,
+) -> Result<Option<SchemeId>, BatchError> {
+    let file = index::open::<W>(source.path(), false)?;
+    let (mut ids, mut read) = (Vec::new(), Ok(()));
+    file.index().for_each_ascending(&mut |code| {
+        // An index cannot be stopped on the way: after an error the rest is passed over.
+        if read.is_err() {
+            return;
+        }
+        ids.clear();
+        read = file.ids(code, &mut ids);
+        match (ids.is_empty(), &read) {
+            (true, Ok(())) => visit(FingerprintName::itself(code), bits(code)),
+            _ => ids
+                .iter()
+                .for_each(|id| visit(FingerprintName::Text(id), bits(code))),
+        }
+    });
+    read.map_err(damaged(source.path()))?;
+    Ok(file.scheme().map(SchemeId))
+}
+
+fn bits<W: Word>(code: W) -> SketchValue {
+    SketchValue::Bits(WideFingerprint(code.to_u128()), W::BITS)
+}
+
+fn value(shape: SketchShape, words: &[u64]) -> SketchValue {
+    let places = (0..shape.places).map(|at| shape.place(words, at));
+    match shape.kind {
+        PlaceKind::SuperShingles => SketchValue::Hashes(places.map(Some).collect()),
+        PlaceKind::Minima => SketchValue::Signature(places.map(|place| place as u32).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::observer::NoProgress;
+
+    fn read(sources: &[FingerprintSource]) -> Result<Vec<(String, SketchValue)>, BatchError> {
+        let values = SketchValues {
+            sources,
+            losses: LossPolicy::Tolerate,
+            observer: &NoProgress,
+        };
+        let mut all = Vec::new();
+        values.each(&mut |name, value| {
+            let name = match name {
+                FingerprintName::Fingerprint(code) => code.to_string(),
+                FingerprintName::Number(number) => number.to_string(),
+                FingerprintName::Text(text) => text.to_owned(),
+            };
+            all.push((name, value));
+        })?;
+        Ok(all)
+    }
+
+    fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> FingerprintSource {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.into()
+    }
+
+    #[test]
+    fn every_kind_is_known_by_its_bytes_or_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let add = |name: &str, bytes: &[u8]| file(folder.path(), name, bytes);
+        let wide = WideFingerprint;
+        let cases = [
+            (
+                add("a.u32", &7_u32.to_le_bytes()),
+                ("00000007", SketchValue::Bits(wide(7), 32)),
+            ),
+            (
+                add("a.u128", &(1_u128 << 100).to_le_bytes()),
+                (
+                    "00000010000000000000000000000000",
+                    SketchValue::Bits(wide(1 << 100), 128),
+                ),
+            ),
+            (
+                add("a.u64x1", &9_u64.to_le_bytes()),
+                (
+                    "0000000000000009",
+                    SketchValue::Hashes([Some(9)].into()),
+                ),
+            ),
+            (
+                add("a.jsonl", b"{\"id\":\"x\",\"fingerprint\":\"000000000000000a\"}\n"),
+                ("x", SketchValue::Bits(wide(10), 64)),
+            ),
+            (
+                // Two texts without features come first.
+                add(
+                    "b.jsonl",
+                    b"{\"id\":\"v\",\"signature\":null}\n{\"id\":\"w\",\"signature\":null}\n{\"id\":\"x\",\"signature\":\"000000010000000200000003\"}\n",
+                ),
+                ("x", SketchValue::Signature([1, 2, 3].into())),
+            ),
+        ];
+        for (source, (name, value)) in cases {
+            let expected = vec![(name.to_owned(), value)];
+            assert_eq!(read(&[source]).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn sketches_of_two_kinds_are_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let add = |name: &str, bytes: &[u8]| file(folder.path(), name, bytes);
+        let sources = [add("a.u64", &[1; 16]), add("b.u64x2", &[1; 16])];
+        let refused = read(&sources).unwrap_err().to_string();
+        for word in [
+            "a.u64",
+            "64-bit fingerprints",
+            "b.u64x2",
+            "2 super-shingles",
+        ] {
+            assert!(refused.contains(word), "{refused}");
+        }
+        let neither = add("c.jsonl", b"{\"id\":\"x\",\"text\":\"a text\"}\n");
+        let refused = read(&[neither]).unwrap_err().to_string();
+        assert!(refused.contains("no line of the file is one"), "{refused}");
+    }
+}

@@ -1,0 +1,64 @@
+//! Audit of signatures that are there: bands against the join.
+
+use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind, SketchShape};
+use lookalike_batch::{JobObserver as _, JobStage, Method};
+use lookalike_eval::audit::audit_bands;
+use lookalike_hamming::SelfJoinLimits;
+
+use super::{AuditArguments, AuditResult, AuditedBands, banding};
+use crate::console::Console;
+use crate::evaluate::given::GivenSketches;
+use crate::failure::Failure;
+
+impl AuditArguments {
+    /// Audits the bands of `--method minhash`, and returns what `show` makes of the answer.
+    pub(super) fn evaluate_sketches<T>(
+        &self,
+        console: &Console<'_>,
+        show: impl FnOnce(&AuditResult) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let method = &self.method;
+        if method.method != Method::MinHash {
+            return Err(Failure::Usage(format!(
+                "--fingerprints compares the bands of --method minhash with the exact join of signatures. A join of other sketches finds \
+                 every pair within its limit, and what --method {} misses shows only in texts: give the documents without \
+                 --fingerprints, and the options that their sketches were made with",
+                method.method
+            )));
+        }
+        let given = GivenSketches::read(&self.input.inputs, &self.input, &self.run, 0, console)?;
+        let SketchKind::Places(SketchShape {
+            kind: PlaceKind::Minima,
+            places,
+        }) = given.kind
+        else {
+            return Err(Failure::Failed(format!(
+                "{}: {} have no bands: give signatures, made by `lookalike fingerprint --sketch minhash:{}`",
+                self.input.inputs[0].display(),
+                given.kind,
+                method.functions
+            )));
+        };
+        let banding = banding(method, places, method.threshold)?;
+        console.stage(JobStage::Compare, 0);
+        let limits = self.run.limits();
+        let left = limits.memory.saturating_sub(given.bytes);
+        let join = SelfJoinLimits::default()
+            .threads(limits.threads)
+            .scratch_bytes(usize::try_from(left).unwrap_or(usize::MAX));
+        let report = audit_bands(given.set.sketches(), &banding, method.threshold, join);
+        console.clear();
+        let shown = show(&AuditResult {
+            method: method.method.to_string(),
+            scheme: given.scheme(),
+            threshold: method.threshold,
+            bands: Some(AuditedBands {
+                number: banding.bands,
+                minima: banding.rows,
+            }),
+            report,
+        })?;
+        self.input.losses.end(&given.skipped)?;
+        Ok(shown)
+    }
+}

@@ -1,0 +1,109 @@
+//! Sweep over sketches that are there: a setting for each input.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind};
+use lookalike_batch::fingerprints::sketches::LeastEqual;
+use lookalike_batch::{JobObserver as _, JobStage, LARGEST_DISTANCE};
+use lookalike_eval::label::JudgedPair;
+use lookalike_eval::{GroundTruth, JudgedScores, SweepResult};
+
+use super::{SweepArguments, SweepMeasurement, SweepOutput};
+use crate::arguments::quoted;
+use crate::console::{self, Console};
+use crate::evaluate::given::{GivenSketches, documents_of};
+use crate::failure::Failure;
+use crate::output_file::refuse_input;
+
+/// The join that finds what a setting of sketches finds at a cut.
+pub(super) struct SketchJoin {
+    /// Its input, quoted; none of an index, which is not joined with itself.
+    input: Option<String>,
+    kind: SketchKind,
+}
+
+impl SketchJoin {
+    fn new(input: &OsStr, given: &GivenSketches) -> Self {
+        Self {
+            input: (!given.has_index).then(|| quoted(input.to_owned())),
+            kind: given.kind,
+        }
+    }
+
+    /// The command line; none where no join goes as far.
+    pub(super) fn command(&self, cut: f64) -> Option<String> {
+        let input = self.input.as_ref()?;
+        let shape = match self.kind {
+            SketchKind::Fingerprints(bits) => {
+                // A score is a number of equal bits, and a cut may lie between two.
+                let distance = bits - cut.ceil() as u32;
+                let is_near = distance <= LARGEST_DISTANCE;
+                return is_near.then(|| format!("lookalike join {input} --distance {distance}"));
+            }
+            SketchKind::Places(shape) => shape,
+        };
+        let least = match shape.kind {
+            PlaceKind::SuperShingles => LeastEqual::Places(cut.ceil() as u32),
+            PlaceKind::Minima => LeastEqual::Share(cut),
+        };
+        let places = least.places(shape).ok()?;
+        Some(format!("lookalike join {input} --equal {places}"))
+    }
+}
+
+impl SweepArguments {
+    /// Sweeps over the files and indexes of each input, and returns what `show` makes of the answer.
+    pub(super) fn evaluate_sketches<T>(
+        &self,
+        console: &Console<'_>,
+        show: impl FnOnce(&SweepOutput<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let Some(labels) = &self.labels else {
+            return Err(Failure::Usage(
+                "--fingerprints gives no texts, whose resemblance would tell the true pairs: give --labels, or the documents instead"
+                    .to_owned(),
+            ));
+        };
+        let inputs = &self.input.inputs;
+        refuse_input(self.page.as_deref(), inputs.iter().map(Path::new))?;
+        let (mut all, mut taken) = (Vec::new(), 0);
+        for input in inputs {
+            let one = std::slice::from_ref(input);
+            let given = GivenSketches::read(one, &self.input, &self.run, taken, console)?;
+            taken += given.bytes;
+            all.push(given);
+        }
+        let documents = documents_of(all.iter().flat_map(|given| given.set.ids()))?;
+        let (truth, words) = self.labelled(labels, &documents)?;
+        let judged: &[JudgedPair] = match &truth {
+            GroundTruth::Judged(judged) => judged,
+            GroundTruth::Complete(_) => &[],
+        };
+        let mut scores = JudgedScores::new(&documents, judged);
+        let mut measured = SweepMeasurement {
+            swept: SweepResult {
+                documents: documents.len() as u64,
+                true_pairs: truth.true_pairs(),
+                rows: Vec::new(),
+            },
+            ..SweepMeasurement::default()
+        };
+        console.stage(JobStage::Measure, inputs.len() as u64);
+        for (done, (input, given)) in (1..).zip(inputs.iter().zip(&all)) {
+            let sketches = given.of_documents(&documents);
+            let name = console::harmless(&input.to_string_lossy()).into_owned();
+            let row = given.row(&sketches, &truth, &name);
+            scores.add_sketches(given.setting(), row.sketch.clone(), &sketches);
+            measured.swept.rows.push(row);
+            measured.settings.push(given.setting());
+            measured.joins.push(SketchJoin::new(input, given));
+            console.advance(done);
+        }
+        measured.expected = scores.expectations(false);
+        let shown = self.told(&measured, &words, console, show)?;
+        let skipped = all.iter().flat_map(|given| &given.skipped);
+        self.input.losses.end(skipped)?;
+        Ok(shown)
+    }
+}
