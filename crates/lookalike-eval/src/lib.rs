@@ -6,7 +6,7 @@
 //! 2. the truth is a [`LabelSet`] ([`label`]) or the exact resemblance ([`mod@score`]);
 //! 3. each setting scores pairs ([`mod@score`]); every cut through the scores is a [`CurvePoint`] with
 //!    precision, recall and their confidence limits ([`curve`], [`interval`]);
-//! 4. [`sweep`](sweep()) does that for many settings and recommends some; [`RecallAudit`] estimates on a sample what
+//! 4. [`sweep`](sweep()) does that for many settings and recommends some, and [`halves`] or [`nested`] tell what to expect elsewhere; [`RecallAudit`] estimates on a sample what
 //!    one method would miss; [`cluster`] compares clusters; [`text_dedup_benchmark`] counts by published rules;
 //!    [`conjunctive_rule`] finds the two settings that agree best with labels together;
 //! 5. [`stratified_sample`] draws pairs for people to judge, equally from each band of similarity, and
@@ -21,6 +21,7 @@ pub mod conjunctive_rule;
 pub mod curve;
 mod decimal;
 pub mod document_set;
+pub mod halves;
 pub mod interval;
 pub mod label;
 pub mod nested;
@@ -40,11 +41,13 @@ pub use curve::{CountedScore, CurvePoint, ScoreCurve};
 pub use document_set::{
     DocumentSet, DocumentSetError, EvaluatedDocument, SketchedDocument, SketchedSet,
 };
+pub use halves::{DocumentHalves, HalvedAccuracy, expected_of_halves};
 pub use interval::ShareEstimate;
 pub use label::{LabelError, LabelSet, PairLabel};
 pub use nested::ExpectedAccuracy;
 pub use score::{
-    ScoreCounts, ScoredPair, SetMeasure, each_scored_pair, score, score_counts, scored_pairs,
+    HalvedCounts, ScoreCounts, ScoredPair, SetMeasure, each_scored_pair, score, score_counts,
+    scored_pairs,
 };
 pub use stratified_labels::StratifiedLabels;
 pub use stratified_sample::{DrawnPair, PairStratum, StratifiedSample, StratifiedSampler};

@@ -13,10 +13,12 @@ pub use lookalike::resemblance::SetMeasure;
 use lookalike::sketch::SketchValue;
 use lookalike_hamming::SelfJoinLimits;
 
+use crate::halves::DocumentHalves;
+
 pub(crate) use held_sets::HeldSets;
 use join::FingerprintTable;
 use score_counts::CountingVisitor;
-pub use score_counts::ScoreCounts;
+pub use score_counts::{HalvedCounts, ScoreCounts};
 pub use scored_pair::ScoredPair;
 
 /// The score of two sketches: their own, but for other measures of sets. In [0, 1] for sets.
@@ -58,19 +60,29 @@ pub fn each_scored_pair(
     });
 }
 
-/// Counts the pairs whose score is at least `least`, which must be above 0, by their scores. Pairs of which `allows` is false are left out.
+/// Counts the pairs whose score is at least `least`, which must be above 0, by their scores, in each half as well where documents have one.
+/// Pairs of which `allows` is false are left out.
 #[must_use]
 pub fn score_counts(
     sketches: &[Option<SketchValue>],
     least: f64,
     limits: SelfJoinLimits,
     allows: Option<&(dyn Fn(u32, u32) -> bool + Sync)>,
-) -> ScoreCounts {
+    halves: &DocumentHalves,
+) -> HalvedCounts {
     if let (Some(SketchValue::Bits(_, bits)), None) = (sketches.iter().flatten().next(), allows) {
-        return match bits {
-            32 => FingerprintTable::new(sketches, least, |code| code as u32).counts(limits),
-            64 => FingerprintTable::new(sketches, least, |code| code as u64).counts(limits),
-            _ => FingerprintTable::new(sketches, least, |code| code).counts(limits),
+        let bits = *bits;
+        let counts = |wanted: &dyn Fn(u32) -> bool| {
+            fingerprint_counts(sketches, bits, least, limits, wanted)
+        };
+        let of_half = |half: usize| match halves.is_empty() {
+            true => ScoreCounts::default(),
+            // Joins of their own cost less than to ask of each pair where it is.
+            false => counts(&|at| halves.of(at) == Some(half)),
+        };
+        return HalvedCounts {
+            all: counts(&|_| true),
+            halves: [of_half(0), of_half(1)],
         };
     }
     let all = Mutex::default();
@@ -78,11 +90,26 @@ pub fn score_counts(
         let mut counts = CountingVisitor::new(&all);
         move |pair: ScoredPair| {
             if allows.is_none_or(|allows| allows(pair.a, pair.b)) {
-                counts.visit(pair);
+                counts.add(pair.score, 1, halves.of_pair(pair.a, pair.b));
             }
         }
     });
     all.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts of the fingerprints of the documents that `counts` is true of.
+fn fingerprint_counts(
+    sketches: &[Option<SketchValue>],
+    bits: u32,
+    least: f64,
+    limits: SelfJoinLimits,
+    counts: &dyn Fn(u32) -> bool,
+) -> ScoreCounts {
+    match bits {
+        32 => FingerprintTable::new(sketches, least, counts, |code| code as u32).counts(limits),
+        64 => FingerprintTable::new(sketches, least, counts, |code| code as u64).counts(limits),
+        _ => FingerprintTable::new(sketches, least, counts, |code| code).counts(limits),
+    }
 }
 
 /// Shows a visitor of each thread all pairs that score at least `least`.
@@ -95,13 +122,15 @@ fn visit_pairs<V: FnMut(ScoredPair) + Send>(
     match sketches.iter().flatten().next() {
         None => {}
         Some(SketchValue::Bits(_, 32)) => {
-            FingerprintTable::new(sketches, least, |code| code as u32).pairs(limits, visitor);
+            FingerprintTable::new(sketches, least, &|_| true, |code| code as u32)
+                .pairs(limits, visitor);
         }
         Some(SketchValue::Bits(_, 64)) => {
-            FingerprintTable::new(sketches, least, |code| code as u64).pairs(limits, visitor);
+            FingerprintTable::new(sketches, least, &|_| true, |code| code as u64)
+                .pairs(limits, visitor);
         }
         Some(SketchValue::Bits(..)) => {
-            FingerprintTable::new(sketches, least, |code| code).pairs(limits, visitor);
+            FingerprintTable::new(sketches, least, &|_| true, |code| code).pairs(limits, visitor);
         }
         Some(_) => {
             let mut visitors: Vec<V> = (0..limits.threads.max(1)).map(|_| visitor()).collect();

@@ -23,7 +23,8 @@ use thiserror::Error;
 
 use crate::curve::{CurvePoint, ScoreCurve};
 use crate::document_set::{DocumentSet, EvaluatedDocument, SketchedDocument};
-use crate::score::{ScoreCounts, ScoredPair, SetMeasure, score, score_counts};
+use crate::halves::DocumentHalves;
+use crate::score::{HalvedCounts, ScoredPair, SetMeasure, score, score_counts};
 use columns::{SketchColumn, columns, expected_bytes};
 pub use documents::{SweptDocument, SweptDocuments};
 use features::{FeatureReader, FeatureScheme};
@@ -504,7 +505,19 @@ impl SettingTally {
     /// The row of the setting that was counted.
     #[must_use]
     pub fn row_of(&self, setting: &SweepSetting, truth: &GroundTruth) -> SweepRow {
-        self.row(setting, truth.true_pairs(), &cuts_of(setting, truth))
+        self.row(None, setting, truth.true_pairs(), &cuts_of(setting, truth))
+    }
+
+    /// The row on one half of the documents, with so many true pairs in each.
+    pub(crate) fn row_of_half(
+        &self,
+        half: usize,
+        setting: &SweepSetting,
+        truth: &GroundTruth,
+        true_pairs: [u64; 2],
+    ) -> SweepRow {
+        let cuts = cuts_of(setting, truth);
+        self.row(Some(half), setting, true_pairs[half], &cuts)
     }
 }
 
@@ -515,6 +528,7 @@ fn tally(
     truth: &GroundTruth,
     join: SelfJoinLimits,
     allows: Option<&(dyn Fn(u32, u32) -> bool + Sync)>,
+    halves: &DocumentHalves,
 ) -> SettingTally {
     let tally = SettingTally::of_sketches(setting.scheme.sketch, sketches);
     let is_allowed = |a, b| allows.is_none_or(|allows| allows(a, b));
@@ -535,12 +549,13 @@ fn tally(
         }
         GroundTruth::Complete(pairs) => {
             let least = least_of(setting, truth);
-            let found = score_counts(sketches, least, join, allows);
+            let found = score_counts(sketches, least, join, allows, halves);
             // True pairs are few: their scores are computed, and no pair that is found is looked up.
-            let mut correct = ScoreCounts::default();
+            let mut correct = HalvedCounts::default();
             for &(a, b) in pairs.iter().filter(|pair| is_allowed(pair.0, pair.1)) {
-                let score = score_of(SetMeasure::Resemblance, a, b);
-                score.into_iter().for_each(|score| correct.add(score, 1));
+                if let Some(score) = score_of(SetMeasure::Resemblance, a, b) {
+                    correct.add(score, 1, halves.of_pair(a, b));
+                }
             }
             tally.with_pairs(&found, &correct)
         }
@@ -554,8 +569,8 @@ pub fn measure(
     sketches: &[Option<SketchValue>],
     truth: &GroundTruth,
 ) -> SweepRow {
-    let counts = tally(setting, sketches, truth, SelfJoinLimits::default(), None);
-    counts.row_of(setting, truth)
+    let (join, halves) = (SelfJoinLimits::default(), DocumentHalves::default());
+    tally(setting, sketches, truth, join, None, &halves).row_of(setting, truth)
 }
 
 /// Measures all settings on `threads` threads; `done` hears how many are finished, and may end the work: there is no result then.
@@ -601,10 +616,16 @@ pub fn each_tally<D: SweptDocuments>(
         lengths: (0..documents.len() as u32)
             .map(|at| documents.text_bytes(at))
             .collect(),
+        halves: match truth {
+            GroundTruth::Complete(_) => {
+                DocumentHalves::new((0..documents.len() as u32).map(|at| documents.id(at)))
+            }
+            GroundTruth::Judged(_) => DocumentHalves::default(),
+        },
         documents,
         settings,
         truth,
-        limits: limits.without(truth.bytes() + 8 * documents.len() as u64),
+        limits: limits.without(truth.bytes() + 9 * documents.len() as u64),
         visit,
     };
     // Settings of one scheme, which differ in their measures, share their sketches.
@@ -643,6 +664,8 @@ struct SweepRun<'a, D> {
     documents: &'a D,
     /// Bytes of each text.
     lengths: Vec<u64>,
+    /// The halves of documents whose pairs are all known.
+    halves: DocumentHalves,
     settings: &'a [SweepSetting],
     truth: &'a GroundTruth,
     limits: SweepLimits,
@@ -708,7 +731,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
                     Some(_) => Some(&close),
                     None => None,
                 };
-                let counts = tally(setting, &column, truth, join, allows);
+                let counts = tally(setting, &column, truth, join, allows, &self.halves);
                 self.show(position, counts)?;
             }
         }
@@ -745,13 +768,14 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
             if setting.scheme != *scheme {
                 continue;
             }
-            let (mut found, mut correct) = (ScoreCounts::default(), ScoreCounts::default());
+            let (mut found, mut correct) = (HalvedCounts::default(), HalvedCounts::default());
             let least = least_of(setting, self.truth);
             each_similar_pair(self.documents, scheme, least, self.limits, |pair| {
                 if allows(setting, &self.lengths, pair.a, pair.b) {
-                    found.add(pair.score, 1);
+                    let half = self.halves.of_pair(pair.a, pair.b);
+                    found.add(pair.score, 1, half);
                     let is_true = pairs.binary_search(&(pair.a, pair.b)).is_ok();
-                    correct.add(pair.score, u64::from(is_true));
+                    correct.add(pair.score, u64::from(is_true), half);
                 }
             })?;
             let counts = SettingTally::of_sets(elements, sketches, without);

@@ -17,9 +17,10 @@ use lookalike_eval::label::{LabelSet, judged};
 use lookalike_eval::page::{self, PageHead};
 use lookalike_eval::sweep::FeatureSensitivity;
 use lookalike_eval::{
-    AccuracyTarget, ConjunctiveRule, DocumentSet, ExpectedAccuracy, GroundTruth, JudgedScores,
-    Recommendation, SetMeasure, SettingTally, SweepError, SweepLimits, SweepResult, SweepRow,
-    SweepSetting, SweptDocuments, each_tally,
+    AccuracyTarget, ConjunctiveRule, DocumentHalves, DocumentSet, ExpectedAccuracy, GroundTruth,
+    HalvedAccuracy, JudgedScores, Recommendation, SetMeasure, SettingTally, SweepError,
+    SweepLimits, SweepResult, SweepRow, SweepSetting, SweptDocuments, each_tally,
+    expected_of_halves,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,9 +46,9 @@ sketches fit --memory; with --labels they are held. Every combination of --shing
 made from the input itself. Masks and HTML modes are tried as well, where they change
 anything; the truth always uses --mask and --html.
 
-Each cut is chosen on the data that its figures describe. With --labels, the choice is
-repeated on parts of the labels and tested on the rest: that is what to expect elsewhere.
-Each recommendation ends with the command that applies it.
+Each cut is chosen on the data that its figures describe. Therefore the choice is repeated
+on a half of the documents, or with --labels on parts of the labels, and tested on the rest:
+that is what to expect elsewhere. Each recommendation ends with the command that applies it.
 
 With --fingerprints and --labels each INPUT is a setting: sketches of the same documents,
 as fingerprint files, Parquet, raw numbers or an index. A quoted glob is one INPUT.
@@ -321,7 +322,7 @@ pub(super) struct RecommendedJob<T> {
     command: Option<String>,
 }
 
-/// Output as JSON. All but `expected` is chosen on the data that its figures are of.
+/// Output as JSON. All but `expected` and `halves` is chosen on the data that its figures are of.
 #[derive(Serialize)]
 pub(super) struct SweepOutput<'a> {
     truth: &'a str,
@@ -333,6 +334,9 @@ pub(super) struct SweepOutput<'a> {
     sensitivity: Vec<FeatureSensitivity>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     expected: Vec<ExpectedAccuracy>,
+    /// What to expect on other documents, without labels: none if a half of the documents has no true pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    halves: Option<&'a [HalvedAccuracy]>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     two_tests: Vec<RecommendedJob<ConjunctiveRule>>,
     /// True if each cut of each setting is shown: of sketches that are there, there are few settings.
@@ -352,6 +356,8 @@ struct SweepMeasurement {
     copies: u64,
     two_tests: Vec<ConjunctiveRule>,
     expected: Vec<ExpectedAccuracy>,
+    /// Without labels.
+    halves: Option<Vec<HalvedAccuracy>>,
 }
 
 /// Counts of one setting, as a checkpoint keeps them.
@@ -412,12 +418,12 @@ impl<'a> SettingMeasurer<'a> {
         })
     }
 
-    /// The rows of these settings.
-    fn rows<D: SweptDocuments>(
+    /// The counts of these settings.
+    fn tallies<D: SweptDocuments>(
         &self,
         documents: &D,
         settings: &[SweepSetting],
-    ) -> Result<Vec<SweepRow>, Failure>
+    ) -> Result<Vec<SettingTally>, Failure>
     where
         Failure: From<D::Error>,
     {
@@ -466,10 +472,15 @@ impl<'a> SettingMeasurer<'a> {
             _ => SweepError::Ended,
         });
         swept.map_err(|error| self.arguments.too_large(error))?;
-        let rows = settings.iter().zip(tallies);
-        Ok(rows
-            .filter_map(|(setting, tally)| Some(tally?.row_of(setting, self.truth)))
-            .collect())
+        Ok(tallies.into_iter().flatten().collect())
+    }
+
+    /// The rows of these settings.
+    fn rows(&self, settings: &[SweepSetting], tallies: &[SettingTally]) -> Vec<SweepRow> {
+        let counted = settings.iter().zip(tallies);
+        counted
+            .map(|(setting, tally)| tally.row_of(setting, self.truth))
+            .collect()
     }
 }
 
@@ -483,7 +494,7 @@ impl SweepMeasurement {
         measurer: &SettingMeasurer<'_>,
     ) -> Result<Self, Failure> {
         let mut settings = arguments.masked_settings(base);
-        let mut rows = measurer.rows(documents, &settings)?;
+        let mut tallies = measurer.tallies(documents, &settings)?;
         for html in arguments.other_extractions(base, &reading.options)? {
             let options = reading.options.clone().html(html);
             let other = match documents.read_otherwise(&options)? {
@@ -497,17 +508,23 @@ impl SweepMeasurement {
             // Where no text differs, the rows would be the same.
             if !other.has_texts_of(documents) {
                 let more = arguments.masked_settings(&base.html(html));
-                rows.extend(measurer.rows(&other, &more)?);
+                tallies.extend(measurer.tallies(&other, &more)?);
                 settings.extend(more);
             }
         }
+        let all = 0..documents.len() as u32;
+        let halves = DocumentHalves::new(all.map(|at| documents.id(at)));
+        let (truth, target) = (measurer.truth, arguments.target());
         Ok(Self {
-            settings,
             swept: SweepResult {
                 documents: documents.len() as u64,
-                true_pairs: measurer.truth.true_pairs(),
-                rows,
+                true_pairs: truth.true_pairs(),
+                rows: measurer.rows(&settings, &tallies),
             },
+            halves: Some(expected_of_halves(
+                &settings, &tallies, truth, &halves, target,
+            )),
+            settings,
             copies: documents.copies(),
             ..Self::default()
         })
@@ -527,7 +544,7 @@ impl SweepMeasurement {
         };
         let mut scores = JudgedScores::new(collection, judged);
         let mut settings = arguments.masked_settings(base);
-        let mut rows = measurer.rows(collection, &settings)?;
+        let mut tallies = measurer.tallies(collection, &settings)?;
         scores.add(collection, &settings);
         for html in arguments.other_extractions(base, &reading.options)? {
             let options = reading.options.clone().html(html);
@@ -545,7 +562,7 @@ impl SweepMeasurement {
                 continue;
             }
             let more = arguments.masked_settings(&base.html(html));
-            rows.extend(measurer.rows(&other, &more)?);
+            tallies.extend(measurer.tallies(&other, &more)?);
             scores.add(&other, &more);
             settings.extend(more);
         }
@@ -555,12 +572,12 @@ impl SweepMeasurement {
             false => Vec::new(),
         };
         Ok(Self {
-            settings,
             swept: SweepResult {
                 documents: collection.len() as u64,
                 true_pairs: measurer.truth.true_pairs(),
-                rows,
+                rows: measurer.rows(&settings, &tallies),
             },
+            settings,
             two_tests,
             expected: scores.expectations(arguments.two_tests),
             // Nothing is set aside: somebody may have judged a pair of equal texts.
@@ -601,6 +618,7 @@ impl SweepMeasurement {
                 .collect(),
             sensitivity: self.swept.sensitivity(),
             expected: self.expected.clone(),
+            halves: self.halves.as_deref(),
             two_tests: self.two_tests.iter().map(both).collect(),
             shows_points: !self.joins.is_empty(),
             sweep: &self.swept,
@@ -660,6 +678,14 @@ impl SweepArguments {
         Ok(shown)
     }
 
+    /// The least precision and recall that are wished.
+    fn target(&self) -> AccuracyTarget {
+        AccuracyTarget {
+            precision: self.precision,
+            recall: self.recall,
+        }
+    }
+
     /// Writes the page, and returns what `show` makes of the answer.
     fn told<T>(
         &self,
@@ -669,10 +695,7 @@ impl SweepArguments {
         show: impl FnOnce(&SweepOutput<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         console.clear();
-        let target = AccuracyTarget {
-            precision: self.precision,
-            recall: self.recall,
-        };
+        let target = self.target();
         if let Some(path) = &self.page {
             let head = PageHead {
                 command: console::harmless(&command_line()).into_owned(),
@@ -753,6 +776,9 @@ fn describe(answer: &SweepOutput<'_>) -> String {
     describe_advice(&mut text, answer);
     describe_together(&mut text, &answer.two_tests);
     describe_expected(&mut text, &answer.expected);
+    if let Some(halves) = answer.halves {
+        describe_halves(&mut text, halves);
+    }
     text
 }
 
@@ -878,5 +904,34 @@ fn describe_expected(text: &mut String, expected: &[ExpectedAccuracy]) {
             "  best of {:5} {:width$} F1 {:.3} [{:.3}, {:.3}], precision {:.3}, recall {:.3}",
             one.settings, one.choice, one.f1, one.low, one.high, one.precision, one.recall
         );
+    }
+}
+
+fn describe_halves(text: &mut String, halves: &[HalvedAccuracy]) {
+    text.push_str("\nExpected on other documents: settings and cuts chosen on one half of the documents, tested on the other, both ways");
+    if halves.is_empty() {
+        text.push_str(": unknown, for one of the halves has no true pair\n");
+        return;
+    }
+    let _ = writeln!(
+        text,
+        " added; {} true pairs lie in a half",
+        console::grouped(halves[0].true_pairs)
+    );
+    let choices = halves.iter().map(|one| one.choice.len());
+    let width = choices.max().unwrap_or(0).max(18);
+    for one in halves {
+        let _ = writeln!(
+            text,
+            "  best of {:5} {:width$} F1 {:.3}, precision {}, recall {}",
+            one.settings,
+            one.choice,
+            one.f1,
+            shown(&one.precision),
+            shown(&one.recall)
+        );
+        let chosen = one.chosen.each_ref().map(|chosen| chosen.as_deref());
+        let chosen = chosen.map(|chosen| chosen.unwrap_or("nothing that reaches the target"));
+        let _ = writeln!(text, "    chosen: {}; {}", chosen[0], chosen[1]);
     }
 }

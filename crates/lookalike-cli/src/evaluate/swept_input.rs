@@ -156,6 +156,10 @@ impl SweptDocuments for SweptInput<'_> {
         self.ids.len()
     }
 
+    fn id(&self, position: u32) -> &str {
+        &self.ids[position as usize]
+    }
+
     fn text_bytes(&self, position: u32) -> u64 {
         self.texts[position as usize].0
     }

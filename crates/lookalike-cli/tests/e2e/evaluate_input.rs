@@ -594,3 +594,84 @@ fn super_shingles_are_counted_exactly_too() {
         text.text()
     );
 }
+
+/// The advice of a sweep without labels flattered itself: its figures were of the documents that it was chosen on, and of no others.
+#[test]
+fn a_sweep_chooses_on_one_half_and_tests_on_the_other() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(7);
+    let (mut rows, mut halves) = (String::new(), [String::new(), String::new()]);
+    for family in 0..60 {
+        let text = numbers.words(60, 900);
+        for member in 0..3 {
+            let mut words: Vec<&str> = text.split(' ').collect();
+            for _ in 0..numbers.below(4) {
+                words[numbers.below(60)] = "other";
+            }
+            let id = format!("d{family:02}-{member}");
+            // No text twice: a copy in the other half would be set aside.
+            let row = record(&id, &format!("{} {member}", words.join(" ")));
+            rows += &row;
+            halves[(lookalike::hash::xxh3_64(id.as_bytes(), 0) & 1) as usize] += &row;
+        }
+    }
+    let all = folder.add("all.jsonl", rows);
+    let halves = [0, 1].map(|at| folder.add(format!("{at}.jsonl"), &halves[at]));
+    let flags = ["--sketches", "simhash:64", "--shingles", "words:2"];
+    let flags = [&flags[..], &["--weights", "set", "--masks", "none"]].concat();
+    let whole = evaluate("sweep", &all, &flags);
+    let [expected, cheapest] = &whole["halves"].as_array().unwrap()[..] else {
+        panic!("{}", whole["halves"]);
+    };
+    let alone = [0, 1].map(|at| evaluate("sweep", &halves[at], &flags));
+    let (mut found, mut correct) = (0, 0);
+    for (own, other) in [(0, 1), (1, 0)] {
+        let chosen = alone[own]["best"]["point"]["parameter"].as_str().unwrap();
+        let told = expected["chosen"][own].as_str().unwrap();
+        assert!(told.ends_with(&format!(" at {chosen}")), "{told}: {chosen}");
+        let points = alone[other]["rows"][0]["curve"]["points"].as_array();
+        let mut points = points.unwrap().iter();
+        let point = points.find(|point| point["parameter"] == chosen).unwrap();
+        found += point["found"].as_u64().unwrap();
+        correct += point["correct"].as_u64().unwrap();
+    }
+    assert_eq!(
+        (&expected["found"], &expected["correct"]),
+        (&json!(found), &json!(correct))
+    );
+    let trues = alone
+        .each_ref()
+        .map(|alone| alone["true_pairs"].as_u64().unwrap());
+    assert_eq!(expected["true_pairs"], trues[0] + trues[1]);
+    let [low, high] = ["low", "high"].map(|limit| expected["recall"][limit].as_f64().unwrap());
+    let recall = correct as f64 / (trues[0] + trues[1]) as f64;
+    assert!(low < recall && recall < high, "{expected}");
+    assert_eq!(cheapest["choice"], "cheapest");
+    let mut told = lookalike("evaluate");
+    told.arg("sweep").arg(&all).args(&flags);
+    let told = told.succeed();
+    for words in [
+        "Expected on other documents",
+        "best of     1 cheapest",
+        "chosen: simhash:64",
+    ] {
+        assert!(told.text().contains(words), "{words:?}: {}", told.text());
+    }
+    // Two documents cannot have a true pair in each half.
+    let few = folder.add(
+        "few.jsonl",
+        record("a", "one two three four five six")
+            + &record("b", "one two three four five six seven"),
+    );
+    let mut told = lookalike("evaluate");
+    told.arg("sweep")
+        .arg(&few)
+        .args(&flags)
+        .args(["--threshold", "0.5"]);
+    let told = told.succeed();
+    assert!(
+        told.text().contains("one of the halves has no true pair"),
+        "{}",
+        told.text()
+    );
+}

@@ -23,17 +23,21 @@ pub(super) struct FingerprintTable<C> {
 }
 
 impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
+    /// The table of the documents that `counts` is true of.
     pub(super) fn new(
         sketches: &[Option<SketchValue>],
         least: f64,
+        counts: &dyn Fn(u32) -> bool,
         narrow: impl Fn(u128) -> C,
     ) -> Self {
         let mut bits = 0;
         let mut places: Vec<(C, u32)> = Vec::new();
-        for (at, sketch) in sketches.iter().enumerate() {
-            if let Some(SketchValue::Bits(value, width)) = sketch {
+        for (sketch, at) in sketches.iter().zip(0..) {
+            if let Some(SketchValue::Bits(value, width)) = sketch
+                && counts(at)
+            {
                 bits = *width;
-                places.push((narrow(value.0), at as u32));
+                places.push((narrow(value.0), at));
             }
         }
         places.sort_unstable();
@@ -121,16 +125,17 @@ impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
         for (start, end) in self.repeated.values() {
             // n (n - 1) / 2 of them, without a walk: a family of copies may have millions of pairs.
             let number = u64::from(end - start);
-            equal.add(self.score(0), number * (number - 1) / 2);
+            equal.add(self.score(0), number * (number - 1) / 2, None);
         }
         drop(equal);
         self_join(&self.codes, self.radius, limits, || {
             let mut counts = CountingVisitor::new(&all);
             move |a: C, b: C, distance: u32| {
-                counts.add(self.score(distance), self.number(a) * self.number(b));
+                let number = self.number(a) * self.number(b);
+                counts.add(self.score(distance), number, None);
             }
         });
-        all.into_inner().unwrap_or_else(PoisonError::into_inner)
+        all.into_inner().unwrap_or_else(PoisonError::into_inner).all
     }
 }
 

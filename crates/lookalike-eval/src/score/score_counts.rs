@@ -4,8 +4,6 @@ use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
 
-use super::scored_pair::ScoredPair;
-
 /// Numbers of something by score, by the bits of the score: ascending as the scores are, which are above 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScoreCounts(HashMap<u64, u64>);
@@ -41,26 +39,49 @@ impl ScoreCounts {
     }
 }
 
+/// Numbers of all pairs by score, and of those that lie in one half of the documents.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HalvedCounts {
+    /// Of all.
+    pub all: ScoreCounts,
+    /// Of each half.
+    pub halves: [ScoreCounts; 2],
+}
+
+impl HalvedCounts {
+    /// Counts so many more of a score, in the half that they lie in.
+    pub fn add(&mut self, score: f64, number: u64, half: Option<usize>) {
+        self.all.add(score, number);
+        if let Some(half) = half {
+            self.halves[half].add(score, number);
+        }
+    }
+
+    /// Adds the counts of another part.
+    pub fn merge(&mut self, other: &Self) {
+        self.all.merge(&other.all);
+        for (own, other) in self.halves.iter_mut().zip(&other.halves) {
+            own.merge(other);
+        }
+    }
+}
+
 /// Counts of one thread, which join those of all when it is done.
 pub(super) struct CountingVisitor<'a> {
-    own: ScoreCounts,
-    all: &'a Mutex<ScoreCounts>,
+    own: HalvedCounts,
+    all: &'a Mutex<HalvedCounts>,
 }
 
 impl<'a> CountingVisitor<'a> {
-    pub(super) fn new(all: &'a Mutex<ScoreCounts>) -> Self {
+    pub(super) fn new(all: &'a Mutex<HalvedCounts>) -> Self {
         Self {
-            own: ScoreCounts::default(),
+            own: HalvedCounts::default(),
             all,
         }
     }
 
-    pub(super) fn add(&mut self, score: f64, number: u64) {
-        self.own.add(score, number);
-    }
-
-    pub(super) fn visit(&mut self, pair: ScoredPair) {
-        self.add(pair.score, 1);
+    pub(super) fn add(&mut self, score: f64, number: u64, half: Option<usize>) {
+        self.own.add(score, number, half);
     }
 }
 

@@ -27,6 +27,9 @@ pub trait SweptDocuments {
         self.len() == 0
     }
 
+    /// The id at a position.
+    fn id(&self, position: u32) -> &str;
+
     /// Bytes of the text at a position.
     fn text_bytes(&self, position: u32) -> u64;
 
@@ -45,6 +48,10 @@ impl SweptDocuments for DocumentSet {
 
     fn len(&self) -> usize {
         Self::len(self)
+    }
+
+    fn id(&self, position: u32) -> &str {
+        Self::id(self, position)
     }
 
     fn text_bytes(&self, position: u32) -> u64 {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{SweepRow, SweepSetting};
 use crate::curve::{CountedScore, ScoreCurve};
-use crate::score::ScoreCounts;
+use crate::score::{HalvedCounts, ScoreCounts};
 
 /// Pairs of one setting by their scores, and what its sketches take: all that is measured, in integers, so that what is written down and
 /// read again gives the same row.
@@ -17,8 +17,27 @@ pub struct SettingTally {
     sketch_bits: u64,
     sketches: u64,
     without_sketch: u64,
-    /// Bits of a score, pairs that have it, and true ones among them; from the largest score to the smallest.
-    scores: Vec<(u64, u64, u64)>,
+    scores: TalliedScores,
+    /// The same of the pairs in each half of the documents.
+    halves: [TalliedScores; 2],
+}
+
+/// Bits of a score, pairs that have it, and true ones among them; from the largest score to the smallest.
+type TalliedScores = Vec<(u64, u64, u64)>;
+
+fn tallied(found: &ScoreCounts, correct: &ScoreCounts) -> TalliedScores {
+    let scores = found.descending().into_iter();
+    scores
+        .map(|(score, number)| (score.to_bits(), number, correct.of(score)))
+        .collect()
+}
+
+fn counted(scores: &TalliedScores) -> impl Iterator<Item = CountedScore> {
+    scores.iter().map(|&(bits, found, correct)| CountedScore {
+        score: f64::from_bits(bits),
+        found,
+        correct,
+    })
 }
 
 impl SettingTally {
@@ -43,18 +62,16 @@ impl SettingTally {
             sketch_bits: 64 * features,
             sketches,
             without_sketch,
-            scores: Vec::new(),
+            ..Self::default()
         }
     }
 
     /// Adds the pairs that were found, and the true ones among them.
     #[must_use]
-    pub(super) fn with_pairs(self, found: &ScoreCounts, correct: &ScoreCounts) -> Self {
-        let scores = found.descending().into_iter();
+    pub(super) fn with_pairs(self, found: &HalvedCounts, correct: &HalvedCounts) -> Self {
         Self {
-            scores: scores
-                .map(|(score, number)| (score.to_bits(), number, correct.of(score)))
-                .collect(),
+            scores: tallied(&found.all, &correct.all),
+            halves: [0, 1].map(|half| tallied(&found.halves[half], &correct.halves[half])),
             ..self
         }
     }
@@ -77,18 +94,32 @@ impl SettingTally {
         }
     }
 
-    /// The row of the setting: `cuts` are those that its curve is shown at.
-    pub(super) fn row(&self, setting: &SweepSetting, true_pairs: u64, cuts: &[f64]) -> SweepRow {
+    /// The pairs of a half that score at least `cut`.
+    pub(crate) fn counts_of_half(&self, half: usize, cut: f64) -> CountedScore {
+        let none = CountedScore {
+            score: cut,
+            found: 0,
+            correct: 0,
+        };
+        let above = counted(&self.halves[half]).take_while(|one| one.score >= cut);
+        above.fold(none, |sum, one| CountedScore {
+            found: sum.found + one.found,
+            correct: sum.correct + one.correct,
+            ..sum
+        })
+    }
+
+    /// The row of the setting on one half of the documents, or on all.
+    pub(super) fn row(
+        &self,
+        half: Option<usize>,
+        setting: &SweepSetting,
+        true_pairs: u64,
+        cuts: &[f64],
+    ) -> SweepRow {
         let scheme = &setting.scheme;
-        let counts = self
-            .scores
-            .iter()
-            .map(|&(bits, found, correct)| CountedScore {
-                score: f64::from_bits(bits),
-                found,
-                correct,
-            });
-        let counts: Vec<CountedScore> = counts.collect();
+        let scores = half.map_or(&self.scores, |half| &self.halves[half]);
+        let counts: Vec<CountedScore> = counted(scores).collect();
         let name = |cut| setting.cut_name(cut);
         let mut curve = ScoreCurve::of_counts(&counts, true_pairs, cuts, name);
         if super::counts_hashes(scheme.sketch) {

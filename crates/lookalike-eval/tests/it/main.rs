@@ -4,6 +4,7 @@
 
 mod audit;
 mod conjunctive_rule;
+mod halves;
 mod label;
 mod s3;
 mod score;

@@ -1,0 +1,160 @@
+//! The accuracy to expect on documents that had no part in the choice, without labels.
+//!
+//! Settings and cuts are chosen on the pairs of one half of the documents and tested on those of the other, both ways, and the counts of both are
+//! added. A pair with a document in each half counts in neither. The half of a document follows from its id, so that it stays when others come.
+
+use lookalike::hash::xxh3_64;
+use serde::Serialize;
+
+use crate::interval::{ShareEstimate, f1};
+use crate::sweep::{
+    AccuracyTarget, GroundTruth, Recommendation, SettingTally, SweepResult, SweepSetting,
+};
+
+/// The half of each document.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DocumentHalves(Vec<bool>);
+
+impl DocumentHalves {
+    /// The halves of documents with these ids.
+    #[must_use]
+    pub fn new<'a>(ids: impl Iterator<Item = &'a str>) -> Self {
+        // The low bit: nothing else looks at it.
+        Self(ids.map(|id| xxh3_64(id.as_bytes(), 0) & 1 == 1).collect())
+    }
+
+    /// True if no document has one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The half of a document, 0 or 1.
+    pub(crate) fn of(&self, document: u32) -> Option<usize> {
+        self.0.get(document as usize).copied().map(usize::from)
+    }
+
+    /// The half of a pair, if both documents are in one.
+    pub(crate) fn of_pair(&self, a: u32, b: u32) -> Option<usize> {
+        self.of(a).filter(|half| self.of(b) == Some(*half))
+    }
+
+    /// Number of true pairs in each half.
+    fn true_pairs(&self, truth: &GroundTruth) -> [u64; 2] {
+        let GroundTruth::Complete(pairs) = truth else {
+            return [0; 2];
+        };
+        let mut counts = [0; 2];
+        for half in pairs.iter().filter_map(|&(a, b)| self.of_pair(a, b)) {
+            counts[half] += 1;
+        }
+        counts
+    }
+}
+
+/// Expected accuracy of a choice among settings on other documents.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HalvedAccuracy {
+    /// Among what was chosen, in words.
+    pub choice: String,
+    /// Number of settings.
+    pub settings: usize,
+    /// The setting and cut that each half chose; none where nothing reached the target.
+    pub chosen: [Option<String>; 2],
+    /// Pairs that they find in the other halves.
+    pub found: u64,
+    /// Of these, true ones.
+    pub correct: u64,
+    /// True pairs of both halves.
+    pub true_pairs: u64,
+    /// Share of the found pairs that are true.
+    pub precision: ShareEstimate,
+    /// Share of the true pairs that are found.
+    pub recall: ShareEstimate,
+    /// Their harmonic mean.
+    pub f1: f64,
+}
+
+/// Settings to choose among, by their positions.
+struct HalvedChoice {
+    name: String,
+    members: Vec<usize>,
+    choose: fn(&SweepResult, AccuracyTarget) -> Option<Recommendation>,
+}
+
+/// Expected accuracy of the best setting of each sketch by F1, of the best of all, and of the cheapest that reaches the target. None if one of
+/// the halves has no true pair.
+#[must_use]
+pub fn expected_of_halves(
+    settings: &[SweepSetting],
+    tallies: &[SettingTally],
+    truth: &GroundTruth,
+    halves: &DocumentHalves,
+    target: AccuracyTarget,
+) -> Vec<HalvedAccuracy> {
+    let trues = halves.true_pairs(truth);
+    if trues.contains(&0) {
+        return Vec::new();
+    }
+    let expected = |choice: &HalvedChoice| {
+        let (mut found, mut correct) = (0, 0);
+        let chosen = [0, 1].map(|half| {
+            let own = choice.members.iter();
+            let rows = own.map(|&at| tallies[at].row_of_half(half, &settings[at], truth, trues));
+            let swept = SweepResult {
+                rows: rows.collect(),
+                ..SweepResult::default()
+            };
+            let advice = (choice.choose)(&swept, target)?;
+            let tally = &tallies[choice.members[advice.row]];
+            let counts = tally.counts_of_half(1 - half, advice.point.cut);
+            (found, correct) = (found + counts.found, correct + counts.correct);
+            Some(format!("{} at {}", advice.setting, advice.point.parameter))
+        });
+        let true_pairs = trues[0] + trues[1];
+        let (precision, recall) = (
+            ShareEstimate::of(correct, found),
+            ShareEstimate::of(correct, true_pairs),
+        );
+        HalvedAccuracy {
+            choice: choice.name.clone(),
+            settings: choice.members.len(),
+            chosen,
+            found,
+            correct,
+            true_pairs,
+            f1: f1(precision.value, recall.value),
+            precision,
+            recall,
+        }
+    };
+    choices(settings).iter().map(expected).collect()
+}
+
+fn choices(settings: &[SweepSetting]) -> Vec<HalvedChoice> {
+    let mut all: Vec<HalvedChoice> = Vec::new();
+    for (at, setting) in settings.iter().enumerate() {
+        let name = setting.sketch_name();
+        match all.iter_mut().find(|choice| choice.name == name) {
+            Some(choice) => choice.members.push(at),
+            None => all.push(HalvedChoice {
+                name,
+                members: vec![at],
+                choose: SweepResult::best,
+            }),
+        }
+    }
+    let everything: Vec<usize> = (0..settings.len()).collect();
+    if all.len() > 1 {
+        all.push(HalvedChoice {
+            name: "any".to_owned(),
+            members: everything.clone(),
+            choose: SweepResult::best,
+        });
+    }
+    all.push(HalvedChoice {
+        name: "cheapest".to_owned(),
+        members: everything,
+        choose: |swept, target| swept.recommendations(target).into_iter().next(),
+    });
+    all
+}

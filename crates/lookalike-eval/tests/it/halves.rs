@@ -1,0 +1,135 @@
+//! What is chosen on a half of the documents, against sweeps over each half alone.
+
+use std::ops::ControlFlow;
+
+use lookalike::hash::xxh3_64;
+use lookalike::{Scheme, Weight};
+use lookalike_eval::sweep::sketches_of;
+use lookalike_eval::{
+    AccuracyTarget, DocumentHalves, DocumentSet, GroundTruth, SettingTally, SweepLimits,
+    SweepSetting, each_tally, expected_of_halves, sweep,
+};
+use proptest::prelude::*;
+
+/// Texts of a few words out of few, so that many resemble each other, under ids that fall into both halves.
+fn documents() -> impl Strategy<Value = Vec<(String, String)>> {
+    let text = prop::collection::vec(0..9_u8, 2..9);
+    prop::collection::vec(text, 12..50).prop_map(|texts| {
+        let text = |words: Vec<u8>| words.iter().map(|word| format!("w{word} ")).collect();
+        let named = texts.into_iter().enumerate();
+        named
+            .map(|(at, words)| (format!("d{at:02}"), text(words)))
+            .collect()
+    })
+}
+
+fn settings(lengths: Option<f64>) -> Vec<SweepSetting> {
+    let sketches = [
+        "simhash:64",
+        "simhash:64",
+        "none",
+        "super-shingle:4x2",
+        "minhash:16",
+    ];
+    let shingles = ["words:1", "words:2", "words:2", "words:1", "words:1"];
+    let settings = sketches.iter().zip(shingles);
+    settings
+        .map(|(sketch, shingle)| SweepSetting {
+            lengths,
+            ..SweepSetting::from(
+                Scheme::default()
+                    .shingle(shingle.parse().unwrap())
+                    .sketch(sketch.parse().unwrap())
+                    .weight(Weight::Set),
+            )
+        })
+        .collect()
+}
+
+/// Pairs that score at least `cut`, and true ones among them, by comparing each with each.
+fn by_hand(
+    documents: &DocumentSet,
+    setting: &SweepSetting,
+    truth: &GroundTruth,
+    cut: f64,
+) -> [u64; 2] {
+    let GroundTruth::Complete(truth) = truth else {
+        unreachable!()
+    };
+    let sketches = sketches_of(documents, &setting.scheme);
+    let mut counts = [0; 2];
+    for b in 0..documents.len() {
+        for a in 0..b {
+            let both = sketches[a].as_ref().zip(sketches[b].as_ref());
+            let bytes = |at: usize| documents.text(at as u32).len() as f64;
+            let (short, long) = (bytes(a).min(bytes(b)), bytes(a).max(bytes(b)));
+            let is_close = setting.lengths.is_none_or(|share| short >= share * long);
+            if is_close && both.is_some_and(|(x, y)| x.score(y) >= cut) {
+                counts[0] += 1;
+                counts[1] += u64::from(truth.contains(&(a as u32, b as u32)));
+            }
+        }
+    }
+    counts
+}
+
+proptest! {
+    #[test]
+    fn each_half_chooses_as_if_it_were_alone(
+        rows in documents(),
+        lengths in prop_oneof![Just(None), Just(Some(0.7))],
+        threads in 1..3_usize,
+        memory in prop_oneof![Just(u64::MAX), Just(30_000)],
+    ) {
+        let settings = settings(lengths);
+        let target = AccuracyTarget { precision: 0.6, recall: 0.3 };
+        let threshold = 0.5;
+        let all = DocumentSet::new(rows.clone()).unwrap();
+        let truth = GroundTruth::exact(&all, &settings[0].scheme, threshold);
+        let limits = SweepLimits { threads, memory };
+        let mut tallies = vec![SettingTally::default(); settings.len()];
+        let counted = each_tally(&all, &settings, &truth, limits, &mut |at, tally| {
+            tallies[at] = tally;
+            ControlFlow::Continue(())
+        });
+        prop_assume!(counted.is_ok());
+        let halves = DocumentHalves::new(rows.iter().map(|(id, _)| id.as_str()));
+        let expected = expected_of_halves(&settings, &tallies, &truth, &halves, target);
+
+        let half = |which: u64| rows.iter().filter(move |(id, _)| xxh3_64(id.as_bytes(), 0) & 1 == which);
+        let alone = [0, 1].map(|which| DocumentSet::new(half(which).cloned().collect()).unwrap());
+        let truths = [0, 1].map(|at| GroundTruth::exact(&alone[at], &settings[0].scheme, threshold));
+        let trues = truths.each_ref().map(GroundTruth::true_pairs);
+        prop_assert_eq!(expected.is_empty(), trues.contains(&0));
+        if expected.is_empty() {
+            return Ok(());
+        }
+        // Three sketches of one setting, one of two, all, and the cheapest of all.
+        prop_assert_eq!(expected.len(), 6);
+        let swept = [0, 1].map(|at| sweep(&alone[at], &settings, &truths[at], 1, |_| ControlFlow::Continue(())).unwrap());
+        for one in expected {
+            let own: Vec<usize> = (0..settings.len())
+                .filter(|&at| ["any", "cheapest"].contains(&&*one.choice) || settings[at].scheme.sketch.to_string() == one.choice)
+                .collect();
+            prop_assert_eq!(one.settings, own.len());
+            let mut sums = [0; 2];
+            for which in 0..2 {
+                let mut part = swept[which].clone();
+                part.rows = own.iter().map(|&at| part.rows[at].clone()).collect();
+                let chosen = match &*one.choice {
+                    "cheapest" => part.recommendations(target).into_iter().next(),
+                    _ => part.best(target),
+                };
+                let name = chosen.as_ref().map(|chosen| format!("{} at {}", chosen.setting, chosen.point.parameter));
+                prop_assert_eq!(&one.chosen[which], &name);
+                if let Some(chosen) = chosen {
+                    let setting = &settings[own[chosen.row]];
+                    let counts = by_hand(&alone[1 - which], setting, &truths[1 - which], chosen.point.cut);
+                    sums = [sums[0] + counts[0], sums[1] + counts[1]];
+                }
+            }
+            prop_assert_eq!([one.found, one.correct], sums, "{}", one.choice);
+            prop_assert_eq!(one.true_pairs, trues[0] + trues[1]);
+        }
+    }
+}
