@@ -13,7 +13,8 @@ use lookalike_batch::{DocumentUse, IfExists, JobLimits, ensure_documents_fit};
 use lookalike_corpus::{InputOptions, Inputs, OutputFolder};
 
 use crate::arguments::{
-    InputArguments, RunArguments, SchemeArguments, command_line, fingerprint_sources, share,
+    InputArguments, Preset, RunArguments, SchemeArguments, command_line, fingerprint_sources,
+    preset_distance, share,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -26,6 +27,7 @@ use crate::{interrupt, radius_warning};
         .required_unless_present("pairs")
         .help("Files of fingerprints to join with themselves")
         .long_help(None)),
+    mut_arg("distance", preset_distance),
     after_help = "\
 Writes to DIR: kept.jsonl and removed.jsonl (a line {\"id\":..} for each document),
 clusters.jsonl (which document was removed for which, and why) and, last, run.json.
@@ -68,6 +70,10 @@ pub(crate) struct ClusterArguments {
     /// Maximum Hamming distance of a pair, 0 to 16 bits [default: 3; with --pairs, any]
     #[arg(long, value_name = "BITS")]
     distance: Option<u32>,
+
+    /// Distance of `lookalike fingerprint --preset NAME`: one-topic (12 of 128 bits)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["distance", "equal"])]
+    preset: Option<Preset>,
 
     /// Minimum number of super-shingles or min-hash values that a pair must share: a number, or a share such as 0.8
     #[arg(
@@ -167,6 +173,9 @@ impl ClusterArguments {
             .map(|texts| self.verification(texts, &limits));
         let verification = verification.transpose()?;
         let inputs = fingerprint_sources(&self.input.inputs, spool.path())?;
+        if let Some(preset) = self.preset {
+            preset.ensure_fits(&inputs)?;
+        }
         let pairs = fingerprint_sources(&self.pairs, spool.path())?;
         let job = FingerprintClustering {
             inputs: &inputs,

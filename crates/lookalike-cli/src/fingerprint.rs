@@ -8,7 +8,8 @@ use lookalike_batch::{FingerprintJob, JobObserver};
 use lookalike_corpus::InputOptions;
 
 use crate::arguments::{
-    BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, fingerprint_sources,
+    BoilerplateArguments, InputArguments, Preset, RunArguments, SchemeArguments,
+    fingerprint_sources, preset_shingle, preset_sketch,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -16,7 +17,10 @@ use crate::output_file::{files_of, refuse_input, write_standard_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE, RadiusOf, WarnedFeatures};
 
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    mut_arg("shingle", preset_shingle),
+    mut_arg("sketch", preset_sketch),
+    after_help = "\
 Prints {\"id\":..,\"fingerprint\":\"16 hex digits\"} for each document, in input order; null for a
 text without features. Only fingerprints of one scheme can be compared; the summary names
 the scheme.
@@ -41,7 +45,8 @@ Example:
   lookalike fingerprint crawl.jsonl -o crawl.lkfp
   lookalike fingerprint --import crawl.lkfp -o crawl.parquet
   lookalike index build crawl.parquet -o crawl.lkix
-  lookalike fingerprint crawl.jsonl --sketch super-shingle:6x14 -o shingles.lkfp")]
+  lookalike fingerprint crawl.jsonl --sketch super-shingle:6x14 -o shingles.lkfp"
+)]
 pub(crate) struct FingerprintJobArguments {
     #[command(flatten)]
     input: InputArguments,
@@ -53,6 +58,17 @@ pub(crate) struct FingerprintJobArguments {
     /// Read fingerprints, in any of the formats of -o, and write them unchanged
     #[arg(long)]
     import: bool,
+
+    /// Features and sketch for collections of a kind: one-topic, pages of a focused crawl (words:3, simhash:128)
+    ///
+    /// `join`, `cluster` and `index build` have the same option for the distance that goes with them.
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["shingle", "sketch", "import"],
+        help_heading = "Features"
+    )]
+    preset: Option<Preset>,
 
     /// Sketch of each document: simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N
     #[arg(
@@ -148,7 +164,8 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         console::fingerprint_summary(&summary, &console.measured());
     }
     if let (true, Some(features)) = (arguments.run.warns(), WarnedFeatures::of(&job.scheme)) {
-        radius_warning::warn(features, DEFAULT_DISTANCE, RadiusOf::Fingerprints);
+        let distance = arguments.preset.map_or(DEFAULT_DISTANCE, Preset::distance);
+        radius_warning::warn(features, distance, RadiusOf::Fingerprints);
     }
     arguments.input.losses.end(&summary.skipped)
 }

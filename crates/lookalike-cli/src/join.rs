@@ -8,7 +8,7 @@ use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver, JoinCheckpoint};
 
-use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
+use crate::arguments::{LossArguments, Preset, RunArguments, fingerprint_sources, preset_distance};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -17,6 +17,7 @@ use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
 #[command(
+    mut_arg("distance", preset_distance),
     override_usage = "lookalike join [OPTIONS] <F> [Q]\n       lookalike join [OPTIONS] <F>... --queries <Q>",
     after_help = "\
 Prints one JSON object per line, {\"f\":..,\"q\":..,\"distance\":..}, sorted by f, then q, without
@@ -66,6 +67,10 @@ pub(crate) struct JoinArguments {
     /// Maximum Hamming distance of a pair, 0 to 16 bits
     #[arg(long, value_name = "BITS", default_value_t = DEFAULT_DISTANCE)]
     distance: u32,
+
+    /// Distance of `lookalike fingerprint --preset NAME`: one-topic (12 of 128 bits)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["distance", "equal"])]
+    preset: Option<Preset>,
 
     /// Minimum number of super-shingles or min-hash values that a pair must share: a number, or a share such as 0.8
     #[arg(long, value_name = "NUMBER", conflicts_with = "distance")]
@@ -128,6 +133,9 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     let q = fingerprint_sources(q, spool.path())?;
     let read = f.iter().chain(&q).map(FingerprintSource::path);
     refuse_input(arguments.output.as_deref(), read)?;
+    if let Some(preset) = arguments.preset {
+        preset.ensure_fits(f.iter().chain(&q))?;
+    }
     // F may be an index, which is searched where it lies.
     // A truncated file under a mapping kills the process by SIGBUS; the message then names it.
     if let [one] = f.as_slice() {

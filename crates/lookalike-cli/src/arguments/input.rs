@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use clap::Args;
 use lookalike::scheme::{BoilerplateScope, Extraction, HtmlMode};
-use lookalike_batch::fingerprints::files::FingerprintSource;
+use lookalike_batch::fingerprints::files::{CodeFile, FingerprintSource};
+use lookalike_batch::fingerprints::index::{is_index, width};
 use lookalike_batch::{
-    BoilerplateLearner, JobLimits, JobObserver, KeepRules, LossLimit, LossPolicy, RecordScan,
-    SkippedRow,
+    BatchError, BoilerplateLearner, JobLimits, JobObserver, KeepRules, LossLimit, LossPolicy,
+    RecordScan, SkippedRow,
 };
 use lookalike_corpus::{
     Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField, OutputFolder,
@@ -296,6 +297,19 @@ pub(crate) fn fingerprint_sources<S: AsRef<OsStr>>(
         &store_settings(),
         spool,
     )?)
+}
+
+/// Width of the fingerprints of a file or an index, as far as it is known before it is read.
+pub(crate) fn known_bits(source: &FingerprintSource) -> Result<Option<u32>, Failure> {
+    // A pipe that is opened is read.
+    if source.is_standard_input() || !source.path().is_file() {
+        return Ok(None);
+    }
+    if is_index(source.path()) {
+        return Ok(Some(width(source.path())?));
+    }
+    let file = CodeFile::open(source, false).map_err(BatchError::from)?;
+    Ok(file.bits())
 }
 
 /// A converter whose program is there.

@@ -1,6 +1,7 @@
 //! Arguments that several subcommands share: what to read, how texts become features, what is similar, what to use of the machine.
 
 mod input;
+mod preset;
 mod run;
 mod scheme;
 mod similarity;
@@ -8,8 +9,9 @@ mod values;
 
 pub(crate) use input::{
     BoilerplateArguments, ConvertArguments, HtmlArguments, InputArguments, LossArguments,
-    fingerprint_sources, order_field, store_settings,
+    fingerprint_sources, known_bits, order_field, store_settings,
 };
+pub(crate) use preset::{Preset, preset_distance, preset_shingle, preset_sketch};
 pub(crate) use run::RunArguments;
 pub(crate) use scheme::{SchemeArguments, WordArguments, hash_key};
 pub(crate) use similarity::{MethodArguments, SimilarityArguments, TestArguments};

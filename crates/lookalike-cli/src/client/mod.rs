@@ -20,6 +20,7 @@ use lookalike::Scheme;
 use lookalike_server::default_scheme;
 use serde_json::{Value, json};
 
+use crate::arguments::{Preset, preset_distance};
 use crate::failure::Failure;
 use crate::radius_warning::{self, RadiusOf, WarnedFeatures};
 use documents::{
@@ -188,6 +189,7 @@ struct ExpireArguments {
 }
 
 #[derive(clap::Args)]
+#[command(mut_arg("radius", preset_distance))]
 struct CreateArguments {
     /// Name of the collection
     collection: String,
@@ -195,6 +197,10 @@ struct CreateArguments {
     /// Maximum distance of fingerprints in queries, in bits [default: 3]
     #[arg(long, value_name = "BITS")]
     radius: Option<u32>,
+
+    /// Scheme and radius for collections of a kind: one-topic, pages of a focused crawl (words:3, simhash:128, radius 12)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["radius", "sketch", "equal", "scheme", "terms"])]
+    preset: Option<Preset>,
 
     #[command(flatten)]
     sketches: SketchSettings,
@@ -312,6 +318,9 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
         (Some(path), scheme) => terms::add(path, scheme.as_deref(), &mut body)?,
         (None, Some(scheme)) => body["scheme"] = scheme.as_str().into(),
         (None, None) => {}
+    }
+    if let Some(preset) = arguments.preset {
+        body["scheme"] = preset.scheme(default_scheme()).to_string().into();
     }
     if let Some(path) = &arguments.boilerplate {
         lines::add(path, &mut body)?;

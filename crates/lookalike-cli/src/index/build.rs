@@ -4,15 +4,17 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::fingerprints::can_resume;
-use lookalike_batch::fingerprints::files::{CodeFile, CodesSummary, FingerprintSource};
+use lookalike_batch::fingerprints::files::{CodesSummary, FingerprintSource};
 use lookalike_batch::fingerprints::index::{
-    BuildFolder, IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index, width,
+    BuildFolder, IndexBuild, IndexBuildSummary, SketchIndexBuild,
 };
 use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{BatchError, JobObserver};
 use lookalike_hamming::Layout;
 
-use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
+use crate::arguments::{
+    LossArguments, Preset, RunArguments, fingerprint_sources, known_bits, preset_distance,
+};
 use crate::console::{self, Console};
 use crate::design::design_of_name;
 use crate::failure::Failure;
@@ -20,7 +22,9 @@ use crate::interrupt;
 use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    mut_arg("distance", preset_distance),
+    after_help = "\
 Inputs are fingerprint files, archives, JSON Lines from `lookalike fingerprint` (each also
 .gz or .zst), Parquet tables with a column fingerprint, raw little-endian numbers in a file
 named .u64, .u32 or .u128, or other indexes; quoted globs and addresses of object stores
@@ -35,7 +39,8 @@ An interrupted build leaves INDEX.building, from which --resume continues.
 
 Examples:
   lookalike index build january.fp.jsonl february.fp.jsonl -o pages.lkix --memory 4G
-  lookalike index build shingles.lkfp --equal 2 -o pages.lkix")]
+  lookalike index build shingles.lkfp --equal 2 -o pages.lkix"
+)]
 pub(crate) struct IndexBuildArguments {
     /// Files of fingerprints
     #[arg(required = true, value_name = "INPUT")]
@@ -48,6 +53,10 @@ pub(crate) struct IndexBuildArguments {
     /// Maximum Hamming distance between a query and a match, 0 to 16 bits
     #[arg(long, value_name = "BITS", default_value_t = DEFAULT_DISTANCE, value_parser = clap::value_parser!(u32).range(0..=16))]
     distance: u32,
+
+    /// Distance of `lookalike fingerprint --preset NAME`: one-topic (12 of 128 bits)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["distance", "equal"])]
+    preset: Option<Preset>,
 
     /// Minimum number of super-shingles or min-hash values in common: a number, or a share such as 0.8
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["distance", "tables", "design", "layout"])]
@@ -120,6 +129,9 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         let inputs = finish_sketches(&job, &console, &arguments.run)?;
         return end(&inputs, &arguments.losses);
     }
+    if let Some(preset) = arguments.preset {
+        preset.ensure_fits(&inputs)?;
+    }
     let named = arguments.design.as_deref();
     let design = named
         .map(|name| design_of_name(name, known_width(&inputs)?, arguments.distance))
@@ -150,17 +162,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
 /// Width of the fingerprints of some files, in bits, by the first that tells it before it is read; 64 where none does.
 fn known_width(inputs: &[FingerprintSource]) -> Result<u32, Failure> {
     for source in inputs {
-        // A pipe that is opened is read.
-        if source.is_standard_input() || !source.path().is_file() {
-            continue;
-        }
-        let bits = match is_index(source.path()) {
-            true => Some(width(source.path())?),
-            false => CodeFile::open(source, false)
-                .map_err(BatchError::from)?
-                .bits(),
-        };
-        if let Some(bits) = bits {
+        if let Some(bits) = known_bits(source)? {
             return Ok(bits);
         }
     }

@@ -74,6 +74,8 @@ mod paragraphs;
 #[cfg(feature = "pdf")]
 mod pdf;
 #[cfg(unix)]
+mod presets;
+#[cfg(unix)]
 mod progress;
 mod promises;
 mod radius_warning;
