@@ -236,6 +236,17 @@ impl SketchedSet {
         &self.sketches
     }
 
+    /// The sketches of documents with these ids, which ascend and hold all of the set; none of those that it does not have.
+    #[must_use]
+    pub fn into_sketches_of<'a>(
+        self,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> Vec<Option<SketchValue>> {
+        let mut own = self.ids.into_iter().zip(self.sketches).peekable();
+        ids.map(|id| own.next_if(|(next, _)| next == id)?.1)
+            .collect()
+    }
+
     /// Documents that were set aside, for another one has their text.
     #[must_use]
     pub fn copies(&self) -> u64 {

@@ -112,15 +112,6 @@ impl GivenSketches {
         SweepSetting::from(Scheme::default().sketch(self.sketch))
     }
 
-    /// The sketches of these documents; none where there is none.
-    pub(super) fn of_documents(&self, documents: &DocumentSet) -> Vec<Option<SketchValue>> {
-        let mut own = self.set.ids().iter().zip(self.set.sketches()).peekable();
-        let ids = documents.documents().iter().map(|document| &document.id);
-        // Both ascend, and every document of this set is among the others.
-        ids.map(|id| own.next_if(|(next, _)| *next == id)?.1.clone())
-            .collect()
-    }
-
     /// Figures of sketches of their kind, in the order of the documents that the truth is about.
     pub(super) fn row(
         &self,

@@ -90,8 +90,11 @@ impl SweepArguments {
             ..SweepMeasurement::default()
         };
         console.stage(JobStage::Measure, inputs.len() as u64);
-        for (done, (input, given)) in (1..).zip(inputs.iter().zip(&all)) {
-            let sketches = given.of_documents(&documents);
+        for (done, (input, given)) in (1..).zip(inputs.iter().zip(&mut all)) {
+            // Moved: the memory is counted once.
+            let set = std::mem::take(&mut given.set);
+            let ids = documents.documents().iter();
+            let sketches = set.into_sketches_of(ids.map(|document| &*document.id));
             let name = console::harmless(&input.to_string_lossy()).into_owned();
             let row = given.row(&sketches, &truth, &name);
             scores.add_sketches(given.setting(), row.sketch.clone(), &sketches);
