@@ -138,6 +138,22 @@ pub(crate) struct JobIdentity {
     pub(crate) input: String,
 }
 
+impl JobIdentity {
+    /// Refuses to go on with a job of other settings or other input.
+    pub(crate) fn ensure_same(&self, there: Self) -> Result<(), FolderRefusal> {
+        if there.input != self.input {
+            return Err(FolderRefusal::OtherInput);
+        }
+        if there.settings != self.settings {
+            return Err(FolderRefusal::OtherSettings {
+                there: there.settings,
+                now: self.settings.clone(),
+            });
+        }
+        Ok(())
+    }
+}
+
 /// In [`STATE`]: which job is at work.
 const JOB: &str = "job.json";
 
@@ -284,16 +300,9 @@ impl OutputDir<'_> {
         let Ok(found) = serde_json::from_str::<JobIdentity>(&text) else {
             return Ok(());
         };
-        if found.input != identity.input {
-            return Err(self.refuse(FolderRefusal::OtherInput));
-        }
-        if found.settings != identity.settings {
-            return Err(self.refuse(FolderRefusal::OtherSettings {
-                there: found.settings,
-                now: identity.settings.clone(),
-            }));
-        }
-        Ok(())
+        identity
+            .ensure_same(found)
+            .map_err(|reason| self.refuse(reason))
     }
 
     /// Refuses to go on when an input holds something else than it held, whatever its name, size and time say.

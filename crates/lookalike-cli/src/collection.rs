@@ -214,7 +214,7 @@ impl CollectArguments {
         let summary = console.ended(collected)?;
         if was_begun && build.is_some_and(|build| build.resume) && !summary.resumed {
             console::warning(
-                "what the interrupted build left is of other inputs or options, or damaged: this build started from the beginning",
+                "what the interrupted build left is damaged: this build started from the beginning",
             );
         }
         self.similarity.warn(summary.counts.without_category);

@@ -5,8 +5,8 @@ use lookalike_batch::fingerprints::cluster::ClusterError;
 use lookalike_batch::fingerprints::files::CodesError;
 use lookalike_batch::overlap::OverlapSettingsError;
 use lookalike_batch::{
-    BatchError, BoundedSetting, CollectionArchiveError, FieldSetting, FolderRefusal, MissingField,
-    SettingConflict, SettingsError,
+    BatchError, BoundedSetting, CollectionArchiveError, CollectionError, FieldSetting,
+    FolderRefusal, MissingField, SettingConflict, SettingsError,
 };
 
 use crate::option_style::OptionStyle;
@@ -72,6 +72,15 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
         BatchError::Archive(error) => return of_archive(error, style),
         BatchError::Settings(error) => return of_settings(error, style),
         BatchError::Folder { reason, .. } => return of_folder(reason, style),
+        BatchError::Collection(CollectionError::OtherBuild { reason, .. }) => {
+            let anew = format!("run without {} to start again", name("resume"));
+            match reason {
+                FolderRefusal::OtherSettings { .. } => {
+                    format!("repeat it with the same ones, or {anew}")
+                }
+                _ => anew,
+            }
+        }
         BatchError::NoField { setting, field, .. } => of_field(*setting, field, style),
         BatchError::Temporary { .. } => {
             format!(

@@ -25,6 +25,7 @@ use crate::dedup::summary::{input_counts, skipped};
 use crate::document_memory::{DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::observer::JobStage;
+use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedRow;
 
 /// Summary of an addition to a collection.
@@ -39,6 +40,21 @@ pub struct CollectionSummary {
     pub skipped: Vec<SkippedRow>,
     /// True if it took over anything that an interrupted job had read.
     pub resumed: bool,
+}
+
+/// Refuses to go on with a build of other settings or other input; one of which nothing can be read begins anew.
+fn ensure_same_build(
+    writer: &CollectionWriter,
+    log: &ScanLogPlace,
+    identity: &JobIdentity,
+) -> Result<(), CollectionError> {
+    let there = log.found_description();
+    let there = there.and_then(|there| serde_json::from_str::<JobIdentity>(&there).ok());
+    let same = there.map_or(Ok(()), |there| identity.ensure_same(there));
+    same.map_err(|reason| CollectionError::OtherBuild {
+        folder: writer.folder().to_owned(),
+        reason,
+    })
 }
 
 impl DedupJob<'_> {
@@ -57,11 +73,11 @@ impl DedupJob<'_> {
     }
 
     /// As [`DedupJob::collect`] for a new collection. While it reads, it leaves checkpoints in the directory of the collection: if
-    /// `resume`, it goes on from those of an interrupted job with the same inputs and settings, see [`CollectionWriter::is_begun`].
-    /// They go when all is done.
+    /// `resume`, it goes on from those of an interrupted job, see [`CollectionWriter::is_begun`]. They go when all is done.
     ///
     /// # Errors
-    /// As [`DedupJob::collect`]; [`CollectionError::Exists`] if there is a collection.
+    /// As [`DedupJob::collect`]; [`CollectionError::Exists`] if there is a collection, and [`CollectionError::OtherBuild`] if the job to resume
+    /// has other inputs or settings.
     ///
     /// # Panics
     /// As [`DedupJob::collect`].
@@ -71,15 +87,18 @@ impl DedupJob<'_> {
             let folder = writer.folder().to_owned();
             return Err(CollectionError::Exists { folder }.into());
         }
-        let job = format!(
-            "{}\n{}\n{}",
-            self.settings.canonical(),
-            self.options.canonical(),
-            self.inputs.fingerprint()
-        );
-        let log = self.scan_log_place(writer.begun(), &job);
-        if !resume {
-            log.forget();
+        let identity = JobIdentity {
+            settings: format!("{} {}", self.settings.canonical(), self.options.canonical()),
+            input: self.inputs.fingerprint(),
+        };
+        let description = serde_json::to_string(&identity).expect("texts are JSON");
+        let log = ScanLogPlace {
+            description: description.clone(),
+            ..self.scan_log_place(writer.begun(), &description)
+        };
+        match resume {
+            true => ensure_same_build(writer, &log, &identity)?,
+            false => log.forget(),
         }
         let built = self.collect_with(self.is_worth_a_log(&log).then_some(&log));
         match &built {

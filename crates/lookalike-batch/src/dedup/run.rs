@@ -345,6 +345,7 @@ impl DedupJob<'_> {
         ScanLogPlace {
             path,
             job: xxh3_64(job.as_bytes()),
+            description: String::new(),
             segment_bytes: self.checkpoint_bytes.saturating_mul(threads),
         }
     }

@@ -20,7 +20,7 @@
 //! A resumed job reads the chunks before that end again, but does not parse them: their bytes must be those of which the log tells.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -29,7 +29,7 @@ use std::thread::JoinHandle;
 use lookalike_corpus::PooledBytes;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::dedup::hashing_stream::HashingStream;
+use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::scan_batch::{EncodedBatch, ScanBatch, SetColumns};
 use crate::document_memory::LongestDocument;
 use crate::error::BatchError;
@@ -85,6 +85,8 @@ impl<C: InputChunk> SegmentChunk<C> {
 pub(crate) struct ScanLogPlace {
     pub(crate) path: PathBuf,
     pub(crate) job: u64,
+    /// What a job that finds the log can tell the user of this one; empty where another file does.
+    pub(crate) description: String,
     pub(crate) segment_bytes: u64,
 }
 
@@ -137,6 +139,26 @@ pub(crate) struct UnfinishedLog {
     error: io::Error,
 }
 
+/// The beginning of a log: of which job it is.
+struct LogHead {
+    job: u64,
+    description: Vec<u8>,
+}
+
+impl LogHead {
+    fn read(file: &mut HashingStream<impl Read>) -> io::Result<Self> {
+        if file.word()? != u64::from_le_bytes(MAGIC) {
+            return Err(damaged());
+        }
+        let job = file.word()?;
+        let length = file.word()?;
+        Ok(Self {
+            job,
+            description: file.column(length)?,
+        })
+    }
+}
+
 /// Facts found in a log.
 struct FoundSegments {
     /// Length of the file up to the last segment's end.
@@ -157,7 +179,7 @@ impl ScanLogPlace {
         };
         let (kept, mut log) = match resumed {
             Some((kept, log)) => (Some(kept), log),
-            None => (None, LogFile::begin(&self.path, self.job)?),
+            None => (None, LogFile::begin(self)?),
         };
         let end = log.file.stream_position()?;
         let file = Arc::new(File::open(log.begun.as_ref().unwrap_or(&log.path))?);
@@ -170,6 +192,13 @@ impl ScanLogPlace {
             file,
             path: self.path.clone(),
         })
+    }
+
+    /// The description in the log that is there; none where it cannot be read.
+    pub(crate) fn found_description(&self) -> Option<String> {
+        let mut file = HashingStream::new(BufReader::new(File::open(&self.path).ok()?));
+        let head = LogHead::read(&mut file).ok()?;
+        String::from_utf8(head.description).ok()
     }
 
     /// Removes the log: what followed from it is on the disk, or nobody can go on from it.
@@ -325,7 +354,8 @@ impl Drop for LogWriter {
 }
 
 impl LogFile {
-    fn begin(path: &Path, job: u64) -> io::Result<Self> {
+    fn begin(place: &ScanLogPlace) -> io::Result<Self> {
+        let path = &place.path;
         if path.exists() {
             std::fs::remove_file(path)?;
         }
@@ -339,7 +369,9 @@ impl LogFile {
             whole: 0,
         };
         log.put(&MAGIC)?;
-        log.put(&job.to_le_bytes())?;
+        log.put(&place.job.to_le_bytes())?;
+        log.put(&(place.description.len() as u64).to_le_bytes())?;
+        log.put(place.description.as_bytes())?;
         Ok(log)
     }
 
@@ -358,8 +390,7 @@ impl LogFile {
             file: HashingStream::new(BufReader::new(File::open(path)?)),
             chunks: found.chunks,
         };
-        // What it is, and of which job.
-        kept.file.column::<u64>(2)?;
+        LogHead::read(&mut kept.file)?;
         let log = Self {
             file: BufWriter::new(file),
             hash: found.hash,
@@ -415,7 +446,7 @@ impl FoundSegments {
     /// Reads a log to the last end of a segment whose sum is right. None if it is of another job, or there is no such end.
     fn read(path: &Path, job: u64) -> Option<Self> {
         let mut file = HashingStream::new(BufReader::new(File::open(path).ok()?));
-        if file.word().ok()? != u64::from_le_bytes(MAGIC) || file.word().ok()? != job {
+        if LogHead::read(&mut file).ok()?.job != job {
             return None;
         }
         let (mut found, mut chunks) = (None, 0);
@@ -489,6 +520,7 @@ mod tests {
         ScanLogPlace {
             path: folder.join("scanned.bin"),
             job: JOB,
+            description: "seven".to_owned(),
             segment_bytes: 1,
         }
     }
@@ -539,8 +571,10 @@ mod tests {
         let other = ScanLogPlace {
             job: JOB + 1,
             path: place.path.clone(),
+            description: String::new(),
             ..place
         };
+        assert_eq!(other.found_description().as_deref(), Some("seven"));
         assert_eq!(replayed(&other, &[]), expected([]));
     }
 

@@ -534,13 +534,35 @@ fn a_build_is_not_resumed_with_other_documents() {
 }
 
 #[test]
-fn a_build_with_other_options_that_is_resumed_says_that_it_started_from_the_beginning() {
+fn a_build_with_other_options_or_inputs_was_resumed_from_the_beginning() {
+    let folder = Folder::new();
+    let input = folder.add("old.jsonl", records(3, 0..24_000));
+    let more = folder.add("more.jsonl", records(3, 0..100));
+    let seen = folder.path("seen");
+    stopped_build(&seen, &input, 1, kill);
+    let log = fs::read(seen.join("begun.bin")).unwrap();
+    let refused = build(&seen, &input, &["--resume", "--threshold", "0.7"]).fail(1);
+    let settings = ["seen", "the job to resume has other settings", "0.8", "0.7"];
+    refused.says(&settings);
+    refused.says(&["repeat it with the same ones, or run without --resume"]);
+    let refused = build(&seen, &more, &["--resume"]).fail(1);
+    refused.says(&["the job to resume read other files", "run without --resume"]);
+    // Whoever repeats it as it was goes on.
+    assert!(fs::read(seen.join("begun.bin")).unwrap() == log);
+    let resumed = build(&seen, &input, &["--resume", "--json"]).succeed();
+    assert_eq!(resumed.json()["resumed"], true);
+    assert_eq!(documents(&seen), 24_000);
+}
+
+#[test]
+fn a_build_whose_log_is_damaged_says_that_it_started_from_the_beginning() {
     let folder = Folder::new();
     let input = folder.add("old.jsonl", records(3, 0..24_000));
     let seen = folder.path("seen");
     stopped_build(&seen, &input, 1, kill);
-    let done = build(&seen, &input, &["--resume", "--threshold", "0.7"]).succeed();
-    done.says(&["other inputs or options", "from the beginning"]);
+    fs::write(seen.join("begun.bin"), "no log").unwrap();
+    let done = build(&seen, &input, &["--resume"]).succeed();
+    done.says(&["damaged", "from the beginning"]);
     assert_eq!(documents(&seen), 24_000);
 }
 

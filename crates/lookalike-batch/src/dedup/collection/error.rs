@@ -1,7 +1,9 @@
-//! Errors of collections on disk, each with its remedy.
+//! Errors of collections on disk, each with its remedy, unless that is an option of the command.
 
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::folder_refusal::FolderRefusal;
 
 /// A collection on disk that cannot be used, or not for this job.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +68,14 @@ pub enum CollectionError {
     Changed {
         /// The directory.
         folder: PathBuf,
+    },
+    /// The build to resume is another one.
+    #[error("{}: {reason}", .folder.display())]
+    OtherBuild {
+        /// The directory.
+        folder: PathBuf,
+        /// Reason why it is.
+        reason: FolderRefusal,
     },
     /// A file of the collection cannot be read.
     #[error("{}: {source}: check that the collection can be read", .path.display())]
