@@ -6,16 +6,20 @@
 //! all of them, in most collections) and keeps the rest as two compressed tables: classes of each group, and groups
 //! of each class. Classes are called by their rank here, the most wanted one first.
 //!
+//! Groups that do not fit in memory go to a [`GroupFile`], of which [`group_windows`](crate::dedup::group_windows) takes tables for some ranks
+//! at a time.
+//!
 //! [`Method::AllPairs`]: crate::settings::Method::AllPairs
 
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::parallel::{concatenated, in_ranges, on_threads};
-use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};
+use crate::dedup::group_file::{GroupFile, GroupMembers};
+use crate::parallel::{concatenated, in_ranges};
+use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts, into_inner, lock};
 use crate::spill::prefetch::prefetch;
 
 /// Key in the first two words, class in the third.
@@ -111,6 +115,7 @@ impl KeyWriter<'_> {
 ///
 /// Memory: 8 bytes a posting (a class in a group), 8 a group, 4 a class, and 4 more while they are built.
 #[derive(Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct CandidateGroups {
     /// Ranks of the members of all groups: in each the strong ones, then the weak ones, both ascending.
     pub(crate) members: Vec<u32>,
@@ -130,6 +135,7 @@ pub(crate) struct CandidateGroups {
 
 /// Starts of lists that lie one behind another, 4 bytes each.
 #[derive(Default)]
+#[cfg_attr(test, derive(Clone))]
 struct ListStarts {
     /// Start of every [`Self::BLOCK`]th list.
     bases: Vec<u64>,
@@ -197,10 +203,12 @@ pub(crate) struct GroupMembership {
     pub(crate) is_weak: bool,
 }
 
-/// Resources of [`CandidateGroups::new`].
+/// Resources to group keys.
 pub(crate) struct GroupResources<'a> {
+    /// Place of a file for what does not fit.
+    pub(crate) folder: &'a Path,
     pub(crate) threads: usize,
-    /// Bytes that all groups may take.
+    /// Bytes that all groups may take in memory.
     pub(crate) memory: u64,
     /// Most members of a group; larger ones are left out and counted.
     pub(crate) most_members: Option<u32>,
@@ -208,49 +216,64 @@ pub(crate) struct GroupResources<'a> {
     pub(crate) advance: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
 }
 
-/// Reason why keys could not be grouped.
-#[derive(Debug)]
-pub(crate) enum GroupError {
-    /// The temporary file failed.
-    Io(io::Error),
-    /// The groups need so many bytes, more than there are.
-    TooLarge(u64),
-}
-
-impl From<io::Error> for GroupError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
 /// The groups of one partition: sizes, and members one group after another.
 #[derive(Default)]
-struct GroupPartition {
+pub(crate) struct GroupPartition {
     sizes: Vec<u32>,
+    /// Number of strong members of each group; empty where all partitions have strong ones only.
+    strong: Vec<u32>,
     members: Vec<u32>,
     left_out: u64,
 }
 
-impl CandidateGroups {
-    /// Groups the collected keys. `rank_of` turns a class into its rank.
-    pub(crate) fn new(
-        sink: &KeySink,
-        rank_of: &[u32],
-        resources: &GroupResources<'_>,
-    ) -> Result<Self, GroupError> {
-        let parts = partitions(sink, rank_of, resources)?;
-        Ok(Self::of_partitions(parts, rank_of.len(), resources.threads))
+impl GroupPartition {
+    /// Adds a group of the members from `first` on, of which so many are strong.
+    pub(crate) fn end_group(&mut self, first: usize, strong: usize) {
+        self.sizes.push((self.members.len() - first) as u32);
+        self.strong.push(strong as u32);
     }
 
+    /// Members of all groups, to add some.
+    pub(crate) fn members(&mut self) -> &mut Vec<u32> {
+        &mut self.members
+    }
+
+    /// Moves the groups, all of whose members are strong, to a file.
+    fn write(self, file: &GroupFile, part: usize) -> io::Result<()> {
+        let mut writer = file.writer(part);
+        let mut rest = &self.members[..];
+        for size in self.sizes {
+            let (ranks, others) = rest.split_at(size as usize);
+            rest = others;
+            let strong = ranks.len();
+            writer.push(GroupMembers { ranks, strong })?;
+        }
+        writer.finish()
+    }
+}
+
+/// The groups of all keys.
+pub(crate) enum GroupedKeys {
+    InMemory(Vec<GroupPartition>),
+    OnDisk(GroupFile),
+}
+
+impl CandidateGroups {
     /// Groups keys of ranks that are all at hand.
     pub(crate) fn of_keys(keys: Vec<KeyRecord>, ranks: usize) -> Self {
         Self::of_partitions(vec![group(keys, None)], ranks, 1)
     }
 
-    fn of_partitions(parts: Vec<GroupPartition>, ranks: usize, threads: usize) -> Self {
+    /// Groups of so many ranks, in partitions.
+    pub(crate) fn of_partitions(parts: Vec<GroupPartition>, ranks: usize, threads: usize) -> Self {
         let members: Vec<&[u32]> = parts.iter().map(|part| part.members.as_slice()).collect();
+        let mut strong: Vec<&[u32]> = parts.iter().map(|part| part.strong.as_slice()).collect();
+        if parts.iter().all(|part| part.strong == part.sizes) {
+            strong.clear();
+        }
         let mut groups = Self {
             members: concatenated(&members, threads),
+            strong: concatenated(&strong, threads),
             starts: vec![0],
             left_out: parts.iter().map(|part| part.left_out).sum(),
             ..Self::default()
@@ -329,25 +352,9 @@ impl CandidateGroups {
     /// Makes the given ranks weak in all groups of more than `bound` members.
     pub(crate) fn weaken(&mut self, bound: usize, ranks: usize, is_weak: impl Fn(u32) -> bool) {
         self.strong = Vec::with_capacity(self.len());
-        let mut weak = Vec::new();
         for group in 0..self.len() {
             let range = self.starts[group] as usize..self.starts[group + 1] as usize;
-            let members = &mut self.members[range];
-            let mut strong = members.len();
-            if members.len() > bound {
-                weak.clear();
-                strong = 0;
-                for at in 0..members.len() {
-                    match is_weak(members[at]) {
-                        true => weak.push(members[at]),
-                        false => {
-                            members[strong] = members[at];
-                            strong += 1;
-                        }
-                    }
-                }
-                members[strong..].copy_from_slice(&weak);
-            }
+            let strong = weaken_members(&mut self.members[range], bound, &is_weak);
             self.strong.push(strong as u32);
         }
         // The old lists go before the new ones are made.
@@ -362,22 +369,42 @@ impl CandidateGroups {
             starts: vec![0],
             ..Self::default()
         };
+        let mut members = Vec::new();
         for group in 0..groups.len() as u32 {
-            let members = groups.members(group);
-            // Members ascend, so the virtual ranks come last.
-            let strong = members.partition_point(|&rank| (rank as usize) < ranks);
+            members.clear();
+            members.extend_from_slice(groups.members(group));
+            let strong = split_virtual_ranks(&mut members, ranks);
             if strong == 0 {
                 continue;
             }
-            let (first, rest) = members.split_at(strong);
-            found.members.extend_from_slice(first);
-            let weak = rest.iter().map(|&rank| rank - ranks as u32);
-            found.members.extend(weak);
+            found.members.extend_from_slice(&members);
             found.strong.push(strong as u32);
             found.starts.push(found.members.len() as u64);
         }
         found.invert(ranks, 1);
         found
+    }
+
+    /// The members of a group, strong ones and weak ones.
+    pub(crate) fn get(&self, group: u32) -> GroupMembers<'_> {
+        GroupMembers {
+            ranks: self.members(group),
+            strong: self.strong_count(group),
+        }
+    }
+
+    /// Writes all groups to a file.
+    pub(crate) fn write(&self, file: &GroupFile) -> io::Result<()> {
+        let mut groups = 0..self.len() as u32;
+        for part in 0..PARTS {
+            let mut writer = file.writer(part);
+            // Like numbers of groups in all partitions, so that threads share the work of reading them.
+            let some = groups.by_ref().take(self.len().div_ceil(PARTS));
+            some.map(|group| self.get(group))
+                .try_for_each(|group| writer.push(group))?;
+            writer.finish()?;
+        }
+        Ok(())
     }
 
     /// Number of members of a group that are strong in it.
@@ -391,8 +418,7 @@ impl CandidateGroups {
     /// Candidates of a member: the strong members of the group, and the weak ones where it is strong itself. Both ascending, the
     /// member itself among them.
     pub(crate) fn partners(&self, membership: GroupMembership) -> [&[u32]; 2] {
-        let members = self.members(membership.group);
-        let (strong, weak) = members.split_at(self.strong_count(membership.group));
+        let [strong, weak] = self.get(membership.group).halves();
         [strong, if membership.is_weak { &[] } else { weak }]
     }
 
@@ -481,46 +507,76 @@ fn bytes_needed(postings: usize, groups: usize, ranks: usize) -> u64 {
     (postings * 8 + groups * 8 + ranks * 8) as u64
 }
 
-fn partitions(
+/// Makes the given ranks weak members of a group of more than `bound`, behind the strong ones, and returns the number of these.
+pub(crate) fn weaken_members(
+    members: &mut [u32],
+    bound: usize,
+    is_weak: impl Fn(u32) -> bool,
+) -> usize {
+    if members.len() <= bound {
+        return members.len();
+    }
+    let (mut weak, mut strong) = (Vec::new(), 0);
+    for at in 0..members.len() {
+        match is_weak(members[at]) {
+            true => weak.push(members[at]),
+            false => {
+                members[strong] = members[at];
+                strong += 1;
+            }
+        }
+    }
+    members[strong..].copy_from_slice(&weak);
+    strong
+}
+
+/// Turns virtual ranks, see [`CandidateGroups::of_virtual_ranks`], into the ranks that they are weak memberships of, and returns the number of
+/// strong members.
+pub(crate) fn split_virtual_ranks(members: &mut [u32], ranks: usize) -> usize {
+    // Members ascend, so the virtual ranks come last.
+    let strong = members.partition_point(|&rank| (rank as usize) < ranks);
+    members[strong..]
+        .iter_mut()
+        .for_each(|rank| *rank -= ranks as u32);
+    strong
+}
+
+/// Groups the collected keys; `rank_of` turns a class into its rank. What does not fit in memory is on disk, all of it.
+pub(crate) fn grouped(
     sink: &KeySink,
     rank_of: &[u32],
     resources: &GroupResources<'_>,
-) -> Result<Vec<GroupPartition>, GroupError> {
+) -> io::Result<GroupedKeys> {
     // Every rank has the start of its list; the rest comes as it is found.
     let needed = AtomicU64::new(bytes_needed(0, 0, rank_of.len()));
-    let parts: Mutex<Vec<GroupPartition>> =
-        Mutex::new((0..PARTS).map(|_| GroupPartition::default()).collect());
-    let next = AtomicUsize::new(0);
-    let work = || -> io::Result<()> {
-        let mut filter = SharedKeys::new();
-        loop {
-            let part = next.fetch_add(1, Ordering::Relaxed);
-            if part >= PARTS {
-                return Ok(());
-            }
-            let mut records = filter.shared(sink.0.take(part)?);
-            for record in &mut records {
-                // After the filter: it drops nearly all records, and each look into `rank_of` is a miss of the
-                // cache.
-                record[2] = rank_of[record[2] as usize];
-            }
-            let found = group(records, resources.most_members);
-            let more = bytes_needed(found.members.len(), found.sizes.len(), 0);
-            // Once they do not fit they are counted only, to say what would do.
-            if needed.fetch_add(more, Ordering::Relaxed) + more <= resources.memory {
-                lock(&parts)[part] = found;
-            }
-            (resources.advance)(part as u64 + 1)?;
+    let left_out = AtomicU64::new(0);
+    let parts: Vec<Mutex<Option<GroupPartition>>> = (0..PARTS).map(|_| Mutex::default()).collect();
+    let mut file = GroupFile::new(resources.folder)?;
+    by_parts(resources.threads, SharedKeys::new, |filter, part| {
+        let mut records = filter.shared(sink.0.take(part)?);
+        for record in &mut records {
+            // After the filter: it drops nearly all records, and each look into `rank_of` is a miss of the
+            // cache.
+            record[2] = rank_of[record[2] as usize];
         }
-    };
-    on_threads(resources.threads, work)?;
-    let needed = needed.into_inner();
-    if needed > resources.memory {
-        return Err(GroupError::TooLarge(needed));
+        let found = group(records, resources.most_members);
+        left_out.fetch_add(found.left_out, Ordering::Relaxed);
+        let more = bytes_needed(found.members.len(), found.sizes.len(), 0);
+        match needed.fetch_add(more, Ordering::Relaxed) + more <= resources.memory {
+            true => *lock(&parts[part]) = Some(found),
+            false => found.write(&file, part)?,
+        }
+        (resources.advance)(part as u64 + 1)
+    })?;
+    let parts = parts.into_iter().map(into_inner);
+    if needed.into_inner() <= resources.memory {
+        return Ok(GroupedKeys::InMemory(parts.flatten().collect()));
     }
-    Ok(parts
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner))
+    for (part, found) in parts.enumerate() {
+        found.map_or(Ok(()), |found| found.write(&file, part))?;
+    }
+    file.left_out = left_out.into_inner();
+    Ok(GroupedKeys::OnDisk(file))
 }
 
 /// Sorts the records of one partition, of ranks, by key and keeps the groups of two and more, up to `most`.
@@ -592,9 +648,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dedup::group_windows::StoredGroups;
+    use crate::dedup::testing::in_memory;
 
-    fn resources(threads: usize) -> GroupResources<'static> {
+    fn resources(folder: &Path, threads: usize) -> GroupResources<'_> {
         GroupResources {
+            folder,
             threads,
             memory: u64::MAX,
             most_members: None,
@@ -613,8 +672,8 @@ mod tests {
             keys.iter().for_each(|&(key, class)| writer.push(key, class).unwrap());
             writer.finish().unwrap();
             let ranks: Vec<u32> = (0..30).collect();
-            let resources = GroupResources { most_members: Some(most), ..resources(threads) };
-            let groups = CandidateGroups::new(&sink, &ranks, &resources).ok().unwrap();
+            let resources = GroupResources { most_members: Some(most), ..resources(folder.path(), threads) };
+            let groups = in_memory(StoredGroups::new(&sink, &ranks, &resources).unwrap());
             let mut found: Vec<Vec<u32>> = (0..groups.len() as u32).map(|group| groups.members(group).to_vec()).collect();
             found.sort();
             let mut of_key: BTreeMap<u64, std::collections::BTreeSet<u32>> = BTreeMap::new();
@@ -630,26 +689,6 @@ mod tests {
             prop_assert_eq!(found, expected);
             prop_assert_eq!(groups.left_out, larger as u64);
         }
-    }
-
-    #[test]
-    fn groups_that_do_not_fit_are_refused_with_what_they_need() {
-        let folder = tempfile::tempdir().unwrap();
-        let sink = KeySink::new(folder.path(), 1 << 20).unwrap();
-        let mut writer = sink.writer();
-        for class in 0..1000 {
-            writer.push(u64::from(class / 2), class).unwrap();
-        }
-        writer.finish().unwrap();
-        let ranks: Vec<u32> = (0..1000).collect();
-        let few = GroupResources {
-            memory: 16_000,
-            ..resources(2)
-        };
-        let Err(GroupError::TooLarge(needed)) = CandidateGroups::new(&sink, &ranks, &few) else {
-            panic!("20,000 bytes fit 16,000");
-        };
-        assert_eq!(needed, 1000 * 8 + 1000 * 8 + 500 * 8);
     }
 
     #[test]
@@ -683,7 +722,7 @@ mod tests {
             }
             writer.finish().unwrap();
             let rank_of: Vec<u32> = (0..50).map(|class| (class * 7 + 3) % 50).collect();
-            let groups = CandidateGroups::new(&sink, &rank_of, &resources(threads)).unwrap();
+            let groups = in_memory(StoredGroups::new(&sink, &rank_of, &resources(folder.path(), threads)).unwrap());
 
             let mut expected: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
             for &(key, class) in &keys {

@@ -112,6 +112,15 @@ impl DecisionTable {
         self.kept.len()
     }
 
+    /// One bit for each of the first `count`: set if it is kept.
+    pub(crate) fn kept_bits(&self, count: usize) -> Vec<u64> {
+        let mut bits = vec![0; count.div_ceil(64)];
+        for number in (0..count).filter(|&number| self.is_kept(number)) {
+            bits[number / 64] |= 1 << (number % 64);
+        }
+        bits
+    }
+
     pub(crate) fn is_kept(&self, number: usize) -> bool {
         self.kept[number] == number as u32
     }

@@ -95,6 +95,21 @@ fn cell_of(feature: u64, cells: usize) -> usize {
     feature as usize & (cells - 1)
 }
 
+impl CounterPlan {
+    /// The number of counters, as a power of two.
+    fn bits(&self) -> u32 {
+        // Rounded up, and `most` down: a cell is told by bits of the feature, so there are powers of two.
+        let wanted = 64 - self.wanted.saturating_sub(1).leading_zeros();
+        let most = 63 - self.most.max(1).leading_zeros();
+        wanted.min(most).clamp(LEAST_BITS, 32)
+    }
+
+    /// Bytes of the counters, with those of their levels.
+    pub(crate) fn bytes(&self) -> u64 {
+        FeatureFrequency::CELL_BYTES << self.bits()
+    }
+}
+
 impl FeatureFrequency {
     /// Bytes of a counter and of its level.
     pub(crate) const CELL_BYTES: u64 = 5;
@@ -105,21 +120,13 @@ impl FeatureFrequency {
     }
 
     pub(crate) fn with_counters(plan: CounterPlan) -> Self {
-        // Rounded up, and `most` down: a cell is told by bits of the feature, so there are powers of two.
-        let wanted = 64 - plan.wanted.saturating_sub(1).leading_zeros();
-        let most = 63 - plan.most.max(1).leading_zeros();
-        let bits = wanted.min(most).clamp(LEAST_BITS, 32);
+        let bits = plan.bits();
         let mut cells = huge_page_buffer(1 << bits);
         cells.resize_with(1 << bits, AtomicU32::default);
         Self {
             cells,
             sampling: plan.sampling,
         }
-    }
-
-    /// Bytes of the counters, with those of their levels.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.cells.len() as u64 * Self::CELL_BYTES
     }
 
     /// Counts each feature of one document, if it is in the sample.

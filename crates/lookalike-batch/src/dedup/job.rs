@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lookalike_corpus::{Category, InputOptions, Inputs, ReadError};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources, KeySink};
+use crate::dedup::candidate_groups::{CandidateGroups, GroupResources, KeySink};
 use crate::dedup::collection::addition::KeptFacts;
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::counts::{DecisionCounts, InputCounts};
@@ -19,19 +19,20 @@ use crate::dedup::decision::{ClusterTable, outcomes};
 use crate::dedup::decision_log::DecisionLogPlace;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::FrequencyLevels;
+use crate::dedup::group_windows::{ClassGroups, GroupError, StoredGroups};
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::margin_search::{MarginSearch, last_sampled};
-use crate::dedup::memory_budget::{DedupMemory, expected_text};
+use crate::dedup::memory_budget::{DedupMemory, MemoryShare, expected_text, with_keys};
 use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
-use crate::dedup::pairs::{ClassCopies, PairSpool, join};
+use crate::dedup::pairs::{ClassCopies, PairJoin, PairSpool};
 use crate::dedup::paragraphs::ParagraphRecords;
 use crate::dedup::ranking::{DocumentRanking, IdOrder};
 use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
 use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::summary::{input_counts, skipped};
-use crate::dedup::survivors::{ClassDecisions, SettledRanks, settle_rest};
+use crate::dedup::survivors::{ClassDecisions, SettledRanks, SettlingResources, settle_stored};
 use crate::dedup::verify::Verifier;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
 use crate::error::{BatchError, FieldSetting, MissingField, OUTPUT};
@@ -51,6 +52,9 @@ const MAX_SCANS: usize = 4;
 
 /// Bytes of chunks for each thread between two checkpoints while reading: some two seconds.
 const CHECKPOINT_BYTES: u64 = 128 << 20;
+
+/// Ranks of the smallest window of groups that are on disk, where all pairs are looked for.
+const JOINED_RANKS: usize = 1024;
 
 /// Deduplication of some inputs: what to read, what to look for, what to use.
 ///
@@ -201,9 +205,10 @@ pub(crate) struct PreparedJob {
     /// Rank of each class.
     pub(crate) rank_of: Vec<u32>,
     pub(crate) repeated_ids: u64,
-    groups: CandidateGroups,
-    page_groups: Option<CandidateGroups>,
+    groups: ClassGroups,
     by_rank: ClassColumns,
+    /// Memory that is left beside all that.
+    budget: DedupMemory,
     kept_facts: Option<KeptFacts>,
 }
 
@@ -313,22 +318,27 @@ impl DedupJob<'_> {
                 .map_err(&temporary)?;
         }
         // Before the groups, which need the memory.
-        budget.release(std::mem::take(&mut scanned.frequency).bytes());
+        drop(std::mem::take(&mut scanned.frequency));
+        budget.release_counters();
         self.observer.stage(JobStage::Group, PARTS as u64);
         let advance = |done| self.advance(done);
         let resources = GroupResources {
-            threads: self.limits.threads,
+            folder: self.folder,
+            threads,
             memory: budget.for_groups(),
             most_members: self.settings.stop_features,
             advance: &advance,
         };
-        let groups =
-            CandidateGroups::new(&sink, &rank_of, &resources).map_err(|error| match error {
-                GroupError::Io(error) => temporary(error),
-                GroupError::TooLarge(needed) => budget.refuse_groups(needed),
-            })?;
-        budget.groups(&groups, classes, threads)?;
-        budget.near_ranks(groups.ranks_in_groups(threads))?;
+        let groups = StoredGroups::new(&sink, &rank_of, &resources).map_err(&temporary)?;
+        let in_groups = groups.ranks_in_groups(classes, threads);
+        budget.near_ranks(in_groups.map_err(&temporary)?)?;
+        let all = MemoryShare {
+            of: 1,
+            folder: self.folder,
+        };
+        let by_text = budget
+            .groups(groups, classes, threads, all)
+            .map_err(&temporary)?;
         let wants_lengths = self.settings.lengths.is_some();
         let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.threads);
         if self.addition.is_none() {
@@ -340,12 +350,16 @@ impl DedupJob<'_> {
             ranking,
             rank_of,
             repeated_ids,
-            groups,
-            page_groups: None,
+            groups: ClassGroups {
+                by_text,
+                by_page: None,
+            },
             by_rank,
+            budget,
             kept_facts,
         };
-        self.group_pages(&mut prepared, &mut budget)?;
+        self.group_pages(&mut prepared)
+            .map_err(BatchError::temporary(self.folder))?;
         Ok(prepared)
     }
 
@@ -396,36 +410,51 @@ impl DedupJob<'_> {
     }
 
     /// Groups pages that have their main text in common with many others by what else they show.
-    fn group_pages(
-        &self,
-        prepared: &mut PreparedJob,
-        budget: &mut DedupMemory,
-    ) -> Result<(), BatchError> {
+    fn group_pages(&self, prepared: &mut PreparedJob) -> io::Result<()> {
+        let (ranks, threads) = (prepared.rank_of.len(), self.limits.threads);
+        let budget = &prepared.budget;
         // Columns of families and virtual ranks go first; the groups are in memory twice while weak members are sorted out.
-        let columns = 64 * prepared.rank_of.len() as u64;
+        let columns = 64 * ranks as u64;
         let resources = PageGroupResources {
             folder: self.folder,
             keys: budget.keys() / 2,
             groups: GroupResources {
-                threads: self.limits.threads,
+                folder: self.folder,
+                threads,
                 memory: budget.for_groups().saturating_sub(columns) / 2,
                 most_members: None,
                 advance: &|_| ensure_wanted(self.observer),
             },
         };
-        let found = page_groups(&self.verifier(prepared), LARGE_GROUP, &resources)
-            .map_err(BatchError::temporary(self.folder))?;
-        let Some(found) = found else {
+        let none = CandidateGroups::default();
+        let verifier = self.verifier(prepared, &none);
+        let by_text = &prepared.groups.by_text;
+        let Some(found) = page_groups(&verifier, by_text, LARGE_GROUP, &resources)? else {
             return Ok(());
         };
-        budget.groups(&found, prepared.rank_of.len(), self.limits.threads)?;
-        let pages = &prepared.by_rank.pages;
-        let is_page = |rank| pages.identity(rank).is_some();
-        prepared
-            .groups
-            .weaken(LARGE_GROUP, prepared.rank_of.len(), is_page);
-        prepared.page_groups = Some(found);
-        Ok(())
+        let PreparedJob {
+            groups,
+            budget,
+            by_rank,
+            ..
+        } = prepared;
+        let share = MemoryShare {
+            // Windows of the other groups want memory, too.
+            of: if groups.are_on_disk() { 2 } else { 1 },
+            folder: self.folder,
+        };
+        let found = budget.groups(found, ranks, threads, share)?;
+        if found.is_on_disk() {
+            // Windows of both need little of what all groups by text have.
+            budget.release_groups();
+            let by_text = std::mem::take(&mut groups.by_text);
+            groups.by_text = by_text.into_file(self.folder)?;
+        }
+        groups.by_page = Some(found);
+        let is_page = |rank| by_rank.pages.identity(rank).is_some();
+        groups
+            .by_text
+            .weaken(LARGE_GROUP, ranks, is_page, self.folder)
     }
 
     /// Reads everything. A file of records that changes on the way is lost with all of them, because the results could not be
@@ -617,8 +646,23 @@ impl DedupJob<'_> {
             }
             self.advance(settled.count as u64)
         };
-        settle_rest(&self.verifier(prepared), fixed, settled, threads, advance)
-            .map_err(BatchError::temporary(self.folder))
+        let resources = SettlingResources {
+            groups: &prepared.groups,
+            memory: prepared.budget.for_groups(),
+            threads,
+        };
+        let none = CandidateGroups::default();
+        let verifier = self.verifier(prepared, &none);
+        settle_stored(&verifier, &resources, fixed, settled, advance)
+            .map_err(|error| self.without_groups(prepared, error))
+    }
+
+    /// Error for groups that could not be looked at.
+    fn without_groups(&self, prepared: &PreparedJob, error: GroupError) -> BatchError {
+        match error {
+            GroupError::Io(error) => BatchError::temporary(self.folder)(error),
+            GroupError::TooLarge(needed) => prepared.budget.refuse_groups(needed),
+        }
     }
 
     /// Decides on every document of a prepared job.
@@ -633,7 +677,7 @@ impl DedupJob<'_> {
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let fingerprints = self.settings.method.has_fingerprints();
         let counts = InputCounts {
-            stop_features: prepared.groups.left_out,
+            stop_features: prepared.groups.by_text.left_out(),
             ..input_counts(
                 &prepared.scanned,
                 self.inputs,
@@ -656,12 +700,13 @@ impl DedupJob<'_> {
         let wants_all = self.settings.pairs == PairList::All;
         if !wants_all {
             // The search below the threshold has a table of its own: the groups make room for it.
-            (prepared.groups, prepared.page_groups) = (CandidateGroups::default(), None);
+            prepared.groups = ClassGroups::default();
+            prepared.budget.release_groups();
         }
         prepared.rank_of = inverse(&prepared.ranking.classes, threads);
         let just_below = self.just_below(&prepared, &decisions).map_err(&temporary)?;
         let pairs = match wants_all {
-            true => Some(self.join(&prepared).map_err(&temporary)?),
+            true => Some(self.join(&prepared)?),
             false => None,
         };
         let PreparedJob {
@@ -670,11 +715,10 @@ impl DedupJob<'_> {
             rank_of,
             kept_facts,
             groups,
-            page_groups,
             by_rank,
             ..
         } = prepared;
-        drop((groups, page_groups, by_rank));
+        drop((groups, by_rank));
         let outcomes = outcomes(
             &scanned.documents,
             &scanned.classes,
@@ -723,8 +767,9 @@ impl DedupJob<'_> {
         let scanned = &prepared.scanned;
         let hashes = &scanned.classes.high_hashes;
         let new = hashes.len() - scanned.stored.classes as usize;
+        let none = CandidateGroups::default();
         let search = MarginSearch {
-            verifier: &self.verifier(prepared),
+            verifier: &self.verifier(prepared, &none),
             rank_of: &prepared.rank_of,
             hashes,
             decisions,
@@ -734,38 +779,49 @@ impl DedupJob<'_> {
                 None => u64::MAX,
             },
             threads: self.limits.threads,
+            memory: prepared.budget.for_margin(),
             advance: &|| ensure_wanted(self.observer),
         };
         search.run(margin)
     }
 
     /// All pairs, spooled.
-    fn join(&self, prepared: &PreparedJob) -> io::Result<PairSpool> {
+    fn join(&self, prepared: &PreparedJob) -> Result<PairSpool, BatchError> {
+        let temporary = BatchError::temporary(self.folder);
         let documents = &prepared.scanned.documents;
-        let spool = PairSpool::new(
-            self.folder,
-            DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys(),
-            documents.len(),
-        )?;
+        // Where groups take all that is left by windows, pairs have their part of it.
+        let keys = match prepared.groups.are_on_disk() {
+            true => prepared.budget.keys(),
+            false => DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys(),
+        };
+        let spool = PairSpool::new(self.folder, keys, documents.len()).map_err(&temporary)?;
         let copies = ClassCopies::new(documents, &prepared.ranking, &prepared.rank_of);
-        let advance = |done: usize| self.advance(done as u64);
-        let against = documents.against as u32;
-        join(
-            &self.verifier(prepared),
-            &copies,
-            against,
-            self.settings.scope,
-            self.limits.threads,
-            &spool,
-            &advance,
-        )?;
+        let join = PairJoin {
+            groups: &prepared.groups,
+            memory: prepared.budget.for_groups().saturating_sub(keys),
+            copies: &copies,
+            against: documents.against as u32,
+            scope: self.settings.scope,
+            threads: self.limits.threads,
+            spool: &spool,
+            advance: &|done| self.advance(done as u64),
+        };
+        let none = CandidateGroups::default();
+        join.run(&self.verifier(prepared, &none), JOINED_RANKS)
+            .map_err(|error| match error {
+                // Pairs have their part of what is left.
+                GroupError::TooLarge(needed) => GroupError::TooLarge(with_keys(needed)),
+                GroupError::Io(error) => GroupError::Io(error),
+            })
+            .map_err(|error| self.without_groups(prepared, error))?;
         Ok(spool)
     }
 
-    fn verifier<'p>(&self, prepared: &'p PreparedJob) -> Verifier<'p> {
+    /// The verifier of all ranks, to be used with groups of a window.
+    fn verifier<'p>(&self, prepared: &'p PreparedJob, groups: &'p CandidateGroups) -> Verifier<'p> {
         Verifier {
-            groups: &prepared.groups,
-            page_groups: prepared.page_groups.as_ref(),
+            groups,
+            page_groups: None,
             sets: &prepared.scanned.sets,
             classes: &prepared.ranking.classes,
             places: &prepared.by_rank.places,
@@ -810,9 +866,7 @@ impl DedupJob<'_> {
         let prepared = all.prepare(None)?;
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
-        let spool = self
-            .join(&prepared)
-            .map_err(BatchError::temporary(self.folder))?;
+        let spool = self.join(&prepared)?;
         self.observer.stage(JobStage::Write, 0);
         let scanned = &prepared.scanned;
         let fingerprints = self
@@ -835,7 +889,7 @@ impl DedupJob<'_> {
             .and_then(|()| out.flush())
             .map_err(BatchError::result(Path::new(OUTPUT)))?;
         let counts = InputCounts {
-            stop_features: prepared.groups.left_out,
+            stop_features: prepared.groups.by_text.left_out(),
             ..input_counts(
                 scanned,
                 self.inputs,

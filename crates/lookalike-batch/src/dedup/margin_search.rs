@@ -5,6 +5,8 @@
 //! features up there. That is one pass over the feature sets, and nothing in the margin is missed: of the first |x| - n + 1 features of x,
 //! in any order, one that shares n has at least one.
 //!
+//! Where memory is short, the sample is looked for in parts, with a pass each.
+//!
 //! A text is in the sample for its hash, so that the sample is the same for any order of the input, any memory and any number of threads.
 
 use std::cmp::Reverse;
@@ -29,6 +31,8 @@ const SAMPLED: usize = 4096;
 const SAMPLED_AGAINST: usize = 1024;
 /// Features of the largest sample.
 const FEATURES: usize = 1 << 20;
+/// Bytes of memory for each of them, at most: set, entry of the table before and after it is sorted, and what finds it.
+const FEATURE_BYTES: usize = 44;
 
 /// The largest hash of a text that may be in the sample, where neighbours below the threshold are looked for in a collection, which costs as
 /// much for each text of the sample as the search for candidates of the threshold.
@@ -53,8 +57,16 @@ pub(crate) struct MarginSearch<'a> {
     /// Texts of larger hashes are not in the sample.
     pub(crate) last_sampled: u64,
     pub(crate) threads: usize,
+    /// Bytes for a part of the sample, if that is more than one text.
+    pub(crate) memory: u64,
     /// Its error ends the work.
     pub(crate) advance: &'a (dyn Fn() -> io::Result<()> + Sync),
+}
+
+/// Ranks of the texts of a sample, ascending, and the number of kept texts that it was drawn from.
+struct SampledRanks {
+    ranks: Vec<u32>,
+    kept: u64,
 }
 
 /// A text of the sample.
@@ -68,8 +80,6 @@ struct SampledText {
 
 /// Texts of which the most similar one is looked for, by rank, and a table of the features of their prefixes.
 struct TextSample {
-    /// Number of kept texts that it was drawn from.
-    kept: u64,
     texts: Vec<SampledText>,
     sets: Vec<u64>,
     /// Features, ascending, and beside each the number of the text that has it.
@@ -114,7 +124,8 @@ impl TextSample {
         texts.iter().for_each(|text| frequency.add(self.set(text)));
         // Counted in the sample only: any order of features is right, and this one needs no other table.
         let levels = frequency.levels();
-        let mut entries = Vec::new();
+        let lengths = texts.iter().map(|text| text.set.len() - text.outside);
+        let mut entries = Vec::with_capacity(lengths.sum());
         let (mut prefix, mut common) = (Vec::new(), Vec::new());
         for (number, text) in texts.iter().enumerate() {
             let length = text.set.len() - text.outside;
@@ -158,19 +169,36 @@ impl MarginSearch<'_> {
     /// Looks for the most similar kept text before each one of the sample, and counts those in the margin.
     pub(crate) fn run(&self, margin: BelowMargin) -> io::Result<JustBelow> {
         let from = margin.from();
-        let mut sample = self.sample(from)?;
-        sample.index(from, self.threads);
-        let found = self.closest(&sample, from)?;
-        let mut just_below = JustBelow::new(margin, sample.texts.len() as u64, sample.kept);
-        for (text, found) in sample.texts.iter().zip(found) {
-            let Some(found) = found else { continue };
-            let similarity = self.verifier.similarity(text.rank, found);
-            // A method that is not exact may have missed one above.
-            if similarity < self.verifier.threshold {
-                just_below.add(margin, text.rank, found.rank, similarity);
+        let SampledRanks { ranks, kept } = self.sampled_ranks();
+        let mut just_below = JustBelow::new(margin, ranks.len() as u64, kept);
+        let mut rest = &ranks[..];
+        while !rest.is_empty() {
+            // In the order of ranks, as equally close pairs are named in it.
+            let (part, later) = rest.split_at(self.fitting(rest));
+            rest = later;
+            let mut sample = self.sample(part, from)?;
+            sample.index(from, self.threads);
+            let found = self.closest(&sample, from)?;
+            for (text, found) in sample.texts.iter().zip(found) {
+                let Some(found) = found else { continue };
+                let similarity = self.verifier.similarity(text.rank, found);
+                // A method that is not exact may have missed one above.
+                if similarity < self.verifier.threshold {
+                    just_below.add(margin, text.rank, found.rank, similarity);
+                }
             }
         }
         Ok(just_below)
+    }
+
+    /// Number of first ranks whose sets fit the memory together, at least one.
+    fn fitting(&self, ranks: &[u32]) -> usize {
+        let mut bytes = 0;
+        let fitting = ranks.iter().take_while(|&&rank| {
+            bytes += self.verifier.sizes[rank as usize] as usize * FEATURE_BYTES;
+            bytes as u64 <= self.memory
+        });
+        fitting.count().max(1)
     }
 
     fn is_kept(&self, rank: u32) -> bool {
@@ -207,8 +235,8 @@ impl MarginSearch<'_> {
         (kept, least.into_vec())
     }
 
-    /// The kept texts of the least hashes, as far as there is room for their features.
-    fn sample(&self, from: f64) -> io::Result<TextSample> {
+    /// The kept texts of the least hashes, as far as there is room for their features, whatever the memory.
+    fn sampled_ranks(&self) -> SampledRanks {
         let sizes = self.verifier.sizes;
         let count = sizes.len() - self.fixed;
         let (mut kept, mut least) = (0, Vec::new());
@@ -230,10 +258,15 @@ impl MarginSearch<'_> {
         let fitting = least.into_iter().filter(fits);
         let mut ranks: Vec<u32> = fitting.map(|(_, rank)| rank).collect();
         ranks.sort_unstable();
+        SampledRanks { ranks, kept }
+    }
+
+    /// Texts of these ranks, without the table of their features.
+    fn sample(&self, ranks: &[u32], from: f64) -> io::Result<TextSample> {
+        let sizes = ranks.iter().map(|&rank| self.verifier.sizes[rank as usize]);
         let mut sample = TextSample {
-            kept,
-            texts: Vec::new(),
-            sets: Vec::new(),
+            texts: Vec::with_capacity(ranks.len()),
+            sets: Vec::with_capacity(sizes.map(|size| size as usize).sum()),
             features: Vec::new(),
             owners: Vec::new(),
             starts: Vec::new(),
@@ -241,7 +274,7 @@ impl MarginSearch<'_> {
             filter: Vec::new(),
         };
         let mut buffer = Vec::new();
-        for rank in ranks {
+        for &rank in ranks {
             let start = sample.sets.len();
             let set = self.verifier.set(rank, &mut buffer)?;
             sample.sets.extend_from_slice(set);
@@ -398,6 +431,7 @@ mod tests {
             threshold in prop_oneof![thresholds(), 0.1..1.0_f64],
             part_fixed in 0.0..1.0_f64,
             threads in prop::sample::select(vec![1_usize, 2, 3, 8]),
+            memory in prop_oneof![Just(0_u64), 0..20_000_u64, Just(u64::MAX)],
         ) {
             let fixed = (sets.len() as f64 * part_fixed * part_fixed) as usize;
             let collection = TestCollection::by_prefix(sets, threshold);
@@ -411,6 +445,7 @@ mod tests {
                 fixed,
                 last_sampled: u64::MAX,
                 threads,
+                memory,
                 advance: &|| Ok(()),
             };
             let found = search.run(BelowMargin::below(threshold)).unwrap();
@@ -443,6 +478,7 @@ mod tests {
                 fixed: 0,
                 last_sampled,
                 threads,
+                memory: if threads == 3 { 400_000 } else { u64::MAX },
                 advance: &|| Ok(()),
             };
             search.run(BelowMargin::below(0.85)).unwrap()

@@ -1,6 +1,6 @@
 //! Deduplication and lists of pairs: one reading, candidates by shared keys, verification, survivors, results.
 //!
-//! `scan` fills `documents` and `spill`; `ranking` orders them; `candidate_groups` proposes, `verify` decides, `survivors` or `pairs` collects; `run` is the whole way, `result_writer` its last step.
+//! `scan` fills `documents` and `spill`; `ranking` orders them; `candidate_groups` proposes (`group_windows` where they are on disk), `verify` decides, `survivors` or `pairs` collects; `run` is the whole way, `result_writer` its last step.
 
 pub(crate) mod block_components;
 pub(crate) mod candidate_groups;
@@ -18,6 +18,8 @@ pub(crate) mod document_decision;
 pub(crate) mod documents;
 pub(crate) mod frequency;
 pub(crate) mod given;
+pub(crate) mod group_file;
+pub(crate) mod group_windows;
 pub(crate) mod hashing_stream;
 pub(crate) mod id_table;
 pub(crate) mod job;

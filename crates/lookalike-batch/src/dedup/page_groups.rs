@@ -21,10 +21,9 @@ use lookalike::hash::avalanche;
 use lookalike::resemblance::{intersection_size, prefix_len, shared_needed};
 use lookalike_corpus::PageIdentity;
 
-use crate::dedup::candidate_groups::{
-    CandidateGroups, GroupError, GroupResources, KeySink, KeyWriter,
-};
+use crate::dedup::candidate_groups::{GroupResources, KeySink, KeyWriter};
 use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels, RankedFeature};
+use crate::dedup::group_windows::StoredGroups;
 use crate::dedup::pages::{ComparedPage, FLOOR, FRAMES_SHARE, PageVerifier, is_mostly_main};
 use crate::dedup::verify::Verifier;
 
@@ -42,13 +41,13 @@ pub(crate) struct PageGroupResources<'a> {
     pub(crate) groups: GroupResources<'a>,
 }
 
-/// The groups of pages in groups of `verifier` with more than `bound` members; none where there are no such pages, or the groups
-/// do not fit the memory.
+/// The groups of pages in groups by text with more than `bound` members; none where there are no such pages. No member of those is weak yet.
 pub(crate) fn page_groups(
     verifier: &Verifier<'_>,
+    by_text: &StoredGroups,
     bound: usize,
     resources: &PageGroupResources<'_>,
-) -> io::Result<Option<CandidateGroups>> {
+) -> io::Result<Option<StoredGroups>> {
     let ranks = verifier.sizes.len();
     let Some(pages) = verifier.pages else {
         return Ok(None);
@@ -57,7 +56,7 @@ pub(crate) fn page_groups(
         // Every candidate passes, also one that shares nothing and so has no key.
         return Ok(None);
     }
-    let families = PageFamilies::new(verifier, bound);
+    let families = PageFamilies::new(verifier, by_text, bound)?;
     // Twice as many numbers as ranks are needed: one for strong members, one for weak ones.
     if families.members.is_empty() || u32::try_from(2 * ranks).is_err() {
         return Ok(None);
@@ -74,12 +73,8 @@ pub(crate) fn page_groups(
     keys.push_frames(bound)?;
     keys.writer.finish()?;
     let virtual_ranks: Vec<u32> = (0..2 * ranks as u32).collect();
-    match CandidateGroups::new(&sink, &virtual_ranks, &resources.groups) {
-        Ok(groups) => Ok(Some(CandidateGroups::of_virtual_ranks(&groups, ranks))),
-        Err(GroupError::Io(error)) => Err(error),
-        // All pairs are compared then, as in small groups.
-        Err(GroupError::TooLarge(_)) => Ok(None),
-    }
+    let groups = StoredGroups::new(&sink, &virtual_ranks, &resources.groups)?;
+    Ok(Some(groups.of_virtual_ranks(ranks, resources.folder)?))
 }
 
 /// Pages in large groups, with the family of each: those that large groups connect.
@@ -91,24 +86,23 @@ struct PageFamilies {
 }
 
 impl PageFamilies {
-    fn new(verifier: &Verifier<'_>, bound: usize) -> Self {
+    fn new(verifier: &Verifier<'_>, by_text: &StoredGroups, bound: usize) -> io::Result<Self> {
         let ranks = verifier.sizes.len() as u32;
         let mut families = Self {
             members: Vec::new(),
             parents: (0..ranks).collect(),
         };
         let mut is_member = vec![false; ranks as usize];
-        for group in 0..verifier.groups.len() as u32 {
-            let members = verifier.groups.members(group);
-            if members.len() <= bound {
-                continue;
+        by_text.each(|group| {
+            if group.ranks.len() <= bound {
+                return;
             }
             let mut first = None;
-            for &rank in members.iter().filter(|&&rank| verifier.is_page(rank)) {
+            for &rank in group.ranks.iter().filter(|&&rank| verifier.is_page(rank)) {
                 is_member[rank as usize] = true;
                 families.join(*first.get_or_insert(rank), rank);
             }
-        }
+        })?;
         families.members = (0..ranks)
             .filter(|&rank| is_member[rank as usize])
             .collect();
@@ -118,7 +112,7 @@ impl PageFamilies {
             // enough.
             families.parents[rank as usize] = families.parents[family as usize];
         }
-        families
+        Ok(families)
     }
 
     /// The smaller rank stands for both.
@@ -358,12 +352,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dedup::candidate_groups::GroupMembership;
+    use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
     use crate::dedup::class_id::ClassId;
+    use crate::dedup::group_windows::ClassGroups;
     use crate::dedup::pages::{PageColumns, PagePair};
     use crate::dedup::pairs::EarlierMembers;
-    use crate::dedup::survivors::settle;
-    use crate::dedup::testing::{TestCollection, stored};
+    use crate::dedup::survivors::{
+        ClassDecisions, LittlePlan, SettledRanks, settle, settle_in_little,
+    };
+    use crate::dedup::testing::{TestCollection, in_memory, stored};
     use crate::dedup::verify::{CandidateMembers, VerifyScratch};
     use crate::spill::feature_sets::SetStore;
 
@@ -461,19 +458,42 @@ mod tests {
                 folder: self.collection.folder.path(),
                 keys: 1 << 20,
                 groups: GroupResources {
+                    folder: self.collection.folder.path(),
                     threads: 1,
                     memory: u64::MAX,
                     most_members: None,
                     advance: &|_| Ok(()),
                 },
             };
-            let found = page_groups(&self.verifier(), bound, &resources).unwrap();
-            if found.is_some() {
+            let by_text = self.collection.groups_in_memory().by_text;
+            let found = page_groups(&self.verifier(), &by_text, bound, &resources).unwrap();
+            if let Some(found) = found {
                 let columns = &self.columns;
                 let is_page = |rank| columns.identity(rank).is_some();
                 self.collection.weaken(bound, is_page);
-                self.page_groups = found;
+                self.page_groups = Some(in_memory(found));
             }
+        }
+
+        /// Decisions by groups of which those of texts, or of pages, are on disk.
+        fn settled_from_disk(
+            &self,
+            [by_text, by_page]: [bool; 2],
+            fixed: usize,
+            plan: LittlePlan,
+        ) -> ClassDecisions {
+            let folder = self.collection.folder.path();
+            let placed = |groups: StoredGroups, is_on_disk| match is_on_disk {
+                true => groups.into_file(folder).unwrap(),
+                false => groups,
+            };
+            let pages = self.page_groups.clone().map(StoredGroups::InMemory);
+            let groups = ClassGroups {
+                by_text: placed(self.collection.groups_in_memory().by_text, by_text),
+                by_page: pages.map(|groups| placed(groups, by_page)),
+            };
+            let settled = SettledRanks::fixed(fixed, self.pages.len());
+            settle_in_little(&self.verifier(), &groups, &settled, fixed, plan)
         }
 
         /// All pairs, and how often a candidate was looked at for them.
@@ -609,6 +629,34 @@ mod tests {
             let after = settled(&collection);
             prop_assert!(after.decisions.documents().eq(before.decisions.documents()));
             prop_assert_eq!(after.kept_as_pages, before.kept_as_pages);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(80))]
+
+        #[test]
+        fn page_groups_on_disk_decide_and_count_as_those_in_memory(
+            pages in families(),
+            threshold in prop::sample::select(vec![0.3, 0.5, 0.8]),
+            bound in 2..12_usize,
+            knows_texts in any::<bool>(),
+            threads in 1..3_usize,
+            fixed in 0..5_usize,
+            ranks in prop::sample::select(vec![1_usize, 3, 8, 100]),
+            more in 0..3000_u64,
+        ) {
+            let fixed = fixed.min(pages.len());
+            let mut collection = TestPages::new(pages, threshold, knows_texts);
+            collection.group_pages(bound);
+            let plan = LittlePlan { threads, ranks, more };
+            let in_memory = collection.settled_from_disk([false, false], fixed, plan);
+            for places in [[true, false], [false, true], [true, true]] {
+                let found = collection.settled_from_disk(places, fixed, plan);
+                prop_assert!(found.decisions.documents().eq(in_memory.decisions.documents()));
+                prop_assert_eq!(found.comparisons, in_memory.comparisons);
+                prop_assert_eq!(found.kept_as_pages, in_memory.kept_as_pages);
+            }
         }
     }
 

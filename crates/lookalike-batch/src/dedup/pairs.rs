@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::documents::DocumentTable;
+use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
 use crate::parallel::on_threads;
@@ -139,66 +140,94 @@ fn whole(high: u32, low: u32) -> f64 {
     f64::from_bits(u64::from(high) << 32 | u64::from(low))
 }
 
-/// Finds every pair and puts it into `spool`. Pairs of two documents before place `against` are left out: those were
-/// given with `--against`. `advance` hears how many classes are done, and its error ends the work.
-pub(crate) fn join(
-    verifier: &Verifier<'_>,
-    copies: &ClassCopies,
-    against: u32,
-    scope: PairScope,
-    threads: usize,
-    spool: &PairSpool,
-    advance: &(dyn Fn(usize) -> io::Result<()> + Sync),
-) -> io::Result<()> {
-    const STRIDE: usize = 32;
-    let ranks = verifier.sizes.len();
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(0);
-    let work = || -> io::Result<()> {
-        let mut scratch = VerifyScratch::default();
-        let mut whole_pages = VerifyScratch::default();
-        let mut writer = SpoolWriter::new(&spool.spool);
-        loop {
-            // The number is all that threads share here; results meet in the spool, which has a lock.
-            let from = next.fetch_add(STRIDE, Ordering::Relaxed);
-            if from >= ranks {
-                return writer.finish();
-            }
-            let to = ranks.min(from + STRIDE);
-            let ranks = from as u32..to as u32;
-            if scope.allows(true) {
-                copies_of_one_text(copies, against, ranks.clone(), |a, b, s| {
-                    spool.push(&mut writer, a, b, s, None)
-                })?;
-            }
-            let mut outcome = Ok(());
-            let earlier = |than| EarlierMembers::new(verifier, than);
-            verifier.matches(ranks, &mut scratch, earlier, |x, found| {
-                // `matches` cannot be stopped from here: what it still finds is let go.
-                if outcome.is_err() {
-                    return;
+/// A search for all pairs.
+pub(crate) struct PairJoin<'a> {
+    pub(crate) groups: &'a ClassGroups,
+    /// Bytes of a window of groups that are on disk.
+    pub(crate) memory: u64,
+    pub(crate) copies: &'a ClassCopies,
+    /// Pairs of two documents before this place are left out: those were given with `--against`.
+    pub(crate) against: u32,
+    pub(crate) scope: PairScope,
+    pub(crate) threads: usize,
+    pub(crate) spool: &'a PairSpool,
+    /// Hears how many classes are done, and its error ends the work.
+    pub(crate) advance: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
+}
+
+impl PairJoin<'_> {
+    /// Finds every pair and puts it into the spool, window by window; each has a multiple of `step` ranks.
+    pub(crate) fn run(&self, verifier: &Verifier<'_>, step: usize) -> Result<(), GroupError> {
+        let ranks = verifier.sizes.len();
+        let mut start = 0;
+        while start < ranks {
+            let window = self.groups.window(&WindowPlan {
+                ranks: start as u32..ranks as u32,
+                step,
+                memory: self.memory,
+                threads: self.threads,
+                is_wanted: &|_| true,
+            })?;
+            let end = window.end as usize;
+            self.join(&verifier.in_window(&window), start..end)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Finds the pairs of some ranks and earlier ones.
+    fn join(&self, verifier: &Verifier<'_>, ranks: Range<usize>) -> io::Result<()> {
+        const STRIDE: usize = 32;
+        let next = AtomicUsize::new(ranks.start);
+        let done = Mutex::new(ranks.start);
+        let work = || -> io::Result<()> {
+            let mut scratch = VerifyScratch::default();
+            let mut whole_pages = VerifyScratch::default();
+            let mut writer = SpoolWriter::new(&self.spool.spool);
+            loop {
+                // The number is all that threads share here; results meet in the spool, which has a lock.
+                let from = next.fetch_add(STRIDE, Ordering::Relaxed);
+                if from >= ranks.end {
+                    return writer.finish();
                 }
-                let similarity = verifier.similarity(x, found);
-                let visible = match verifier.visible_similarity(x, found.rank, &mut whole_pages) {
-                    Ok(visible) => visible,
-                    Err(error) => {
-                        outcome = Err(error);
+                let to = ranks.end.min(from + STRIDE);
+                let stride = from as u32..to as u32;
+                if self.scope.allows(true) {
+                    copies_of_one_text(self.copies, self.against, stride.clone(), |a, b, s| {
+                        self.spool.push(&mut writer, a, b, s, None)
+                    })?;
+                }
+                let mut outcome = Ok(());
+                let earlier = |than| EarlierMembers::new(verifier, than);
+                verifier.matches(stride, &mut scratch, earlier, |x, found| {
+                    // `matches` cannot be stopped from here: what it still finds is let go.
+                    if outcome.is_err() {
                         return;
                     }
-                };
-                let all = product(copies.of(x), copies.of(found.rank));
-                let mut all = all.filter(|&(a, b)| a >= against || b >= against);
-                outcome =
-                    all.try_for_each(|(a, b)| spool.push(&mut writer, a, b, similarity, visible));
-            })?;
-            outcome?;
-            // Held while the observer hears, so that it hears of numbers that only grow.
-            let mut done = lock(&done);
-            *done += to - from;
-            advance(*done)?;
-        }
-    };
-    on_threads(threads, work).map(drop)
+                    let similarity = verifier.similarity(x, found);
+                    let visible = match verifier.visible_similarity(x, found.rank, &mut whole_pages)
+                    {
+                        Ok(visible) => visible,
+                        Err(error) => {
+                            outcome = Err(error);
+                            return;
+                        }
+                    };
+                    let all = product(self.copies.of(x), self.copies.of(found.rank));
+                    let mut all = all.filter(|&(a, b)| a >= self.against || b >= self.against);
+                    outcome = all.try_for_each(|(a, b)| {
+                        self.spool.push(&mut writer, a, b, similarity, visible)
+                    });
+                })?;
+                outcome?;
+                // Held while the observer hears, so that it hears of numbers that only grow.
+                let mut done = lock(&done);
+                *done += to - from;
+                (self.advance)(*done)?;
+            }
+        };
+        on_threads(self.threads, work).map(drop)
+    }
 }
 
 /// The documents of each class are pairs of similarity 1.
@@ -346,6 +375,8 @@ mod tests {
             against in 0..10_u32,
             threads in 1..4_usize,
             budget in prop_oneof![Just(0_u64), Just(1 << 20)],
+            step in 1..50_usize,
+            is_on_disk in any::<bool>(),
         ) {
             let classes = sets.len();
             let repeated = copies.into_iter().filter(|&class| class < classes);
@@ -355,9 +386,30 @@ mod tests {
             // Ranks are classes here: what is compared does not depend on who is wanted most.
             let rank_of: Vec<u32> = (0..classes as u32).collect();
             let copies = ClassCopies::new(&documents, &ranking, &rank_of);
-            let spool = PairSpool::new(collection.folder.path(), budget, documents.len()).unwrap();
             let verifier = collection.verifier();
-            join(&verifier, &copies, against, PairScope::Everything, threads, &spool, &|_| Ok(())).unwrap();
+            let groups = match is_on_disk {
+                true => collection.groups_on_disk(),
+                false => collection.groups_in_memory(),
+            };
+            let mut memory = 0;
+            let spool = loop {
+                let spool = PairSpool::new(collection.folder.path(), budget, documents.len()).unwrap();
+                let join = PairJoin {
+                    groups: &groups,
+                    memory,
+                    copies: &copies,
+                    against,
+                    scope: PairScope::Everything,
+                    threads,
+                    spool: &spool,
+                    advance: &|_| Ok(()),
+                };
+                match join.run(&verifier, step) {
+                    Ok(()) => break spool,
+                    Err(GroupError::TooLarge(needed)) => memory = needed,
+                    Err(GroupError::Io(error)) => panic!("{error}"),
+                }
+            };
 
             let mut found = Vec::new();
             spool.drain(&ranking.by_id, |pair| {

@@ -9,6 +9,8 @@
 //! Work goes in blocks of ranks: first all threads compare the block with the survivors of earlier blocks, and see which ranks may resemble
 //! an earlier one of the block. Then all threads settle the components of the block; see [`block_components`](crate::dedup::block_components).
 //! The result is that of the plain sequence.
+//!
+//! Where groups are on disk, blocks are those of one window of groups after another; see [`group_windows`](crate::dedup::group_windows).
 
 use std::cell::RefCell;
 use std::io;
@@ -22,6 +24,7 @@ use crate::dedup::block_components::{
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
+use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
 use crate::dedup::verify::{CandidateMembers, VerifiedMatch, Verifier, VerifyScratch};
 use crate::parallel::in_ranges;
 use crate::spill::partitions::lock;
@@ -289,6 +292,8 @@ pub(crate) struct SettledRanks {
     pub(crate) comparisons: ComparisonCounts,
     /// Ranks that resemble a survivor by their main text, but not as pages; some more than once.
     pub(crate) refused: Vec<u32>,
+    /// The same, found at the ends of windows: no log tells of them.
+    refused_as_weak: Vec<u32>,
     /// Bytes of feature sets that were compared for those settled by this process, roughly.
     pub(crate) compared_bytes: u64,
 }
@@ -302,6 +307,37 @@ impl SettledRanks {
             ..Self::default()
         }
     }
+
+    /// The decisions, once all ranks are settled.
+    fn into_decisions(self) -> ClassDecisions {
+        let Self {
+            decisions,
+            comparisons,
+            mut refused,
+            mut refused_as_weak,
+            ..
+        } = self;
+        refused.append(&mut refused_as_weak);
+        refused.sort_unstable();
+        refused.dedup();
+        // A rank may be refused by one survivor and join another.
+        refused.retain(|&rank| decisions.is_kept(rank as usize));
+        ClassDecisions {
+            decisions,
+            comparisons,
+            kept_as_pages: refused.len() as u64,
+        }
+    }
+}
+
+impl BlockPlan {
+    fn of_threads(threads: usize) -> Self {
+        Self {
+            threads,
+            ranks: BLOCK,
+            alone: FEW_CONNECTED,
+        }
+    }
 }
 
 /// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block, and its error ends the work.
@@ -311,78 +347,122 @@ pub(crate) fn settle(
     threads: usize,
     mut advance: impl FnMut(usize) -> io::Result<()>,
 ) -> io::Result<ClassDecisions> {
-    let settled = SettledRanks::fixed(fixed, verifier.sizes.len());
-    settle_rest(verifier, fixed, settled, threads, |settled| {
-        advance(settled.count)
-    })
+    let ranks = verifier.sizes.len();
+    let all = SettlingRange {
+        fixed,
+        ranks: fixed..ranks,
+    };
+    let settled = SettledRanks::fixed(fixed, ranks);
+    let settled = settle_window(
+        verifier,
+        all,
+        settled,
+        BlockPlan::of_threads(threads),
+        &mut |settled| advance(settled.count),
+    )?;
+    Ok(settled.into_decisions())
 }
 
-/// As [`settle`], where some ranks are settled already, up to the end of a block.
-pub(crate) fn settle_rest(
+/// Groups by which ranks are settled, and what that may use.
+pub(crate) struct SettlingResources<'a> {
+    pub(crate) groups: &'a ClassGroups,
+    /// Bytes of a window of groups that are on disk.
+    pub(crate) memory: u64,
+    pub(crate) threads: usize,
+}
+
+/// As [`settle`], window by window, where some ranks are settled already, up to the end of a block.
+pub(crate) fn settle_stored(
     verifier: &Verifier<'_>,
+    resources: &SettlingResources<'_>,
     fixed: usize,
     settled: SettledRanks,
-    threads: usize,
-    advance: impl FnMut(&SettledRanks) -> io::Result<()>,
-) -> io::Result<ClassDecisions> {
-    let plan = BlockPlan {
-        threads,
-        ranks: BLOCK,
-        alone: FEW_CONNECTED,
-    };
-    settle_blocks(verifier, fixed, settled, plan, advance)
+    mut advance: impl FnMut(&SettledRanks) -> io::Result<()>,
+) -> Result<ClassDecisions, GroupError> {
+    let plan = BlockPlan::of_threads(resources.threads);
+    settle_windows(verifier, resources, fixed, settled, plan, &mut advance)
 }
 
-fn settle_blocks(
+fn settle_windows(
     verifier: &Verifier<'_>,
+    resources: &SettlingResources<'_>,
     fixed: usize,
+    mut settled: SettledRanks,
+    plan: BlockPlan,
+    advance: &mut impl FnMut(&SettledRanks) -> io::Result<()>,
+) -> Result<ClassDecisions, GroupError> {
+    let ranks = verifier.sizes.len();
+    // No log tells of those that are refused at the end of a window.
+    let mut start = match resources.groups.by_page {
+        Some(_) => fixed,
+        None => settled.count,
+    };
+    while start < ranks {
+        let survivors = settled.decisions.kept_bits(start);
+        let window = resources.groups.window(&WindowPlan {
+            ranks: start as u32..ranks as u32,
+            // Whole blocks: the counts of what was looked at depend on where they begin.
+            step: plan.ranks,
+            memory: resources.memory,
+            threads: resources.threads,
+            is_wanted: &|rank| survivors[rank as usize / 64] >> (rank % 64) & 1 == 1,
+        })?;
+        let range = SettlingRange {
+            fixed,
+            ranks: start..window.end as usize,
+        };
+        start = range.ranks.end;
+        settled = settle_window(&verifier.in_window(&window), range, settled, plan, advance)?;
+    }
+    Ok(settled.into_decisions())
+}
+
+/// Ranks that are settled by one table of groups.
+struct SettlingRange {
+    /// Number of first ranks that survive whatever they resemble.
+    fixed: usize,
+    ranks: Range<usize>,
+}
+
+/// Settles the ranks of a window that are not settled, and notes those that were refused.
+fn settle_window(
+    verifier: &Verifier<'_>,
+    range: SettlingRange,
     settled: SettledRanks,
     plan: BlockPlan,
-    mut advance: impl FnMut(&SettledRanks) -> io::Result<()>,
-) -> io::Result<ClassDecisions> {
+    advance: &mut impl FnMut(&SettledRanks) -> io::Result<()>,
+) -> io::Result<SettledRanks> {
     let threads = plan.threads;
     let mut scratches: Vec<VerifyScratch> =
         (0..threads).map(|_| VerifyScratch::default()).collect();
-    // What a log told is replayed first, in the order of ranks, as lists must ascend.
+    // Those of earlier windows, and what a log told, are replayed first, in the order of ranks, as lists must ascend.
     let mut survivors = Survivors::new(verifier, threads);
-    let kept = (0..settled.count).filter(|&rank| settled.decisions.is_kept(rank));
+    let end = range.ranks.end;
+    let kept = (0..settled.count.min(end)).filter(|&rank| settled.decisions.is_kept(rank));
     kept.for_each(|rank| survivors.add(rank as u32));
     let (own, others) = scratches
         .split_first_mut()
         .expect("a job has at least one thread");
     let team = BlockTeam::new(verifier, survivors, plan);
-    let settled = std::thread::scope(|scope| {
+    let mut settled = std::thread::scope(|scope| {
         let team = &team;
         for scratch in others {
             scope.spawn(move || team.work(scratch));
         }
         let _leaving = Leaving(&team.meeting);
-        let settled = team.settle(settled, own, &mut advance);
+        let settled = team.settle(settled, end, own, advance);
         team.dismiss();
         settled
     })?;
     let survivors = team.into_survivors();
-    let SettledRanks {
-        decisions,
-        comparisons,
-        mut refused,
-        ..
-    } = settled;
-    look_for_refused(verifier, &survivors, fixed, &mut scratches)?;
-    refused.extend(
+    let ranks = range.fixed.max(range.ranks.start) as u32..end as u32;
+    look_for_refused(verifier, &survivors, ranks, &mut scratches)?;
+    settled.refused_as_weak.extend(
         scratches
             .into_iter()
             .flat_map(|scratch| scratch.buffers.refused),
     );
-    refused.sort_unstable();
-    refused.dedup();
-    // A rank may be refused by one survivor and join another.
-    refused.retain(|&rank| decisions.is_kept(rank as usize));
-    Ok(ClassDecisions {
-        decisions,
-        comparisons,
-        kept_as_pages: refused.len() as u64,
-    })
+    Ok(settled)
 }
 
 /// A place where threads wait for one another.
@@ -698,18 +778,18 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         Ok(())
     }
 
-    /// Settles one block after another, with all threads.
+    /// Settles one block after another up to `end`, with all threads.
     fn settle(
         &self,
         mut settled: SettledRanks,
+        end: usize,
         scratch: &mut VerifyScratch,
         advance: &mut impl FnMut(&SettledRanks) -> io::Result<()>,
     ) -> io::Result<SettledRanks> {
-        let ranks = self.verifier.sizes.len();
         // Logged decisions end with a block, so blocks after a resumption may begin elsewhere than in the first
         // run: decisions do not depend on that.
-        for start in (settled.count..ranks).step_by(self.plan.ranks) {
-            let block = start as u32..ranks.min(start + self.plan.ranks) as u32;
+        for start in (settled.count..end).step_by(self.plan.ranks) {
+            let block = start as u32..end.min(start + self.plan.ranks) as u32;
             lock(&self.results).facts.earlier = vec![None; block.len()];
             write(&self.block).ranks = block.clone();
             self.all(TeamTask::Look, scratch)?;
@@ -840,13 +920,12 @@ fn only_compared(before: ComparisonCounts, now: ComparisonCounts) -> ComparisonC
 fn look_for_refused(
     verifier: &Verifier<'_>,
     survivors: &Survivors<'_>,
-    fixed: usize,
+    ranks: Range<u32>,
     scratches: &mut [VerifyScratch],
 ) -> io::Result<()> {
     if verifier.page_groups.is_none() {
         return Ok(());
     }
-    let ranks = fixed as u32..verifier.sizes.len() as u32;
     by_strides(ranks, scratches, |stride, scratch| {
         let is_weak = |&rank: &u32| survivors.by_text.has(rank) && verifier.groups.is_weak(rank);
         for rank in stride.filter(is_weak) {
@@ -897,6 +976,55 @@ fn by_strides(
             .into_iter()
             .try_for_each(|worker| worker.join().expect("workers do not panic"))
     })
+}
+
+/// As [`settle_stored`] in blocks of so many ranks, and in as little memory as will do for the smallest windows, with some more.
+#[cfg(test)]
+pub(crate) fn settle_in_little(
+    verifier: &Verifier<'_>,
+    groups: &ClassGroups,
+    settled: &SettledRanks,
+    fixed: usize,
+    plan: LittlePlan,
+) -> ClassDecisions {
+    let mut memory = 0;
+    loop {
+        let resources = SettlingResources {
+            groups,
+            memory: memory + plan.more,
+            threads: plan.threads,
+        };
+        let blocks = BlockPlan {
+            threads: plan.threads,
+            ranks: plan.ranks,
+            alone: 5,
+        };
+        let settled = settled.clone();
+        match settle_windows(
+            verifier,
+            &resources,
+            fixed,
+            settled,
+            blocks,
+            &mut |_| Ok(()),
+        ) {
+            Ok(decisions) => return decisions,
+            Err(GroupError::TooLarge(needed)) => {
+                assert!(needed > memory + plan.more, "{needed} fit");
+                memory = needed;
+            }
+            Err(GroupError::Io(error)) => panic!("{error}"),
+        }
+    }
+}
+
+/// Threads, ranks of a block, and bytes of memory for [`settle_in_little`].
+#[cfg(test)]
+#[derive(Clone, Copy)]
+pub(crate) struct LittlePlan {
+    pub(crate) threads: usize,
+    pub(crate) ranks: usize,
+    pub(crate) more: u64,
 }
 
 #[cfg(test)]
@@ -976,6 +1104,53 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(80))]
+
+        #[test]
+        fn groups_on_disk_decide_and_count_as_those_in_memory(
+            sets in prop_oneof![feature_sets(120), families()],
+            threshold in thresholds(),
+            part_fixed in 0.0..1.0_f64,
+            threads in 1..4_usize,
+            ranks in prop::sample::select(vec![1_usize, 2, 7, 40, 150]),
+            weak in prop::option::of(0..40_usize),
+            part in 0.0..1.1_f64,
+            resumed_at in 0..200_usize,
+            by_prefix in any::<bool>(),
+        ) {
+            let fixed = (sets.len() as f64 * part_fixed.powi(4)) as usize;
+            let mut collection = match by_prefix {
+                true => TestCollection::by_prefix(sets, threshold),
+                false => TestCollection::by_any_feature(sets, threshold),
+            };
+            if let Some(bound) = weak {
+                collection.weaken(bound, |rank| rank % 3 > 0);
+            }
+            let verifier = collection.verifier();
+            let plan = BlockPlan { threads, ranks, alone: 5 };
+            let begin = SettledRanks::fixed(fixed, verifier.sizes.len());
+            let mut stopped = begin.clone();
+            let range = SettlingRange { fixed, ranks: fixed..verifier.sizes.len() };
+            let expected = settle_window(&verifier, range, begin.clone(), plan, &mut |settled: &SettledRanks| {
+                if settled.count <= resumed_at { stopped = settled.clone() }
+                Ok(())
+            });
+            let expected = expected.unwrap().into_decisions();
+            let groups = collection.groups_on_disk();
+            // As little as will do, and anything up to all.
+            for more in [0, (part * part * 20_000.0) as u64] {
+                for settled in [&begin, &stopped] {
+                    let plan = LittlePlan { threads, ranks, more };
+                    let found = settle_in_little(&verifier, &groups, settled, fixed, plan);
+                    prop_assert_eq!(classes(&found.decisions), classes(&expected.decisions));
+                    prop_assert_eq!(found.comparisons, expected.comparisons);
+                    prop_assert_eq!(found.kept_as_pages, expected.kept_as_pages);
+                }
+            }
+        }
+    }
+
+    proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
 
         #[test]
@@ -999,7 +1174,8 @@ mod tests {
             let mut stopped = begin.clone();
             let with = |threads, settled, keep: &mut dyn FnMut(&SettledRanks)| {
                 let plan = BlockPlan { threads, ranks, alone };
-                settle_blocks(&verifier, fixed, settled, plan, |settled| { keep(settled); Ok(()) }).unwrap()
+                let range = SettlingRange { fixed, ranks: fixed..verifier.sizes.len() };
+                settle_window(&verifier, range, settled, plan, &mut |settled| { keep(settled); Ok(()) }).unwrap().into_decisions()
             };
             let plain = with(1, begin.clone(), &mut |settled| if settled.count <= resumed_at { stopped = settled.clone() });
             prop_assert_eq!(classes(&plain.decisions), slow(&collection, fixed));
@@ -1027,7 +1203,11 @@ mod tests {
                 24 => Err(io::Error::other("enough")),
                 _ => Ok(()),
             };
-            let outcome = settle_blocks(&verifier, 0, settled, plan, stop);
+            let all = SettlingRange {
+                fixed: 0,
+                ranks: 0..50,
+            };
+            let outcome = settle_window(&verifier, all, settled, plan, &mut { stop });
             assert_eq!(outcome.err().unwrap().to_string(), "enough");
         }
     }

@@ -8,6 +8,8 @@ use tempfile::TempDir;
 
 use super::candidate_groups::{CandidateGroups, GroupResources, KeySink};
 use super::frequency::FeatureFrequency;
+use super::group_file::GroupFile;
+use super::group_windows::{ClassGroups, StoredGroups};
 use super::verify::Verifier;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
@@ -65,13 +67,14 @@ impl TestCollection {
         }
         writer.finish().unwrap();
         let resources = GroupResources {
+            folder: folder.path(),
             threads: 1,
             memory: u64::MAX,
             most_members: None,
             advance: &|_| Ok(()),
         };
         Self {
-            groups: CandidateGroups::new(&sink, &classes, &resources).unwrap(),
+            groups: in_memory(StoredGroups::new(&sink, &classes, &resources).unwrap()),
             sizes: sets.iter().map(|set| set.len() as u32).collect(),
             fingerprints: vec![0; sets.len()],
             sets,
@@ -106,6 +109,24 @@ impl TestCollection {
         }
     }
 
+    /// The groups on disk.
+    pub(crate) fn groups_on_disk(&self) -> ClassGroups {
+        let file = GroupFile::new(self.folder.path()).unwrap();
+        self.groups.write(&file).unwrap();
+        ClassGroups {
+            by_text: StoredGroups::OnDisk(file),
+            by_page: None,
+        }
+    }
+
+    /// The groups in memory.
+    pub(crate) fn groups_in_memory(&self) -> ClassGroups {
+        ClassGroups {
+            by_text: StoredGroups::InMemory(self.groups.clone()),
+            by_page: None,
+        }
+    }
+
     /// Makes ranks weak in groups of more than `bound` members.
     pub(crate) fn weaken(&mut self, bound: usize, is_weak: impl Fn(u32) -> bool) {
         self.groups.weaken(bound, self.sets.len(), is_weak);
@@ -122,6 +143,14 @@ impl TestCollection {
         let shared = a.iter().filter(|feature| b.contains(feature)).count();
         let is_similar = shared > 0 && shared >= shared_needed(a.len(), b.len(), least);
         is_similar.then(|| resemblance_of(shared, a.len(), b.len()))
+    }
+}
+
+/// Groups that are in memory.
+pub(crate) fn in_memory(groups: StoredGroups) -> CandidateGroups {
+    match groups {
+        StoredGroups::InMemory(groups) => groups,
+        StoredGroups::OnDisk(_) => panic!("there is memory for all"),
     }
 }
 

@@ -11,6 +11,7 @@ use lookalike::resemblance::{intersection_at_least, resemblance_of, shared_neede
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::counts::ComparisonCounts;
+use crate::dedup::group_windows::ClassWindow;
 use crate::dedup::pages::{ComparedPage, PageScratch, PageVerifier};
 use crate::dedup::pair_test::{LoadedTest, TestBuffers};
 use crate::dedup::visit_counts::VisitCounts;
@@ -164,7 +165,20 @@ impl ProposalQueue {
     }
 }
 
-impl Verifier<'_> {
+impl<'a> Verifier<'a> {
+    /// The same by the groups of a window.
+    pub(crate) fn in_window<'w>(&self, window: &'w ClassWindow<'_>) -> Verifier<'w>
+    where
+        'a: 'w,
+    {
+        Verifier {
+            groups: window.by_text(),
+            page_groups: window.by_page(),
+            tests: self.tests.clone(),
+            ..*self
+        }
+    }
+
     /// Resemblance of two classes that share this many features.
     pub(crate) fn similarity(&self, x: u32, found: VerifiedMatch) -> f64 {
         let size = |rank: u32| self.sizes[rank as usize] as usize;

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytemuck::Pod;
 
+use crate::parallel::on_threads;
+
 /// Number of partitions of every spool.
 pub(crate) const PARTS: usize = 256;
 
@@ -217,6 +219,29 @@ impl<'s, T: Pod> SpoolWriter<'s, T> {
         }
         Ok(())
     }
+}
+
+/// Does some work for each of [`PARTS`] partitions, on so many threads, each with a scratch of its own.
+///
+/// # Errors
+/// That of the first thread that met one.
+pub(crate) fn by_parts<S, E: Send>(
+    threads: usize,
+    scratch: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let all = || -> Result<(), E> {
+        let mut scratch = scratch();
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= PARTS {
+                return Ok(());
+            }
+            work(&mut scratch, part)?;
+        }
+    };
+    on_threads(threads, all).map(drop)
 }
 
 /// Locks a mutex whose holders never panic half way through a change.

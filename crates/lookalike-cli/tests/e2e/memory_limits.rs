@@ -3,11 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::hostile_memory::measured;
+use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, lookalike, record};
 
 const MIB: u64 = 1 << 20;
+
+/// Code that a build with assertions has in memory beyond that of a release: 38 MiB instead of 27 for a job of 2,000 records.
+const CHECKED_CODE: u64 = 10 * MIB;
 
 /// The limit in MiB that a refusal asks for.
 fn asked(said: &str) -> u64 {
@@ -209,4 +214,140 @@ fn a_refused_build_left_its_folder_without_a_word() {
     let short = build(&["--equal", "2", "--memory", "16M"]).fail(1);
     assert!(!short.err.contains("--resume"), "{}", short.err);
     assert!(!folder.path("sketches.building").exists());
+}
+
+/// Records of words in pairs that few others have: most are shared by four. Some records are like an earlier one.
+fn sharing(folder: &Folder, count: usize) -> PathBuf {
+    let mut numbers = Numbers(7);
+    let mut texts: Vec<Vec<usize>> = Vec::new();
+    for at in 0..count {
+        let mut words: Vec<usize> = match at % 5 {
+            4 => texts[numbers.below(at)].clone(),
+            _ => (0..150).map(|_| numbers.below(1200)).collect(),
+        };
+        for _ in 0..numbers.below(40) {
+            let place = numbers.below(words.len());
+            words[place] = numbers.below(1200);
+        }
+        texts.push(words);
+    }
+    let lines = texts.iter().enumerate().map(|(at, words)| {
+        let words: Vec<String> = words.iter().map(|word| format!("w{word}")).collect();
+        record(&format!("n{at}"), &words.join(" "))
+    });
+    folder.add("sharing.jsonl", lines.collect::<String>())
+}
+
+/// A job on such records: their groups take some 800 bytes each, and their tables 100.
+fn sharing_job(subcommand: &str, input: &Path, out: &Path) -> Command {
+    let mut command = lookalike(subcommand);
+    command.arg(input).args(["-q", "--shingle", "words:2"]);
+    command.args(["--threshold", "0.4", "-o"]).arg(out);
+    command
+}
+
+#[test]
+fn groups_that_do_not_fit_in_memory_were_refused() {
+    let folder = Folder::new();
+    let input = sharing(&folder, 40_000);
+    let job = |name: &str| sharing_job("dedup", &input, &folder.path(name));
+    let mut command = job("ample");
+    let (_, ample) = measured(command.args(["--memory", "1G", "--threads", "2"]), 0);
+    assert!(ample > 90 * MIB, "{} MiB are no large groups", ample / MIB);
+    let all = Results::read(&folder.path("ample"));
+    assert!(all.removals().len() > 3_000, "{}", all.removals().len());
+    for (limit, threads) in [(60, "2"), (56, "1")] {
+        let name = format!("{limit}");
+        let mut command = job(&name);
+        command.args(["--memory", &format!("{limit}M"), "--threads", threads]);
+        let (_, most) = measured(&mut command, 0);
+        assert!(
+            most <= limit * MIB + CHECKED_CODE,
+            "{} of {limit} MiB",
+            most / MIB
+        );
+        for file in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
+            let [found, expected] =
+                [&*name, "ample"].map(|name| fs::read(folder.path(name).join(file)).unwrap());
+            assert!(found == expected, "{limit}: {file}");
+        }
+        let found = Results::read(&folder.path(&name));
+        assert_eq!(found.run["comparisons"], all.run["comparisons"]);
+    }
+}
+
+#[test]
+fn a_job_whose_groups_are_on_disk_goes_on_after_a_kill() {
+    let folder = Folder::new();
+    let input = sharing(&folder, 40_000);
+    let job = |name: &str, memory: &str| {
+        let mut command = sharing_job("dedup", &input, &folder.path(name));
+        command.args(["--memory", memory, "--threads", "2"]);
+        command.args(["--checkpoint", "1M"]);
+        command
+    };
+    job("ample", "1G").succeed();
+    let out = folder.path("killed");
+    let log = out.join(".lookalike/compared.bin");
+    let mut child = job("killed", "60M").spawn().unwrap();
+    while fs::metadata(&log).map_or(0, |log| log.len()) < 2 << 10 {
+        assert!(child.try_wait().unwrap().is_none(), "it was not killed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!out.join("run.json").exists());
+    job("killed", "62M").arg("--resume").succeed();
+    for file in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
+        let [found, expected] =
+            ["killed", "ample"].map(|name| fs::read(folder.path(name).join(file)).unwrap());
+        assert!(found == expected, "{file}");
+    }
+    let [found, expected] = ["killed", "ample"].map(|name| Results::read(&folder.path(name)).run);
+    assert_eq!(found["resumed"], true);
+    assert_eq!(found["comparisons"], expected["comparisons"]);
+}
+
+#[test]
+fn pairs_of_groups_that_do_not_fit_in_memory_are_those_of_groups_that_do() {
+    let folder = Folder::new();
+    let input = sharing(&folder, 40_000);
+    let job = |name: &str| sharing_job("pairs", &input, &folder.path(name));
+    job("ample").args(["--memory", "1G"]).succeed();
+    let mut few = job("few");
+    let (_, most) = measured(few.args(["--memory", "60M", "--threads", "2"]), 0);
+    assert!(most <= 66 * MIB, "{} MiB", most / MIB);
+    let [few, ample] = ["few", "ample"].map(|name| fs::read(folder.path(name)).unwrap());
+    assert!(ample.len() > 200_000 && few == ample);
+}
+
+#[test]
+fn dedup_asked_for_half_more_than_it_needs() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(3);
+    let lines = (0..400_000).map(|at| record(&format!("n{at}"), &numbers.words(6, 5000)));
+    let input = folder.add("notes.jsonl", lines.collect::<String>());
+    let job = |mebibytes: u64| {
+        let mut command = lookalike("dedup");
+        command.arg(&input).arg("-o").arg(folder.path("out"));
+        command.args(["--overwrite", "--threads", "2", "-q", "--memory"]);
+        command.arg(format!("{mebibytes}M"));
+        command
+    };
+    // What is asked for at first is guessed from a part of the input; then it is known.
+    let (said, _) = measured(&mut job(60), 1);
+    let guessed = asked(&said);
+    let (said, _) = measured(&mut job(guessed * 85 / 100), 1);
+    let least = asked(&said);
+    assert!(guessed.abs_diff(least) * 10 <= least, "{guessed}, {least}");
+    let enough = least.max(guessed);
+    let (_, most) = measured(&mut job(enough), 0);
+    assert!(
+        most * 10 <= enough * MIB * 11,
+        "{} of {enough} MiB",
+        most / MIB
+    );
+    // A tenth less is too little.
+    let (said, _) = measured(&mut job(least * 10 / 11 - 1), 1);
+    assert!(asked(&said) <= least + 1, "{said}");
 }

@@ -1,0 +1,188 @@
+//! Groups of ranks on disk, for jobs whose groups do not fit in memory: read from the first to the last, never by number.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::spill::partitions::{PARTS, PartitionedFile};
+
+/// Words that are read or written at a time.
+const PIECE: usize = 1 << 15;
+
+/// Words of a group before its members: their number, and that of the strong ones.
+const HEAD: usize = 2;
+
+/// Members of a group: strong ones, then weak ones, both ascending.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupMembers<'g> {
+    pub(crate) ranks: &'g [u32],
+    /// Number of strong ones.
+    pub(crate) strong: usize,
+}
+
+impl<'g> GroupMembers<'g> {
+    /// The strong members, and the weak ones.
+    pub(crate) fn halves(self) -> [&'g [u32]; 2] {
+        let (strong, weak) = self.ranks.split_at(self.strong);
+        [strong, weak]
+    }
+}
+
+/// Groups in a temporary file, 4 bytes a posting and 8 a group.
+pub(crate) struct GroupFile {
+    parts: PartitionedFile<u32>,
+    /// Members of the largest group.
+    largest: AtomicUsize,
+    /// Number of groups that were left out because they had too many members.
+    pub(crate) left_out: u64,
+}
+
+impl GroupFile {
+    /// A file without a name in `folder`.
+    pub(crate) fn new(folder: &Path) -> io::Result<Self> {
+        Ok(Self {
+            // Nothing stays in memory: it is for what is made of the groups.
+            parts: PartitionedFile::new(folder, 0)?,
+            largest: AtomicUsize::new(0),
+            left_out: 0,
+        })
+    }
+
+    /// The end of one of [`PARTS`] partitions.
+    pub(crate) fn writer(&self, part: usize) -> GroupWriter<'_> {
+        GroupWriter {
+            file: self,
+            part,
+            words: Vec::new(),
+        }
+    }
+
+    /// Shows the groups of a partition.
+    pub(crate) fn each(
+        &self,
+        part: usize,
+        mut visit: impl FnMut(GroupMembers<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        // Words of a group that the pieces so far do not hold whole.
+        let mut begun: Vec<u32> = Vec::new();
+        self.parts.pieces(part, PIECE, &mut |piece: &[u32]| {
+            let mut rest = piece;
+            while let Some(&first) = rest.first() {
+                let words = HEAD + *begun.first().unwrap_or(&first) as usize;
+                if begun.is_empty() && words <= rest.len() {
+                    visit(group(&rest[..words]))?;
+                    rest = &rest[words..];
+                    continue;
+                }
+                let (more, others) = rest.split_at(rest.len().min(words - begun.len()));
+                begun.extend_from_slice(more);
+                rest = others;
+                if begun.len() == words {
+                    visit(group(&begun))?;
+                    begun.clear();
+                }
+            }
+            io::Result::Ok(())
+        })
+    }
+
+    /// The same groups with other members: `change` gets those of each, and returns how many of what it leaves are strong; none if the group is to
+    /// be dropped.
+    pub(crate) fn changed(
+        &self,
+        folder: &Path,
+        change: impl Fn(&mut Vec<u32>) -> Option<usize>,
+    ) -> io::Result<Self> {
+        let mut changed = Self::new(folder)?;
+        changed.left_out = self.left_out;
+        let mut members = Vec::new();
+        for part in 0..PARTS {
+            let mut writer = changed.writer(part);
+            self.each(part, |group| {
+                members.clear();
+                members.extend_from_slice(group.ranks);
+                let strong = change(&mut members);
+                let group = strong.map(|strong| GroupMembers {
+                    ranks: &members,
+                    strong,
+                });
+                group.map_or(Ok(()), |group| writer.push(group))
+            })?;
+            writer.finish()?;
+        }
+        Ok(changed)
+    }
+
+    /// Bytes of memory that so many threads need to read it.
+    pub(crate) fn reading_bytes(&self, threads: usize) -> u64 {
+        let largest = HEAD + self.largest.load(Ordering::Relaxed);
+        // A vector that grows may have twice the room.
+        (threads * (PIECE + 2 * largest) * size_of::<u32>()) as u64
+    }
+}
+
+/// The end of a partition, where groups are added.
+pub(crate) struct GroupWriter<'f> {
+    file: &'f GroupFile,
+    part: usize,
+    words: Vec<u32>,
+}
+
+impl GroupWriter<'_> {
+    pub(crate) fn push(&mut self, group: GroupMembers<'_>) -> io::Result<()> {
+        let GroupMembers { ranks, strong } = group;
+        self.file.largest.fetch_max(ranks.len(), Ordering::Relaxed);
+        self.words.extend([ranks.len() as u32, strong as u32]);
+        self.words.extend_from_slice(ranks);
+        match self.words.len() < PIECE {
+            true => Ok(()),
+            false => self.file.parts.append(self.part, &mut self.words),
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.file.parts.append(self.part, &mut self.words)
+    }
+}
+
+/// The group that some words are.
+fn group(words: &[u32]) -> GroupMembers<'_> {
+    GroupMembers {
+        ranks: &words[HEAD..],
+        strong: words[1] as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn groups_come_back_whole_wherever_pieces_end(
+            sizes in prop::collection::vec(prop_oneof![2..9_usize, PIECE - 9..PIECE + 9, 3 * PIECE..3 * PIECE + 4], 0..12),
+            at_once in 1..5_usize,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let file = GroupFile::new(folder.path()).unwrap();
+            let groups: Vec<Vec<u32>> = (0..).zip(&sizes).map(|(first, &size)| (first..first + size as u32).collect()).collect();
+            for groups in groups.chunks(at_once) {
+                let mut writer = file.writer(7);
+                groups.iter().for_each(|ranks| writer.push(GroupMembers { ranks, strong: ranks.len() / 2 }).unwrap());
+                writer.finish().unwrap();
+            }
+            let mut found = Vec::new();
+            file.each(7, |group| {
+                found.push((group.ranks.to_vec(), group.strong));
+                Ok(())
+            }).unwrap();
+            let expected: Vec<_> = groups.into_iter().map(|ranks| (ranks.clone(), ranks.len() / 2)).collect();
+            prop_assert_eq!(found, expected);
+            file.each(8, |_| panic!("nothing is there")).unwrap();
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! Groups of a job, and the part of them that is looked at at a time.
+//!
+//! Groups that fit in memory are looked at all together. Others are in a [`GroupFile`], from the first to the last, and ranks are taken in
+//! windows, one after another: for each, one pass over the file counts how many ranks have room, and one makes a table of their groups. Of
+//! these, the table has the members in the window, and earlier ones that are still wanted as candidates: survivors, where survivors are
+//! chosen. Later ones are of no interest. So a window costs two passes over a file, and no look-up on a disk, whatever the order of ranks.
+//!
+//! What is found for a rank is what all groups would give, to the counts of what was looked at: the table has every group that two of its
+//! ranks share, and every group in which a rank of the window is weak.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::dedup::candidate_groups::{
+    CandidateGroups, GroupPartition, GroupResources, GroupedKeys, KeySink, grouped,
+    split_virtual_ranks, weaken_members,
+};
+use crate::dedup::group_file::{GroupFile, GroupMembers};
+use crate::spill::partitions::{PARTS, by_parts, into_inner, lock};
+
+/// Bytes for each posting in the table of a window, at most: both tables of the groups, and lists of their survivors.
+const POSTING: u64 = 12;
+
+/// Bytes for each group in it: start, strong members, and how many survivors are listed.
+const GROUP: u64 = 20;
+
+/// Bytes for each rank up to the end of a window: the start of its list, what is left of it while lists are filled, and bits of survivors.
+const RANK: u64 = 9;
+
+/// Groups of all ranks, in memory or on disk.
+pub(crate) enum StoredGroups {
+    InMemory(CandidateGroups),
+    OnDisk(GroupFile),
+}
+
+impl Default for StoredGroups {
+    fn default() -> Self {
+        Self::InMemory(CandidateGroups::default())
+    }
+}
+
+/// Reason why groups cannot be looked at.
+#[derive(Debug)]
+pub(crate) enum GroupError {
+    /// The temporary file failed.
+    Io(io::Error),
+    /// The smallest window needs so many bytes, more than there are.
+    TooLarge(u64),
+}
+
+impl From<io::Error> for GroupError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Ranks that are still to be looked at, and what a window of them may take.
+pub(crate) struct WindowPlan<'a> {
+    /// All that are left.
+    pub(crate) ranks: Range<u32>,
+    /// A window has a multiple of so many ranks, but for the last one.
+    pub(crate) step: usize,
+    /// Bytes of memory.
+    pub(crate) memory: u64,
+    pub(crate) threads: usize,
+    /// Ranks before these that are wanted as candidates.
+    pub(crate) is_wanted: &'a (dyn Fn(u32) -> bool + Sync),
+}
+
+/// Groups of classes by the features of their texts, and by what else makes pages near-duplicates.
+#[derive(Default)]
+pub(crate) struct ClassGroups {
+    pub(crate) by_text: StoredGroups,
+    pub(crate) by_page: Option<StoredGroups>,
+}
+
+/// Groups of both kinds of the ranks of a window.
+pub(crate) struct ClassWindow<'g> {
+    by_text: GroupWindow<'g>,
+    by_page: Option<GroupWindow<'g>>,
+    /// End of the window.
+    pub(crate) end: u32,
+}
+
+impl ClassWindow<'_> {
+    pub(crate) fn by_text(&self) -> &CandidateGroups {
+        self.by_text.groups()
+    }
+
+    pub(crate) fn by_page(&self) -> Option<&CandidateGroups> {
+        self.by_page.as_ref().map(GroupWindow::groups)
+    }
+}
+
+impl ClassGroups {
+    /// The first window of some ranks: all of them if the groups are in memory.
+    pub(crate) fn window(&self, plan: &WindowPlan<'_>) -> Result<ClassWindow<'_>, GroupError> {
+        let shares = match self.by_page {
+            Some(StoredGroups::OnDisk(_)) if self.by_text.is_on_disk() => 2,
+            _ => 1,
+        };
+        let memory = plan.memory / shares;
+        let too_large = |error| match error {
+            GroupError::TooLarge(needed) => GroupError::TooLarge(needed * shares),
+            GroupError::Io(error) => GroupError::Io(error),
+        };
+        let by_text = self.by_text.window(&WindowPlan {
+            ranks: plan.ranks.clone(),
+            memory,
+            ..*plan
+        });
+        let by_text = by_text.map_err(too_large)?;
+        let by_page = self.by_page.as_ref().map(|groups| {
+            groups.window(&WindowPlan {
+                ranks: plan.ranks.start..by_text.end,
+                memory,
+                ..*plan
+            })
+        });
+        let by_page = by_page.transpose().map_err(too_large)?;
+        // Groups of texts have later ranks, too, if those of pages end sooner: nobody asks for them.
+        let end = by_page.as_ref().map_or(by_text.end, |window| window.end);
+        Ok(ClassWindow {
+            by_text,
+            by_page,
+            end,
+        })
+    }
+
+    /// True if any are on disk.
+    pub(crate) fn are_on_disk(&self) -> bool {
+        let by_page = self.by_page.as_ref();
+        self.by_text.is_on_disk() || by_page.is_some_and(StoredGroups::is_on_disk)
+    }
+}
+
+/// Groups of the ranks of a window.
+struct GroupWindow<'g> {
+    groups: WindowGroups<'g>,
+    end: u32,
+}
+
+enum WindowGroups<'g> {
+    All(&'g CandidateGroups),
+    Some(CandidateGroups),
+}
+
+impl GroupWindow<'_> {
+    fn groups(&self) -> &CandidateGroups {
+        match &self.groups {
+            WindowGroups::All(groups) => groups,
+            WindowGroups::Some(groups) => groups,
+        }
+    }
+}
+
+impl StoredGroups {
+    /// Groups the collected keys. `rank_of` turns a class into its rank.
+    pub(crate) fn new(
+        sink: &KeySink,
+        rank_of: &[u32],
+        resources: &GroupResources<'_>,
+    ) -> io::Result<Self> {
+        Ok(match grouped(sink, rank_of, resources)? {
+            GroupedKeys::OnDisk(file) => Self::OnDisk(file),
+            GroupedKeys::InMemory(parts) => Self::InMemory(CandidateGroups::of_partitions(
+                parts,
+                rank_of.len(),
+                resources.threads,
+            )),
+        })
+    }
+
+    pub(crate) fn is_on_disk(&self) -> bool {
+        matches!(self, Self::OnDisk(_))
+    }
+
+    /// Number of groups that were left out because they had too many members.
+    pub(crate) fn left_out(&self) -> u64 {
+        match self {
+            Self::InMemory(groups) => groups.left_out,
+            Self::OnDisk(file) => file.left_out,
+        }
+    }
+
+    /// Shows all groups, in any order.
+    pub(crate) fn each(&self, mut visit: impl FnMut(GroupMembers<'_>)) -> io::Result<()> {
+        match self {
+            Self::InMemory(groups) => {
+                (0..groups.len() as u32).for_each(|group| visit(groups.get(group)));
+                Ok(())
+            }
+            Self::OnDisk(file) => (0..PARTS).try_for_each(|part| {
+                file.each(part, |group| {
+                    visit(group);
+                    Ok(())
+                })
+            }),
+        }
+    }
+
+    /// Moves the groups to a file in `folder`.
+    pub(crate) fn into_file(self, folder: &Path) -> io::Result<Self> {
+        let Self::InMemory(groups) = self else {
+            return Ok(self);
+        };
+        let mut file = GroupFile::new(folder)?;
+        file.left_out = groups.left_out;
+        groups.write(&file)?;
+        Ok(Self::OnDisk(file))
+    }
+
+    /// Makes the given ranks weak in all groups of more than `bound` members.
+    pub(crate) fn weaken(
+        &mut self,
+        bound: usize,
+        ranks: usize,
+        is_weak: impl Fn(u32) -> bool,
+        folder: &Path,
+    ) -> io::Result<()> {
+        match self {
+            Self::InMemory(groups) => groups.weaken(bound, ranks, is_weak),
+            Self::OnDisk(file) => {
+                *file = file.changed(folder, |members| {
+                    Some(weaken_members(members, bound, &is_weak))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// See [`CandidateGroups::of_virtual_ranks`].
+    pub(crate) fn of_virtual_ranks(self, ranks: usize, folder: &Path) -> io::Result<Self> {
+        Ok(match self {
+            Self::InMemory(groups) => {
+                Self::InMemory(CandidateGroups::of_virtual_ranks(&groups, ranks))
+            }
+            Self::OnDisk(file) => {
+                let split = |members: &mut Vec<u32>| {
+                    let strong = split_virtual_ranks(members, ranks);
+                    (strong > 0).then_some(strong)
+                };
+                Self::OnDisk(file.changed(folder, split)?)
+            }
+        })
+    }
+
+    /// Number of ranks that are in any group.
+    pub(crate) fn ranks_in_groups(&self, ranks: usize, threads: usize) -> io::Result<usize> {
+        if let Self::InMemory(groups) = self {
+            return Ok(groups.ranks_in_groups(threads));
+        }
+        let mut bits = vec![0_u64; ranks.div_ceil(64)];
+        self.each(|group| {
+            for &rank in group.ranks {
+                bits[rank as usize / 64] |= 1 << (rank % 64);
+            }
+        })?;
+        Ok(bits.iter().map(|word| word.count_ones() as usize).sum())
+    }
+
+    /// The first window of some ranks: all of them if the groups are in memory.
+    fn window(&self, plan: &WindowPlan<'_>) -> Result<GroupWindow<'_>, GroupError> {
+        match self {
+            Self::InMemory(groups) => Ok(GroupWindow {
+                groups: WindowGroups::All(groups),
+                end: plan.ranks.end,
+            }),
+            Self::OnDisk(file) => {
+                let end = plan.end(file)?;
+                Ok(GroupWindow {
+                    groups: WindowGroups::Some(plan.groups(file, end)?),
+                    end,
+                })
+            }
+        }
+    }
+}
+
+impl WindowPlan<'_> {
+    /// The last rank of the first window that fits the memory, and one more.
+    fn end(&self, file: &GroupFile) -> Result<u32, GroupError> {
+        let costs: Vec<AtomicU64> = (0..self.ranks.len().div_ceil(self.step))
+            .map(|_| AtomicU64::new(0))
+            .collect();
+        by_parts(
+            self.threads,
+            || (),
+            |(), part| {
+                file.each(part, |group| {
+                    self.add_costs(group, &costs);
+                    Ok(())
+                })
+            },
+        )?;
+        let fixed = file.reading_bytes(self.threads);
+        let (mut needed, mut end) = (fixed, self.ranks.start);
+        for cost in costs {
+            needed += cost.into_inner();
+            let next = u64::from(self.ranks.end).min(u64::from(end) + self.step as u64);
+            let with_ranks = needed + RANK * next;
+            if with_ranks > self.memory {
+                return match end == self.ranks.start {
+                    true => Err(GroupError::TooLarge(with_ranks)),
+                    false => Ok(end),
+                };
+            }
+            end = next as u32;
+        }
+        Ok(end)
+    }
+
+    /// Adds what a group costs to the first step of a window with which it does.
+    fn add_costs(&self, group: GroupMembers<'_>, costs: &[AtomicU64]) {
+        let [strong, weak] = group.halves();
+        let step = |rank: u32| (rank - self.ranks.start) as usize / self.step;
+        let add = |step: usize, bytes: u64| costs[step].fetch_add(bytes, Ordering::Relaxed);
+        let within = [strong, weak].map(|half| self.within(half, self.ranks.end));
+        let Some(first) = within.iter().filter_map(|half| half.first()).min() else {
+            return;
+        };
+        for &rank in within.into_iter().flatten() {
+            add(step(rank), POSTING);
+        }
+        let earlier: usize = [strong, weak]
+            .iter()
+            .map(|half| self.wanted(half).count())
+            .sum();
+        if earlier > 0 {
+            add(step(*first), GROUP + POSTING * earlier as u64);
+            return;
+        }
+        // A strong member that is alone in a window has no candidate, and the group costs nothing until the next one.
+        costs[step(*first)].fetch_sub(POSTING, Ordering::Relaxed);
+        let begins = [within[1].first(), within[0].get(1)];
+        if let Some(&begins) = begins.into_iter().flatten().min() {
+            add(step(begins), GROUP + POSTING);
+        }
+    }
+
+    /// Groups of the ranks up to `end`.
+    fn groups(&self, file: &GroupFile, end: u32) -> io::Result<CandidateGroups> {
+        let parts: Vec<Mutex<GroupPartition>> = (0..PARTS).map(|_| Mutex::default()).collect();
+        by_parts(
+            self.threads,
+            || (),
+            |(), part| {
+                let mut found = GroupPartition::default();
+                file.each(part, |group| {
+                    self.take(group, end, &mut found);
+                    Ok(())
+                })?;
+                *lock(&parts[part]) = found;
+                io::Result::Ok(())
+            },
+        )?;
+        let parts = parts.into_iter().map(into_inner).collect();
+        Ok(CandidateGroups::of_partitions(
+            parts,
+            end as usize,
+            self.threads,
+        ))
+    }
+
+    /// Takes the part of a group that is looked at for ranks up to `end`.
+    fn take(&self, group: GroupMembers<'_>, end: u32, found: &mut GroupPartition) {
+        let halves = group.halves();
+        let within = halves.map(|half| self.within(half, end));
+        if within.iter().all(|half| half.is_empty()) {
+            return;
+        }
+        let members = found.members();
+        let first = members.len();
+        members.extend(self.wanted(halves[0]));
+        members.extend_from_slice(within[0]);
+        let strong = members.len() - first;
+        members.extend(self.wanted(halves[1]));
+        members.extend_from_slice(within[1]);
+        // A rank that is weak anywhere is looked at in another way, even where no other member is left.
+        match members.len() - first > 1 || !within[1].is_empty() {
+            true => found.end_group(first, strong),
+            false => members.truncate(first),
+        }
+    }
+
+    /// Members among these, ascending, in a window up to `end`.
+    fn within<'m>(&self, members: &'m [u32], end: u32) -> &'m [u32] {
+        let from = members.partition_point(|&rank| rank < self.ranks.start);
+        let later = &members[from..];
+        &later[..later.partition_point(|&rank| rank < end)]
+    }
+
+    /// Members among these before the window that are wanted.
+    fn wanted<'m>(&self, members: &'m [u32]) -> impl Iterator<Item = u32> + use<'m, '_> {
+        let earlier = members.iter().copied();
+        let earlier = earlier.take_while(|&rank| rank < self.ranks.start);
+        earlier.filter(|&rank| (self.is_wanted)(rank))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// All groups, in one order: their members, and how many of them are strong.
+    fn all(groups: &StoredGroups) -> Vec<(Vec<u32>, usize)> {
+        let mut all = Vec::new();
+        groups
+            .each(|group| all.push((group.ranks.to_vec(), group.strong)))
+            .unwrap();
+        all.sort();
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn groups_on_disk_are_those_in_memory(
+            keys in prop::collection::vec((0..60_u64, 0..40_u32), 0..400),
+            memory in prop_oneof![Just(0_u64), 0..3000_u64],
+            most_members in prop::option::of(2..9_u32),
+            bound in prop::option::of(0..9_usize),
+            threads in 1..4_usize,
+        ) {
+            const RANKS: usize = 20;
+            let folder = tempfile::tempdir().unwrap();
+            let ranks: Vec<u32> = (0..2 * RANKS as u32).collect();
+            let [stored, expected] = [memory, u64::MAX].map(|memory| {
+                let sink = KeySink::new(folder.path(), 1 << 20).unwrap();
+                let mut writer = sink.writer();
+                keys.iter().for_each(|&(key, class)| writer.push(key, class).unwrap());
+                writer.finish().unwrap();
+                let resources = GroupResources {
+                    folder: folder.path(),
+                    threads,
+                    memory,
+                    most_members,
+                    advance: &|_| Ok(()),
+                };
+                StoredGroups::new(&sink, &ranks, &resources).unwrap()
+            });
+            prop_assert!(!expected.is_on_disk());
+            let postings: usize = all(&expected).iter().map(|(members, _)| members.len()).sum();
+            prop_assert_eq!(stored.is_on_disk(), (8 * (postings + all(&expected).len() + ranks.len())) as u64 > memory);
+            prop_assert_eq!(all(&stored), all(&expected));
+            prop_assert_eq!(stored.left_out(), expected.left_out());
+            let counted = |groups: &StoredGroups| groups.ranks_in_groups(ranks.len(), threads).unwrap();
+            prop_assert_eq!(counted(&stored), counted(&expected));
+            let [stored, expected] = [stored, expected].map(|mut groups| match bound {
+                Some(bound) => {
+                    groups.weaken(bound, ranks.len(), |rank| rank % 3 == 0, folder.path()).unwrap();
+                    groups
+                }
+                None => groups.of_virtual_ranks(RANKS, folder.path()).unwrap(),
+            });
+            prop_assert_eq!(all(&stored), all(&expected));
+            let expected_groups = all(&expected);
+            prop_assert_eq!(all(&expected.into_file(folder.path()).unwrap()), expected_groups);
+        }
+
+        #[test]
+        fn a_window_has_all_that_its_ranks_share_and_no_more_than_fits(
+            groups in prop::collection::vec((prop::collection::btree_set(0..60_u32, 2..9), 0..9_usize), 0..40),
+            start in 0..59_u32,
+            step in 1..9_usize,
+            unwanted in prop::collection::btree_set(0..60_u32, 0..40),
+            room in 0..4000_u64,
+            threads in 1..3_usize,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let file = GroupFile::new(folder.path()).unwrap();
+            for (number, (members, strong)) in groups.iter().enumerate() {
+                let ranks: Vec<u32> = members.iter().copied().collect();
+                let strong = (*strong).clamp(1, ranks.len());
+                let mut writer = file.writer(number % PARTS);
+                writer.push(GroupMembers { ranks: &ranks, strong }).unwrap();
+                writer.finish().unwrap();
+            }
+            let stored = StoredGroups::OnDisk(file);
+            let is_wanted = |rank: u32| !unwanted.contains(&rank);
+            let plan = |memory| WindowPlan { ranks: start..60, step, memory, threads, is_wanted: &is_wanted };
+            let Err(GroupError::TooLarge(least)) = stored.window(&plan(0)) else {
+                panic!("a window in no memory");
+            };
+            let window = stored.window(&plan(least + room)).unwrap();
+            let next = |end: u32| 60.min(end + step as u32);
+            prop_assert!(window.end == 60 || ((window.end - start) as usize).is_multiple_of(step));
+            let found = window.groups();
+            let cost = |found: &CandidateGroups, end: u32| {
+                POSTING * found.members.len() as u64 + GROUP * found.len() as u64 + RANK * u64::from(end)
+            };
+            let StoredGroups::OnDisk(file) = &stored else { unreachable!() };
+            let fixed = file.reading_bytes(threads);
+            prop_assert!(cost(found, window.end) + fixed <= least + room);
+            // One step more would be too much.
+            if window.end < 60 {
+                let plan = plan(0);
+                let more = plan.groups(file, next(window.end)).unwrap();
+                prop_assert!(cost(&more, next(window.end)) + fixed > least + room);
+            }
+            let mut expected: Vec<(Vec<u32>, usize)> = Vec::new();
+            for (members, strong) in &groups {
+                let strong = (*strong).clamp(1, members.len());
+                let is_there = |rank: u32| (start..window.end).contains(&rank) || rank < start && is_wanted(rank);
+                let halves: [Vec<u32>; 2] = [false, true].map(|weak| {
+                    let numbered = members.iter().copied().enumerate();
+                    numbered.filter(|&(at, rank)| (at >= strong) == weak && is_there(rank)).map(|(_, rank)| rank).collect()
+                });
+                let within: BTreeSet<u32> = halves.concat().into_iter().filter(|&rank| rank >= start).collect();
+                let is_weak = halves[1].iter().any(|&rank| rank >= start);
+                if !within.is_empty() && (halves.concat().len() > 1 || is_weak) {
+                    expected.push((halves.concat(), halves[0].len()));
+                }
+            }
+            expected.sort();
+            let mut shown: Vec<_> = (0..found.len() as u32).map(|group| found.get(group)).map(|group| (group.ranks.to_vec(), group.strong)).collect();
+            shown.sort();
+            prop_assert_eq!(shown, expected);
+        }
+    }
+}
