@@ -5,8 +5,8 @@
 //! these, the table has the members in the window, and earlier ones that are still wanted as candidates: survivors, where survivors are
 //! chosen. Later ones are of no interest. So a window costs two passes over a file, and no look-up on a disk, whatever the order of ranks.
 //!
-//! What is found for a rank is what all groups would give, to the counts of what was looked at: the table has every group that two of its
-//! ranks share, and every group in which a rank of the window is weak.
+//! A rank finds in its window the same candidates as in all groups, and the counts of comparisons are the same: the table has every group
+//! that two of its ranks share, and every group in which a rank of the window is weak.
 
 use std::io;
 use std::ops::Range;

@@ -5,7 +5,7 @@
 //! features up there. That is one pass over the feature sets, and nothing in the margin is missed: of the first |x| - n + 1 features of x,
 //! in any order, one that shares n has at least one.
 //!
-//! Where memory is short, the sample is looked for in parts, with a pass each.
+//! When memory is short, the sample is searched for in parts, one pass each.
 //!
 //! A text is in the sample for its hash, so that the sample is the same for any order of the input, any memory and any number of threads.
 

@@ -261,7 +261,7 @@ impl DedupMemory {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadingBudget {
     left: u64,
-    /// What was taken before, but for counters.
+    /// Bytes that were taken before, without those of counters.
     fixed: u64,
     counters: CounterNeed,
     /// True if keys have a part of what is left.

@@ -85,7 +85,7 @@ impl<C: InputChunk> SegmentChunk<C> {
 pub(crate) struct ScanLogPlace {
     pub(crate) path: PathBuf,
     pub(crate) job: u64,
-    /// What a job that finds the log can tell the user of this one; empty where another file does.
+    /// Settings and input, for a later job that must say how it differs; empty if another file has them.
     pub(crate) description: String,
     pub(crate) segment_bytes: u64,
 }

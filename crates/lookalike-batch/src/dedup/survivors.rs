@@ -10,7 +10,7 @@
 //! an earlier one of the block. Then all threads settle the components of the block; see [`block_components`](crate::dedup::block_components).
 //! The result is that of the plain sequence.
 //!
-//! Where groups are on disk, blocks are those of one window of groups after another; see [`group_windows`](crate::dedup::group_windows).
+//! With groups on disk, blocks follow one another within each window of groups; see [`group_windows`](crate::dedup::group_windows).
 
 use std::cell::RefCell;
 use std::io;

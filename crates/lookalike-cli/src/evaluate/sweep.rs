@@ -334,7 +334,7 @@ pub(super) struct SweepOutput<'a> {
     sensitivity: Vec<FeatureSensitivity>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     expected: Vec<ExpectedAccuracy>,
-    /// What to expect on other documents, without labels: none if a half of the documents has no true pair.
+    /// Accuracy to expect on other documents, without labels; none if a half of the documents has no true pair.
     #[serde(skip_serializing_if = "Option::is_none")]
     halves: Option<&'a [HalvedAccuracy]>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

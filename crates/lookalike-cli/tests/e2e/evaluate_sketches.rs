@@ -417,6 +417,8 @@ fn what_sketches_cannot_tell_is_refused_with_what_to_do() {
         &["whole numbers from 1"],
     );
     refuse("sweep", &[&prints], &[], 2, &["--labels", "the documents"]);
+    let twice = ["standard input is read once", "in files"];
+    refuse("sweep", &["-".as_ref(); 2], &labels, 2, &twice);
     let with = |flags: &[&'static str]| [&labels[..], flags].concat();
     for flags in [
         &["--sketches", "none"][..],

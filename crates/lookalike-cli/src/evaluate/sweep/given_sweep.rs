@@ -66,6 +66,11 @@ impl SweepArguments {
             ));
         };
         let inputs = &self.input.inputs;
+        if inputs.iter().filter(|input| *input == "-").count() > 1 {
+            return Err(Failure::Usage(
+                "standard input is read once, as one setting: give the sketches of the others in files".to_owned(),
+            ));
+        }
         refuse_input(self.page.as_deref(), inputs.iter().map(Path::new))?;
         let (mut all, mut taken) = (Vec::new(), 0);
         for input in inputs {
