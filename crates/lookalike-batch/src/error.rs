@@ -134,6 +134,9 @@ pub enum BatchError {
     /// More documents than a job can number.
     #[error("more than 4,294,967,294 documents in one job")]
     TooMany,
+    /// More fingerprints or sketches than are compared in memory.
+    #[error("{0} fingerprints are too many to be compared in memory; the maximum is 4,294,967,294")]
+    TooManyFingerprints(u64),
     /// The memory limit does not hold the tables of the job.
     #[error(
         "{what} needs {}, but the memory limit leaves {} for it",

@@ -154,7 +154,7 @@ fn probes(rounds: usize, bytes: &[u8]) {
     for (width, load) in [(5, 1), (6, 1), (7, 1), (6, 4), (6, 12), (6, 40)] {
         let ranges: Vec<EntryRange> = (0..32)
             .map(|at| EntryRange {
-                first: at * load,
+                first: u64::from(at * load),
                 count: load,
             })
             .collect();

@@ -84,9 +84,17 @@ impl<C: Code, S: CodeSource<C> + ?Sized> CodeSource<C> for CancellableSource<'_,
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// More codes than one index holds.
+    /// More codes than one index of sketches holds.
     #[error("{0} fingerprints are too many for an index; the maximum is 4294967294")]
     TooMany(u64),
+    /// More codes than tables of [`Layout::CacheLineBuckets`](super::Layout) hold.
+    #[error("{0} fingerprints are too many for cache-line buckets; choose another layout")]
+    TooManyForBuckets(u64),
+    /// More codes than are sorted together: so many agree in the leading bits of their addresses.
+    #[error(
+        "{0} fingerprints agree in most bits that number the buckets; the maximum is 4294967295"
+    )]
+    TooManyAlike(u64),
     /// A design for codes of another width.
     #[error("the design is for {design}-bit codes, and these have {codes} bits")]
     OtherWidth {
@@ -190,6 +198,13 @@ impl PartDivision {
     }
 }
 
+/// Most codes of a part.
+const MOST_IN_PART: usize = if cfg!(test) {
+    1 << 20
+} else {
+    u32::MAX as usize
+};
+
 /// Receiver of buckets.
 pub(super) type EntrySink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
 
@@ -210,6 +225,10 @@ pub(super) fn buckets<C: Code>(
     // The source was counted when it was looked at, and memory is reserved by that.
     if parts.counts.iter().sum::<usize>() != count {
         return Err(BuildError::Changed);
+    }
+    // Places in a part, and sizes of buckets, have 32 bits.
+    if let Some(&alike) = parts.counts.iter().find(|&&count| count > MOST_IN_PART) {
+        return Err(BuildError::TooManyAlike(alike as u64));
     }
     let most = scratch_bytes / size_of::<C::Word>();
     let mut scratch = Vec::new();
@@ -501,4 +520,20 @@ fn keep_distinct<W: Word>(codes: &mut [W]) -> usize {
         last = code;
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Design, Family, Layout, TableIndex};
+    use super::*;
+
+    #[test]
+    fn so_many_equal_codes_that_places_among_them_would_wrap_are_refused() {
+        let design = Design::new(Family::budgets(&[1, 1]), 64, 3).expect("a design");
+        let build = |codes: &[u64]| TableIndex::build(codes, &design, Layout::Dense);
+        let codes = vec![7; MOST_IN_PART + 1];
+        assert_eq!(build(&codes[1..]).expect("just enough").len(), 1);
+        let refused = build(&codes);
+        assert!(matches!(refused, Err(BuildError::TooManyAlike(1_048_577))));
+    }
 }

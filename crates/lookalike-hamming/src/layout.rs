@@ -4,7 +4,7 @@
 //! whole bytes but for [`Layout::Dense`]. The `d` that fits depends on how many entries there are, not on the design: a
 //! design only says which bits may be used, and how many of them may be wrong.
 
-use super::kernel::DENSE_GROUP;
+use super::kernel::{DENSE_GROUP, RankBytes};
 use std::fmt;
 
 /// Memory layout of the buckets of a table.
@@ -93,9 +93,10 @@ impl TableGeometry {
         let buckets = (1_u64 << address_bits) as f64;
         let count = fingerprints.max(1) as f64;
         let load = count / buckets;
+        let rank = RankBytes::of_count(fingerprints).get() as f64;
         let bytes = match layout {
-            // A start of four bytes for each bucket, and the end.
-            Layout::Packed => width as f64 + 4.0 * (buckets + 1.0) / count,
+            // A start for each bucket, and the end.
+            Layout::Packed => width as f64 + rank * (buckets + 1.0) / count,
             Layout::CacheLineBuckets => {
                 let (overflow_entries, overflow_share) = overflow(load, bucket_capacity(width));
                 let line =
@@ -103,9 +104,9 @@ impl TableGeometry {
                 line * buckets / count
             }
             Layout::Dense => {
-                // A zero for each entry and a one for each bucket; four bytes for each group, and for all.
+                // A zero for each entry and a one for each bucket; a rank for each group, and for all.
                 let groups = (buckets / DENSE_GROUP as f64).ceil() + 1.0;
-                let directory = (1.0 + buckets / count) / 8.0 + 4.0 * groups / count;
+                let directory = (1.0 + buckets / count) / 8.0 + rank * groups / count;
                 f64::from(code_bits - address_bits) / 8.0 + directory
             }
         };

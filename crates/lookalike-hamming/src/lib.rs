@@ -75,8 +75,8 @@ pub use index::{BucketLoads, BuildLimits, TableIndex};
 #[doc(hidden)]
 pub use kernel::{
     BucketVisitor, CacheLine, ClosePairs, EntryRange, Kernel, Permute, ProbeBuckets,
-    ProbeLocations, ProbePacked, ProbeSet, ScanLine, ScanPacked, ScanWords, Vector, force_level,
-    level_name,
+    ProbeLocations, ProbePacked, ProbeSet, RankBytes, Ranks, ScanLine, ScanPacked, ScanWords,
+    Vector, force_level, level_name,
 };
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};

@@ -11,7 +11,7 @@
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKIX` |
-//! | 4 | 4 | version: 1 |
+//! | 4 | 4 | version: 2 |
 //! | 8 | 8 | scheme id; zero when it is not known |
 //! | 16 | 8 | width of the codes in bits: 32, 64 or 128 |
 //! | 24 | 8 | check of the bytes before |
@@ -22,28 +22,29 @@
 //! | | 8 | check of the directory |
 //! | | 8 | check of the 24 bytes before |
 //!
-//! The directory is a list of 64-bit numbers: width in bits; radius; layout (0 packed, 1 buckets, 2 dense); the
+//! The directory is a list of 64-bit numbers: width in bits; radius; layout (0 packed, 1 buckets, 2 dense); w, the
+//! bytes of a rank or the number of a document, 4 to 8, as few as the number of fingerprints that were read needs; the
 //! family of the design (0 scan, 1 groups, 2 nested, 3 biplane, 4 affine, 5 projective), how many
 //! numbers describe it, and these (of each group: errors, blocks, chosen; of each level: blocks); 1 if
 //! the scheme is known, else 0; scheme id; fingerprints that were read; different ones among them;
-//! number of tables; of each table: key mask (low, high half), address mask (low, high), budget, offset
-//! and length of three sections; 1 if there are ids, else 0; offset and length of their three sections;
+//! number of tables; of each table: key mask (low, high half), address mask (low, high), budget, unit of the places of
+//! overflow, offset and length of three sections; 1 if there are ids, else 0; offset and length of their three sections;
 //! D / 65536; and for each 65536 bytes before D their check, seeded with their number from zero.
 //!
-//! Sections of a packed table: the rank of the first entry of each bucket, and of the end (4 bytes
-//! each); entries, back to back, and eight bytes more; nothing. Of a table of cache-line buckets: with ids the rank
-//! of the first entry of each bucket (4 each), else nothing; a line of 64 bytes for each bucket;
-//! overflow entries. An entry holds the bits outside the address mask, from the lowest to the
+//! Sections of a packed table: the rank of the first entry of each bucket, and of the end (w bytes
+//! each), and eight bytes more; entries, back to back, and eight bytes more; nothing. Of a table of cache-line buckets:
+//! with ids the rank of the first entry of each bucket (w each) and eight bytes more, else nothing; a line of 64 bytes
+//! for each bucket; overflow entries. An entry holds the bits outside the address mask, from the lowest to the
 //! highest, in as few whole bytes as they fit; those of a bucket ascend. A line holds as many entries as fit
 //! 60 bytes; its last four bytes are the number of entries or, above what fits, one more than that plus
-//! the place in the overflow, in units of 16 bytes, of: the number of all entries of the bucket (4), those that
-//! are not in the line.
+//! the place in the overflow, in the unit of the table, of: the number of all entries of the bucket (4), those that
+//! are not in the line. The unit is 16 bytes, and twice as many, again and again, where 2^32 of them might not be enough.
 //!
-//! Of a dense table: how many entries there are before each 64th bucket, and in all (4 bytes each); for each bucket in
-//! turn a zero bit for each of its entries and a one bit; entries, back to back, each as the bits outside the address
-//! mask. Bits begin at the lowest of each byte; the last two sections have zeros up to a whole byte and 24 bytes more.
+//! Of a dense table: how many entries there are before each 64th bucket, and in all (w bytes each), and eight bytes more;
+//! for each bucket in turn a zero bit for each of its entries and a one bit; entries, back to back, each as the bits outside
+//! the address mask. Bits begin at the lowest of each byte; the last two sections have zeros up to a whole byte and 24 bytes more.
 //!
-//! Sections of the ids: number of the first document of each rank, and of the end (4 each); end of the
+//! Sections of the ids: number of the first document of each rank, and of the end (w each); end of the
 //! id of each document (8 each); the ids, UTF-8, back to back. The rank of a code is the number of
 //! entries before it in the first table; documents with equal codes are ordered by id.
 
@@ -53,7 +54,7 @@ use super::file_error::{FileError, number};
 use super::index::TableIndex;
 use super::layout::Layout;
 use super::shared_bytes::SharedBytes;
-use super::table::ProbeTable;
+use super::table::{ProbeTable, TableNumbers};
 use std::io::Read;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -66,7 +67,7 @@ use directory::{StoredDirectory, StoredTable};
 pub use write::{IdTexts, IndexFileWriter};
 
 const MAGIC: [u8; 4] = *b"LKIX";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD: usize = 64;
 const TRAILER: usize = 32;
 /// Bytes under one check.
@@ -199,6 +200,10 @@ impl<C: Code> IndexFile<C> {
                 &stored.key,
                 stored.address,
                 layout,
+                TableNumbers {
+                    ranks: directory.rank_bytes,
+                    unit: stored.unit,
+                },
                 &bytes,
                 &stored.sections,
             );
@@ -261,10 +266,13 @@ impl<C: Code> IndexFile<C> {
         let Some(rank) = self.index.rank(code) else {
             return Ok(());
         };
-        let bounds = self.part(firsts, rank * 4..(rank + 2) * 4)?;
-        let [first, end] = [&bounds[..4], &bounds[4..]].map(|at| number(at) as usize);
+        let bytes = self.directory.rank_bytes.get();
+        let bounds = rank.saturating_mul(bytes)..rank.saturating_add(2).saturating_mul(bytes);
+        let bounds = self.part(firsts, bounds)?;
+        let (first, end) = bounds.split_at(bytes);
+        let [first, end] = [first, end].map(|at| number(at) as usize);
         // The end of the id before the first, which begins there, unless there is none.
-        let told = first.saturating_sub(1) * 8..end * 8;
+        let told = first.saturating_sub(1).saturating_mul(8)..end.saturating_mul(8);
         let mut told = self
             .part(ends, told)?
             .chunks_exact(8)
@@ -298,7 +306,8 @@ impl<C: Code> IndexFile<C> {
         };
         let whole = (*self.bytes).as_ref();
         self.directory.check(whole, firsts)?;
-        let mut firsts = whole[firsts.clone()].chunks_exact(4).map(number);
+        let bytes = self.directory.rank_bytes.get();
+        let mut firsts = whole[firsts.clone()].chunks_exact(bytes).map(number);
         let mut first = firsts.next().unwrap_or(0);
         self.index.for_each(&mut |code| {
             let end = firsts.next().unwrap_or(first);
@@ -311,11 +320,11 @@ impl<C: Code> IndexFile<C> {
     /// A part of a section, after a check of its pages.
     fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
         let inside = part.start <= part.end && part.end <= section.len();
-        let at = section.start + part.start..section.start + part.end;
         if !inside {
             let (offset, what) = (section.start as u64, "ids lie outside of their section");
             return Err(FileError::Damaged { offset, what });
         }
+        let at = section.start + part.start..section.start + part.end;
         let whole = (*self.bytes).as_ref();
         // At each reading: ids are not part of a search, and a page is checked in some ten microseconds.
         self.directory.check(whole, &at)?;

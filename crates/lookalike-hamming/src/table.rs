@@ -5,12 +5,13 @@
 
 use super::build::BuildAddressing;
 use super::code::Word;
-use super::kernel::{self, EntryRange, ProbeDense, ProbeLocations, ProbeSet};
+use super::kernel::{self, EntryRange, ProbeDense, ProbeLocations, ProbeSet, RankBytes};
 use super::layout::{Layout, entry_bytes};
 use super::shared_bytes::SharedBytes;
 use super::table_key::TableKey;
 use bucket::Bucket;
 use cache_line_buckets::BucketStore;
+pub(super) use cache_line_buckets::overflow_unit;
 use dense::DenseStore;
 use packed::PackedStore;
 pub(super) use single_probe::{
@@ -22,6 +23,7 @@ mod bucket;
 mod cache_line_buckets;
 mod dense;
 mod packed;
+mod rank_list;
 mod single_probe;
 
 /// A table of distinct codes.
@@ -32,7 +34,17 @@ pub(super) struct ProbeTable<W> {
     pub(super) budget: u32,
     /// Bits that each probe flips in an address, ascending: neighbouring buckets share cache lines.
     pub(super) xor_masks: Vec<u32>,
+    pub(super) numbers: TableNumbers,
     store: TableStorage,
+}
+
+/// How large the numbers of a table may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TableNumbers {
+    /// Bytes of a rank.
+    pub(super) ranks: RankBytes,
+    /// Unit of the places of overflow, in bytes: of cache-line buckets only.
+    pub(super) unit: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -51,12 +63,14 @@ const PADDING: usize = 8;
 /// Calls `each` with the first bucket of every run of buckets of one unit, a power of two.
 #[inline(always)]
 fn each_unit(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl FnMut(usize)) {
+    // A shift: a division costs as much as a probe.
+    let shift = unit.trailing_zeros();
     let mut last = usize::MAX;
     for at in buckets {
         // Masks ascend, so the buckets of a unit, a power of two, follow each other: one request for all of
         // them.
-        if at / unit != last {
-            last = at / unit;
+        if at >> shift != last {
+            last = at >> shift;
             each(at);
         }
     }
@@ -88,19 +102,26 @@ pub(super) fn xor_masks(bits: u32, budget: u32) -> Vec<u32> {
 }
 
 impl<W: Word> ProbeTable<W> {
-    pub(super) fn new(key: &TableKey, address: u128, layout: Layout) -> Self {
+    pub(super) fn new(
+        key: &TableKey,
+        address: u128,
+        layout: Layout,
+        numbers: TableNumbers,
+    ) -> Self {
         let addressing = BuildAddressing::new(address);
         let width = entry_bytes(W::BITS, addressing.address_bits);
+        let TableNumbers { ranks, unit } = numbers;
         let store = match layout {
-            Layout::Packed => TableStorage::Packed(PackedStore::new(width)),
-            Layout::CacheLineBuckets => TableStorage::Buckets(BucketStore::new(width)),
-            Layout::Dense => TableStorage::Dense(DenseStore::new(addressing.rest_bits)),
+            Layout::Packed => TableStorage::Packed(PackedStore::new(width, ranks)),
+            Layout::CacheLineBuckets => TableStorage::Buckets(BucketStore::new(width, ranks, unit)),
+            Layout::Dense => TableStorage::Dense(DenseStore::new(addressing.rest_bits, ranks)),
         };
         Self {
             addressing,
             budget: key.budget,
             // Over the bits of bucket numbers, which stand together wherever they come from.
             xor_masks: xor_masks(addressing.address_bits, key.budget),
+            numbers,
             store,
         }
     }
@@ -155,24 +176,25 @@ impl<W: Word> ProbeTable<W> {
         key: &TableKey,
         address: u128,
         layout: Layout,
+        numbers: TableNumbers,
         bytes: &SharedBytes,
         sections: &[Range<usize>; 3],
     ) -> Option<Self> {
         // Masks and addressing are made again: the file names the bits, and nothing that follows from them.
-        let mut table = Self::new(key, address, layout);
+        let mut table = Self::new(key, address, layout, numbers);
         let (addressing, buckets) = (table.addressing, table.buckets());
         let width = entry_bytes(W::BITS, addressing.address_bits);
-        let sections = sections.clone();
+        let (sections, TableNumbers { ranks, unit }) = (sections.clone(), numbers);
         table.store = match layout {
             Layout::Packed => {
-                TableStorage::Packed(PackedStore::shared(width, buckets, bytes, sections)?)
+                TableStorage::Packed(PackedStore::shared(width, ranks, buckets, bytes, sections)?)
             }
-            Layout::CacheLineBuckets => {
-                TableStorage::Buckets(BucketStore::shared(width, buckets, bytes, sections)?)
-            }
+            Layout::CacheLineBuckets => TableStorage::Buckets(BucketStore::shared(
+                width, ranks, unit, buckets, bytes, sections,
+            )?),
             Layout::Dense => {
                 let bits = addressing.rest_bits;
-                TableStorage::Dense(DenseStore::shared(bits, buckets, bytes, sections)?)
+                TableStorage::Dense(DenseStore::shared(bits, ranks, buckets, bytes, sections)?)
             }
         };
         Some(table)
@@ -334,7 +356,9 @@ impl<W: Word> ProbeTable<W> {
     /// The rank of a code, when it is stored.
     pub(super) fn find(&self, word: W) -> Option<usize> {
         let position = self.position(word)?;
-        Some(self.rank(self.addressing.bucket(word) as usize) + position)
+        // Ranks of a crafted file may be anything.
+        let first = self.rank(self.addressing.bucket(word) as usize);
+        first.checked_add(position)
     }
 
     /// Returns true if a code is stored.

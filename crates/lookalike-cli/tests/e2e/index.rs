@@ -416,7 +416,7 @@ fn damage_is_named_with_file_and_place() {
         .arg(file)
         .arg("0000000000000000")
         .fail(1)
-        .says(&["version 9", "reads version 1"]);
+        .says(&["version 9", "reads version 2"]);
 }
 
 #[test]

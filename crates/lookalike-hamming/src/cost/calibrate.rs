@@ -304,7 +304,7 @@ fn probe(clock: &mut dyn FnMut() -> f64, load: u32) -> f64 {
                 radius: 3,
             };
             let ranges = &[EntryRange {
-                first: bucket * load,
+                first: (bucket * load).into(),
                 count: load,
             }];
             let hit = &mut |_, entry| sum += entry;

@@ -4,8 +4,9 @@ use super::super::build::{BuildError, CodeSource, buckets};
 use super::super::code::{Code, Integer};
 use super::super::cost::neighbours;
 use super::super::entropy::BitBalance;
+use super::super::kernel::RankBytes;
 use super::super::layout::{Layout, TableGeometry};
-use super::super::table::ProbeTable;
+use super::super::table::{ProbeTable, TableNumbers, overflow_unit};
 use super::super::table_key::TableKey;
 
 /// Memory and threads that a build may take.
@@ -17,6 +18,9 @@ pub struct BuildLimits {
     pub scratch_bytes: usize,
     /// Tables that are built at the same time, each with its share of the memory; at least one.
     pub threads: usize,
+    /// Least bytes of a rank, for tests of what only billions of codes need.
+    #[doc(hidden)]
+    pub rank_bytes: u32,
 }
 
 impl Default for BuildLimits {
@@ -24,6 +28,7 @@ impl Default for BuildLimits {
         Self {
             scratch_bytes: usize::MAX,
             threads: 1,
+            rank_bytes: 0,
         }
     }
 }
@@ -73,10 +78,6 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
             let room = SAMPLE.saturating_sub(sample.len());
             sample.extend(codes.iter().step_by(step).take(room));
         })?;
-        // Ranks have 32 bits, and so has the end behind the last one.
-        if count >= u32::MAX as usize {
-            return Err(BuildError::TooMany(count as u64));
-        }
         let balance = BitBalance::sample(&sample, SAMPLE);
         Ok(Self {
             source,
@@ -103,6 +104,13 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         }
     }
 
+    /// Bytes of a rank: enough for all codes, and for the ids beside them.
+    pub(in super::super) fn rank_bytes(&self) -> RankBytes {
+        let needed = RankBytes::of_count(self.count as u64);
+        let forced = RankBytes::new(self.limits.rank_bytes.into());
+        forced.map_or(needed, |forced| forced.max(needed))
+    }
+
     /// Codes of the source, equal ones included.
     pub(in super::super) fn count(&self) -> usize {
         self.count
@@ -121,6 +129,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         let each = BuildLimits {
             scratch_bytes: limits.scratch_bytes / threads,
             threads: 1,
+            ..limits
         };
         if threads == 1 {
             for key in others {
@@ -177,7 +186,16 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         }
         // Of the bits of the key, the best balanced number the buckets; the others are stored, and compared.
         let address = self.balance.best(key.mask, geometry.address_bits);
-        let mut table = ProbeTable::new(key, address, self.layout);
+        let unit = match self.layout {
+            Layout::CacheLineBuckets => {
+                overflow_unit(distinct, 1 << geometry.address_bits, geometry.width)
+                    .ok_or(BuildError::TooManyForBuckets(distinct))?
+            }
+            Layout::Packed | Layout::Dense => 0,
+        };
+        let ranks = self.rank_bytes();
+        let numbers = TableNumbers { ranks, unit };
+        let mut table = ProbeTable::new(key, address, self.layout, numbers);
         table.reserve(distinct as usize);
         let addressing = table.addressing;
         let mut push = |rests: &[C::Word], sizes: &[u32]| table.push(rests, sizes);

@@ -296,11 +296,11 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
             xor_masks,
             radius,
         } = probes.probes;
-        let mut compared = 0;
+        let (mut compared, bits) = (0, table.entry_bits as u64);
         let groups = xor_masks.chunks(PROBES).zip(probes.ranges.chunks(PROBES));
         for (xor_masks, ranges) in groups {
             // Eight more than can be listed, since the last eight are read whole.
-            let mut ranks = [0_u32; PROBES * GATHERED + 8];
+            let mut places = [0_u64; PROBES * GATHERED + 8];
             let mut owners = [0_u8; PROBES * GATHERED + 8];
             let mut listed = 0;
             for (at, (&mask, range)) in xor_masks.iter().zip(ranges).enumerate() {
@@ -309,19 +309,19 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
                 let Some(left) = radius.checked_sub(mask.count_ones()) else {
                     continue;
                 };
-                let first = range.first;
+                // The bits in which the entries begin.
+                let first = range.first * bits;
                 compared += u64::from(range.count);
                 // All four are written, and those that there are kept.
-                let (second, third) = (first.wrapping_add(1), first.wrapping_add(2));
-                let four = [first, second, third, first.wrapping_add(3)];
-                ranks[listed..listed + GATHERED].copy_from_slice(&four);
+                let four = [first, first + bits, first + 2 * bits, first + 3 * bits];
+                places[listed..listed + GATHERED].copy_from_slice(&four);
                 owners[listed..listed + GATHERED].copy_from_slice(&[at as u8; GATHERED]);
                 listed += range.count.min(GATHERED as u32) as usize;
                 // With one entry on average, 4 buckets in 1000 have more than four: this branch is predicted
                 // well.
                 if range.count > GATHERED as u32 {
                     let rest = EntryRange {
-                        first: first + GATHERED as u32,
+                        first: range.first + GATHERED as u64,
                         count: range.count - GATHERED as u32,
                     };
                     table.compare(rest, needle, left, &mut |entry| hit(bucket ^ mask, entry));
@@ -329,7 +329,7 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
             }
             for start in (0..listed).step_by(8) {
                 // Always there: the list has eight more than can be listed.
-                let eight = ranks[start..].first_chunk().unwrap_or(&[0; 8]);
+                let eight = places[start..].first_chunk().unwrap_or(&[0; 8]);
                 // With the whole radius, which is the same for all eight. What a mask costs is left to the few
                 // that pass.
                 let (mut near, entries) = self.near_entries(table, eight, needle, radius);
@@ -350,26 +350,25 @@ impl<const POPCNT: bool> Avx512<POPCNT> {
         compared
     }
 
-    /// Mask of those of eight entries that are within `radius` of `needle`, and these entries. Ranks beyond the table are taken for its
-    /// last entry. The table has entries of 1 to 57 bits, and eight bytes of them at least.
+    /// Mask of those of eight entries that are within `radius` of `needle`, and these entries, of which the bits are given in which they
+    /// begin. Bits beyond the table are taken for those of its last eight bytes. The table has entries of 1 to 57 bits, and eight bytes of them at least.
     #[inline(always)]
     fn near_entries(
         self,
         table: Dense<'_>,
-        ranks: &[u32; 8],
+        places: &[u64; 8],
         needle: u64,
         radius: u32,
     ) -> (u8, [u64; 8]) {
         let bits = table.entry_bits;
         // Its eight bytes are the last, or before.
-        let last = ((table.entries.len() - 8) * 8 / bits).min(u32::MAX as usize);
-        // SAFETY: the list is 32 bytes; rank <= last, so that the first byte of an entry is no more than eight bytes before the end.
+        let last = (table.entries.len() - 8) * 8;
+        // SAFETY: the list is 64 bytes; place <= last, so that the first byte of an entry is no more than eight bytes before the end.
         let entries = unsafe {
-            let ranks = _mm512_cvtepu32_epi64(_mm256_loadu_si256(ranks.as_ptr().cast()));
+            let places = _mm512_loadu_si512(places.as_ptr().cast());
             // Lanes without an entry may be anything, and so may ranks of a crafted directory: this keeps the
             // gather inside.
-            let ranks = _mm512_min_epu64(ranks, _mm512_set1_epi64(last as i64));
-            let places = _mm512_mul_epu32(ranks, _mm512_set1_epi64(bits as i64));
+            let places = _mm512_min_epu64(places, _mm512_set1_epi64(last as i64));
             // An entry begins at any bit: the gather takes the byte of its first bit, the shift the rest.
             let shifts = _mm512_and_si512(places, _mm512_set1_epi64(7));
             let bytes = _mm512_srli_epi64::<3>(places);

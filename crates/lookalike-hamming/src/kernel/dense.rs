@@ -8,6 +8,7 @@
 use super::super::code::Integer;
 use super::bits::{deposit, low_ones};
 use super::probe_set::{EntryRange, ProbeLocations};
+use super::ranks::Ranks;
 
 /// Buckets between two counts of entries.
 pub(in super::super) const GROUP: usize = 64;
@@ -20,7 +21,7 @@ pub(super) const WORD_BITS: usize = 57;
 #[derive(Clone, Copy, Debug)]
 pub struct Dense<'a> {
     /// Entries before each 64th bucket, and all.
-    pub(in super::super) counts: &'a [[u8; 4]],
+    pub(in super::super) counts: Ranks<'a>,
     /// A zero for each entry, a one for the end of each bucket.
     pub(in super::super) unary: &'a [u8],
     /// The entries.
@@ -40,13 +41,6 @@ fn word(bytes: &[u8], bit: usize) -> u64 {
 }
 
 impl Dense<'_> {
-    /// Entries before the group of a bucket.
-    #[inline(always)]
-    fn count(&self, group: usize) -> usize {
-        let count = self.counts.get(group).copied().unwrap_or_default();
-        u32::from_le_bytes(count) as usize
-    }
-
     /// The entries of a bucket. `select` tells where the n-th one of a word is, from zero on, 64 when it has fewer.
     ///
     /// The unary codes of most groups take 128 bits or less, so two words from the beginning of the group on hold the end of the
@@ -55,7 +49,7 @@ impl Dense<'_> {
     pub(super) fn range_with(&self, bucket: usize, select: impl Fn(u64, u32) -> u32) -> EntryRange {
         let group = bucket / GROUP;
         // Before the group stand a zero for each entry and a one for each bucket.
-        let base = self.count(group) + group * GROUP;
+        let base = self.counts.get(group) + group * GROUP;
         let nth = (bucket % GROUP) as u32;
         let Some(bytes) = self.unary.get(base / 8..).and_then(<[u8]>::first_chunk) else {
             return self.walk(base, bucket, select);
@@ -89,7 +83,7 @@ impl Dense<'_> {
         // Zeros before the first bit of the bucket: its position less one for each bucket before.
         let first = base + (before + end - count) as usize - bucket;
         EntryRange {
-            first: first as u32,
+            first: first as u64,
             count,
         }
     }
@@ -120,7 +114,7 @@ impl Dense<'_> {
                 bit += word.trailing_zeros() as usize;
                 // A damaged directory may promise more bits than there are.
                 return EntryRange {
-                    first: first.saturating_sub(bucket) as u32,
+                    first: first.saturating_sub(bucket) as u64,
                     count: (bit - first) as u32,
                 };
             }
@@ -162,7 +156,7 @@ impl Dense<'_> {
     #[inline(always)]
     pub(in super::super) fn unary_place(&self, bucket: usize) -> usize {
         let group = bucket / GROUP;
-        (self.count(group) + group * GROUP) / 8
+        (self.counts.get(group) + group * GROUP) / 8
     }
 
     /// The first and the last byte that are read of some entries, of which there is one at least: each is read as eight

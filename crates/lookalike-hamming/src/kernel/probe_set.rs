@@ -28,7 +28,7 @@ impl ProbeSet<'_> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryRange {
     /// Entries of the table before the bucket.
-    pub first: u32,
+    pub first: u64,
     /// Entries of the bucket.
     pub count: u32,
 }

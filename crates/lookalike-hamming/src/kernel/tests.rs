@@ -3,8 +3,7 @@
 use super::super::code::Integer;
 use super::super::index::SingleProbeSearch;
 use super::super::layout::Layout;
-use super::super::table::ProbeTable;
-use super::super::table::SingleProbeTable;
+use super::super::table::{ProbeTable, SingleProbeTable, TableNumbers};
 use super::super::table_key::TableKey;
 use super::bits::{deposit, deposit_portably, extract, extract_portably, low_ones};
 use super::dispatch::run_at;
@@ -56,7 +55,7 @@ proptest! {
         let needle = 0x0101_0200_0201_0001 & low_ones(8 * width);
         let range = |mask: &u32| {
             let at = (probes.bucket ^ mask) as usize;
-            EntryRange { first: starts[at], count: starts[at + 1] - starts[at] }
+            EntryRange { first: starts[at].into(), count: starts[at + 1] - starts[at] }
         };
         let ranges: Vec<EntryRange> = probes.xor_masks.iter().map(range).collect();
         let located = ProbeLocations { probes, ranges: &ranges };
@@ -65,7 +64,7 @@ proptest! {
         let mut of_all = 0;
         for (bucket, left, range) in located.each() {
             of_all += u64::from(range.count);
-            for rank in range.first as usize..(range.first + range.count) as usize {
+            for rank in range.first as usize..range.first as usize + range.count as usize {
                 let entry = u64::read(&entries[rank * width..(rank + 1) * width]);
                 if (entry ^ needle).count_ones() <= left {
                     expected.push((bucket, entry));
@@ -175,14 +174,16 @@ proptest! {
         entry_bits in 0_u32..=64,
         bucket in any::<u32>(),
         radius in 0_u32..30,
+        rank_bytes in 4_u64..=8,
     ) {
+        let rank_bytes = RankBytes::new(rank_bytes).unwrap();
         let (mut unary, mut bits) = (BitWriter::default(), BitWriter::default());
         let (mut unary_bytes, mut entries, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         let value = |rank: usize| (rank as u64).wrapping_mul(0x9e37_79b9) & low_ones(entry_bits as usize);
         let mut rank = 0;
         for (at, &size) in sizes.iter().enumerate() {
             if at % DENSE_GROUP == 0 {
-                counts.push((rank as u32).to_le_bytes());
+                counts.extend_from_slice(rank_bytes.cut(&(rank as u64).to_le_bytes()));
             }
             for _ in 0..size {
                 unary.push(0, 1, &mut unary_bytes);
@@ -191,11 +192,12 @@ proptest! {
             }
             unary.push(1, 1, &mut unary_bytes);
         }
-        counts.push((rank as u32).to_le_bytes());
+        counts.extend_from_slice(rank_bytes.cut(&(rank as u64).to_le_bytes()));
+        counts.extend_from_slice(&[0; RANK_PADDING]);
         unary.finish(&mut unary_bytes);
         bits.finish(&mut entries);
         let table = Dense {
-            counts: &counts,
+            counts: Ranks::new(&counts, rank_bytes),
             unary: &unary_bytes,
             entries: &entries,
             entry_bits: entry_bits as usize,
@@ -217,7 +219,7 @@ proptest! {
         run_at(portable, LocateDense { table, bucket, xor_masks: &xor_masks, out: &mut ranges });
         for (mask, range) in xor_masks.iter().zip(&ranges) {
             let at = (bucket ^ mask) as usize;
-            let first = sizes[..at].iter().sum::<usize>() as u32;
+            let first = sizes[..at].iter().sum::<usize>() as u64;
             prop_assert_eq!(*range, EntryRange { first, count: sizes[at] as u32 });
         }
         let needle = value(3);
@@ -225,7 +227,7 @@ proptest! {
         let located = ProbeLocations { probes, ranges: &ranges };
         let mut expected = Vec::new();
         for (mask, range) in xor_masks.iter().zip(&ranges).filter(|(mask, _)| mask.count_ones() <= radius) {
-            for rank in range.first..range.first + range.count {
+            for rank in range.first..range.first + u64::from(range.count) {
                 let entry = value(rank as usize);
                 if (entry ^ needle).count_ones() + mask.count_ones() <= radius {
                     expected.push((bucket ^ mask, entry));
@@ -396,9 +398,9 @@ fn hints_accept_anything() {
 }
 
 /// A table of these codes whose buckets are numbered by the bits of `address`.
-fn table_of(codes: &[u64], address: u64, layout: Layout) -> ProbeTable<u64> {
+fn table_of(codes: &[u64], address: u64, layout: Layout, numbers: TableNumbers) -> ProbeTable<u64> {
     let (mask, budget) = (address.into(), 0);
-    let mut table = ProbeTable::<u64>::new(&TableKey { mask, budget }, mask, layout);
+    let mut table = ProbeTable::<u64>::new(&TableKey { mask, budget }, mask, layout, numbers);
     table.reserve(codes.len());
     let mut buckets = vec![Vec::new(); 1 << address.count_ones()];
     for &code in codes {
@@ -436,7 +438,9 @@ proptest! {
         // Entries of eight bytes, crowded and sparse, and of six.
         masks in proptest::collection::vec((0_u32..63, prop_oneof![9 => 0_u32..9, 1 => Just(16_u32)]), 1..6),
         radius in 0_u32..8,
+        (rank_bytes, unit) in (4_u64..=8, 4_u32..8),
     ) {
+        let numbers = TableNumbers { ranks: RankBytes::new(rank_bytes).unwrap(), unit: 1 << unit };
         let near = |seed: &u64| (0..copies).map(|i| seed ^ (1 << (i * 7 % 64)) ^ (1 << (i * 5 % 64))).collect::<Vec<_>>();
         let mut codes: Vec<u64> = seeds.iter().flat_map(near).chain(seeds.iter().copied()).collect();
         codes.sort_unstable();
@@ -458,7 +462,7 @@ proptest! {
             compared += masks.iter().map(|&mask| agree(query, mask)).sum::<usize>();
         }
         let [lines, packed] = [Layout::CacheLineBuckets, Layout::Packed]
-            .map(|layout| masks.iter().map(|&mask| table_of(&codes, mask, layout)).collect::<Vec<_>>());
+            .map(|layout| masks.iter().map(|&mask| table_of(&codes, mask, layout, numbers)).collect::<Vec<_>>());
         let lines: Vec<_> = lines.iter().filter_map(ProbeTable::bucket_table).collect();
         let packed: Vec<_> = packed.iter().filter_map(ProbeTable::packed_table).collect();
         for level in CpuLevel::available() {

@@ -4,6 +4,7 @@ use super::super::cost::neighbours;
 use super::super::family::{BlockGroup, Family};
 use super::super::file_error::{FileError, number};
 use super::super::index::MOST_PROBES;
+use super::super::kernel::RankBytes;
 use super::super::layout::Layout;
 use super::super::table_key::TableKey;
 use super::{HEAD, PAGE, TRAILER};
@@ -18,6 +19,8 @@ pub(super) struct StoredDirectory {
     pub(super) bits: u32,
     pub(super) radius: u32,
     pub(super) layout: Layout,
+    /// Bytes of ranks, and of numbers of documents.
+    pub(super) rank_bytes: RankBytes,
     pub(super) family: Family,
     pub(super) scheme: Option<u64>,
     pub(super) documents: u64,
@@ -33,6 +36,8 @@ pub(super) struct StoredDirectory {
 pub(super) struct StoredTable {
     pub(super) key: TableKey,
     pub(super) address: u128,
+    /// Unit of the places of overflow.
+    pub(super) unit: usize,
     pub(super) sections: [Range<usize>; 3],
 }
 
@@ -64,6 +69,7 @@ impl StoredDirectory {
             Layout::Dense => 2,
         };
         let mut numbers = vec![self.bits.into(), self.radius.into(), layout];
+        numbers.push(self.rank_bytes.get() as u64);
         numbers.extend([tag, family.len() as u64]);
         numbers.extend(family);
         numbers.extend([self.scheme.is_some().into(), self.scheme.unwrap_or(0)]);
@@ -72,7 +78,7 @@ impl StoredDirectory {
             for mask in [table.key.mask, table.address] {
                 numbers.extend([mask as u64, (mask >> 64) as u64]);
             }
-            numbers.push(table.key.budget.into());
+            numbers.extend([table.key.budget.into(), table.unit as u64]);
             numbers.extend(table.sections.iter().flat_map(place));
         }
         numbers.push(self.ids.is_some().into());
@@ -134,6 +140,7 @@ impl StoredDirectory {
             2 => Layout::Dense,
             _ => return None,
         };
+        let rank_bytes = RankBytes::new(numbers.next()?)?;
         let family = read_family(numbers)?;
         let known = numbers.next()? == 1;
         let scheme = Some(numbers.next()?).filter(|_| known);
@@ -155,6 +162,7 @@ impl StoredDirectory {
             bits,
             radius,
             layout,
+            rank_bytes,
             family,
             scheme,
             documents,
@@ -187,12 +195,14 @@ fn read_table(numbers: &mut impl Iterator<Item = u64>, limit: u64) -> Option<Sto
     };
     let (mask, address) = (mask()?, mask()?);
     let budget = u32::try_from(numbers.next()?).ok()?;
+    let unit = usize::try_from(numbers.next()?).ok()?;
     // Probes flip bits of the key only: with an address beyond it they would miss codes. Bucket numbers have 32
     // bits.
     let small = address.count_ones() <= 32 && address & !mask == 0;
     Some(StoredTable {
         key: TableKey { mask, budget },
         address: Some(address).filter(|_| small)?,
+        unit,
         sections: read_places(numbers, limit)?,
     })
 }
@@ -251,6 +261,7 @@ mod tests {
         let table = StoredTable {
             key: TableKey { mask, budget },
             address: mask,
+            unit: 0,
             sections: [0..0, 0..0, 0..0],
         };
         let directory = StoredDirectory {
@@ -258,6 +269,7 @@ mod tests {
             bits: 64,
             radius: 3,
             layout: Layout::Packed,
+            rank_bytes: RankBytes::default(),
             family,
             scheme: None,
             documents: 0,
@@ -275,6 +287,33 @@ mod tests {
         read(family(), 3, 2).expect("5489 masks a table");
         for (budget, tables) in [(8, 1), (32, 1), (5, 1000)] {
             assert!(read(family(), budget, tables).is_err(), "{budget} {tables}");
+        }
+    }
+
+    #[test]
+    fn ranks_of_an_impossible_width_are_refused() {
+        let directory = StoredDirectory {
+            rank_bytes: RankBytes::of_count(1 << 50),
+            ..StoredDirectory::read_at(
+                &read(Family::Scan, 0, 1).expect("a directory").to_bytes(),
+                PAGE as u64,
+            )
+            .expect("the same")
+        };
+        let bytes = directory.to_bytes();
+        let found = StoredDirectory::read_at(&bytes, PAGE as u64).expect("seven bytes");
+        assert_eq!(found, directory);
+        let end = bytes.len() - TRAILER;
+        for width in 0..=u8::MAX {
+            let mut bytes = bytes.clone();
+            // The fourth number, with all checks made again.
+            bytes[24] = width;
+            let check = xxh3_64(&bytes[..end]).to_le_bytes();
+            bytes[end + 16..end + 24].copy_from_slice(&check);
+            let check = xxh3_64(&bytes[end..end + 24]).to_le_bytes();
+            bytes[end + 24..].copy_from_slice(&check);
+            let found = StoredDirectory::read_at(&bytes, PAGE as u64);
+            assert_eq!(found.is_ok(), (4..=8).contains(&width), "{width}");
         }
     }
 

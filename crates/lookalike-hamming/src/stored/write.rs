@@ -6,6 +6,7 @@ use super::super::code::{Code, Integer, Word};
 use super::super::design::Design;
 use super::super::file_error::FileError;
 use super::super::index::{BuildLimits, Builder};
+use super::super::kernel::RankBytes;
 use super::super::layout::Layout;
 use super::super::table::ProbeTable;
 use super::{HEAD, PAGE, StoredDirectory, StoredTable, head};
@@ -65,6 +66,7 @@ impl<W: Write> IndexFileWriter<W> {
                 bits: design.bits(),
                 radius: design.radius(),
                 layout,
+                rank_bytes: RankBytes::default(),
                 family: design.family().clone(),
                 scheme,
                 documents: 0,
@@ -198,6 +200,7 @@ impl<W: Write> IndexFileWriter<W> {
         };
         if at == 0 {
             self.directory.documents = builder.count() as u64;
+            self.directory.rank_bytes = builder.rank_bytes();
             self.directory.distinct = table.len() as u64;
         } else if table.len() as u64 != self.directory.distinct {
             // All tables have the same codes, unless the source has others by now.
@@ -232,6 +235,7 @@ impl<W: Write> IndexFileWriter<W> {
         self.directory.tables.push(StoredTable {
             key,
             address: table.addressing.address.to_u128(),
+            unit: table.numbers.unit,
             sections,
         });
         Ok(())
@@ -244,57 +248,78 @@ impl<W: Write> IndexFileWriter<W> {
         table: &ProbeTable<C::Word>,
         ids: IdTexts<'_>,
     ) -> Result<(), BuildError> {
-        // Rank and position have 32 bits each, since a build takes fewer than 2^32 codes.
-        let mut order: Vec<(u32, u32)> = Vec::with_capacity(ids.ends.len());
-        let mut missing = false;
-        source.replay(&mut |codes| {
-            for code in codes {
-                let rank = table.find(code.word());
-                missing |= rank.is_none();
-                order.push((rank.unwrap_or(0) as u32, order.len() as u32));
-            }
-        })?;
-        if missing {
-            return Err(BuildError::Changed);
-        }
-        if order.len() != ids.ends.len() {
-            return Err(BuildError::IdCount {
-                codes: order.len(),
-                ids: ids.ends.len(),
-            });
-        }
-        // Eight bytes a document are sorted; texts stay where they are and are looked at among equal
-        // fingerprints only.
-        order.sort_unstable_by(|a, b| {
-            let text = |&(_, document): &(u32, u32)| ids.of(document as usize);
-            a.0.cmp(&b.0).then_with(|| text(a).cmp(text(b)))
-        });
-        let sections = self.id_sections(&order, table.len(), ids);
-        self.directory.ids = Some(sections.map_err(BuildError::Write)?);
+        let sections = match self.directory.rank_bytes.get() {
+            // Eight bytes a document, which are enough for nearly all collections.
+            ..=4 => self.write_ordered::<C, u32>(source, table, ids)?,
+            _ => self.write_ordered::<C, u64>(source, table, ids)?,
+        };
+        self.directory.ids = Some(sections);
         Ok(())
     }
 
-    fn id_sections(
+    /// The same with ranks and positions as numbers `N`, which are enough for all.
+    fn write_ordered<C: Code, N: Copy + Ord + TryFrom<usize> + Into<u64>>(
         &mut self,
-        order: &[(u32, u32)],
+        source: &(impl CodeSource<C> + ?Sized),
+        table: &ProbeTable<C::Word>,
+        ids: IdTexts<'_>,
+    ) -> Result<[Range<usize>; 3], BuildError> {
+        let mut order: Vec<(N, N)> = Vec::with_capacity(ids.ends.len());
+        let (mut missing, mut codes_read) = (false, 0);
+        source.replay(&mut |codes| {
+            for code in codes {
+                let rank = table.find(code.word());
+                let position = N::try_from(codes_read).ok();
+                codes_read += 1;
+                match rank.and_then(|rank| N::try_from(rank).ok()).zip(position) {
+                    Some(both) => order.push(both),
+                    None => missing = true,
+                }
+            }
+        })?;
+        if codes_read != ids.ends.len() {
+            return Err(BuildError::IdCount {
+                codes: codes_read,
+                ids: ids.ends.len(),
+            });
+        }
+        if missing {
+            return Err(BuildError::Changed);
+        }
+        // These pairs are sorted; texts stay where they are and are looked at among equal fingerprints only.
+        order.sort_unstable_by(|a, b| {
+            let text = |&(_, document): &(N, N)| ids.of(document.into() as usize);
+            a.0.cmp(&b.0).then_with(|| text(a).cmp(text(b)))
+        });
+        let sections = self.id_sections(&order, table.len(), ids);
+        sections.map_err(BuildError::Write)
+    }
+
+    fn id_sections<N: Copy + Into<u64>>(
+        &mut self,
+        order: &[(N, N)],
         ranks: usize,
         ids: IdTexts<'_>,
     ) -> io::Result<[Range<usize>; 3]> {
         let mut first = 0;
-        let firsts = (0..=ranks as u32).map(|rank| {
+        let firsts = (0..=ranks as u64).map(|rank| {
             // Ranks ascend: the search goes on from the last place.
-            first += order[first..].partition_point(|&(of, _)| of < rank);
-            first as u32
+            first += order[first..].partition_point(|&(of, _)| of.into() < rank);
+            (first as u64).to_le_bytes()
         });
-        let firsts = self.out.items(firsts.map(u32::to_le_bytes))?;
+        let bytes = self.directory.rank_bytes;
+        let firsts = self
+            .out
+            .items(firsts.map(|first| NumberBytes(first, bytes)))?;
+        let text = |&(_, document): &(N, N)| ids.of(document.into() as usize);
         let mut end = 0;
-        let ends = order.iter().map(|&(_, document)| {
-            end += ids.of(document as usize).len() as u64;
+        let ends = order.iter().map(|both| {
+            end += text(both).len() as u64;
             end.to_le_bytes()
         });
         let ends = self.out.items(ends)?;
-        let texts = order.iter().map(|&(_, document)| ids.of(document as usize));
-        Ok([firsts, ends, self.out.items(texts)?])
+        let texts = self.out.items(order.iter().map(text))?;
+        Ok([firsts, ends, texts])
     }
 
     fn directory_so_far(&self) -> StoredDirectory {
@@ -332,6 +357,15 @@ impl StoredDirectory {
         };
         let offset = u64::from_le_bytes(*offset);
         Self::read_at(rest, offset)
+    }
+}
+
+/// A number of so many bytes.
+struct NumberBytes([u8; 8], RankBytes);
+
+impl AsRef<[u8]> for NumberBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.1.cut(&self.0)
     }
 }
 

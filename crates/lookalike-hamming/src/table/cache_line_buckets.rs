@@ -1,36 +1,58 @@
 //! The store of a table with a cache line for each bucket ([`Layout::CacheLineBuckets`](super::super::layout::Layout)).
 
 use super::super::code::{Integer, Word};
-use super::super::kernel::{self, BucketVisitor, CacheLine, ProbeBuckets, ProbeSet};
+use super::super::kernel::{self, BucketVisitor, CacheLine, ProbeBuckets, ProbeSet, RankBytes};
 use super::super::layout::{LINE_ENTRY_BYTES, bucket_capacity};
 use super::super::shared_bytes::{SharedBytes, TableSection};
 use super::bucket::{Runs, scan_run};
+use super::rank_list::RankList;
 use super::single_probe::{AddressSplit, BucketTable};
 use super::{PADDING, append};
 use std::ops::Range;
 
-/// The overflow of a bucket begins at a multiple of so many bytes: 2^32 of those are room enough.
-const OVERFLOW_UNIT: usize = 16;
+/// The overflow of a bucket begins at a multiple of so many bytes at least.
+const LEAST_UNIT: usize = 16;
+/// At most: a damaged file may tell of any.
+const MOST_UNIT: usize = 1 << 20;
+
+/// Unit of the places of overflow in a table of so many entries: the least that lets a tail of 32 bits tell all places, however
+/// the entries lie. `None` if there is none.
+pub(in super::super) fn overflow_unit(entries: u64, buckets: u64, width: usize) -> Option<usize> {
+    let capacity = bucket_capacity(width) as u64;
+    // A list has an entry that its line does not hold, and begins with a number of four bytes.
+    let lists = (entries / (capacity + 1)).min(buckets);
+    let bytes = entries
+        .checked_mul(width as u64)
+        .and_then(|bytes| bytes.checked_add(4 * lists))?;
+    let room = (u64::from(u32::MAX) - capacity).checked_sub(1)?;
+    let units = std::iter::successors(Some(LEAST_UNIT), |unit| Some(2 * unit));
+    let mut units = units.take_while(|&unit| unit <= MOST_UNIT);
+    // Each list may leave most of its last unit free.
+    units.find(|&unit| lists + bytes / unit as u64 <= room)
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct BucketStore {
     lines: TableSection<CacheLine>,
-    /// Of each bucket with more entries than a line holds, at a multiple of sixteen bytes: how many it
+    /// Of each bucket with more entries than a line holds, at a multiple of `unit` bytes: how many it
     /// has in all (4 bytes), and those that are not in the line.
     overflow: TableSection<u8>,
     /// Rank of the first entry of each bucket; empty until asked for.
-    ranks: TableSection<[u8; 4]>,
+    ranks: RankList,
     /// Bytes of an entry.
     width: usize,
+    /// Unit of an overflow place, in bytes.
+    unit: usize,
 }
 
 impl BucketStore {
-    pub(super) fn new(width: usize) -> Self {
+    pub(super) fn new(width: usize, ranks: RankBytes, unit: usize) -> Self {
         Self {
             lines: TableSection::default(),
             overflow: TableSection::default(),
-            ranks: TableSection::default(),
+            ranks: RankList::new(ranks),
             width,
+            unit,
         }
     }
 
@@ -66,8 +88,8 @@ impl BucketStore {
         } else {
             let overflow = self.overflow.growing();
             // Places in units of sixteen bytes: 32 bits then reach over 64 GiB.
-            let unit = overflow.len().div_ceil(OVERFLOW_UNIT);
-            overflow.resize(unit * OVERFLOW_UNIT, 0);
+            let unit = overflow.len().div_ceil(self.unit);
+            overflow.resize(unit * self.unit, 0);
             overflow.extend_from_slice(&(rests.len() as u32).to_le_bytes());
             append(overflow, &rests[held..], width);
             // Larger than any count of a line, so that one comparison tells counts and places apart.
@@ -85,7 +107,7 @@ impl BucketStore {
 
     pub(super) fn sections(&self) -> [&[u8]; 3] {
         [
-            self.ranks.bytes(),
+            self.ranks.section(),
             self.lines.bytes(),
             self.overflow.bytes(),
         ]
@@ -94,18 +116,23 @@ impl BucketStore {
     /// The store that [`BucketStore::sections`] was written from; `None` when the sizes contradict each other.
     pub(super) fn shared(
         width: usize,
+        ranks: RankBytes,
+        unit: usize,
         buckets: usize,
         bytes: &SharedBytes,
-        [ranks, lines, overflow]: [Range<usize>; 3],
+        sections: [Range<usize>; 3],
     ) -> Option<Self> {
+        let [of_ranks, lines, overflow] = sections;
         let store = Self {
-            ranks: TableSection::shared(bytes, ranks)?,
+            ranks: RankList::shared(ranks, bytes, of_ranks)?,
             lines: TableSection::shared(bytes, lines)?,
             overflow: TableSection::shared(bytes, overflow)?,
             width,
+            unit,
         };
-        let ranks = store.ranks.items().len();
-        let fits = store.lines.items().len() == buckets && (ranks == 0 || ranks == buckets);
+        let fits = store.lines.items().len() == buckets
+            && (1..=MOST_UNIT).contains(&unit)
+            && (store.ranks.is_empty() || store.ranks.has(buckets));
         fits.then_some(store)
     }
 
@@ -124,7 +151,7 @@ impl BucketStore {
     fn overflow_place(&self, line: &CacheLine) -> Option<usize> {
         // Up to the capacity the tail is a count, and nothing lies elsewhere.
         let unit = (line.tail() as usize).checked_sub(bucket_capacity(self.width) + 1)?;
-        Some(unit * OVERFLOW_UNIT)
+        Some(unit * self.unit)
     }
 
     /// Overflow entries of a bucket, and the count of all its entries.
@@ -156,21 +183,21 @@ impl BucketStore {
 
     /// Rank of the first entry of a bucket; [`BucketStore::count_ranks`] comes before.
     pub(super) fn rank(&self, bucket: usize) -> usize {
-        u32::from_le_bytes(self.ranks.items()[bucket]) as usize
+        self.ranks.view().get(bucket)
     }
 
     pub(super) fn has_ranks(&self) -> bool {
-        !self.ranks.items().is_empty()
+        !self.ranks.is_empty()
     }
 
     pub(super) fn count_ranks(&mut self) {
         let mut before = 0;
-        let ranks = self.buckets().map(|bucket| {
-            let count = self.count(bucket) as u32;
-            before += count;
-            (before - count).to_le_bytes()
-        });
-        self.ranks = TableSection::Owned(ranks.collect());
+        self.ranks.reserve(self.lines.items().len());
+        for bucket in self.buckets() {
+            self.ranks.push(before);
+            before += self.count(bucket) as u64;
+        }
+        self.ranks.finish();
     }
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize>) {
@@ -216,7 +243,7 @@ impl BucketStore {
             overflow: self.overflow.items(),
             width: self.width,
             capacity: bucket_capacity(self.width) as u32,
-            unit: OVERFLOW_UNIT,
+            unit: self.unit,
         }
     }
 }
@@ -241,5 +268,25 @@ impl<W: Word> BucketVisitor<W> for OverflowVisitor<'_, W> {
         let visit = &mut |_, rest| (self.hit)(bucket, rest);
         scan_run(entries, more, width, self.needle, radius, 0, visit);
         more as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_of_overflow_grows_with_what_may_overflow() {
+        // Twelve entries of five bytes fit a line.
+        let of = |entries, buckets| overflow_unit(entries, buckets, 5);
+        assert_eq!(of(0, 1), Some(16));
+        assert_eq!(of(1 << 30, 1 << 27), Some(16));
+        // All in one bucket, seven of eight bytes in its line: a tail tells 2^32 - 8 units, of which the list may
+        // leave one free.
+        assert_eq!(overflow_unit((1 << 33) - 19, 1, 8), Some(16));
+        assert_eq!(overflow_unit((1 << 33) - 18, 1, 8), Some(32));
+        // Every bucket may have a list, and there are more of them than a tail can tell.
+        assert_eq!(of(13 << 32, 1 << 32), None);
+        assert_eq!(of(u64::MAX, 1 << 32), None);
     }
 }

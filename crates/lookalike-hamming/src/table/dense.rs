@@ -2,34 +2,37 @@
 
 use super::super::code::Word;
 use super::super::kernel::{
-    self, BitWriter, DENSE_GROUP, DENSE_PADDING, Dense, EntryRange, LocateDense,
+    self, BitWriter, DENSE_GROUP, DENSE_PADDING, Dense, EntryRange, LocateDense, RankBytes,
 };
 use super::super::shared_bytes::{SharedBytes, TableSection};
 use super::each_unit;
-use super::packed::LINE_STARTS;
+use super::rank_list::RankList;
 use std::ops::Range;
 
 /// The three lists of bits, and what is not written yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DenseStore {
-    counts: TableSection<[u8; 4]>,
+    counts: RankList,
     unary: TableSection<u8>,
     entries: TableSection<u8>,
     entry_bits: u32,
+    /// Number of entries, once there are all.
+    len: usize,
     growing: Growing,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Growing {
     buckets: usize,
-    entries: u32,
+    entries: u64,
     unary: BitWriter,
     bits: BitWriter,
 }
 
 impl DenseStore {
-    pub(super) fn new(entry_bits: u32) -> Self {
+    pub(super) fn new(entry_bits: u32, ranks: RankBytes) -> Self {
         Self {
+            counts: RankList::new(ranks),
             entry_bits,
             ..Self::default()
         }
@@ -39,9 +42,7 @@ impl DenseStore {
     pub(super) fn reserve(&mut self, entries: usize, buckets: usize) {
         // Sixteen more, since the writer stores whole words and keeps part of the last.
         let bytes = |bits: usize| bits.div_ceil(8) + 16 + DENSE_PADDING;
-        let counts = self.counts.growing();
-        counts.reserve_exact(buckets.div_ceil(DENSE_GROUP) + 1);
-        kernel::ask_huge_pages(counts);
+        self.counts.reserve(buckets.div_ceil(DENSE_GROUP) + 1);
         let unary = self.unary.growing();
         unary.reserve_exact(bytes(buckets + entries));
         kernel::ask_huge_pages(unary);
@@ -56,14 +57,14 @@ impl DenseStore {
         growing
             .bits
             .push_words(rests, self.entry_bits, self.entries.growing());
-        let (counts, unary) = (self.counts.growing(), self.unary.growing());
+        let (counts, unary) = (&mut self.counts, self.unary.growing());
         for &size in sizes {
             // One count for 64 buckets, half a bit each; the unary codes tell the rest.
             if growing.buckets.is_multiple_of(DENSE_GROUP) {
-                counts.push(growing.entries.to_le_bytes());
+                counts.push(growing.entries);
             }
             growing.buckets += 1;
-            growing.entries += size;
+            growing.entries += u64::from(size);
             // The writer takes 64 bits at a time: the last zeros of a bucket, 63 at most, and its one.
             let mut zeros = size;
             while zeros > 63 {
@@ -76,8 +77,9 @@ impl DenseStore {
 
     pub(super) fn finish(&mut self) {
         // The number of all entries stands behind the last group: it is the length of the table.
-        let all = self.growing.entries.to_le_bytes();
-        self.counts.growing().push(all);
+        self.len = self.growing.entries as usize;
+        self.counts.push(self.growing.entries);
+        self.counts.finish();
         self.growing.unary.finish(self.unary.growing());
         self.growing.bits.finish(self.entries.growing());
         self.unary.growing().shrink_to_fit();
@@ -86,7 +88,7 @@ impl DenseStore {
 
     pub(super) fn sections(&self) -> [&[u8]; 3] {
         [
-            self.counts.bytes(),
+            self.counts.section(),
             self.unary.bytes(),
             self.entries.bytes(),
         ]
@@ -95,29 +97,36 @@ impl DenseStore {
     /// The store that [`DenseStore::sections`] was written from; `None` when the sizes contradict each other.
     pub(super) fn shared(
         entry_bits: u32,
+        ranks: RankBytes,
         buckets: usize,
         bytes: &SharedBytes,
         [counts, unary, entries]: [Range<usize>; 3],
     ) -> Option<Self> {
+        let groups = buckets.div_ceil(DENSE_GROUP);
+        let counts = RankList::shared(ranks, bytes, counts)?;
+        let len = counts.view().get(groups);
         let store = Self {
-            counts: TableSection::shared(bytes, counts)?,
             unary: TableSection::shared(bytes, unary)?,
             entries: TableSection::shared(bytes, entries)?,
+            counts,
             entry_bits,
+            len,
             growing: Growing::default(),
         };
         let room = |bits: usize| bits.div_ceil(8) + DENSE_PADDING;
-        let len = store.len();
-        let fits = store.counts.items().len() == buckets.div_ceil(DENSE_GROUP) + 1
-            && store.unary.items().len() == room(buckets + len)
-            && store.entries.items().len() == room(len * entry_bits as usize);
+        let counts = store.counts.view();
+        let fits = store.counts.has(groups + 1)
+            // As of packed tables: sums of them must not overflow.
+            && (0..=groups).map(|at| counts.get(at)).is_sorted()
+            && store.unary.items().len() == room(buckets.checked_add(len)?)
+            && store.entries.items().len() == room(len.checked_mul(entry_bits as usize)?);
         fits.then_some(store)
     }
 
     #[inline(always)]
     pub(super) fn view(&self) -> Dense<'_> {
         Dense {
-            counts: self.counts.items(),
+            counts: self.counts.view(),
             unary: self.unary.items(),
             entries: self.entries.items(),
             entry_bits: self.entry_bits as usize,
@@ -126,15 +135,14 @@ impl DenseStore {
 
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
-        let all = self.counts.items().last();
-        all.map_or(0, |&all| u32::from_le_bytes(all) as usize)
+        self.len
     }
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize>) {
-        let counts = self.counts.items();
-        // A cache line holds the counts of sixteen groups.
-        each_unit(buckets, DENSE_GROUP * LINE_STARTS, |at| {
-            kernel::prefetch(counts, at / DENSE_GROUP);
+        let counts = self.counts.view();
+        // A cache line holds the counts of sixteen groups, if these have four bytes.
+        each_unit(buckets, DENSE_GROUP * counts.per_line(), |at| {
+            counts.prefetch(at / DENSE_GROUP);
         });
     }
 

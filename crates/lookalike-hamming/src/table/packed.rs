@@ -1,41 +1,43 @@
 //! The store of a table with entries back to back ([`Layout::Packed`](super::super::layout::Layout)).
 
 use super::super::code::Word;
-use super::super::kernel::{self, EntryRange, ProbeLocations, ProbePacked};
+use super::super::kernel::{self, EntryRange, ProbeLocations, ProbePacked, RankBytes};
 use super::super::shared_bytes::{SharedBytes, TableSection};
 use super::bucket::Runs;
+use super::rank_list::RankList;
 use super::single_probe::{AddressSplit, PackedTable};
 use super::{PADDING, append, each_unit};
 use std::ops::Range;
 
-/// Directory entries of four bytes in a cache line.
-pub(super) const LINE_STARTS: usize = 16;
+/// Starts of four bytes in a cache line.
+const LINE_STARTS: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(super) struct PackedStore {
     /// Rank of the first entry of each bucket, and of the end.
-    starts: TableSection<[u8; 4]>,
+    starts: RankList,
     entries: TableSection<u8>,
     /// Bytes of an entry.
     width: usize,
+    /// Number of entries.
+    len: usize,
 }
 
 impl PackedStore {
-    pub(super) fn new(width: usize) -> Self {
+    pub(super) fn new(width: usize, ranks: RankBytes) -> Self {
         Self {
-            starts: TableSection::default(),
+            starts: RankList::new(ranks),
             entries: TableSection::default(),
             width,
+            len: 0,
         }
     }
 
     /// Makes room for so many entries in so many buckets.
     pub(super) fn reserve(&mut self, entries: usize, buckets: usize) {
-        let starts = self.starts.growing();
-        starts.reserve_exact(buckets + 1);
-        kernel::ask_huge_pages(starts);
+        self.starts.reserve(buckets + 1);
         // The first bucket begins at zero; each bucket then adds its end, which is the start of the next.
-        starts.push([0; 4]);
+        self.starts.push(0);
         let bytes = self.entries.growing();
         bytes.reserve_exact(entries * self.width + PADDING);
         kernel::ask_huge_pages(bytes);
@@ -44,56 +46,56 @@ impl PackedStore {
     /// Adds the next buckets.
     pub(super) fn push<W: Word>(&mut self, rests: &[W], sizes: &[u32]) {
         append(self.entries.growing(), rests, self.width);
-        let starts = self.starts.growing();
-        let mut end = starts.last().map_or(0, |&end| u32::from_le_bytes(end));
-        starts.extend(sizes.iter().map(|size| {
-            end += size;
-            end.to_le_bytes()
-        }));
+        for &size in sizes {
+            self.len += size as usize;
+            self.starts.push(self.len as u64);
+        }
     }
 
     pub(super) fn finish(&mut self) {
+        self.starts.finish();
         let entries = self.entries.growing();
         entries.extend_from_slice(&[0; PADDING]);
         entries.shrink_to_fit();
     }
 
     pub(super) fn sections(&self) -> [&[u8]; 3] {
-        [self.starts.bytes(), self.entries.bytes(), &[]]
+        [self.starts.section(), self.entries.bytes(), &[]]
     }
 
     /// The store that [`Self::sections`] was written from; `None` when the sizes contradict each other, or the starts descend.
     pub(super) fn shared(
         width: usize,
+        ranks: RankBytes,
         buckets: usize,
         bytes: &SharedBytes,
         [starts, entries, _]: [Range<usize>; 3],
     ) -> Option<Self> {
-        let store = Self {
-            starts: TableSection::shared(bytes, starts)?,
-            entries: TableSection::shared(bytes, entries)?,
-            width,
-        };
-        let fits = store.starts.items().len() == buckets + 1
-            && store.entries.items().len() == store.len() * width + PADDING
+        let starts = RankList::shared(ranks, bytes, starts)?;
+        let entries = TableSection::shared(bytes, entries)?;
+        let (view, len) = (starts.view(), starts.view().get(buckets));
+        let expected = len.checked_mul(width)?.checked_add(PADDING)?;
+        let fits = starts.has(buckets + 1)
+            && entries.items().len() == expected
             // Their check says that they are as they were written, not that it was us who wrote them.
-            && (store.starts.items()).is_sorted_by_key(|&start| u32::from_le_bytes(start));
-        fits.then_some(store)
+            && (0..=buckets).map(|at| view.get(at)).is_sorted();
+        fits.then_some(Self {
+            starts,
+            entries,
+            width,
+            len,
+        })
     }
 
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
-        let end = self.starts.items().last();
-        end.map_or(0, |&end| u32::from_le_bytes(end) as usize)
+        self.len
     }
 
     /// Rank of the first entry of a bucket, and how many it has.
     #[inline(always)]
     pub(super) fn range(&self, bucket: usize) -> (usize, usize) {
-        let starts = self.starts.items();
-        let rank = |at: usize| u32::from_le_bytes(starts[at]) as usize;
-        let first = rank(bucket);
-        (first, rank(bucket + 1) - first)
+        self.starts.view().range(bucket)
     }
 
     pub(super) fn bucket(&self, bucket: usize) -> Runs<'_> {
@@ -103,23 +105,48 @@ impl PackedStore {
     }
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize> + Clone) {
-        let starts = self.starts.items();
+        let starts = self.starts.view();
+        let Some(narrow) = starts.narrow() else {
+            buckets.for_each(|at| {
+                starts.prefetch(at);
+                starts.prefetch_next(at);
+            });
+            return;
+        };
         // Sixteen buckets share a line of starts: with masks in ascending order one request serves those that
         // differ in the low four bits.
         each_unit(buckets.clone(), LINE_STARTS, |at| {
-            kernel::prefetch(starts, at)
+            kernel::prefetch(narrow, at)
         });
         // Where a bucket ends, which is in the next line now and then.
-        buckets.for_each(|at| kernel::prefetch(starts, at + 1));
+        buckets.for_each(|at| kernel::prefetch(narrow, at + 1));
     }
 
     pub(super) fn locate(&self, buckets: impl Iterator<Item = usize>, out: &mut [EntryRange]) {
+        let starts = self.starts.view();
+        match starts.narrow() {
+            Some(narrow) => self.locate_by(buckets, out, |at| {
+                let rank = |at: usize| u32::from_le_bytes(narrow[at]) as usize;
+                (rank(at), rank(at + 1))
+            }),
+            None => self.locate_by(buckets, out, |at| (starts.get(at), starts.get(at + 1))),
+        }
+    }
+
+    #[inline(always)]
+    fn locate_by(
+        &self,
+        buckets: impl Iterator<Item = usize>,
+        out: &mut [EntryRange],
+        bounds: impl Fn(usize) -> (usize, usize),
+    ) {
         let entries = self.entries.items();
         for (at, out) in buckets.zip(out) {
-            let (first, count) = self.range(at);
+            let (first, end) = bounds(at);
+            let count = end.saturating_sub(first);
             kernel::prefetch_run(entries, first * self.width, count, self.width);
             *out = EntryRange {
-                first: first as u32,
+                first: first as u64,
                 count: count as u32,
             };
         }
@@ -143,7 +170,7 @@ impl PackedStore {
     pub(super) fn view<W>(&self, split: AddressSplit<W>) -> PackedTable<'_, W> {
         PackedTable {
             split,
-            starts: self.starts.items(),
+            starts: self.starts.view(),
             entries: self.entries.items(),
             width: self.width,
         }
@@ -158,23 +185,23 @@ mod tests {
     /// A search panicked in them.
     #[test]
     fn starts_that_descend_are_refused() {
-        let mut store = PackedStore::new(1);
-        store.reserve(3, 2);
-        store.push::<u64>(&[1, 2, 3], &[1, 2]);
-        store.finish();
-        for (second, expected) in [
-            (0, true),
-            (1, true),
-            (3, true),
-            (4, false),
-            (u32::MAX, false),
-        ] {
-            let mut bytes = store.sections().concat();
-            bytes[4..8].copy_from_slice(&second.to_le_bytes());
-            let sections = [0..12, 12..bytes.len(), 0..0];
-            let bytes: SharedBytes = Arc::new(bytes);
-            let found = PackedStore::shared(1, 2, &bytes, sections).is_some();
-            assert_eq!(found, expected, "{second}");
+        for width in 4..=8 {
+            let ranks = RankBytes::new(width).expect("4 to 8");
+            let mut store = PackedStore::new(1, ranks);
+            store.reserve(3, 2);
+            store.push::<u64>(&[1, 2, 3], &[1, 2]);
+            store.finish();
+            let width = width as usize;
+            let most = u64::MAX >> (64 - 8 * width);
+            for (second, expected) in [(0, true), (1, true), (3, true), (4, false), (most, false)] {
+                let mut bytes = store.sections().concat();
+                bytes[width..2 * width].copy_from_slice(ranks.cut(&second.to_le_bytes()));
+                let entries = 3 * width + 8;
+                let sections = [0..entries, entries..bytes.len(), 0..0];
+                let bytes: SharedBytes = Arc::new(bytes);
+                let found = PackedStore::shared(1, ranks, 2, &bytes, sections).is_some();
+                assert_eq!(found, expected, "{second}");
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tables as a search sees them that probes each of them once.
 
 use super::super::code::Integer;
-use super::super::kernel::{CacheLine, prefetch, prefetch_overflow, prefetch_run};
+use super::super::kernel::{CacheLine, Ranks, prefetch, prefetch_overflow, prefetch_run};
 
 /// Most tables that are searched so.
 pub(in super::super) const MOST_TABLES: usize = 20;
@@ -128,7 +128,7 @@ impl<W: Integer> SingleProbeTable<W> for BucketTable<'_, W> {
 pub(in super::super) struct PackedTable<'a, W> {
     pub(in super::super) split: AddressSplit<W>,
     /// Rank of the first entry of each bucket, and of the end.
-    pub(in super::super) starts: &'a [[u8; 4]],
+    pub(in super::super) starts: Ranks<'a>,
     /// With eight bytes more.
     pub(in super::super) entries: &'a [u8],
     /// Bytes of an entry.
@@ -160,16 +160,13 @@ impl<W: Integer> SingleProbeTable<W> for PackedTable<'_, W> {
 
     #[inline(always)]
     fn prefetch(&self, bucket: u32) {
-        prefetch(self.starts, bucket as usize);
-        // In the next line now and then.
-        prefetch(self.starts, bucket as usize + 1);
+        self.starts.prefetch(bucket as usize);
+        self.starts.prefetch_next(bucket as usize);
     }
 
     #[inline(always)]
     fn locate(&self, bucket: u32) -> PackedBucket {
-        let rank = |at: usize| u32::from_le_bytes(self.starts[at]) as usize;
-        let first = rank(bucket as usize);
-        let count = rank(bucket as usize + 1).saturating_sub(first);
+        let (first, count) = self.starts.range(bucket as usize);
         let place = first * self.width;
         prefetch_run(self.entries, place, count, self.width);
         PackedBucket { place, count }

@@ -18,12 +18,26 @@ fn written<C: Code>(
     design: &Design,
     layout: Layout,
 ) -> Vec<u8> {
+    written_within(codes, ids, design, layout, BuildLimits::default())
+}
+
+fn written_within<C: Code>(
+    codes: &[C],
+    ids: Option<IdTexts<'_>>,
+    design: &Design,
+    layout: Layout,
+    limits: BuildLimits,
+) -> Vec<u8> {
     let mut writer = IndexFileWriter::new(Vec::new(), Some(SCHEME), design, layout).unwrap();
-    while writer
-        .next_table(codes, ids, BuildLimits::default())
-        .unwrap()
-    {}
+    while writer.next_table(codes, ids, limits).unwrap() {}
     writer.finish().unwrap()
+}
+
+/// Limits of a build whose ranks have so many bytes, as if there were billions of codes.
+fn wide(rank_bytes: u32) -> BuildLimits {
+    let mut limits = BuildLimits::default();
+    limits.rank_bytes = rank_bytes;
+    limits
 }
 
 fn held(bytes: &[u8]) -> SharedBytes {
@@ -34,8 +48,22 @@ fn check<C>(codes: &[u128], design: &Design, layout: Layout, of: fn(u128) -> C)
 where
     C: Code + Into<u128> + Ord + Debug,
 {
+    for limits in [BuildLimits::default(), wide(5)] {
+        check_within(codes, design, layout, of, limits);
+    }
+}
+
+fn check_within<C>(
+    codes: &[u128],
+    design: &Design,
+    layout: Layout,
+    of: fn(u128) -> C,
+    limits: BuildLimits,
+) where
+    C: Code + Into<u128> + Ord + Debug,
+{
     let narrow: Vec<C> = codes.iter().map(|&code| of(code)).collect();
-    let bytes = written(&narrow, None, design, layout);
+    let bytes = written_within(&narrow, None, design, layout, limits);
     let file = IndexFile::<C>::open(held(&bytes)).unwrap();
     file.verify().unwrap();
     let (index, scan) = (file.index(), LinearScan::new(&narrow));
@@ -138,6 +166,13 @@ fn texts(count: usize) -> (String, Vec<u64>) {
     (texts, ends)
 }
 
+fn layouts_and_widths(
+    widths: impl IntoIterator<Item = u32> + Clone,
+) -> impl Iterator<Item = (Layout, u32)> {
+    let of = move |layout| widths.clone().into_iter().map(move |bytes| (layout, bytes));
+    Layout::ALL.into_iter().flat_map(of)
+}
+
 fn two_tables() -> Design {
     Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap()
 }
@@ -150,8 +185,9 @@ fn equal_fingerprints_are_stored_once_with_all_their_ids() {
         texts: &texts,
         ends: &ends,
     };
-    for layout in Layout::ALL {
-        let bytes = written(&codes, Some(ids), &two_tables(), layout);
+    for (layout, rank_bytes) in layouts_and_widths(4..=8) {
+        let limits = wide(rank_bytes);
+        let bytes = written_within(&codes, Some(ids), &two_tables(), layout, limits);
         let file = IndexFile::<u64>::open(held(&bytes)).unwrap();
         assert!(file.has_ids() && file.index().len() < 600);
         for &code in codes.iter().step_by(37) {
@@ -198,16 +234,13 @@ fn an_interrupted_build_goes_on_to_the_same_bytes() {
         ends: &ends,
     });
     let design = Design::new(Family::exact_groups(&[(1, 3), (1, 3)]), 64, 3).unwrap();
-    let whole = written(&codes, ids, &design, Layout::Packed);
+    let limits = wide(5);
+    let whole = written_within(&codes, ids, &design, Layout::Packed, limits);
     for tables in 1..=6 {
         let mut writer =
             IndexFileWriter::new(Vec::new(), Some(SCHEME), &design, Layout::Packed).unwrap();
         for _ in 0..tables {
-            assert!(
-                writer
-                    .next_table(codes.as_slice(), ids, BuildLimits::default())
-                    .unwrap()
-            );
+            assert!(writer.next_table(codes.as_slice(), ids, limits).unwrap());
         }
         let progress = writer.progress();
         let mut part = writer.output().clone();
@@ -218,10 +251,7 @@ fn an_interrupted_build_goes_on_to_the_same_bytes() {
         part.truncate(kept as usize);
         let mut resumed = resumed;
         resumed.output().extend_from_slice(&part);
-        while resumed
-            .next_table(codes.as_slice(), ids, BuildLimits::default())
-            .unwrap()
-        {}
+        while resumed.next_table(codes.as_slice(), ids, limits).unwrap() {}
         assert!(resumed.finish().unwrap() == whole, "after {tables} tables");
     }
     let mut writer =
@@ -248,8 +278,9 @@ fn no_flipped_or_missing_byte_goes_unseen() {
         texts: &texts,
         ends: &ends,
     };
-    for layout in Layout::ALL {
-        let bytes = written(&codes, Some(ids), &two_tables(), layout);
+    for (layout, rank_bytes) in Layout::ALL.into_iter().zip([4, 5, 8]) {
+        let limits = wide(rank_bytes);
+        let bytes = written_within(&codes, Some(ids), &two_tables(), layout, limits);
         examined(&bytes).unwrap();
         // Padding makes up most of the file: of that every 97th byte will do.
         let telling = (0..bytes.len()).filter(|&at| bytes[at] != 0 || at % 97 == 0);
@@ -273,8 +304,8 @@ fn no_flipped_or_missing_byte_goes_unseen() {
 #[test]
 fn a_search_in_a_damaged_index_that_opens_does_not_panic() {
     let codes = fingerprints(Shape::Spike, 3_000);
-    for layout in Layout::ALL {
-        let bytes = written(&codes, None, &two_tables(), layout);
+    for (layout, rank_bytes) in layouts_and_widths([4, 8]) {
+        let bytes = written_within(&codes, None, &two_tables(), layout, wide(rank_bytes));
         let mut next = words(8);
         for _ in 0..300 {
             let mut damaged = bytes.clone();
@@ -301,7 +332,7 @@ fn files_of_another_kind_width_or_version_are_refused() {
     newer[4] = 3;
     assert!(
         refused(&newer)
-            .contains("unknown version 3 of the index format; this program reads version 1")
+            .contains("unknown version 3 of the index format; this program reads version 2")
     );
 }
 

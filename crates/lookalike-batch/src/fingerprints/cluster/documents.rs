@@ -1,7 +1,7 @@
 //! The documents of a decision, one after another, as often as they are needed: those of files of fingerprints, or the ids of pairs.
 
 use lookalike_corpus::ReadError;
-use lookalike_hamming::{BuildError, Word};
+use lookalike_hamming::Word;
 
 use super::error::ClusterError;
 use super::id_table::IdTable;
@@ -203,7 +203,7 @@ impl ReadDocuments {
         let all = u64::from(self.documents) + chunk.codes.len() as u64;
         // Places have 32 bits, of which one number stands for nobody.
         if all >= u64::from(u32::MAX) {
-            return Err(BuildError::TooMany(all).into());
+            return Err(BatchError::TooManyFingerprints(all));
         }
         for (at, &fingerprint) in chunk.codes.iter().enumerate() {
             // The order counts: later readings know a document by its place.

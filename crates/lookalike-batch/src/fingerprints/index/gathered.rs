@@ -18,8 +18,6 @@ use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 
-/// An index is built of fewer fingerprints than 32 bits can number.
-const MOST_DOCUMENTS: u64 = u32::MAX as u64 - 1;
 /// Memory of what is read at once.
 const CHUNK_BYTES: u64 = 4 << 20;
 
@@ -307,13 +305,6 @@ fn each_stored<W: Word>(
         true => 0,
         false => index.documents().saturating_sub(index.index().len() as u64),
     };
-    // Nothing in a file but this number tells of them: a wrong one would be written until the disk is full.
-    if index.documents() > MOST_DOCUMENTS {
-        return Err(wrong(FileError::Damaged {
-            offset: 0,
-            what: "more fingerprints than any index is built of",
-        }));
-    }
     let mut last = W::ZERO;
     index.index().for_each(&mut |code| last = code);
     while repeats > 0 {

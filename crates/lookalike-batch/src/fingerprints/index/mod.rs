@@ -257,9 +257,15 @@ impl IndexBuild<'_> {
     fn scratch(&self, costed: &CostedDesign, gathering: &GatheredInput) -> Result<u64, BatchError> {
         let tables = costed.design.tables().len() as f64;
         let table = (costed.costs.bytes_per_fingerprint / tables * gathering.count as f64) as u64;
+        // The end of each, its rank and its position: of four bytes while these are enough.
+        let number = if gathering.count > u32::MAX.into() {
+            8
+        } else {
+            4
+        };
         let ids = gathering
             .id_bytes
-            .map_or(0, |bytes| bytes + 16 * gathering.count);
+            .map_or(0, |bytes| bytes + (8 + 2 * number) * gathering.count);
         // A table is reserved for all fingerprints and made again when most of them are equal.
         let needed = BASE_BYTES + table + ids;
         let limit = self.limits.memory;

@@ -94,7 +94,7 @@ impl<W: Word> QuerySet<W> {
         }
         // Rows are numbered in 32 bits.
         if u32::try_from(codes.len()).is_err() {
-            return Err(lookalike_hamming::BuildError::TooMany(codes.len() as u64).into());
+            return Err(BatchError::TooManyFingerprints(codes.len() as u64));
         }
         if ids.is_none() {
             return Ok(Self {
