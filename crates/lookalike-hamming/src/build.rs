@@ -84,9 +84,6 @@ impl<C: Code, S: CodeSource<C> + ?Sized> CodeSource<C> for CancellableSource<'_,
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// More codes than one index of sketches holds.
-    #[error("{0} fingerprints are too many for an index; the maximum is 4294967294")]
-    TooMany(u64),
     /// More codes than tables of [`Layout::CacheLineBuckets`](super::Layout) hold.
     #[error("{0} fingerprints are too many for cache-line buckets; choose another layout")]
     TooManyForBuckets(u64),

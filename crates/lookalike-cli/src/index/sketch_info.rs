@@ -96,8 +96,8 @@ impl SketchDistribution {
             expected_candidates: loads.expected,
             fullest_bucket: loads.largest,
         };
-        let mut most_repeated: Vec<(u64, u32)> = Vec::new();
-        for at in 0..index.len() as u32 {
+        let mut most_repeated: Vec<(u64, usize)> = Vec::new();
+        for at in 0..index.len() {
             let copies = index.copies(at);
             if copies > 1 {
                 most_repeated.push((copies, at));
@@ -147,7 +147,7 @@ impl SketchDistribution {
 }
 
 /// Keeps the sketches of most documents; the position settles ties.
-fn keep_most(repeated: &mut Vec<(u64, u32)>) {
+fn keep_most(repeated: &mut Vec<(u64, usize)>) {
     repeated.sort_unstable_by_key(|&(copies, at)| (Reverse(copies), at));
     repeated.truncate(LISTED);
 }

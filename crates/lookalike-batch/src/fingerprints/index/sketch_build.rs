@@ -7,11 +7,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lookalike_hamming::BuildError;
+use lookalike_hamming::RankBytes;
 use serde::{Deserialize, Serialize};
 
 use super::build_folder::{
@@ -34,8 +35,9 @@ use crate::spill::frame_sort::FrameSort;
 
 /// Bytes that are read or written at once.
 const STEP: usize = 1 << 20;
-/// Most entries of a band that are put in order at once.
+/// Most entries of a band that are put in order at once, and buckets that are counted at once.
 const MOST_ENTRIES: usize = if cfg!(test) { 5 } else { usize::MAX };
+const MOST_BUCKETS: usize = if cfg!(test) { 3 } else { usize::MAX };
 
 /// The job: what to index, and how many places must be equal.
 pub struct SketchIndexBuild<'a> {
@@ -136,11 +138,11 @@ impl SketchIndexBuild<'_> {
         let scratch = self.scratch()?;
         let gathered = self.gather(folder, scratch)?;
         let (head, part) = (&gathered.head, folder.join(PART));
-        let too_many = BuildError::TooMany(head.ids.map_or(head.distinct, |of| of.ids));
+        let too_large = || BatchError::result(&part)(io::ErrorKind::FileTooLarge.into());
         let part_build = PartBuild {
             folder,
             head,
-            sections: head.sections().ok_or(too_many)?,
+            sections: head.sections().ok_or_else(too_large)?,
             part: create_readable(&part).map_err(BatchError::result(&part))?,
             observer: self.observer,
         };
@@ -238,6 +240,7 @@ impl SketchIndexBuild<'_> {
             documents: summaries.iter().map(|input| input.fingerprints).sum(),
             distinct,
             ids: has_ids.then_some(ids),
+            position_bytes: position_bytes(distinct.max(ids.ids)),
         };
         Ok(GatheredSketches { head, summaries })
     }
@@ -313,9 +316,8 @@ impl SortedWriters {
     }
 
     fn write_first(&mut self) -> io::Result<()> {
-        // More are refused at the end, when they are counted.
-        let first = u32::try_from(self.ids.ids).unwrap_or(u32::MAX);
-        self.firsts.write_all(&first.to_le_bytes())
+        // As wide as any number is: how many bytes it needs in the file is known at the end.
+        self.firsts.write_all(&self.ids.ids.to_le_bytes())
     }
 
     fn add(&mut self, sketch: &[u8], id: Option<&[u8]>) -> io::Result<()> {
@@ -347,6 +349,40 @@ impl SortedWriters {
     }
 }
 
+/// Bytes of positions and numbers of ids, of which there are so many.
+fn position_bytes(count: u64) -> RankBytes {
+    let needed = RankBytes::of_count(count);
+    #[cfg(test)]
+    let needed = needed.max(LEAST_POSITION_BYTES.get());
+    needed
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Least bytes of positions in the builds of this thread, as if there were billions of sketches.
+    pub(super) static LEAST_POSITION_BYTES: std::cell::Cell<RankBytes> =
+        std::cell::Cell::new(RankBytes::default());
+}
+
+/// Buckets that are counted at once, and entries that are put in order at once, while a band is written.
+#[derive(Clone, Copy)]
+struct BandRoom {
+    buckets: usize,
+    entries: usize,
+}
+
+impl BandRoom {
+    /// For so much memory.
+    fn new(bytes: u64, position_bytes: RankBytes) -> Self {
+        let half = (bytes / 2) as usize;
+        Self {
+            // The starts, and where the next entry goes.
+            buckets: (half / (2 * size_of::<usize>())).clamp(1, MOST_BUCKETS),
+            entries: (half / position_bytes.get()).clamp(1, MOST_ENTRIES),
+        }
+    }
+}
+
 /// Writes the file of the index.
 struct PartBuild<'a> {
     folder: &'a Path,
@@ -369,18 +405,18 @@ impl PartBuild<'_> {
             .and_then(|()| self.copy(SKETCHES, self.sections.sketches.start))
             .map_err(&failed)?;
         if let Some(sections) = ids {
-            for (name, section) in [FIRSTS, ENDS, TEXTS].into_iter().zip(sections) {
-                self.copy(name, section.start).map_err(&failed)?;
-            }
+            let [firsts, ends, texts] = sections;
+            self.copy_numbers(FIRSTS, firsts.start)
+                .and_then(|()| self.copy(ENDS, ends.start))
+                .and_then(|()| self.copy(TEXTS, texts.start))
+                .map_err(&failed)?;
         }
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let buckets = bands.first().map_or(0, |band| band.starts.len() as u64);
-        // Twice: the starts, and where the next entry goes.
-        let threads = threads.min((scratch / (2 * buckets + LEAST_SCRATCH)).max(1) as usize);
-        let entries = (scratch / threads as u64).saturating_sub(2 * buckets) / 4;
+        let threads = threads.min((scratch / LEAST_SCRATCH).max(1) as usize);
+        let room = BandRoom::new(scratch / threads as u64, self.head.position_bytes);
         on_threads(threads.min(bands.len()), || {
             while let Some(band) = bands.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.band(band, (entries as usize).clamp(1, MOST_ENTRIES))?;
+                self.band(band, room)?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 self.observer.advance(done as u64);
             }
@@ -396,42 +432,91 @@ impl PartBuild<'_> {
         out.flush()
     }
 
-    /// Writes starts and entries of a band, so many entries at once.
-    fn band(&self, band: &BandSections, at_once: usize) -> Result<(), BatchError> {
+    /// Copies a plain file of numbers to a position, each in as many bytes as positions have.
+    fn copy_numbers(&self, name: &str, start: usize) -> io::Result<()> {
+        let mut out = PlacedWriter::new(&self.part, start);
+        let mut input = BufReader::with_capacity(STEP, File::open(self.folder.join(name))?);
+        for _ in 0..=self.head.distinct {
+            let mut number = [0; 8];
+            input.read_exact(&mut number)?;
+            out.write_all(self.head.position_bytes.cut(&number))?;
+        }
+        out.flush()
+    }
+
+    /// Writes starts and entries of a band.
+    fn band(&self, band: &BandSections, room: BandRoom) -> Result<(), BatchError> {
         let path = self.folder.join(PART);
         let failed = BatchError::result(&path);
-        let buckets = band.starts.len() / 4 - 1;
-        let mut starts = vec![0_u32; buckets + 1];
+        let bytes = self.head.position_bytes;
+        let buckets = band.starts.len() / bytes.get() - 1;
+        let mut out = PlacedWriter::new(&self.part, band.starts.start);
+        let mut write = |start: usize| out.write_all(bytes.cut(&(start as u64).to_le_bytes()));
+        let mut before = 0;
+        for first in (0..buckets).step_by(room.buckets) {
+            let counted = first..buckets.min(first.saturating_add(room.buckets));
+            let starts = self.starts(band, counted.clone(), before)?;
+            let (last, here) = (starts[counted.len()], &starts[..counted.len()]);
+            here.iter()
+                .try_for_each(|&start| write(start))
+                .map_err(&failed)?;
+            self.write_entries(band, &starts, first, room.entries)?;
+            before = last;
+        }
+        write(before).and_then(|()| out.flush()).map_err(failed)
+    }
+
+    /// Rank of the first entry of each of some buckets, and of their end; `before` entries are in those before.
+    fn starts(
+        &self,
+        band: &BandSections,
+        buckets: Range<usize>,
+        before: usize,
+    ) -> Result<Vec<usize>, BatchError> {
+        let mut starts = vec![0; buckets.len() + 1];
+        starts[0] = before;
         self.each_bucket(band, &mut |_, bucket| {
-            starts[bucket + 1] += 1;
+            if buckets.contains(&bucket) {
+                starts[bucket - buckets.start + 1] += 1;
+            }
             Ok(())
         })?;
-        for bucket in 0..buckets {
-            starts[bucket + 1] += starts[bucket];
+        for at in 0..buckets.len() {
+            starts[at + 1] += starts[at];
         }
-        let mut out = PlacedWriter::new(&self.part, band.starts.start);
-        let written = starts
-            .iter()
-            .try_for_each(|start| out.write_all(&start.to_le_bytes()));
-        written.and_then(|()| out.flush()).map_err(&failed)?;
-        let mut first = 0;
+        Ok(starts)
+    }
+
+    /// Writes the entries of some buckets from number `bucket` on, whose starts are these, with the end: so many at once.
+    fn write_entries(
+        &self,
+        band: &BandSections,
+        starts: &[usize],
+        bucket: usize,
+        at_once: usize,
+    ) -> Result<(), BatchError> {
+        let path = self.folder.join(PART);
+        let failed = BatchError::result(&path);
+        let bytes = self.head.position_bytes;
+        let (mut first, buckets) = (0, starts.len() - 1);
         while first < buckets {
-            let fit = |bucket: &usize| (starts[*bucket] - starts[first]) as usize <= at_once;
+            let fit = |end: &usize| starts[*end] - starts[first] <= at_once;
             let end = (first + 1..=buckets).take_while(fit).last();
-            let mut out =
-                PlacedWriter::new(&self.part, band.entries.start + 4 * starts[first] as usize);
+            let start = band.entries.start + bytes.get() * starts[first];
+            let mut out = PlacedWriter::new(&self.part, start);
             match end {
                 Some(end) => {
-                    let entries = self.entries(band, &starts[first..=end], first)?;
-                    let all = entries.iter();
-                    let mut written = all.map(|at| out.write_all(&at.to_le_bytes()));
-                    written.try_for_each(|done| done).map_err(&failed)?;
+                    let entries = self.entries(band, &starts[first..=end], bucket + first)?;
+                    let mut parts = entries.chunks(STEP);
+                    parts
+                        .try_for_each(|part| out.write_all(part))
+                        .map_err(&failed)?;
                     first = end;
                 }
                 // More than fit: they come in order, and need no memory.
                 None => {
-                    self.each_bucket(band, &mut |at, bucket| match bucket == first {
-                        true => out.write_all(&at.to_le_bytes()),
+                    self.each_bucket(band, &mut |at, of| match of == bucket + first {
+                        true => out.write_all(bytes.cut(&at.to_le_bytes())),
                         false => Ok(()),
                     })?;
                     first += 1;
@@ -442,20 +527,21 @@ impl PartBuild<'_> {
         Ok(())
     }
 
-    /// The entries of some buckets from `first` on, whose starts are these, with the end.
+    /// The entries of some buckets from `first` on, whose starts are these, with the end, as they stand in the file.
     fn entries(
         &self,
         band: &BandSections,
-        starts: &[u32],
+        starts: &[usize],
         first: usize,
-    ) -> Result<Vec<u32>, BatchError> {
-        let base = starts[0];
+    ) -> Result<Vec<u8>, BatchError> {
+        let (bytes, base) = (self.head.position_bytes, starts[0]);
         let mut next = starts[..starts.len() - 1].to_vec();
-        let mut entries = vec![0; (starts[starts.len() - 1] - base) as usize];
+        let mut entries = vec![0; (starts[starts.len() - 1] - base) * bytes.get()];
         self.each_bucket(band, &mut |at, bucket| {
             let next = bucket.checked_sub(first).and_then(|of| next.get_mut(of));
             if let Some(next) = next {
-                entries[(*next - base) as usize] = at;
+                let place = (*next - base) * bytes.get();
+                entries[place..][..bytes.get()].copy_from_slice(bytes.cut(&at.to_le_bytes()));
                 *next += 1;
             }
             Ok(())
@@ -467,7 +553,7 @@ impl PartBuild<'_> {
     fn each_bucket(
         &self,
         band: &BandSections,
-        visit: &mut dyn FnMut(u32, usize) -> io::Result<()>,
+        visit: &mut dyn FnMut(u64, usize) -> io::Result<()>,
     ) -> Result<(), BatchError> {
         let path = self.folder.join(SKETCHES);
         let failed = BatchError::result(&path);
@@ -481,7 +567,7 @@ impl PartBuild<'_> {
             let bucket = |sketch: &[u8]| bucket(&sketch[band.part.clone()], self.head.distinct);
             input
                 .read_exact(&mut sketch)
-                .and_then(|()| visit(at as u32, bucket(&sketch)))
+                .and_then(|()| visit(at, bucket(&sketch)))
                 .map_err(&failed)?;
         }
         Ok(())

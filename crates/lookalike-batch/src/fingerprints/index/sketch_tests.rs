@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lookalike::hash::xxh3_64;
-use lookalike_hamming::{FileError, share};
+use lookalike_hamming::{FileError, RankBytes, share};
 use proptest::prelude::*;
 
+use super::sketch_build::LEAST_POSITION_BYTES;
 use super::{SketchIndexBuild, SketchIndexSummary};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintSource, PlaceKind, SketchShape};
@@ -106,8 +107,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn a_search_finds_what_a_scan_finds_however_the_index_came_about(
-        (kind, all) in documents(), least in 1..8_usize, cut in 0..60_usize, absent in prop::collection::vec(0..6_u64, 8),
+        (kind, all) in documents(), bytes in 4..=8_u64, least in 1..8_usize, cut in 0..60_usize, absent in prop::collection::vec(0..6_u64, 8),
     ) {
+        set_position_bytes(bytes);
         let folder = tempfile::tempdir().unwrap();
         let places = all[0].1.len();
         let least = least.min(places);
@@ -150,6 +152,11 @@ proptest! {
             }
         }
     }
+}
+
+/// Positions of all indexes that this thread builds have so many bytes, as if there were billions.
+fn set_position_bytes(bytes: u64) {
+    LEAST_POSITION_BYTES.set(RankBytes::new(bytes).unwrap());
 }
 
 /// An index of ten documents with six super-shingles, and its bytes.
@@ -227,8 +234,15 @@ fn opened(bytes: Vec<u8>) -> Result<SketchIndexFile, FileError> {
 
 #[test]
 fn every_cut_and_every_changed_byte_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let bytes = small(folder.path());
+    for bytes in [4, 5, 8] {
+        set_position_bytes(bytes);
+        let folder = tempfile::tempdir().unwrap();
+        cuts_and_changes_are_told(&small(folder.path()));
+    }
+}
+
+fn cuts_and_changes_are_told(bytes: &[u8]) {
+    let bytes = bytes.to_vec();
     let index = opened(bytes.clone()).unwrap();
     index.verify().unwrap();
     assert_eq!(index.shape().to_string(), "6 super-shingles");
@@ -248,17 +262,17 @@ fn every_cut_and_every_changed_byte_is_told() {
         assert!(told.is_err(), "byte {at}");
     }
     let mut newer = bytes.clone();
-    newer[4] = 2;
+    newer[4] = 3;
     let told = opened(newer).unwrap_err().to_string();
-    assert!(told.contains("version 2"), "{told}");
+    assert!(told.contains("version 3"), "{told}");
     let foreign = opened(b"LKIX".repeat(100)).unwrap_err().to_string();
     assert!(foreign.contains("not a"), "{foreign}");
 }
 
 /// Makes all checks fit.
 fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let check = xxh3_64(&bytes[..80], 0).to_le_bytes();
-    bytes[80..88].copy_from_slice(&check);
+    let check = xxh3_64(&bytes[..88], 0).to_le_bytes();
+    bytes[88..96].copy_from_slice(&check);
     let pages = (bytes.len() - 16) / ((1 << 16) + 8);
     let end = pages << 16;
     for page in 0..pages {
@@ -272,9 +286,35 @@ fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn whoever_recomputes_the_checks_gets_wrong_answers_and_nothing_else() {
+fn positions_of_an_impossible_width_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = small(folder.path());
+    for width in 0..=u8::MAX {
+        let mut head = bytes.clone();
+        head[80] = width;
+        let told = opened(resealed(head));
+        // With other widths sections lie elsewhere, in as many pages.
+        assert_eq!(told.is_ok(), (4..=8).contains(&width), "{width}");
+    }
+    // The upper halves of the numbers of documents, of different sketches, and of ids.
+    let mut head = bytes;
+    for at in [44, 52, 68] {
+        head[at] = 1;
+    }
+    let told = opened(resealed(head)).unwrap_err().to_string();
+    assert!(told.contains("numbers of the header"), "{told}");
+}
+
+#[test]
+fn whoever_recomputes_the_checks_gets_wrong_answers_and_nothing_else() {
+    for bytes in [4, 8] {
+        set_position_bytes(bytes);
+        let folder = tempfile::tempdir().unwrap();
+        recomputed_checks_do_no_harm(small(folder.path()));
+    }
+}
+
+fn recomputed_checks_do_no_harm(bytes: Vec<u8>) {
     assert!(
         resealed(bytes.clone()) == bytes,
         "the checks are those of the description"
@@ -291,7 +331,7 @@ fn whoever_recomputes_the_checks_gets_wrong_answers_and_nothing_else() {
             index.verify().unwrap();
             let _ = index.loads();
             let words = vec![3; index.shape().words()];
-            let stored = (0..index.len().min(20) as u32).map(|at| index.sketch(at));
+            let stored = (0..index.len().min(20)).map(|at| index.sketch(at));
             for query in stored.chain([words]) {
                 let mut shown = Vec::new();
                 index.search(&query, index.least(), &mut |at, _| shown.push(at));

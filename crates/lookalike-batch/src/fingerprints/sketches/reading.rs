@@ -114,11 +114,11 @@ impl<'a> SketchReading<'a> {
         let (name, (file, mut index)) = (source.name(), map_sketches(source.path())?);
         self.agree(name, index.scheme(), Some(index.shape()))?;
         let before = self.read_bytes;
-        for at in 0..index.len() as u32 {
+        for at in 0..index.len() {
             push_stored(&index, at, rows).map_err(damaged(source.path()))?;
             if rows.bytes() >= CHUNK_BYTES {
                 ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
-                let done = f64::from(at + 1) / index.len() as f64;
+                let done = (at + 1) as f64 / index.len() as f64;
                 self.read_bytes = before + (done * index.bytes() as f64) as u64;
                 visit(self, name, rows)?;
                 self.observer.advance(self.read_bytes);
@@ -158,7 +158,7 @@ impl<'a> SketchReading<'a> {
 }
 
 /// Appends the sketch at a position of an index under each of its ids, or once without.
-fn push_stored(index: &SketchIndexFile, at: u32, rows: &mut SketchRows) -> Result<(), FileError> {
+fn push_stored(index: &SketchIndexFile, at: usize, rows: &mut SketchRows) -> Result<(), FileError> {
     let (shape, sketch) = (index.shape(), index.sketch(at));
     let mut ids = Vec::new();
     index.ids(at, &mut ids)?;
@@ -206,7 +206,11 @@ impl SketchMemory {
         read: [u64; 2],
     ) -> Result<(), BatchError> {
         let needed = Self::needed(sketch_bytes, name_bytes, count);
-        if self.fixed + needed <= self.limit && count < u64::from(u32::MAX) {
+        // Positions in memory have 32 bits.
+        if count >= u64::from(u32::MAX) {
+            return Err(BatchError::TooManyFingerprints(count));
+        }
+        if self.fixed + needed <= self.limit {
             return Ok(());
         }
         let [seen, all] = read;

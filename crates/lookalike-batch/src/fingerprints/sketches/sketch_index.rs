@@ -8,21 +8,22 @@
 //!
 //! | at | bytes | what |
 //! |---|---|---|
-//! | 0 | 4, 4 | `LKIS`; version: 1 |
+//! | 0 | 4, 4 | `LKIS`; version: 2 |
 //! | 8 | 8 | scheme id; zero when it is not known |
 //! | 16 | 8, 8 | kind of the places: 1 super-shingles (8 bytes each), 2 minima (4 each); number of places |
 //! | 32 | 8 | least number of equal places of a search |
 //! | 40 | 8, 8 | sketches that were read; different ones among them, n |
 //! | 56 | 8 | 1 if there are ids, else 0 |
 //! | 64 | 8, 8 | number of ids; their bytes |
-//! | 80 | 8 | check of the bytes before; zeros to 128 |
+//! | 80 | 8 | w, the bytes of a position or the number of an id: 4 to 8, as few as they need |
+//! | 88 | 8 | check of the bytes before; zeros to 128 |
 //! | 128 | | sections, each from a multiple of 64 bytes on, zeros between; they end at D, a multiple of 65536 |
 //! | D | 8 each | check of each 65536 bytes before D, seeded with their number from zero |
 //! | | 8, 8 | D; check of all from D on |
 //!
 //! Sections: the n different sketches, ascending as bytes; for each band the rank of the first entry of each bucket and of the end
-//! (4 bytes each), and the entries, which are positions of sketches (4 each), ascending in each bucket; with ids the number of
-//! the first id of each sketch, and of the end (4 each), the end of each id (8 each), and the ids, UTF-8, back to back, ascending for each sketch.
+//! (w bytes each), and the entries, which are positions of sketches (w each), ascending in each bucket; with ids the number of
+//! the first id of each sketch, and of the end (w each), the end of each id (8 each), and the ids, UTF-8, back to back, ascending for each sketch.
 //!
 //! With at least k of p equal places there are p - k + 1 bands; band b has the places from b p / (p - k + 1) on, rounded down, up to those of
 //! the next. The number of a bucket is spelled by the leading bits of the XXH3-64 of the bytes of the band, one less than the binary logarithm of n
@@ -36,7 +37,7 @@ use std::path::Path;
 use lookalike::hash::xxh3_64;
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::open_regular;
-use lookalike_hamming::{Effort, FileError, SharedBytes};
+use lookalike_hamming::{Effort, FileError, RankBytes, Ranks, SharedBytes};
 
 use super::bands::bands;
 use crate::error::BatchError;
@@ -44,16 +45,14 @@ use crate::fingerprints::files::{CodesSummary, PlaceKind, SketchShape};
 use crate::fingerprints::mapped::{begins_with, damaged, map, map_file, read, unreadable};
 
 const MAGIC: [u8; 4] = *b"LKIS";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD: usize = 128;
-const CHECKED: usize = 80;
+const CHECKED: usize = 88;
 /// D and the last check.
 const TRAILER: usize = 16;
 /// Bytes under one check.
 const PAGE: usize = 1 << 16;
 const ALIGNED: usize = 64;
-/// Positions have 32 bits, and so has the end behind the last one.
-const MOST: u64 = u32::MAX as u64 - 1;
 
 /// True if a file begins as an index of sketches does. What cannot be opened is somebody else's error.
 pub fn is_sketch_index(path: &Path) -> bool {
@@ -117,6 +116,8 @@ pub(crate) struct SketchIndexHead {
     pub(crate) documents: u64,
     pub(crate) distinct: u64,
     pub(crate) ids: Option<IdCounts>,
+    /// Bytes of positions, and of numbers of ids.
+    pub(crate) position_bytes: RankBytes,
 }
 
 /// The places of a band in a sketch, and its sections.
@@ -157,11 +158,6 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     eight.map_or(0, |eight| u64::from_le_bytes(*eight))
 }
 
-fn small_number(bytes: &[u8], at: usize) -> Option<u32> {
-    let four = bytes.get(4 * at..)?.first_chunk()?;
-    Some(u32::from_le_bytes(*four))
-}
-
 impl SketchIndexHead {
     pub(crate) fn bytes(&self) -> [u8; HEAD] {
         let kind = match self.shape.kind {
@@ -179,6 +175,7 @@ impl SketchIndexHead {
             self.ids.is_some().into(),
             ids,
             bytes,
+            self.position_bytes.get() as u64,
         ];
         let mut head = [0; HEAD];
         head[..4].copy_from_slice(&MAGIC);
@@ -203,7 +200,7 @@ impl SketchIndexHead {
             });
         }
         // Before the check, which another version may have elsewhere.
-        let found = small_number(head, 1).unwrap_or(0);
+        let found = (number(head, 0) >> 32) as u32;
         if found != VERSION {
             return Err(FileError::Version {
                 kind: "index of sketches",
@@ -216,8 +213,9 @@ impl SketchIndexHead {
             return Err(wrong("the header does not match its check"));
         }
         let [scheme, kind, places, least] = [8, 16, 24, 32].map(|at| number(head, at));
-        let [documents, distinct, has_ids, ids, id_bytes] =
-            [40, 48, 56, 64, 72].map(|at| number(head, at));
+        let [documents, distinct, has_ids, ids, id_bytes, position_bytes] =
+            [40, 48, 56, 64, 72, 80].map(|at| number(head, at));
+        let position_bytes = RankBytes::new(position_bytes);
         let kind = PlaceKind::ALL.get((kind.wrapping_sub(1)) as usize);
         let shape = kind.map(|&kind| SketchShape {
             kind,
@@ -234,11 +232,12 @@ impl SketchIndexHead {
             documents,
             distinct,
             ids: (has_ids != 0).then_some(of_ids),
+            position_bytes: position_bytes.ok_or(wrong("an impossible width of positions"))?,
         };
         let is_possible = (1..=u64::from(u16::MAX)).contains(&places)
             && (1..=places).contains(&least)
-            && distinct <= documents.min(MOST)
-            && ids <= MOST
+            && distinct <= documents
+            && RankBytes::of_count(distinct.max(ids)) <= head.position_bytes
             && (has_ids == 0 || ids >= distinct);
         match is_possible && head.bytes() == bytes[..HEAD] {
             true => Ok(head),
@@ -246,13 +245,9 @@ impl SketchIndexHead {
         }
     }
 
-    /// Returns the places of all sections; `None` if there is more than positions of 32 bits can tell, or a file can hold.
+    /// Returns the places of all sections; `None` if there is more than a file can hold.
     pub(crate) fn sections(&self) -> Option<SketchIndexSections> {
-        let ids = self.ids.map_or(0, |of| of.ids);
-        if self.distinct > MOST || ids > MOST {
-            return None;
-        }
-        let count = self.distinct as usize;
+        let (count, bytes) = (self.distinct as usize, self.position_bytes.get());
         let mut end = HEAD;
         let mut section = |items: usize, bytes: usize| {
             let start = end.checked_next_multiple_of(ALIGNED)?;
@@ -266,8 +261,8 @@ impl SketchIndexHead {
         let of_band = |part: Range<usize>| {
             Some(BandSections {
                 part: part.start * width..part.end * width,
-                starts: section(buckets + 1, 4)?,
-                entries: section(count, 4)?,
+                starts: section(buckets + 1, bytes)?,
+                entries: section(count, bytes)?,
             })
         };
         let bands = bands(places, places - self.least + 1).map(of_band);
@@ -275,7 +270,7 @@ impl SketchIndexHead {
         let ids = match self.ids {
             None => None,
             Some(of) => Some([
-                section(count + 1, 4)?,
+                section(count.checked_add(1)?, bytes)?,
                 section(of.ids as usize, 8)?,
                 section(usize::try_from(of.bytes).ok()?, 1)?,
             ]),
@@ -427,30 +422,38 @@ impl SketchIndexFile {
     }
 
     /// The bytes of the sketch at a position.
-    fn row(&self, at: u32) -> Option<&[u8]> {
+    fn row(&self, at: usize) -> Option<&[u8]> {
         let bytes = self.shape().raw_bytes();
         let sketches = self.whole().get(self.sections.sketches.clone())?;
-        sketches.get(at as usize * bytes..)?.get(..bytes)
+        sketches.get(at.checked_mul(bytes)?..)?.get(..bytes)
     }
 
     /// The words of the sketch at a position.
-    pub fn sketch(&self, at: u32) -> Vec<u64> {
+    pub fn sketch(&self, at: usize) -> Vec<u64> {
         let mut words = Vec::new();
         SketchShape::extend_words(self.row(at).unwrap_or(&[]), &mut words);
         words
     }
 
-    /// The entries of a bucket; none where the numbers that lead there are damaged.
-    fn entries(&self, band: &BandSections, bucket: usize) -> &[u8] {
-        let starts = self.whole().get(band.starts.clone()).unwrap_or(&[]);
-        let bound = |at| small_number(starts, at).unwrap_or(0) as usize * 4;
-        let entries = self.whole().get(band.entries.clone()).unwrap_or(&[]);
-        entries.get(bound(bucket)..bound(bucket + 1)).unwrap_or(&[])
+    /// The numbers of a section.
+    fn numbers(&self, section: &Range<usize>) -> Ranks<'_> {
+        // Each is read as eight bytes: more than that follow the last section.
+        let bytes = self.whole().get(section.start..section.end + 8);
+        Ranks::new(bytes.unwrap_or(&[]), self.head.position_bytes)
+    }
+
+    /// The entries of a bucket among those of its band; none where the numbers that lead there are damaged.
+    fn entries(&self, band: &BandSections, bucket: usize) -> Range<usize> {
+        let (first, count) = self.numbers(&band.starts).range(bucket);
+        match first.checked_add(count) {
+            Some(end) if end <= self.len() => first..end,
+            _ => 0..0,
+        }
     }
 
     /// Visits every different sketch with at least `least` places equal to those of the query, each once: its position and in how many places it
     /// differs. `least` is at least that of the index: with less, some are missed.
-    pub fn search(&self, query: &[u64], least: usize, visit: &mut dyn FnMut(u32, u32)) -> Effort {
+    pub fn search(&self, query: &[u64], least: usize, visit: &mut dyn FnMut(usize, u32)) -> Effort {
         let shape = self.shape();
         let (mut bytes, mut effort) = (Vec::with_capacity(shape.raw_bytes()), Effort::default());
         shape.extend_raw(query, &mut bytes);
@@ -458,9 +461,10 @@ impl SketchIndexFile {
             let (part, earlier) = (&bytes[band.part.clone()], &self.sections.bands[..number]);
             let entries = self.entries(band, bucket(part, self.head.distinct));
             effort.probes += 1;
-            effort.candidates += (entries.len() / 4) as u64;
-            for at in entries.as_chunks::<4>().0 {
-                let at = u32::from_le_bytes(*at);
+            effort.candidates += entries.len() as u64;
+            let positions = self.numbers(&band.entries);
+            for entry in entries {
+                let at = positions.get(entry);
                 // Others share the bucket, or belong to an earlier band.
                 let Some(row) = self.row(at).filter(|row| row[band.part.clone()] == *part) else {
                     continue;
@@ -480,16 +484,19 @@ impl SketchIndexFile {
     ///
     /// # Errors
     /// [`FileError::Damaged`] with the place, when what was read does not match its check.
-    pub fn ids<'a>(&'a self, at: u32, ids: &mut Vec<&'a str>) -> Result<(), FileError> {
+    pub fn ids<'a>(&'a self, at: usize, ids: &mut Vec<&'a str>) -> Result<(), FileError> {
         let Some([firsts, ends, texts]) = &self.sections.ids else {
             return Ok(());
         };
-        let at = at as usize;
-        let bounds = self.part(firsts, at * 4..(at + 2) * 4)?;
-        let [first, end] = [0, 1].map(|at| small_number(bounds, at).unwrap_or(0) as usize);
+        let bytes = self.head.position_bytes.get();
+        let bounds = at.saturating_mul(bytes)..at.saturating_add(2).saturating_mul(bytes);
+        self.part(firsts, bounds)?;
+        let numbers = self.numbers(firsts);
+        let (first, end) = (numbers.get(at), numbers.get(at + 1));
         // The end of the id before the first, which begins there, unless there is none.
         let before = first.saturating_sub(1);
-        let mut told = self.part(ends, before * 8..end.max(before) * 8)?.chunks(8);
+        let told = before.saturating_mul(8)..end.max(before).saturating_mul(8);
+        let mut told = self.part(ends, told)?.chunks(8);
         let mut start = match first {
             0 => 0,
             _ => told.next().map_or(0, |end| number(end, 0) as usize),
@@ -507,14 +514,11 @@ impl SketchIndexFile {
     }
 
     /// Number of ids of the sketch at a position, and 1 without ids.
-    pub fn copies(&self, at: u32) -> u64 {
+    pub fn copies(&self, at: usize) -> u64 {
         let Some([firsts, ..]) = &self.sections.ids else {
             return 1;
         };
-        let firsts = self.whole().get(firsts.clone()).unwrap_or(&[]);
-        let bound = |at| u64::from(small_number(firsts, at).unwrap_or(0));
-        let at = at as usize;
-        bound(at + 1).saturating_sub(bound(at))
+        self.numbers(firsts).range(at).1 as u64
     }
 
     /// Loads of the buckets of each band. Linear in the number of buckets.
@@ -525,7 +529,7 @@ impl SketchIndexFile {
         let of_band = |band: &BandSections| {
             let (mut squares, mut largest) = (0.0, 0);
             for bucket in 0..buckets {
-                let load = self.entries(band, bucket).len() / 4;
+                let load = self.entries(band, bucket).len();
                 // Each sketch of a bucket meets all of them: the mean over sketches is the sum of squares over n.
                 squares += (load as f64).powi(2);
                 largest = largest.max(load);
