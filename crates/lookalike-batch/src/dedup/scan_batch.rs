@@ -196,7 +196,7 @@ impl ScanBatch {
             &self.classes.iter().map(class).collect::<Vec<_>>(),
         );
         put(&mut out, &tests);
-        put(&mut out, &self.keys);
+        put(&mut out, &self.placed_keys()?);
         let words = put(&mut out, &self.words);
         let page_words = put(&mut out, &self.page_words);
         put(&mut out, &[self.test_words.len() as u64]);
@@ -212,6 +212,21 @@ impl ScanBatch {
         })
     }
 
+    /// The keys with the places of their classes in the batch, which 32 bits can tell however many classes there are.
+    fn placed_keys(&self) -> io::Result<Vec<KeyRecord>> {
+        let classes = &self.classes;
+        let mut at = 0;
+        let placed = |&[high, low, class]: &KeyRecord| {
+            // Keys come in the order of their classes: the search ends where it begins, or at the next.
+            let places = (at..classes.len()).chain(0..at);
+            let mut places =
+                places.filter(|&place| classes[place].class.position() == class as usize);
+            at = places.next().ok_or_else(damaged)?;
+            Ok([high, low, at as u32])
+        };
+        self.keys.iter().map(placed).collect()
+    }
+
     /// Reads a batch back, without its skips and its bytes read, and where its sets are in the file.
     pub(super) fn decode(file: &mut HashingStream<impl Read>) -> io::Result<(Self, SetColumns)> {
         let content = take::<u64>(file)?;
@@ -220,7 +235,7 @@ impl ScanBatch {
         let rows: Vec<LoggedRow> = take(file)?;
         let classes: Vec<LoggedClass> = take(file)?;
         let tests: Vec<[u32; 2]> = take(file)?;
-        let keys = take(file)?;
+        let mut keys: Vec<KeyRecord> = take(file)?;
         let mut sets = SetColumns::default();
         let (words, page_words);
         (words, sets.words) = take_sets(file)?;
@@ -268,13 +283,18 @@ impl ScanBatch {
             })
         };
         let classes: Option<Vec<NewClass>> = classes.into_iter().map(&mut class).collect();
+        let classes = classes.ok_or_else(damaged)?;
+        for [.., class] in &mut keys {
+            let of = classes.get(*class as usize).ok_or_else(damaged)?;
+            *class = of.class.position() as u32;
+        }
         let mut batch = Self {
             ids,
             rows: rows.ok_or_else(damaged)?,
             words,
             test_words,
             page_words,
-            classes: classes.ok_or_else(damaged)?,
+            classes,
             bad: facts.bad,
             tally: facts.tally,
             unusable: facts.unusable,

@@ -3,7 +3,7 @@
 //! One file, `scanned.bin`, to which batches are added as they are collected, in the order of the input. Little-endian:
 //!
 //! ```text
-//! 8 bytes   "LOOKSCN1"
+//! 8 bytes   "LOOKSCN2"
 //! u64       XXH3-64 of settings and input
 //! entries   u64 1: a batch, see `ScanBatch::encode`
 //!           u64 2: the end of a segment, chunks before it (u64), XXH3-64 of all before (u64)
@@ -14,8 +14,8 @@
 //!
 //! Feature sets that do not fit into memory are read back from here: the log has them all, so they are written once.
 //!
-//! Documents have no numbers here but their place, and classes have 64 bits, but for the keys and feature sets, which lie here as they do in
-//! memory: there a class has 32 bits, as in every table of a running job, which the job refuses to outgrow.
+//! Documents have no numbers here but their place, and classes have 64 bits, so that the log holds any number of both. A key names a class by
+//! its place in the batch, and the header of a feature set has the lower half of the number of its class, which tells whether a read went wrong.
 //!
 //! A resumed job reads the chunks before that end again, but does not parse them: their bytes must be those of which the log tells.
 
@@ -35,7 +35,7 @@ use crate::document_memory::LongestDocument;
 use crate::error::BatchError;
 use crate::pipeline::InputChunk;
 
-const MAGIC: [u8; 8] = *b"LOOKSCN1";
+const MAGIC: [u8; 8] = *b"LOOKSCN2";
 const BATCH: u64 = 1;
 const SEGMENT_END: u64 = 2;
 
@@ -576,6 +576,25 @@ mod tests {
         };
         assert_eq!(other.found_description().as_deref(), Some("seven"));
         assert_eq!(replayed(&other, &[]), expected([]));
+    }
+
+    #[test]
+    fn keys_name_their_classes_however_far_these_are_apart() {
+        let [a, b, c] = [u32::MAX - 1, 5, 70_000];
+        let class = |number| batch(u64::from(number)).classes.remove(0);
+        let original = ScanBatch {
+            classes: [a, b, c].map(class).into(),
+            keys: vec![[1, 2, a], [0, 0, a], [1, 2, c], [9, 9, b], [3, 4, c]],
+            ..batch(1)
+        };
+        let bytes = original.encode(PooledBytes::default()).unwrap().bytes;
+        let (read, _) = ScanBatch::decode(&mut HashingStream::new(&bytes[..])).unwrap();
+        assert_eq!(read.keys, original.keys);
+        let stranger = ScanBatch {
+            keys: vec![[1, 2, 6]],
+            ..original
+        };
+        assert!(stranger.encode(PooledBytes::default()).is_err());
     }
 
     #[test]

@@ -465,7 +465,7 @@ impl<'b> RecordBytes<'b> {
     }
 
     fn record(&mut self, tests: usize) -> Option<SegmentRecord> {
-        let documents = self.number()?;
+        let documents = self.word()?;
         let mut record = self.class(tests)?;
         for _ in 0..documents {
             record.documents.push(self.document()?);
@@ -475,7 +475,7 @@ impl<'b> RecordBytes<'b> {
     }
 
     fn pieces(mut self, tests: usize) -> Option<RecordPieces<'b>> {
-        let count = self.number()?;
+        let count = self.word()?;
         let from = self.0;
         let size = self.class(tests)?.features.len() as u32;
         let class = self.since(from);

@@ -16,7 +16,7 @@ use crate::dedup::collection::segment::{SegmentEntry, hexadecimal};
 use crate::settings::{JobSettings, Method, PairScope};
 
 /// Version of the format of all files.
-const FORMAT: u64 = 3;
+const FORMAT: u64 = 4;
 
 /// A setting that decides what is kept of a document, and so must be the same in every job.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]

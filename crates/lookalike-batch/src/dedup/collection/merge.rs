@@ -83,7 +83,7 @@ struct ClassCursor<'a> {
 struct MergedRecord {
     /// Features of the class.
     size: u32,
-    count: u32,
+    count: u64,
     class: Vec<u8>,
     documents: Vec<u8>,
 }
@@ -254,7 +254,7 @@ impl MergedRecord {
             self.size = pieces.size;
             self.class.extend_from_slice(pieces.class);
         }
-        self.count += pieces.documents.len() as u32;
+        self.count += pieces.documents.len() as u64;
         for document in pieces.documents {
             let order = document.order.saturating_add(cursor.before);
             self.documents.extend_from_slice(&order.to_le_bytes());

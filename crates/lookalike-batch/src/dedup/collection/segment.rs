@@ -4,7 +4,7 @@
 //! Records have numbers: classes first, by ascending hash. Little-endian, one section after another:
 //!
 //! ```text
-//! records     of each: documents, features, features of what a reader sees (u32 x 3), flags (u32), what the flags say is there
+//! records     of each: documents (u64), features, features of what a reader sees (u32 x 2), flags (u32), what the flags say is there
 //!             (fingerprint 16 bytes; category u64; hash of the visible text 16 bytes; identity of the page u64), sizes of the sets of
 //!             further tests (u32 each), features (u64 each, the sets one after another), and of each document: order, bytes of
 //!             text, hash of the record (u64 x 3), length of the id (u32), the value that ranks survivors, the id
@@ -232,12 +232,21 @@ impl SegmentBuilder<'_> {
                 self.record_of[class] = number;
                 self.put_class(class, documents.len())?;
             }
-            None => self.put_words(&[documents.len() as u32, 0, 0, 0]),
+            None => {
+                self.put_count(documents.len());
+                self.put_words(&[0, 0, 0]);
+            }
         }
         for added in documents {
             self.put_document(added.document, number);
         }
         self.sections.write(&self.record)
+    }
+
+    /// Puts the number of documents: of one text, a merged segment may have more than a job.
+    fn put_count(&mut self, documents: usize) {
+        let count = documents as u64;
+        self.record.extend_from_slice(&count.to_le_bytes());
     }
 
     fn put_words(&mut self, words: &[u32]) {
@@ -281,7 +290,8 @@ impl SegmentBuilder<'_> {
         let identity = page.map_or(0, |(identity, _)| identity.to_bits());
         put(PAGE, page.is_some(), &identity.to_le_bytes());
         let page_size = page_set.map_or(0, |(_, size)| size);
-        self.put_words(&[documents as u32, classes.sizes[class], page_size, flags]);
+        self.put_count(documents);
+        self.put_words(&[classes.sizes[class], page_size, flags]);
         self.record.extend_from_slice(&facts);
         for tests in test_sets {
             let (_, size) = tests.set_of(class);
