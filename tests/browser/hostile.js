@@ -47,6 +47,14 @@ export function hostileRecords() {
   });
 }
 
+/** Labels of hostile records: two texts of one name are near-duplicates, those of neighbouring names are not. */
+export function hostileLabels() {
+  return NAMES.flatMap((name, at) => [
+    { a: name, b: `copy of ${name}`, label: true },
+    { a: name, b: NAMES[(at + 1) % NAMES.length], label: false },
+  ]);
+}
+
 /** So many clusters of three records, of different sizes. */
 export function crowd(clusters) {
   const records = [];

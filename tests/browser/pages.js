@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { NAMES, crowd, fingerprints, hostileRecords, lines } from "./hostile.js";
+import { NAMES, crowd, fingerprints, hostileLabels, hostileRecords, lines } from "./hostile.js";
 
 const EXAMPLES = resolve(import.meta.dirname, "../../examples");
 /** A file name as hostile as a file system allows. */
@@ -46,9 +46,9 @@ class Maker {
     this.add(name, `${name}/atlas.html`, { says });
   }
 
-  sweep(name, input, options) {
+  sweep(name, input, options, says) {
     this.run("evaluate", "sweep", input, ...options, "--page", `${name}.html`, "--quiet");
-    this.add(name, `${name}.html`);
+    this.add(name, `${name}.html`, { says });
   }
 
   index(name, input, says) {
@@ -72,6 +72,7 @@ export function makePages(binary, dir) {
   const many = make.write("crowd.jsonl", lines(crowd(3000)));
   const none = make.write("none.jsonl", "");
   const alone = make.write("alone.jsonl", lines([{ id: "alone", text: "one record with nobody like it in the world" }]));
+  const copied = make.write("copied.jsonl", lines(["", " again"].map((end, at) => ({ id: `${at}`, text: `one record with nobody like it in the world but one${end}` }))));
   const shown = NAMES.slice(0, 6);
 
   make.dedup("report-pages", join(EXAMPLES, "pages"), ["harbour-clock"]);
@@ -87,9 +88,15 @@ export function makePages(binary, dir) {
   make.overlap("atlas-none", none, [], []);
   make.overlap("atlas-alone", alone, [], []);
 
-  make.sweep("sweep-articles", articles, []);
-  make.sweep("sweep-hostile", hostile, ["--sketches", "simhash:64,none", "--shingles", "words:1"]);
-  make.sweep("sweep-unmet", articles, ["--sketches", "super-shingle:6x14", "--precision", "1", "--recall", "1"]);
+  const elsewhere = "Expected on other documents";
+  make.sweep("sweep-articles", articles, [], [elsewhere, "both ways added", "cheapest"]);
+  make.sweep("sweep-hostile", hostile, ["--sketches", "simhash:64,none", "--shingles", "words:1"], [elsewhere]);
+  const unmet = ["--sketches", "simhash:64", "--shingles", "chars:9", "--weights", "tf", "--precision", "1", "--recall", "1"];
+  make.sweep("sweep-unmet", articles, unmet, [elsewhere, "No setting reaches the target"]);
+  make.sweep("sweep-alone", copied, [], ["one of the halves has no true pair"]);
+  make.run("fingerprint", hostile, "-o", `${FILE}.lkfp`, "--quiet");
+  const labels = ["--fingerprints", "--labels", make.write("labels.jsonl", lines(hostileLabels()))];
+  make.sweep("sweep-labels", `${FILE}.lkfp`, labels, ["Expected on other labels", "by resampling families"]);
 
   make.index("index-hostile", make.write("hostile.fp.jsonl", lines(fingerprints(5000))), shown);
   make.index("index-alone", make.write("alone.fp.jsonl", lines(fingerprints(1))), []);

@@ -74,6 +74,9 @@ pub struct HalvedAccuracy {
     pub f1: f64,
 }
 
+/// Words for a half that chose nothing.
+pub const NOTHING_CHOSEN: &str = "nothing that reaches the target";
+
 /// Settings to choose among, by their positions.
 struct HalvedChoice {
     name: String,

@@ -4,6 +4,8 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
+use crate::halves::{HalvedAccuracy, NOTHING_CHOSEN};
+use crate::nested::ExpectedAccuracy;
 use crate::plot;
 use crate::sweep::{AccuracyTarget, SweepResult};
 
@@ -21,11 +23,28 @@ pub struct PageHead {
     pub target: AccuracyTarget,
 }
 
-/// The page.
+/// Accuracy to expect of the choice elsewhere: on other labels, or without labels on other documents.
+#[derive(Debug, Clone, Serialize)]
+pub struct SweepExpectation<'a> {
+    /// Data that had no part in the choice, as a heading.
+    pub heading: String,
+    /// The way it was measured, in words.
+    pub basis: String,
+    /// Figures on other labels.
+    pub labels: &'a [ExpectedAccuracy],
+    /// Figures on other documents.
+    pub halves: &'a [HalvedAccuracy],
+}
+
+/// The page, with the accuracy to expect elsewhere where that was measured.
 ///
 /// # Errors
 /// When the template fails, which a test rules out for every sweep.
-pub fn render(sweep: &SweepResult, head: &PageHead) -> Result<String, minijinja::Error> {
+pub fn render(
+    sweep: &SweepResult,
+    head: &PageHead,
+    expectation: Option<&SweepExpectation<'_>>,
+) -> Result<String, minijinja::Error> {
     let mut environment = Environment::empty();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_filter("share", |value: f64| format!("{value:.3}"));
@@ -54,6 +73,8 @@ pub fn render(sweep: &SweepResult, head: &PageHead) -> Result<String, minijinja:
         plots => plots,
         recommendations => Value::from(Serde(sweep.recommendations(head.target))),
         best => Value::from(Serde(sweep.best(head.target))),
+        expectation => Value::from(Serde(expectation)),
+        nothing_chosen => NOTHING_CHOSEN,
         sensitivity => Value::from(Serde(sweep.sensitivity())),
     })
 }

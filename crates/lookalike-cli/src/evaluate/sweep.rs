@@ -13,8 +13,9 @@ use lookalike::hash::xxh3_64;
 use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
 use lookalike_batch::{BatchError, DocumentUse, JobObserver, JobStage};
 use lookalike_corpus::{HtmlText, InputOptions};
+use lookalike_eval::halves::NOTHING_CHOSEN;
 use lookalike_eval::label::{LabelSet, judged};
-use lookalike_eval::page::{self, PageHead};
+use lookalike_eval::page::{self, PageHead, SweepExpectation};
 use lookalike_eval::sweep::FeatureSensitivity;
 use lookalike_eval::{
     AccuracyTarget, ConjunctiveRule, DocumentHalves, DocumentSet, ExpectedAccuracy, GroundTruth,
@@ -332,8 +333,8 @@ pub(super) struct SweepOutput<'a> {
     best: Option<RecommendedJob<Recommendation>>,
     advice: Vec<RecommendedJob<Recommendation>>,
     sensitivity: Vec<FeatureSensitivity>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    expected: Vec<ExpectedAccuracy>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    expected: &'a [ExpectedAccuracy],
     /// Accuracy to expect on other documents, without labels; none if a half of the documents has no true pair.
     #[serde(skip_serializing_if = "Option::is_none")]
     halves: Option<&'a [HalvedAccuracy]>,
@@ -617,7 +618,7 @@ impl SweepMeasurement {
                 .map(advise)
                 .collect(),
             sensitivity: self.swept.sensitivity(),
-            expected: self.expected.clone(),
+            expected: &self.expected,
             halves: self.halves.as_deref(),
             two_tests: self.two_tests.iter().map(both).collect(),
             shows_points: !self.joins.is_empty(),
@@ -708,7 +709,8 @@ impl SweepArguments {
                 },
                 target,
             };
-            let html = page::render(&measured.swept, &head);
+            let expectation = expectation_of(&measured.expected, measured.halves.as_deref());
+            let html = page::render(&measured.swept, &head, expectation.as_ref());
             let html = html.map_err(|error| Failure::Failed(error.to_string()))?;
             write_bytes(path, html.as_bytes())?;
         }
@@ -775,9 +777,8 @@ fn describe(answer: &SweepOutput<'_>) -> String {
     let mut text = describe_rows(answer);
     describe_advice(&mut text, answer);
     describe_together(&mut text, &answer.two_tests);
-    describe_expected(&mut text, &answer.expected);
-    if let Some(halves) = answer.halves {
-        describe_halves(&mut text, halves);
+    if let Some(expectation) = expectation_of(answer.expected, answer.halves) {
+        describe_expectation(&mut text, &expectation);
     }
     text
 }
@@ -886,41 +887,58 @@ fn describe_together(text: &mut String, together: &[RecommendedJob<ConjunctiveRu
     }
 }
 
-fn describe_expected(text: &mut String, expected: &[ExpectedAccuracy]) {
-    let Some(first) = expected.first() else {
-        return;
+/// Accuracy to expect elsewhere, and how it was measured; none if it was not.
+fn expectation_of<'a>(
+    labels: &'a [ExpectedAccuracy],
+    halves: Option<&'a [HalvedAccuracy]>,
+) -> Option<SweepExpectation<'a>> {
+    let (elsewhere, basis) = match (labels.first(), halves) {
+        (Some(first), _) => (
+            "labels",
+            format!(
+                "settings and cuts chosen on four fifths of {} families of labelled pairs, tested on the last fifth;\n\
+                 95 % limits by resampling families",
+                first.families
+            ),
+        ),
+        (None, Some(halves)) => {
+            let known = match halves.first() {
+                Some(first) => format!(
+                    " added; {} true pairs lie in a half",
+                    console::grouped(first.true_pairs)
+                ),
+                None => ": unknown, for one of the halves has no true pair".to_owned(),
+            };
+            (
+                "documents",
+                format!(
+                    "settings and cuts chosen on one half of the documents, tested on the other, both ways{known}"
+                ),
+            )
+        }
+        (None, None) => return None,
     };
-    let _ = writeln!(
-        text,
-        "\nExpected on other labels: settings and cuts chosen on four fifths of {} families of labelled pairs, tested on the last \
-         fifth;\n95 % limits by resampling families",
-        first.families
-    );
-    let choices = expected.iter().map(|one| one.choice.len());
-    let width = choices.max().unwrap_or(0).max(18);
-    for one in expected {
+    Some(SweepExpectation {
+        heading: format!("Expected on other {elsewhere}"),
+        basis,
+        labels,
+        halves: halves.unwrap_or_default(),
+    })
+}
+
+fn describe_expectation(text: &mut String, expectation: &SweepExpectation<'_>) {
+    let _ = writeln!(text, "\n{}: {}", expectation.heading, expectation.basis);
+    let labels = expectation.labels.iter().map(|one| one.choice.len());
+    let halves = expectation.halves.iter().map(|one| one.choice.len());
+    let width = labels.chain(halves).max().unwrap_or(0).max(18);
+    for one in expectation.labels {
         let _ = writeln!(
             text,
             "  best of {:5} {:width$} F1 {:.3} [{:.3}, {:.3}], precision {:.3}, recall {:.3}",
             one.settings, one.choice, one.f1, one.low, one.high, one.precision, one.recall
         );
     }
-}
-
-fn describe_halves(text: &mut String, halves: &[HalvedAccuracy]) {
-    text.push_str("\nExpected on other documents: settings and cuts chosen on one half of the documents, tested on the other, both ways");
-    if halves.is_empty() {
-        text.push_str(": unknown, for one of the halves has no true pair\n");
-        return;
-    }
-    let _ = writeln!(
-        text,
-        " added; {} true pairs lie in a half",
-        console::grouped(halves[0].true_pairs)
-    );
-    let choices = halves.iter().map(|one| one.choice.len());
-    let width = choices.max().unwrap_or(0).max(18);
-    for one in halves {
+    for one in expectation.halves {
         let _ = writeln!(
             text,
             "  best of {:5} {:width$} F1 {:.3}, precision {}, recall {}",
@@ -930,8 +948,8 @@ fn describe_halves(text: &mut String, halves: &[HalvedAccuracy]) {
             shown(&one.precision),
             shown(&one.recall)
         );
-        let chosen = one.chosen.each_ref().map(|chosen| chosen.as_deref());
-        let chosen = chosen.map(|chosen| chosen.unwrap_or("nothing that reaches the target"));
-        let _ = writeln!(text, "    chosen: {}; {}", chosen[0], chosen[1]);
+        let chosen = one.chosen.each_ref();
+        let chosen = chosen.map(|chosen| chosen.as_deref().unwrap_or(NOTHING_CHOSEN));
+        let _ = writeln!(text, "    chosen: {}", chosen.join("; "));
     }
 }

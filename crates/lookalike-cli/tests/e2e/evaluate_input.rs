@@ -1,10 +1,11 @@
 //! What an evaluation reads: other fields of a record, texts without the lines of a template, standard input.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Finish, Folder, Numbers, lookalike, record};
+use crate::support::{Finish, Folder, Numbers, lookalike, path, record, table_below};
 
 fn evaluate(what: &str, input: &Path, flags: &[&str]) -> Value {
     let mut command = lookalike("evaluate");
@@ -647,9 +648,35 @@ fn a_sweep_chooses_on_one_half_and_tests_on_the_other() {
     let recall = correct as f64 / (trues[0] + trues[1]) as f64;
     assert!(low < recall && recall < high, "{expected}");
     assert_eq!(cheapest["choice"], "cheapest");
+    let page = folder.path("sweep.html");
+    let flags = [&flags[..], &["--page", path(&page)]].concat();
     let mut told = lookalike("evaluate");
     told.arg("sweep").arg(&all).args(&flags);
     let told = told.succeed();
+    let html = fs::read_to_string(&page).unwrap();
+    let shares = |one: &Value| {
+        let [value, low, high] = ["value", "low", "high"].map(|key| one[key].as_f64().unwrap());
+        format!("{value:.3} [{low:.3}, {high:.3}]")
+    };
+    let rows = [expected, cheapest].map(|one| {
+        let chosen = [0, 1].map(|half| one["chosen"][half].as_str());
+        let [first, second] = chosen.map(|one| one.unwrap_or("nothing that reaches the target"));
+        vec![
+            one["choice"].as_str().unwrap().to_owned(),
+            one["settings"].to_string(),
+            format!("{:.3}", one["f1"].as_f64().unwrap()),
+            shares(&one["precision"]),
+            shares(&one["recall"]),
+            format!("{first}; {second}"),
+        ]
+    });
+    assert_eq!(table_below(&html, "Expected on other documents")[1..], rows);
+    let (_, basis) = told
+        .text()
+        .split_once("Expected on other documents: ")
+        .unwrap();
+    let basis = basis.lines().next().unwrap();
+    assert!(html.contains(&format!(">{basis}.</p>")), "{basis}");
     for words in [
         "Expected on other documents",
         "best of     1 cheapest",
@@ -669,9 +696,10 @@ fn a_sweep_chooses_on_one_half_and_tests_on_the_other() {
         .args(&flags)
         .args(["--threshold", "0.5"]);
     let told = told.succeed();
-    assert!(
-        told.text().contains("one of the halves has no true pair"),
-        "{}",
-        told.text()
-    );
+    let html = fs::read_to_string(&page).unwrap();
+    for told in [told.text(), &html] {
+        let words = "one of the halves has no true pair";
+        assert!(told.contains(words), "{told}");
+    }
+    assert!(!html.contains("Chosen</th>"), "{html}");
 }

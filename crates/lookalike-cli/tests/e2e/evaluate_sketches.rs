@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Finish, Folder, Numbers, json_lines, lookalike, path, record};
+use crate::support::{Finish, Folder, Numbers, json_lines, lookalike, path, record, table_below};
 
 /// Kinds of sketches, the field of their lines, and digits of a place; of fingerprints all of them.
 const KINDS: [(&str, &str, usize); 5] = [
@@ -229,7 +229,8 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
     let flags = [&flags[..], &target, &["--page", path(&page)]].concat();
     let answer = evaluate("sweep", &inputs, &flags);
     assert_eq!(answer["documents"], 80);
-    assert!(fs::read_to_string(&page).unwrap().contains("33 minima"));
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("33 minima"));
     let judged = json_lines(&fs::read(&labels).unwrap());
     let trues = judged.iter().filter(|pair| pair["label"] == true).count();
     let rows = answer["rows"].as_array().unwrap();
@@ -269,14 +270,24 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
             }
         }
     }
-    // What to expect on other labels: of each kind, and of all.
-    let choices = answer["expected"].as_array().unwrap().iter();
-    let choices: Vec<&Value> = choices.map(|one| &one["choice"]).collect();
+    // What to expect on other labels: of each kind, and of all, on the page as well.
+    let expected = answer["expected"].as_array().unwrap();
+    let choices: Vec<&Value> = expected.iter().map(|one| &one["choice"]).collect();
     assert_eq!(choices.len(), 6);
     assert_eq!(
         (choices[4], choices[5]),
         (&json!("6 super-shingles"), &json!("any"))
     );
+    let rows = expected.iter().map(|one| {
+        let keys = ["f1", "low", "high", "precision", "recall"];
+        let [f1, low, high, precision, recall] =
+            keys.map(|key| format!("{:.3}", one[key].as_f64().unwrap()));
+        let choice = one["choice"].as_str().unwrap().to_owned();
+        let f1 = format!("{f1} [{low}, {high}]");
+        vec![choice, one["settings"].to_string(), f1, precision, recall]
+    });
+    let shown = table_below(&html, "Expected on other labels");
+    assert_eq!(shown[1..], rows.collect::<Vec<_>>());
     let advice = answer["advice"].as_array().unwrap();
     assert!(advice.len() >= 3, "{advice:?}");
     for advised in advice {

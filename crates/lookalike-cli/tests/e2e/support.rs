@@ -202,6 +202,28 @@ pub(crate) fn listed<'a>(told: &'a Value, kind: &str) -> Vec<&'a str> {
     texts.map(Option::unwrap).collect()
 }
 
+/// Cells of each row of the table below a heading of a page, as text.
+pub(crate) fn table_below(html: &str, heading: &str) -> Vec<Vec<String>> {
+    let (_, section) = html.split_once(&format!("<h2>{heading}</h2>")).unwrap();
+    let section = section.split("<h2>").next().unwrap();
+    let text = |cell: &str| -> String {
+        let pieces = cell.split('<').enumerate();
+        let texts = pieces.map(|(at, piece)| match at {
+            0 => piece,
+            _ => piece.split_once('>').unwrap().1,
+        });
+        let text = texts.collect::<String>();
+        let text = text.trim().replace("&lt;", "<").replace("&gt;", ">");
+        text.replace("&#x2f;", "/").replace("&amp;", "&")
+    };
+    let row = |row: &str| {
+        let cells = row.replace("</th>", "</td>");
+        let (cells, _) = cells.rsplit_once("</td>").unwrap();
+        cells.split("</td>").map(text).collect()
+    };
+    section.split("<tr>").skip(1).map(row).collect()
+}
+
 pub(crate) fn json_lines(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes
         .split(|&byte| byte == b'\n')

@@ -91,7 +91,7 @@ fn the_page_holds_every_setting_and_loads_nothing() {
             recall: 0.9,
         },
     };
-    let page = render(&sweep, &head).unwrap();
+    let page = render(&sweep, &head, None).unwrap();
     assert_eq!(
         page.matches("<section class=\"card\">").count(),
         sweep.rows.len()
