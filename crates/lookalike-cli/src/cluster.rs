@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use lookalike::Preset;
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::fingerprints::cluster::{
     CLUSTER_RESULTS, ClusterSummary, FingerprintClustering, FingerprintKeep, FingerprintRule,
@@ -13,8 +14,8 @@ use lookalike_batch::{DocumentUse, IfExists, JobLimits, ensure_documents_fit};
 use lookalike_corpus::{InputOptions, Inputs, OutputFolder};
 
 use crate::arguments::{
-    InputArguments, Preset, RunArguments, SchemeArguments, command_line, fingerprint_sources,
-    preset_distance, share,
+    InputArguments, RunArguments, SchemeArguments, command_line, ensure_preset_fits,
+    fingerprint_sources, preset_distance, preset_name, share,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -72,7 +73,7 @@ pub(crate) struct ClusterArguments {
     distance: Option<u32>,
 
     /// Distance of `lookalike fingerprint --preset NAME`: one-topic (12 of 128 bits)
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["distance", "equal"])]
+    #[arg(long, value_name = "NAME", value_parser = preset_name(), conflicts_with_all = ["distance", "equal"])]
     preset: Option<Preset>,
 
     /// Minimum number of super-shingles or min-hash values that a pair must share: a number, or a share such as 0.8
@@ -174,7 +175,7 @@ impl ClusterArguments {
         let verification = verification.transpose()?;
         let inputs = fingerprint_sources(&self.input.inputs, spool.path())?;
         if let Some(preset) = self.preset {
-            preset.ensure_fits(&inputs)?;
+            ensure_preset_fits(preset, &inputs, self.run.quiet)?;
         }
         let pairs = fingerprint_sources(&self.pairs, spool.path())?;
         let job = FingerprintClustering {

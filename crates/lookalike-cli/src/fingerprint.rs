@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use lookalike::Preset;
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::fingerprints::files::{ArchiveScratch, CodeImport};
 use lookalike_batch::{FingerprintJob, JobObserver};
 use lookalike_corpus::InputOptions;
 
 use crate::arguments::{
-    BoilerplateArguments, InputArguments, Preset, RunArguments, SchemeArguments,
-    fingerprint_sources, preset_shingle, preset_sketch,
+    BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, fingerprint_sources,
+    preset_name, preset_shingle, preset_sketch,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -65,6 +66,7 @@ pub(crate) struct FingerprintJobArguments {
     #[arg(
         long,
         value_name = "NAME",
+        value_parser = preset_name(),
         conflicts_with_all = ["shingle", "sketch", "import"],
         help_heading = "Features"
     )]

@@ -3,12 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lookalike::Preset;
 use lookalike_batch::fingerprints::can_resume;
 use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver, JoinCheckpoint};
 
-use crate::arguments::{LossArguments, Preset, RunArguments, fingerprint_sources, preset_distance};
+use crate::arguments::{
+    LossArguments, RunArguments, ensure_preset_fits, fingerprint_sources, preset_distance,
+    preset_name,
+};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -69,7 +73,7 @@ pub(crate) struct JoinArguments {
     distance: u32,
 
     /// Distance of `lookalike fingerprint --preset NAME`: one-topic (12 of 128 bits)
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["distance", "equal"])]
+    #[arg(long, value_name = "NAME", value_parser = preset_name(), conflicts_with_all = ["distance", "equal"])]
     preset: Option<Preset>,
 
     /// Minimum number of super-shingles or min-hash values that a pair must share: a number, or a share such as 0.8
@@ -134,7 +138,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     let read = f.iter().chain(&q).map(FingerprintSource::path);
     refuse_input(arguments.output.as_deref(), read)?;
     if let Some(preset) = arguments.preset {
-        preset.ensure_fits(f.iter().chain(&q))?;
+        ensure_preset_fits(preset, f.iter().chain(&q), arguments.run.quiet)?;
     }
     // F may be an index, which is searched where it lies.
     // A truncated file under a mapping kills the process by SIGBUS; the message then names it.

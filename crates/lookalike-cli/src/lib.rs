@@ -35,6 +35,7 @@ mod index;
 mod interrupt;
 mod join;
 mod kept_documents;
+mod known_schemes;
 mod links;
 mod machine;
 mod merge;

@@ -2,10 +2,11 @@
 //!
 //! A changed word changes each run of words that it is in, and so the more bits of a fingerprint, the longer the runs are.
 
-use lookalike::scheme::{Scheme, SchemeId, Shingle, Sketch, Weight};
+use lookalike::scheme::{Scheme, SchemeId, Shingle, Sketch};
 use lookalike::sketch::{one_changed_word, simhash_recall};
 
 use crate::console;
+use crate::known_schemes::shingle_of;
 
 /// Most bits in which the fingerprints of a pair differ where no --distance is named.
 pub(crate) const DEFAULT_DISTANCE: u32 = 3;
@@ -13,8 +14,6 @@ pub(crate) const DEFAULT_DISTANCE: u32 = 3;
 const WORDS: u32 = 100;
 /// Share of them below which there is one.
 const ENOUGH: f64 = 0.5;
-/// Longest runs of words by which a scheme is known.
-const LONGEST: u8 = 10;
 
 /// Kind of what the radius belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +58,11 @@ pub(crate) fn warn(features: WarnedFeatures, radius: u32, of: RadiusOf) {
 
 /// The same of files, whose schemes are known by their ids.
 pub(crate) fn warn_of_schemes<'s>(ids: impl IntoIterator<Item = &'s str>, radius: u32) {
-    if let Some(width) = ids.into_iter().find_map(width_of_scheme) {
+    let width = |id: &str| {
+        let id = SchemeId(u64::from_str_radix(id, 16).ok()?);
+        shingle_of(id, Sketch::Simhash)?.words_each()
+    };
+    if let Some(width) = ids.into_iter().find_map(width) {
         let features = WarnedFeatures { width, bits: 64 };
         warn(features, radius, RadiusOf::Files);
     }
@@ -106,21 +109,6 @@ fn warning(features: WarnedFeatures, radius: u32, of: RadiusOf) -> Option<String
         percent(ours),
         percent(single)
     ))
-}
-
-/// Words of each feature of a scheme that differs from the one of `lookalike fingerprint` in these, and the weight, alone.
-fn width_of_scheme(id: &str) -> Option<u32> {
-    let widths = (2..=LONGEST).filter_map(Shingle::words);
-    let schemes =
-        widths.flat_map(|shingle| [Weight::Set, Weight::Tf].map(|weight| (shingle, weight)));
-    // An id is a hash: it can only be compared with those of schemes that are likely.
-    let found = schemes.into_iter().find(|&(shingle, weight)| {
-        let scheme = Scheme::default().shingle(shingle).weight(weight);
-        let scheme = scheme.sketch(Sketch::Simhash);
-        let known: SchemeId = scheme.id();
-        known.to_string() == id
-    });
-    found?.0.words_each()
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ pub mod hash;
 mod kernel;
 pub mod language;
 mod paragraph;
+mod preset;
 pub mod resemblance;
 pub mod scheme;
 mod setters;
@@ -75,6 +76,7 @@ pub use feature::{Anchor, DocumentFields, FeatureExtractor, Features, sort_dedup
 pub use kernel::{force_level, level_name};
 pub use language::Language;
 pub use paragraph::{ParagraphRule, ParagraphRuleError};
+pub use preset::Preset;
 pub use resemblance::{
     containment, intersection_at_least, intersection_size, prefix_len, resemblance, resemblance_of,
     shared_needed,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use lookalike::scheme::{BoilerplateScope, Extraction, HtmlMode};
+use lookalike::scheme::{BoilerplateScope, Extraction, HtmlMode, SchemeId};
 use lookalike_batch::fingerprints::files::{CodeFile, FingerprintSource};
-use lookalike_batch::fingerprints::index::{is_index, width};
+use lookalike_batch::fingerprints::index::{is_index, open_unchecked, width};
 use lookalike_batch::{
     BatchError, BoilerplateLearner, JobLimits, JobObserver, KeepRules, LossLimit, LossPolicy,
     RecordScan, SkippedRow,
@@ -299,17 +299,35 @@ pub(crate) fn fingerprint_sources<S: AsRef<OsStr>>(
     )?)
 }
 
-/// Width of the fingerprints of a file or an index, as far as it is known before it is read.
-pub(crate) fn known_bits(source: &FingerprintSource) -> Result<Option<u32>, Failure> {
-    // A pipe that is opened is read.
-    if source.is_standard_input() || !source.path().is_file() {
-        return Ok(None);
+/// Width and scheme of the fingerprints of a file or an index, as far as they are known before it is read.
+#[derive(Default)]
+pub(crate) struct KnownFingerprints {
+    pub(crate) bits: Option<u32>,
+    pub(crate) scheme: Option<SchemeId>,
+}
+
+impl KnownFingerprints {
+    pub(crate) fn of(source: &FingerprintSource) -> Result<Self, Failure> {
+        // A pipe that is opened is read.
+        if source.is_standard_input() || !source.path().is_file() {
+            return Ok(Self::default());
+        }
+        if !is_index(source.path()) {
+            let file = CodeFile::open(source, false).map_err(BatchError::from)?;
+            let (bits, scheme) = (file.bits(), file.scheme());
+            return Ok(Self { bits, scheme });
+        }
+        let bits = width(source.path())?;
+        let scheme = match bits {
+            32 => open_unchecked::<u32>(source.path(), false)?.scheme(),
+            128 => open_unchecked::<u128>(source.path(), false)?.scheme(),
+            _ => open_unchecked::<u64>(source.path(), false)?.scheme(),
+        };
+        Ok(Self {
+            bits: Some(bits),
+            scheme: scheme.map(SchemeId),
+        })
     }
-    if is_index(source.path()) {
-        return Ok(Some(width(source.path())?));
-    }
-    let file = CodeFile::open(source, false).map_err(BatchError::from)?;
-    Ok(file.bits())
 }
 
 /// A converter whose program is there.

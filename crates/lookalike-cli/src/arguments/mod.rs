@@ -8,10 +8,12 @@ mod similarity;
 mod values;
 
 pub(crate) use input::{
-    BoilerplateArguments, ConvertArguments, HtmlArguments, InputArguments, LossArguments,
-    fingerprint_sources, known_bits, order_field, store_settings,
+    BoilerplateArguments, ConvertArguments, HtmlArguments, InputArguments, KnownFingerprints,
+    LossArguments, fingerprint_sources, order_field, store_settings,
 };
-pub(crate) use preset::{Preset, preset_distance, preset_shingle, preset_sketch};
+pub(crate) use preset::{
+    ensure_preset_fits, preset_distance, preset_name, preset_shingle, preset_sketch,
+};
 pub(crate) use run::RunArguments;
 pub(crate) use scheme::{SchemeArguments, WordArguments, hash_key};
 pub(crate) use similarity::{MethodArguments, SimilarityArguments, TestArguments};

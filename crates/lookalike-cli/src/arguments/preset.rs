@@ -1,100 +1,91 @@
-//! Presets: features and distance for collections of one kind, under one name.
-//!
-//! `docs/how-to/choosing.md` has the measurements behind them.
+//! `--preset`: what its options are beside it, and files that it does not fit.
 
-use clap::builder::OsStr;
-use clap::{Arg, ValueEnum};
-use lookalike::scheme::{Scheme, Shingle, Sketch};
+use std::fmt::Display;
+
+use clap::Arg;
+use clap::builder::{OsStr, PossibleValue, PossibleValuesParser, TypedValueParser};
+use lookalike::{Preset, Scheme};
 use lookalike_batch::fingerprints::files::FingerprintSource;
 
-use super::input::known_bits;
+use super::input::KnownFingerprints;
+use crate::console;
 use crate::failure::Failure;
+use crate::known_schemes::shingle_of;
 
-/// A kind of collections that others chose features and a distance for.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Preset {
-    /// Pages of one topic, which share words and templates
-    OneTopic,
+/// Parser of the name of a preset.
+pub(crate) fn preset_name() -> impl TypedValueParser<Value = Preset> {
+    let help = |preset| match preset {
+        Preset::OneTopic => "Pages of one topic, which share words and templates",
+        _ => "",
+    };
+    let names = Preset::ALL.map(|preset| PossibleValue::new(preset.name()).help(help(preset)));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Preset>())
 }
 
-/// Name, features, sketch and distance of [`Preset::OneTopic`], as options have them.
-const NAME: &str = "one-topic";
-const SHINGLE: &str = "words:3";
-const SKETCH: &str = "simhash:128";
-const DISTANCE_OPTION: &str = "12";
-/// Bits of its fingerprints, and its distance.
-const BITS: u32 = 128;
-const DISTANCE: u32 = 12;
-
-/// An option that has this value under the preset unless it is given.
-fn preset_value(argument: Arg, value: &'static str) -> Arg {
-    argument.default_value_if("preset", OsStr::from(NAME), value)
+/// An option that has a value of the preset unless it is given.
+fn preset_value(argument: Arg, value: fn(Preset) -> &'static str) -> Arg {
+    let values = Preset::ALL.map(|preset| {
+        let is_named = OsStr::from(preset.name());
+        ("preset", is_named, Some(value(preset)))
+    });
+    argument.default_value_ifs(values)
 }
 
 /// For `mut_arg`: `--shingle` beside `--preset`.
 pub(crate) fn preset_shingle(argument: Arg) -> Arg {
-    preset_value(argument, SHINGLE)
+    preset_value(argument, Preset::shingle_text)
 }
 
 /// For `mut_arg`: `--sketch` beside `--preset`.
 pub(crate) fn preset_sketch(argument: Arg) -> Arg {
-    preset_value(argument, SKETCH)
+    preset_value(argument, Preset::sketch_text)
 }
 
 /// For `mut_arg`: `--distance` or `--radius` beside `--preset`.
 pub(crate) fn preset_distance(argument: Arg) -> Arg {
-    preset_value(argument, DISTANCE_OPTION)
+    preset_value(argument, Preset::distance_text)
 }
 
-impl Preset {
-    /// Largest distance of a pair.
-    pub(crate) fn distance(self) -> u32 {
-        match self {
-            Self::OneTopic => DISTANCE,
+/// Refuses files and indexes of fingerprints of another width, or of other features, as far as they tell them before they are read. A scheme
+/// that is not known by its id is warned of.
+pub(crate) fn ensure_preset_fits<'s>(
+    preset: Preset,
+    sources: impl IntoIterator<Item = &'s FingerprintSource>,
+    quiet: bool,
+) -> Result<(), Failure> {
+    let own = preset.scheme(Scheme::default());
+    for source in sources {
+        let known = KnownFingerprints::of(source)?;
+        if let Some(bits) = known.bits.filter(|&bits| bits != preset.bits()) {
+            let found = format!("of {bits} bits");
+            return Err(misfit(preset, source, &found, &preset.bits()));
         }
-    }
-
-    /// The scheme with the features and the sketch of the preset.
-    pub(crate) fn scheme(self, scheme: Scheme) -> Scheme {
-        let (shingle, sketch): (Option<Shingle>, Option<Sketch>) =
-            (SHINGLE.parse().ok(), SKETCH.parse().ok());
-        scheme
-            .shingle(shingle.unwrap_or_default())
-            .sketch(sketch.unwrap_or_default())
-    }
-
-    /// Refuses files and indexes of fingerprints of another width, as far as they tell it before they are read.
-    pub(crate) fn ensure_fits<'s>(
-        self,
-        sources: impl IntoIterator<Item = &'s FingerprintSource>,
-    ) -> Result<(), Failure> {
-        for source in sources {
-            let bits = known_bits(source)?;
-            if let Some(bits) = bits.filter(|bits| *bits != BITS) {
-                return Err(Failure::Failed(format!(
-                    "{}: fingerprints of {bits} bits, and --preset {} is for {BITS}: make them with `lookalike fingerprint --preset {}`, or \
-                     name a --distance instead",
-                    source.name(),
-                    NAME,
-                    NAME
-                )));
+        match known.scheme.map(|id| shingle_of(id, own.sketch)) {
+            Some(Some(shingle)) if shingle != own.shingle => {
+                let found = format!("over {shingle}");
+                return Err(misfit(preset, source, &found, &own.shingle));
             }
+            Some(None) if !quiet => console::warning(&format!(
+                "{}: the id of its scheme is none of those that are known: if its features are not {}, make it with `lookalike fingerprint \
+                 --preset {preset}`",
+                source.name(),
+                own.shingle
+            )),
+            _ => {}
         }
-        Ok(())
     }
+    Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_preset_is_a_scheme_of_its_own() {
-        let scheme = Preset::OneTopic.scheme(Scheme::default());
-        assert_eq!(scheme.shingle, Shingle::words(3).unwrap());
-        assert_eq!(scheme.sketch.fingerprint_bits(), BITS);
-        let name = Preset::OneTopic.to_possible_value().unwrap();
-        assert_eq!(name.get_name(), NAME);
-        assert_eq!(DISTANCE_OPTION, DISTANCE.to_string());
-    }
+fn misfit(
+    preset: Preset,
+    source: &FingerprintSource,
+    found: &str,
+    wanted: &dyn Display,
+) -> Failure {
+    Failure::Failed(format!(
+        "{}: fingerprints {found}, and --preset {preset} is for {wanted}: make them with `lookalike fingerprint --preset {preset}`, or name a \
+         --distance instead",
+        source.name()
+    ))
 }

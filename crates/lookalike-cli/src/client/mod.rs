@@ -16,11 +16,11 @@ use std::io::{Read, Write as _};
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use lookalike::Scheme;
+use lookalike::{Preset, Scheme};
 use lookalike_server::default_scheme;
 use serde_json::{Value, json};
 
-use crate::arguments::{Preset, preset_distance};
+use crate::arguments::{preset_distance, preset_name};
 use crate::failure::Failure;
 use crate::radius_warning::{self, RadiusOf, WarnedFeatures};
 use documents::{
@@ -199,7 +199,7 @@ struct CreateArguments {
     radius: Option<u32>,
 
     /// Scheme and radius for collections of a kind: one-topic, pages of a focused crawl (words:3, simhash:128, radius 12)
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["radius", "sketch", "equal", "scheme", "terms"])]
+    #[arg(long, value_name = "NAME", value_parser = preset_name(), conflicts_with_all = ["radius", "sketch", "equal", "scheme", "terms"])]
     preset: Option<Preset>,
 
     #[command(flatten)]

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use lookalike::Preset;
 use lookalike_batch::fingerprints::can_resume;
 use lookalike_batch::fingerprints::files::{CodesSummary, FingerprintSource};
 use lookalike_batch::fingerprints::index::{
@@ -13,7 +14,8 @@ use lookalike_batch::{BatchError, JobObserver};
 use lookalike_hamming::Layout;
 
 use crate::arguments::{
-    LossArguments, Preset, RunArguments, fingerprint_sources, known_bits, preset_distance,
+    KnownFingerprints, LossArguments, RunArguments, ensure_preset_fits, fingerprint_sources,
+    preset_distance, preset_name,
 };
 use crate::console::{self, Console};
 use crate::design::design_of_name;
@@ -55,7 +57,7 @@ pub(crate) struct IndexBuildArguments {
     distance: u32,
 
     /// Distance of `lookalike fingerprint --preset NAME`: one-topic (12 of 128 bits)
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["distance", "equal"])]
+    #[arg(long, value_name = "NAME", value_parser = preset_name(), conflicts_with_all = ["distance", "equal"])]
     preset: Option<Preset>,
 
     /// Minimum number of super-shingles or min-hash values in common: a number, or a share such as 0.8
@@ -130,7 +132,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         return end(&inputs, &arguments.losses);
     }
     if let Some(preset) = arguments.preset {
-        preset.ensure_fits(&inputs)?;
+        ensure_preset_fits(preset, &inputs, arguments.run.quiet)?;
     }
     let named = arguments.design.as_deref();
     let design = named
@@ -162,7 +164,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
 /// Width of the fingerprints of some files, in bits, by the first that tells it before it is read; 64 where none does.
 fn known_width(inputs: &[FingerprintSource]) -> Result<u32, Failure> {
     for source in inputs {
-        if let Some(bits) = known_bits(source)? {
+        if let Some(bits) = KnownFingerprints::of(source)?.bits {
             return Ok(bits);
         }
     }

@@ -123,6 +123,57 @@ fn a_preset_is_refused_where_it_does_not_fit() {
         .says(&["one-topic"]);
 }
 
+/// Fingerprints of the width of the preset over other runs of words were joined within its distance, and nothing was said.
+#[test]
+fn a_preset_took_features_of_another_kind() {
+    let folder = Folder::new();
+    let articles = examples().join("articles.jsonl");
+    let make = |name: &str, flags: &[&str]| {
+        let file = folder.path(name);
+        let flags = [flags, &["-o", path(&file)]].concat();
+        command("fingerprint", &[&articles], &flags).succeed();
+        file
+    };
+    let wide = ["--sketch", "simhash:128"];
+    let other = make("other.lkfp", &wide);
+    let tagged = [&wide[..], &["--shingle", "chars:9", "--html", "visible"]].concat();
+    let characters = make("characters.lkfp", &tagged);
+    let indexed = folder.path("other.lkix");
+    index(&other, &indexed, &[]).succeed();
+    let out = folder.path("out");
+    let to_folder = [&PRESET[..], &["-o", path(&out)]].concat();
+    let says = ["--preset one-topic", "is for words:3", "--distance"];
+    for (mut misfit, features) in [
+        (command("join", &[&other], &PRESET), "over words:5"),
+        (
+            command("join", &[&indexed, &other], &PRESET),
+            "over words:5",
+        ),
+        (command("cluster", &[&other], &to_folder), "over words:5"),
+        (command("join", &[&characters], &PRESET), "over chars:9"),
+        (
+            index(&characters, &folder.path("x.lkix"), &PRESET),
+            "over chars:9",
+        ),
+    ] {
+        misfit.fail(1).says(&[&says[..], &[features]].concat());
+    }
+    // Other options than those of the preset are nobody's error, as far as the id of the scheme tells them.
+    for (name, flags, is_known) in [
+        ("visible.lkfp", &["--html", "visible"][..], true),
+        ("tf.lkfp", &["--weight", "tf"], true),
+        ("stems.lkfp", &["--stem", "en", "--case", "keep"], false),
+        // A format without a scheme says nothing.
+        ("lines.jsonl", &[], true),
+    ] {
+        let file = make(name, &[&PRESET[..], flags].concat());
+        let mut join = lookalike("join");
+        let joined = join.arg(&file).args(PRESET).succeed();
+        let told = joined.err.contains("the id of its scheme");
+        assert_eq!(told, !is_known, "{name}: {}", joined.err);
+    }
+}
+
 /// The figures of the guide on a corpus that did not choose the preset: of the pairs within its distance none joins two pages of a manual, and
 /// more are found than by the defaults.
 #[test]

@@ -1,0 +1,118 @@
+//! Presets: features, sketch and distance for collections of one kind, under one name.
+//!
+//! `docs/how-to/choosing.md` has the measurements behind them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::scheme::{ParseOptionError, Scheme, Shingle, Sketch};
+
+/// Kind of collections that others chose features, a sketch and a distance for.
+///
+/// ```
+/// use lookalike::{Preset, Scheme};
+///
+/// let preset: Preset = "one-topic".parse()?;
+/// let scheme = preset.scheme(Scheme::default());
+/// assert_eq!(scheme.shingle.to_string(), "words:3");
+/// assert_eq!(scheme.sketch.to_string(), "simhash:128");
+/// assert_eq!(preset.distance(), 12);
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Preset {
+    /// Pages of one topic, which share words and templates.
+    OneTopic,
+}
+
+impl Preset {
+    /// Every preset.
+    pub const ALL: [Self; 1] = [Self::OneTopic];
+
+    /// The name on the command line and in Python.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OneTopic => "one-topic",
+        }
+    }
+
+    /// Text of the features, as an option has it.
+    #[must_use]
+    pub const fn shingle_text(self) -> &'static str {
+        match self {
+            Self::OneTopic => "words:3",
+        }
+    }
+
+    /// Text of the sketch, a fingerprint.
+    #[must_use]
+    pub const fn sketch_text(self) -> &'static str {
+        match self {
+            Self::OneTopic => "simhash:128",
+        }
+    }
+
+    /// Text of the largest distance of a pair, in bits.
+    #[must_use]
+    pub const fn distance_text(self) -> &'static str {
+        match self {
+            Self::OneTopic => "12",
+        }
+    }
+
+    /// Bits of the fingerprints.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.scheme(Scheme::default()).sketch.fingerprint_bits()
+    }
+
+    /// The largest distance of a pair, in bits.
+    #[must_use]
+    pub fn distance(self) -> u32 {
+        self.distance_text().parse().unwrap_or_default()
+    }
+
+    /// The scheme with the features and the sketch of the preset.
+    #[must_use]
+    pub fn scheme(self, base: Scheme) -> Scheme {
+        let shingle: Shingle = self.shingle_text().parse().unwrap_or_default();
+        let sketch: Sketch = self.sketch_text().parse().unwrap_or_default();
+        base.shingle(shingle).sketch(sketch)
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let known = Self::ALL.into_iter().find(|preset| preset.name() == text);
+        known.ok_or_else(|| ParseOptionError::new("preset", "one-topic", text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_texts_of_a_preset_are_read() {
+        for preset in Preset::ALL {
+            assert_eq!(preset.name().parse(), Ok(preset));
+            let scheme = preset.scheme(Scheme::default());
+            assert_eq!(scheme.shingle.to_string(), preset.shingle_text());
+            assert_eq!(scheme.sketch.to_string(), preset.sketch_text());
+            assert_eq!(preset.distance().to_string(), preset.distance_text());
+            assert!(preset.bits() > 0, "{preset}");
+        }
+        let error = "news".parse::<Preset>().unwrap_err();
+        assert!(error.to_string().contains("one-topic"), "{error}");
+    }
+}
