@@ -24,6 +24,19 @@ _PAUSE = 0.1
 _given_up: ContextVar[threading.Event | None] = ContextVar("_given_up", default=None)
 
 
+def _without_preset(body: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a collection, with scheme and radius in place of the preset that stands for them."""
+    preset = body.pop("preset", None)
+    if preset is None:
+        return body
+    from lookalike._lookalike import Scheme, preset_distance
+
+    beside = [name for name in ("radius", "equal", "scheme", "terms") if name in body]
+    if beside:
+        raise ValueError(f"preset={preset!r} gives scheme and radius: leave {' and '.join(beside)} out, or the preset")
+    return {**body, "scheme": Scheme(preset=preset), "radius": preset_distance(preset)}
+
+
 class ServiceError(LookalikeError):
     """A request that the service refused, or did not answer. ``status`` is the HTTP status (0 without an answer), ``code`` the service's code for the reason.
 
@@ -104,9 +117,10 @@ class Client:
     def create(self, collection: str, **options: Any) -> dict[str, Any]:
         """Create a collection with the options ``radius`` (of fingerprints) or ``equal`` (the fewest super-shingles or minima in common, a number or a share such as 0.8), ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``boilerplate`` (learned lines in base64), ``keep`` (text hashes, texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
 
+        ``preset="one-topic"`` gives scheme and radius for pages of a focused crawl, and raises ``ValueError`` beside ``radius``, ``equal``, ``scheme`` or ``terms``.
         ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``. The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
         """
-        body = {name: value for name, value in options.items() if value is not None}
+        body = _without_preset({name: value for name, value in options.items() if value is not None})
         if "scheme" in body:
             body["scheme"] = str(body["scheme"])
         if "keep" in body and not isinstance(body["keep"], Mapping):

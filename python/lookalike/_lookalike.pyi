@@ -36,6 +36,7 @@ __all__ = [
     "open_decisions",
     "overlap_paths",
     "pairs_paths",
+    "preset_distance",
     "read_parquet",
     "resemblance",
     "simhash",
@@ -115,13 +116,14 @@ class Index:
     def build(
         cls,
         codes: object,
-        distance: int = 3,
+        distance: int | None = None,
         *,
         ids: object | None = None,
         path: str | os.PathLike[str] | None = None,
         layout: str = "packed",
         tables: int | None = None,
         scheme: Scheme | None = None,
+        preset: str | None = None,
         threads: int | None = None,
     ) -> Index: ...
     @classmethod
@@ -310,7 +312,14 @@ def extract_paths(
     words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
 ) -> tuple[str, list[str]]: ...
 def features(texts: object, *, scheme: Scheme | None = None, threads: int | None = None) -> Array: ...
-def join(a: object, b: object | None = None, distance: int = 3, *, threads: int | None = None) -> Table: ...
+def join(
+    a: object,
+    b: object | None = None,
+    distance: int | None = None,
+    *,
+    preset: str | None = None,
+    threads: int | None = None,
+) -> Table: ...
 def minhash(
     texts: object, functions: int = 128, *, scheme: Scheme | None = None, threads: int | None = None
 ) -> Array: ...
@@ -321,9 +330,12 @@ def overlap_paths(
     words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
 ) -> tuple[str, list[str]]: ...
 def pairs_paths(words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None) -> list[str]: ...
+def preset_distance(name: str) -> int: ...
 def read_parquet(path: str | os.PathLike[str]) -> Table: ...
 def resemblance(a: object, b: object, *, scheme: Scheme | None = None, threads: int | None = None) -> Any: ...
-def simhash(texts: object, *, scheme: Scheme | None = None, threads: int | None = None) -> Array: ...
+def simhash(
+    texts: object, *, scheme: Scheme | None = None, preset: str | None = None, threads: int | None = None
+) -> Array: ...
 def table(columns: Sequence[tuple[str, str, list[Any]]]) -> Table: ...
 def table_of_bytes(bytes: bytes) -> Table: ...
 def table_of_lines(lines: Iterable[bytes], folder: str | os.PathLike[str]) -> Table: ...

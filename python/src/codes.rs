@@ -1,46 +1,28 @@
-//! Fingerprints of 64 bits that a caller hands over: Arrow columns of integers, NumPy arrays, iterables of integers.
+//! Fingerprints that a caller hands over: Arrow columns of integers or digits, NumPy arrays, iterables.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use lookalike_batch::fingerprints::files::SizedFingerprint;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::capsule::ArrowProducer;
 use crate::error::{CallError, type_name};
-use crate::texts::{named, single_column};
+use crate::texts::{TextColumn, named, single_column};
 
-/// Fingerprints with their rows; rows without one are left out.
+/// Fingerprints of one width with their rows; rows without one are left out.
 #[derive(Debug, Default)]
-pub(crate) struct CodeColumn {
-    pub(crate) codes: Vec<u64>,
+pub(crate) struct CodeColumn<W> {
+    pub(crate) codes: Vec<W>,
     /// Row of each code, where some rows have none.
     rows: Option<Vec<u64>>,
     /// Rows so far.
     count: usize,
 }
 
-impl CodeColumn {
-    /// The fingerprints of an object.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Self, CallError> {
-        let mut column = Self::default();
-        if let Some(mut producer) = ArrowProducer::of(object)? {
-            while let Some(array) = producer.next(object.py())? {
-                let (array, name) = single_column(array, "fingerprints")?;
-                column
-                    .extend(&array)
-                    .map_err(|error| error.in_column(name.as_deref()))?;
-            }
-        } else if object.hasattr("__array_interface__")? {
-            column.codes = of_numpy(object)?;
-            column.count = column.codes.len();
-        } else {
-            column.extend_python(object)?;
-        }
-        Ok(column)
-    }
-
+impl<W> CodeColumn<W> {
     /// Number of rows, with those that have no fingerprint.
     pub(crate) fn count(&self) -> usize {
         self.count
@@ -51,7 +33,7 @@ impl CodeColumn {
         self.rows.as_ref().map_or(at as u64, |rows| rows[at])
     }
 
-    fn push(&mut self, code: Option<u64>) {
+    fn push(&mut self, code: Option<W>) {
         match code {
             Some(code) => {
                 self.codes.push(code);
@@ -68,6 +50,126 @@ impl CodeColumn {
             }
         }
         self.count += 1;
+    }
+}
+
+/// Fingerprints of a caller: integers of 64 bits, or strings of the digits of 128, as `lookalike fingerprint` prints them.
+#[derive(Debug)]
+pub(crate) enum FingerprintColumn {
+    Narrow(CodeColumn<u64>),
+    Wide(CodeColumn<u128>),
+}
+
+impl FingerprintColumn {
+    /// The fingerprints of an object.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Self, CallError> {
+        let mut column = Self::Narrow(CodeColumn::default());
+        if let Some(mut producer) = ArrowProducer::of(object)? {
+            while let Some(array) = producer.next(object.py())? {
+                let (array, name) = single_column(array, "fingerprints")?;
+                column
+                    .extend(&array)
+                    .map_err(|error| error.in_column(name.as_deref()))?;
+            }
+        } else if object.hasattr("__array_interface__")? {
+            let codes = of_numpy(object)?;
+            column = Self::Narrow(CodeColumn {
+                count: codes.len(),
+                codes,
+                rows: None,
+            });
+        } else {
+            column.extend_python(object)?;
+        }
+        Ok(column)
+    }
+
+    /// Bits of the fingerprints.
+    pub(crate) fn bits(&self) -> u32 {
+        match self {
+            Self::Narrow(_) => u64::BITS,
+            Self::Wide(_) => u128::BITS,
+        }
+    }
+
+    /// Bits of the fingerprints; where there are none, the column takes those that are wanted.
+    pub(crate) fn bits_or(&mut self, wanted: u32) -> u32 {
+        if wanted == u128::BITS {
+            self.widen();
+        }
+        self.bits()
+    }
+
+    /// Becomes a column of 128 bits, if it has no fingerprint.
+    fn widen(&mut self) {
+        if let Self::Narrow(column) = self
+            && column.codes.is_empty()
+        {
+            *self = Self::Wide(CodeColumn {
+                codes: Vec::new(),
+                rows: column.rows.take(),
+                count: column.count,
+            });
+        }
+    }
+
+    /// Gives columns the same width; an error if their fingerprints differ in it.
+    pub(crate) fn ensure_equal_widths(a: &mut Self, b: &mut Self) -> Result<(), CallError> {
+        match (a.bits_or(b.bits()), b.bits_or(a.bits())) {
+            (first, second) if first == second => Ok(()),
+            (first, second) => Err(CallError::Value(format!(
+                "fingerprints of {first} bits and of {second} cannot be compared: make both with the same scheme or preset"
+            ))),
+        }
+    }
+
+    fn push_null(&mut self) {
+        match self {
+            Self::Narrow(column) => column.push(None),
+            Self::Wide(column) => column.push(None),
+        }
+    }
+
+    /// Appends a number; false if the others are strings.
+    fn push_number(&mut self, number: u64) -> bool {
+        match self {
+            Self::Narrow(column) => {
+                column.push(Some(number));
+                true
+            }
+            Self::Wide(_) => false,
+        }
+    }
+
+    /// Appends the fingerprint that a string has the digits of; false if it is none, or the others are integers.
+    fn push_digits(&mut self, text: &str) -> bool {
+        let code = text.parse::<SizedFingerprint>().ok();
+        let Some(code) = code.and_then(SizedFingerprint::code::<u128>) else {
+            return false;
+        };
+        self.widen();
+        match self {
+            Self::Narrow(_) => false,
+            Self::Wide(column) => {
+                column.push(Some(code));
+                true
+            }
+        }
+    }
+
+    /// The error of the next row.
+    fn refused(&self, value: &str) -> CallError {
+        CallError::Type(format!(
+            "fingerprints must all be integers from 0 to 2**64 - 1, or all strings of 32 hexadecimal digits, not {value} (row {})",
+            self.rows()
+        ))
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Narrow(column) => column.count,
+            Self::Wide(column) => column.count,
+        }
     }
 
     fn extend(&mut self, array: &ArrayRef) -> Result<(), CallError> {
@@ -88,36 +190,61 @@ impl CodeColumn {
             // A column of nothing but None; none of its values is asked for.
             DataType::Null => Box::new(|_| 0),
             other => {
-                return Err(CallError::Type(format!(
-                    "fingerprints must be integers of 64 bits, not {}",
-                    named(other)
-                )));
+                let texts = TextColumn::of(array).map_err(|_| {
+                    CallError::Type(format!(
+                        "fingerprints must be integers of 64 bits, or strings of 32 hexadecimal digits, not {}",
+                        named(other)
+                    ))
+                })?;
+                return self.extend_texts(&texts);
             }
         };
         let nulls = array.logical_nulls();
         let is_there = |at| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(at));
-        (0..array.len()).for_each(|at| self.push(is_there(at).then(|| value(at))));
+        for at in 0..array.len() {
+            if !is_there(at) {
+                self.push_null();
+            } else if !self.push_number(value(at)) {
+                return Err(self.refused(&value(at).to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    fn extend_texts(&mut self, texts: &TextColumn) -> Result<(), CallError> {
+        for at in 0..texts.len() {
+            match texts.get(at) {
+                None => self.push_null(),
+                Some(text) if self.push_digits(text) => {}
+                Some(text) => return Err(self.refused(&format!("{text:?}"))),
+            }
+        }
         Ok(())
     }
 
     fn extend_python(&mut self, object: &Bound<'_, PyAny>) -> Result<(), CallError> {
         let items = object.try_iter().map_err(|_| {
             CallError::Type(format!(
-                "fingerprints must be Arrow data, a NumPy array or an iterable of integers, not {}",
+                "fingerprints must be Arrow data, a NumPy array or an iterable of integers or strings, not {}",
                 type_name(object)
             ))
         })?;
         for item in items {
             let item = item?;
-            let row = self.count;
-            let code = item.extract::<Option<u64>>().map_err(|_| {
-                CallError::Type(format!(
-                    "fingerprints must be integers from 0 to 2**64 - 1, not {} (row {row})",
-                    item.repr()
-                        .map_or_else(|_| type_name(&item), |shown| shown.to_string())
-                ))
-            })?;
-            self.push(code);
+            let is_taken = if let Ok(text) = item.cast::<PyString>() {
+                self.push_digits(text.to_str()?)
+            } else if item.is_none() {
+                self.push_null();
+                true
+            } else {
+                let number = item.extract::<u64>();
+                number.is_ok_and(|number| self.push_number(number))
+            };
+            if !is_taken {
+                let shown = item.repr();
+                let shown = shown.map_or_else(|_| type_name(&item), |shown| shown.to_string());
+                return Err(self.refused(&shown));
+            }
         }
         Ok(())
     }

@@ -7,21 +7,22 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
 use lookalike::scheme::SchemeId;
 use lookalike::{Scheme, SchemeMismatch};
-use lookalike_batch::LARGEST_DISTANCE;
-use lookalike_batch::fingerprints::index::{cheapest_design, open, open_unchecked};
+use lookalike_batch::fingerprints::files::SizedFingerprint;
+use lookalike_batch::fingerprints::index::{cheapest_design, open, open_unchecked, width};
 use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_hamming::{
-    BuildLimits, CostedDesign, IdTexts, IndexFile, IndexFileWriter, Layout, share,
+    BuildLimits, CostedDesign, IdTexts, IndexFile, IndexFileWriter, Layout, Word, share,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::array::ArrowTable;
-use crate::codes::CodeColumn;
+use crate::codes::{CodeColumn, FingerprintColumn};
 use crate::error::CallError;
+use crate::preset::{NamedPreset, check_distance, search_distance};
 use crate::scheme::PyScheme;
 use crate::texts::TextSource;
-use crate::whole::{WholeNumber, whole_number};
+use crate::whole::WholeNumber;
 use crate::work::{Cancellation, caught, for_all, run};
 
 /// Index of fingerprints that finds every one within a distance, after sections 3 and 4 of Manku, Jain, Das Sarma (WWW 2007); in memory or a mapped
@@ -32,20 +33,58 @@ use crate::work::{Cancellation, caught, for_all, run};
 /// [{'query': 0, 'id': 'x', 'code': 15, 'distance': 1}]
 #[pyclass(frozen, name = "Index", module = "lookalike")]
 pub(crate) struct PyIndex {
-    file: IndexFile<u64>,
+    file: SizedIndex,
     path: Option<PathBuf>,
+}
+
+/// Index of fingerprints of one of the widths that columns have.
+enum SizedIndex {
+    Narrow(IndexFile<u64>),
+    Wide(IndexFile<u128>),
+}
+
+/// Does the same with an index of any width.
+macro_rules! with_file {
+    ($index:expr, $file:ident => $done:expr) => {
+        match $index {
+            SizedIndex::Narrow($file) => $done,
+            SizedIndex::Wide($file) => $done,
+        }
+    };
+}
+
+/// Width of fingerprints that columns have.
+trait ColumnCode: Word {
+    /// The fingerprints as a column.
+    fn column(codes: impl Iterator<Item = Self>) -> ArrayRef;
+}
+
+impl ColumnCode for u64 {
+    fn column(codes: impl Iterator<Item = Self>) -> ArrayRef {
+        Arc::new(codes.collect::<UInt64Array>())
+    }
+}
+
+impl ColumnCode for u128 {
+    fn column(codes: impl Iterator<Item = Self>) -> ArrayRef {
+        let digits = codes.map(|code| Some(SizedFingerprint::new(code).to_string()));
+        Arc::new(digits.collect::<StringArray>())
+    }
 }
 
 #[pymethods]
 impl PyIndex {
-    /// Builds an index of `codes`, a column of uint64 as `join` takes it, for searches up to `distance` bits (0 to 16); nulls are left out.
+    /// Builds an index of `codes`, a column as `join` takes it, for searches up to `distance` bits (0 to 16, by default 3); nulls are left out.
+    ///
+    /// A `preset` names the distance for fingerprints of `simhash(texts, preset=preset)`; it raises `ValueError` beside a distance, for fingerprints of
+    /// another width, and beside a `scheme` of other features.
     ///
     /// `ids` are names of the rows (strings, as many as codes; by default row numbers). With `path` the index is a file in the command's format,
     /// written completely or not at all; otherwise it is in memory. `layout` is `packed`, `buckets` or `dense` (slowest, smallest); `tables` is the
     /// largest number of tables, by default half the distance plus one. `scheme` is recorded, so fingerprints of another scheme are refused. Raises
     /// `ValueError` for other distances, layouts and numbers of tables.
     #[classmethod]
-    #[pyo3(signature = (codes, distance=3, *, ids=None, path=None, layout="packed", tables=None, scheme=None, threads=None))]
+    #[pyo3(signature = (codes, distance=None, *, ids=None, path=None, layout="packed", tables=None, scheme=None, preset=None, threads=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python function"
@@ -53,43 +92,40 @@ impl PyIndex {
     fn build(
         class: &Bound<'_, PyType>,
         codes: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = whole_number)] distance: i64,
+        distance: Option<WholeNumber>,
         ids: Option<&Bound<'_, PyAny>>,
         path: Option<PathBuf>,
         layout: &str,
         tables: Option<WholeNumber>,
         scheme: Option<PyScheme>,
+        preset: Option<NamedPreset>,
         threads: Option<WholeNumber>,
     ) -> PyResult<Self> {
-        let distance = check_distance(distance)?;
+        let distance = search_distance(distance, preset)?;
         let tables = tables.map(table_count).transpose()?;
         let layout = layout_named(layout)?;
         let threads = crate::work::threads(threads)?;
-        let codes = CodeColumn::of(codes)?;
-        let ids = match ids {
-            Some(ids) => IndexIds::of(ids, &codes)?,
-            None => IndexIds::rows(&codes),
-        };
-        let count = codes.codes.len() as u64;
-        let design = caught(|| Ok(cheapest_design(count, 64, distance, tables, layout)))?;
-        let scheme = scheme.map(|scheme| scheme.0.id().0);
-        let build = IndexInput {
-            codes: &codes.codes,
-            ids: &ids,
-            scheme,
-            design: &design,
+        let mut codes = FingerprintColumn::of(codes)?;
+        let mut scheme = scheme.map(|scheme| scheme.0);
+        if let Some(preset) = preset {
+            preset.ensure_fits(&mut codes)?;
+            scheme = scheme.map(|scheme| preset.scheme(scheme)).transpose()?;
+        }
+        let options = IndexOptions {
+            ids,
+            path: path.as_deref(),
+            scheme: scheme.map(|scheme| scheme.id().0),
+            distance,
+            tables,
+            layout,
             threads,
         };
-        let file = run(class.py(), |cancellation| match &path {
-            Some(path) => {
-                build.write_file(path, cancellation)?;
-                Ok(open(path, false)?)
+        let file = match codes {
+            FingerprintColumn::Narrow(codes) => {
+                SizedIndex::Narrow(options.build(class.py(), &codes)?)
             }
-            None => {
-                let bytes = build.write(Vec::new(), cancellation)?;
-                IndexFile::open(share(bytes)).map_err(|error| CallError::Failed(error.to_string()))
-            }
-        })?;
+            FingerprintColumn::Wide(codes) => SizedIndex::Wide(options.build(class.py(), &codes)?),
+        };
         Ok(Self { file, path })
     }
 
@@ -103,13 +139,21 @@ impl PyIndex {
         in_memory: bool,
         check: bool,
     ) -> PyResult<Self> {
-        let file = run(class.py(), |_| {
+        fn opened<W: Word>(
+            path: &Path,
+            in_memory: bool,
+            check: bool,
+        ) -> Result<IndexFile<W>, CallError> {
             let open = if check {
-                open::<u64>
+                open::<W>
             } else {
-                open_unchecked::<u64>
+                open_unchecked::<W>
             };
-            Ok(open(&path, in_memory)?)
+            Ok(open(path, in_memory)?)
+        }
+        let file = run(class.py(), |_| match width(&path)? {
+            u128::BITS => Ok(SizedIndex::Wide(opened(&path, in_memory, check)?)),
+            _ => Ok(SizedIndex::Narrow(opened(&path, in_memory, check)?)),
         })?;
         Ok(Self {
             file,
@@ -117,7 +161,7 @@ impl PyIndex {
         })
     }
 
-    /// Finds the neighbours of every query: a table of `query` (uint64, its row), `id` (string), `code` (uint64) and `distance` (uint32, bits), by
+    /// Finds the neighbours of every query: a table of `query` (uint64, its row), `id` (string), `code` (as in `codes`) and `distance` (uint32, bits), by
     /// query, then distance.
     ///
     /// `codes` is a column as in `build`; `distance` is at most that of the index, which is the default. Raises `ValueError` for a larger one,
@@ -144,30 +188,33 @@ impl PyIndex {
         }
         self.check_scheme(scheme)?;
         let threads = crate::work::threads(threads)?;
-        let queries = CodeColumn::of(codes)?;
-        let found = run(py, |cancellation| {
-            let blocks: Vec<usize> = (0..queries.codes.len()).step_by(BLOCK).collect();
-            for_all(
-                threads,
-                blocks,
-                cancellation,
-                || (),
-                |(), start| self.neighbours(&queries, start, distance),
-            )
-        })?;
-        Ok(Neighbours::table(found)?)
+        let mut queries = FingerprintColumn::of(codes)?;
+        let bits = with_file!(&self.file, file => width_of(file));
+        match (&self.file, queries.bits_or(bits), &queries) {
+            (SizedIndex::Narrow(file), _, FingerprintColumn::Narrow(queries)) => {
+                searched(py, file, queries, distance, threads)
+            }
+            (SizedIndex::Wide(file), _, FingerprintColumn::Wide(queries)) => {
+                searched(py, file, queries, distance, threads)
+            }
+            (_, found, _) => Err(CallError::Value(format!(
+                "the index has fingerprints of {bits} bits, the queries are of {found}: make both with the same scheme or preset"
+            ))
+            .into()),
+        }
     }
 
     /// Largest distance of a search, in bits.
     #[getter]
     fn distance(&self) -> u32 {
-        self.file.index().radius()
+        with_file!(&self.file, file => file.index().radius())
     }
 
     /// Id of the scheme of the fingerprints, if it is known.
     #[getter]
     fn scheme_id(&self) -> Option<String> {
-        self.file.scheme().map(|id| SchemeId(id).to_string())
+        let scheme = with_file!(&self.file, file => file.scheme());
+        scheme.map(|id| SchemeId(id).to_string())
     }
 
     /// The file, if the index is one.
@@ -179,20 +226,20 @@ impl PyIndex {
     /// Size of the index in bytes, in memory or as a file.
     #[getter]
     fn nbytes(&self) -> u64 {
-        self.file.bytes()
+        with_file!(&self.file, file => file.bytes())
     }
 
     /// Number of fingerprints, equal ones included.
     fn __len__(&self) -> usize {
-        self.file.documents() as usize
+        with_file!(&self.file, file => file.documents()) as usize
     }
 
     fn __repr__(&self) -> String {
         format!(
             "<lookalike.Index of {} fingerprints, distance {}, {}>",
-            self.file.documents(),
+            self.__len__(),
             self.distance(),
-            self.file.index().layout().name()
+            with_file!(&self.file, file => file.index().layout().name())
         )
     }
 }
@@ -203,19 +250,6 @@ fn layout_named(name: &str) -> Result<Layout, CallError> {
         let names: Vec<&str> = Layout::ALL.iter().map(|layout| layout.name()).collect();
         CallError::Value(format!("layout={name:?} is none: use {}", names.join(", ")))
     })
-}
-
-/// A number of bits; an error for a distance that no index is built for.
-pub(crate) fn check_distance(distance: i64) -> Result<u32, CallError> {
-    match u32::try_from(distance) {
-        Ok(bits) if bits <= LARGEST_DISTANCE => Ok(bits),
-        Ok(_) => Err(CallError::Value(format!(
-            "distance={distance} is above {LARGEST_DISTANCE}: fingerprints that differ in more bits are hardly related"
-        ))),
-        Err(_) => Err(CallError::Value(format!(
-            "distance={distance} is no number of bits from 0 to {LARGEST_DISTANCE}"
-        ))),
-    }
 }
 
 /// The error of a column of texts, which ids are read as.
@@ -242,14 +276,14 @@ const BATCH_BYTES: usize = 1 << 28;
 
 /// Neighbours of some queries.
 #[derive(Default)]
-struct Neighbours {
+struct Neighbours<W> {
     queries: Vec<u64>,
     ids: Vec<Option<String>>,
-    codes: Vec<u64>,
+    codes: Vec<W>,
     distances: Vec<u32>,
 }
 
-impl Neighbours {
+impl<W: ColumnCode> Neighbours<W> {
     /// A batch for each of some blocks, of which none has more ids than a column of strings holds.
     fn table(blocks: Vec<Self>) -> Result<ArrowTable, CallError> {
         let id_bytes = |block: &Self| -> usize {
@@ -271,14 +305,10 @@ impl Neighbours {
     }
 
     fn batch(blocks: &[Self]) -> Result<ArrowTable, CallError> {
-        let column = |of: &dyn Fn(&Self) -> &Vec<u64>| -> ArrayRef {
-            Arc::new(
-                blocks
-                    .iter()
-                    .flat_map(|block| of(block).iter().copied())
-                    .collect::<UInt64Array>(),
-            )
-        };
+        let queries = blocks
+            .iter()
+            .flat_map(|block| block.queries.iter().copied());
+        let codes = blocks.iter().flat_map(|block| block.codes.iter().copied());
         let distances = blocks
             .iter()
             .flat_map(|block| block.distances.iter().copied());
@@ -286,9 +316,9 @@ impl Neighbours {
             .iter()
             .flat_map(|block| block.ids.iter().map(Option::as_deref));
         ArrowTable::of(vec![
-            ("query", column(&|block| &block.queries)),
+            ("query", u64::column(queries)),
             ("id", Arc::new(ids.collect::<StringArray>())),
-            ("code", column(&|block| &block.codes)),
+            ("code", W::column(codes)),
             ("distance", Arc::new(distances.collect::<UInt32Array>())),
         ])
     }
@@ -296,7 +326,8 @@ impl Neighbours {
 
 impl PyIndex {
     fn check_scheme(&self, scheme: Option<PyScheme>) -> Result<(), CallError> {
-        let (Some(own), Some(PyScheme(other))) = (self.file.scheme(), scheme) else {
+        let own = with_file!(&self.file, file => file.scheme());
+        let (Some(own), Some(PyScheme(other))) = (own, scheme) else {
             return Ok(());
         };
         if own == other.id().0 {
@@ -319,41 +350,65 @@ impl PyIndex {
             )),
         })
     }
+}
 
-    /// The neighbours of a block of queries: by query, distance, code and id.
-    fn neighbours(
-        &self,
-        queries: &CodeColumn,
-        start: usize,
-        distance: u32,
-    ) -> Result<Neighbours, CallError> {
-        let block = &queries.codes[start..(start + BLOCK).min(queries.codes.len())];
-        let mut found = Vec::new();
-        self.file
-            .index()
-            .search_group(block, distance, &mut |query, code, distance| {
-                found.push((query, distance, code));
-            })
-            .map_err(CallError::value)?;
-        // By query, distance and code, whatever table met them first.
-        found.sort_unstable();
-        let (mut neighbours, mut ids) = (Neighbours::default(), Vec::new());
-        for (query, distance, code) in found {
-            ids.clear();
-            self.file
-                .ids(code, &mut ids)
-                .map_err(|error| CallError::Failed(error.to_string()))?;
-            let named = ids.iter().map(|id| Some((*id).to_owned()));
-            // An index without ids still gives a row for each code.
-            for id in named.chain(ids.is_empty().then_some(None)) {
-                neighbours.queries.push(queries.row(start + query));
-                neighbours.ids.push(id);
-                neighbours.codes.push(code);
-                neighbours.distances.push(distance);
-            }
+/// Width of the fingerprints of an index.
+fn width_of<W: Word>(_: &IndexFile<W>) -> u32 {
+    W::BITS
+}
+
+/// The neighbours of all queries.
+fn searched<W: ColumnCode>(
+    py: Python<'_>,
+    file: &IndexFile<W>,
+    queries: &CodeColumn<W>,
+    distance: u32,
+    threads: usize,
+) -> PyResult<ArrowTable> {
+    let found = run(py, |cancellation| {
+        let blocks: Vec<usize> = (0..queries.codes.len()).step_by(BLOCK).collect();
+        for_all(
+            threads,
+            blocks,
+            cancellation,
+            || (),
+            |(), start| neighbours(file, queries, start, distance),
+        )
+    })?;
+    Ok(Neighbours::table(found)?)
+}
+
+/// The neighbours of a block of queries: by query, distance, code and id.
+fn neighbours<W: ColumnCode>(
+    file: &IndexFile<W>,
+    queries: &CodeColumn<W>,
+    start: usize,
+    distance: u32,
+) -> Result<Neighbours<W>, CallError> {
+    let block = &queries.codes[start..(start + BLOCK).min(queries.codes.len())];
+    let mut found = Vec::new();
+    file.index()
+        .search_group(block, distance, &mut |query, code, distance| {
+            found.push((query, distance, code));
+        })
+        .map_err(CallError::value)?;
+    // By query, distance and code, whatever table met them first.
+    found.sort_unstable();
+    let (mut neighbours, mut ids) = (Neighbours::default(), Vec::new());
+    for (query, distance, code) in found {
+        ids.clear();
+        file.ids(code, &mut ids)
+            .map_err(|error| CallError::Failed(error.to_string()))?;
+        let named = ids.iter().map(|id| Some((*id).to_owned()));
+        // An index without ids still gives a row for each code.
+        for id in named.chain(ids.is_empty().then_some(None)) {
+            neighbours.queries.push(queries.row(start + query));
+            neighbours.ids.push(id);
+            neighbours.codes.push(code);
+            neighbours.distances.push(distance);
         }
-        Ok(neighbours)
     }
+    Ok(neighbours)
 }
 
 /// Ids of all codes, back to back.
@@ -364,7 +419,7 @@ struct IndexIds {
 
 impl IndexIds {
     /// The numbers of the rows.
-    fn rows(codes: &CodeColumn) -> Self {
+    fn rows<W>(codes: &CodeColumn<W>) -> Self {
         let rows = (0..codes.codes.len()).map(|at| codes.row(at).to_string());
         Self::collect(rows)
     }
@@ -379,7 +434,7 @@ impl IndexIds {
     }
 
     /// The ids that a caller gives, one for each row of the fingerprints.
-    fn of(ids: &Bound<'_, PyAny>, codes: &CodeColumn) -> Result<Self, CallError> {
+    fn of<W>(ids: &Bound<'_, PyAny>, codes: &CodeColumn<W>) -> Result<Self, CallError> {
         let mut all: Vec<Option<String>> = Vec::new();
         let mut source = TextSource::of(ids).map_err(of_ids)?;
         while let Some(chunk) = source.next(ids.py()).map_err(of_ids)? {
@@ -404,17 +459,65 @@ impl IndexIds {
     }
 }
 
+/// Settings of an index of fingerprints of any width.
+struct IndexOptions<'a, 'py> {
+    ids: Option<&'a Bound<'py, PyAny>>,
+    path: Option<&'a Path>,
+    scheme: Option<u64>,
+    distance: u32,
+    tables: Option<u32>,
+    layout: Layout,
+    threads: usize,
+}
+
+impl IndexOptions<'_, '_> {
+    fn build<W: Word>(&self, py: Python<'_>, codes: &CodeColumn<W>) -> PyResult<IndexFile<W>> {
+        let ids = match self.ids {
+            Some(ids) => IndexIds::of(ids, codes)?,
+            None => IndexIds::rows(codes),
+        };
+        let count = codes.codes.len() as u64;
+        let design = caught(|| {
+            Ok(cheapest_design(
+                count,
+                W::BITS,
+                self.distance,
+                self.tables,
+                self.layout,
+            ))
+        })?;
+        let build = IndexInput {
+            codes: &codes.codes,
+            ids: &ids,
+            scheme: self.scheme,
+            design: &design,
+            threads: self.threads,
+        };
+        let path = self.path;
+        run(py, |cancellation| match path {
+            Some(path) => {
+                build.write_file(path, cancellation)?;
+                Ok(open(path, false)?)
+            }
+            None => {
+                let bytes = build.write(Vec::new(), cancellation)?;
+                IndexFile::open(share(bytes)).map_err(|error| CallError::Failed(error.to_string()))
+            }
+        })
+    }
+}
+
 /// Everything that an index is built of.
-struct IndexInput<'a> {
-    codes: &'a [u64],
+struct IndexInput<'a, W> {
+    codes: &'a [W],
     ids: &'a IndexIds,
     scheme: Option<u64>,
     design: &'a CostedDesign,
     threads: usize,
 }
 
-impl IndexInput<'_> {
-    fn write<W: Write>(&self, out: W, cancellation: &Cancellation) -> Result<W, CallError> {
+impl<W: Word> IndexInput<'_, W> {
+    fn write<O: Write>(&self, out: O, cancellation: &Cancellation) -> Result<O, CallError> {
         let failed = |error: &dyn std::fmt::Display| CallError::Failed(error.to_string());
         let limits = BuildLimits::default().threads(self.threads);
         // Written with the first table, as the order of codes is known then.

@@ -4,50 +4,58 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{UInt32Array, UInt64Array};
 use lookalike_hamming::{
-    BatchJoin, BatchLimits, Code, Integer, JoinScratch, SelfJoinLimits, self_join_until,
+    BatchJoin, BatchLimits, Code, Integer, JoinScratch, SelfJoinLimits, Word, self_join_until,
 };
 use pyo3::prelude::*;
 
 use crate::array::ArrowTable;
-use crate::codes::CodeColumn;
+use crate::codes::{CodeColumn, FingerprintColumn};
 use crate::error::CallError;
-use crate::index::check_distance;
-use crate::whole::{WholeNumber, whole_number};
+use crate::preset::{NamedPreset, search_distance};
+use crate::whole::WholeNumber;
 use crate::work::{Cancellation, for_all, run};
 
 /// Finds all pairs of a row of `a` and a row of `b`, or of two rows of `a`, whose fingerprints differ in at most `distance` bits: a table of `a` and
 /// `b` (uint64, rows from 0; without `b=` the smaller row first) and `distance` (uint32, bits), in the order of rows.
 ///
-/// The result is exact: no pair is missing (section 3 of Manku, Jain, Das Sarma, WWW 2007). `a` and `b` are columns of uint64: Arrow data, NumPy
-/// arrays, or iterables of `int` and None; nulls are in no pair. `distance` is from 0 to 16. Raises `TypeError` for values that are not
-/// fingerprints, `ValueError` for other distances, `MemoryLimit` if the pairs of equal fingerprints alone exceed the memory: n equal ones have
-/// n (n - 1) / 2 pairs.
+/// The result is exact: no pair is missing (section 3 of Manku, Jain, Das Sarma, WWW 2007). `a` and `b` are columns of uint64, or of the digits of
+/// 128 bits, as `simhash` makes them: Arrow data, NumPy arrays, or iterables of `int` or `str` and None; nulls are in no pair. `distance` is from 0
+/// to 16, by default 3, or that of a `preset`, which is for fingerprints of `simhash(texts, preset=preset)`. Raises `TypeError` for values that are
+/// not fingerprints, `ValueError` for other distances, widths that differ, a distance beside a preset and fingerprints that it is not for,
+/// `MemoryLimit` if the pairs of equal fingerprints alone exceed the memory: n equal ones have n (n - 1) / 2 pairs.
 ///
 /// >>> join([0b1111, 0b1110, 0b0000], distance=1).to_pylist()
 /// [{'a': 0, 'b': 1, 'distance': 1}]
 #[pyfunction]
-#[pyo3(signature = (a, b=None, distance=3, *, threads=None))]
+#[pyo3(signature = (a, b=None, distance=None, *, preset=None, threads=None))]
 pub(crate) fn join(
     a: &Bound<'_, PyAny>,
     b: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = whole_number)] distance: i64,
+    distance: Option<WholeNumber>,
+    preset: Option<NamedPreset>,
     threads: Option<WholeNumber>,
 ) -> PyResult<ArrowTable> {
-    let distance = check_distance(distance)?;
+    let distance = search_distance(distance, preset)?;
     let threads = crate::work::threads(threads)?;
     let py = a.py();
-    let a = CodeColumn::of(a)?;
-    let b = b.map(CodeColumn::of).transpose()?;
-    let pairs = run(py, |cancellation| match &b {
-        Some(b) => {
-            let bits = VaryingBits::of(&b.codes);
-            let join = match bits.narrow {
-                true => joined::<u32>,
-                false => joined::<u64>,
-            };
-            join(&a, b, &bits, distance, threads, cancellation)
+    let mut a = FingerprintColumn::of(a)?;
+    let mut b = b.map(FingerprintColumn::of).transpose()?;
+    if let Some(b) = &mut b {
+        FingerprintColumn::ensure_equal_widths(&mut a, b)?;
+    }
+    if let Some(preset) = preset {
+        preset.ensure_fits(&mut a)?;
+        b.as_mut().map_or(Ok(()), |b| preset.ensure_fits(b))?;
+    }
+    let pairs = run(py, |cancellation| match (&a, &b) {
+        (FingerprintColumn::Narrow(a), Some(FingerprintColumn::Narrow(b))) => {
+            joined(a, b, distance, threads, cancellation)
         }
-        None => self_joined(&a, distance, threads, cancellation),
+        (FingerprintColumn::Wide(a), Some(FingerprintColumn::Wide(b))) => {
+            joined(a, b, distance, threads, cancellation)
+        }
+        (FingerprintColumn::Narrow(a), _) => self_joined(a, distance, threads, cancellation),
+        (FingerprintColumn::Wide(a), _) => self_joined(a, distance, threads, cancellation),
     })?;
     let column = |of: fn(&RowPair) -> u64| -> Arc<UInt64Array> {
         Arc::new(
@@ -74,10 +82,10 @@ struct RowPair {
 }
 
 /// Rows by their codes.
-struct RowsByCode(Vec<(u64, u64)>);
+struct RowsByCode<W>(Vec<(W, u64)>);
 
-impl RowsByCode {
-    fn of(column: &CodeColumn, cancellation: &Cancellation) -> Result<Self, CallError> {
+impl<W: Word> RowsByCode<W> {
+    fn of(column: &CodeColumn<W>, cancellation: &Cancellation) -> Result<Self, CallError> {
         let numbered = column.codes.iter().enumerate();
         let mut rows: Vec<_> = numbered.map(|(at, &code)| (code, column.row(at))).collect();
         // By code for the binary search of `rows`, then by row: equal codes give their rows in ascending order.
@@ -85,7 +93,7 @@ impl RowsByCode {
         Ok(Self(rows))
     }
 
-    fn rows(&self, code: u64) -> impl Iterator<Item = u64> + Clone + '_ {
+    fn rows(&self, code: W) -> impl Iterator<Item = u64> + Clone + '_ {
         // The engine tells codes, not places, since it sorts and drops repeats of its own. A search for each
         // pair that is found is cheap beside the join.
         let first = self.0.partition_point(|&(other, _)| other < code);
@@ -119,61 +127,76 @@ fn sort<T: Ord>(items: &mut [T], cancellation: &Cancellation) -> Result<(), Call
 }
 
 /// Bits in which some codes differ. A design takes bits to be even, and a table whose key has none of these is one long list: so
-/// these bits are spread over all places, of 32 if that is enough.
-struct VaryingBits {
-    bits: u64,
+/// these bits are spread over all places, of 32 or 64 if that is enough.
+struct VaryingBits<W> {
+    bits: W,
     /// The bits in which the codes do not differ.
-    common: u64,
+    common: W,
     /// Where the bits go, in their order.
-    places: u64,
-    /// True if the places are those of 32 bits.
-    narrow: bool,
+    places: W,
+    /// Number of places: 32, 64 or 128.
+    width: u32,
 }
 
-impl VaryingBits {
-    fn of(codes: &[u64]) -> Self {
-        let first = codes.first().copied().unwrap_or(0);
-        let bits = codes.iter().fold(0, |bits, code| bits | (code ^ first));
-        let count = bits.count_ones();
-        let width = if count <= u32::BITS {
-            u32::BITS
-        } else {
-            u64::BITS
-        };
+impl<W: Word> VaryingBits<W> {
+    fn of(codes: &[W]) -> Self {
+        let first = codes.first().copied().unwrap_or(W::ZERO);
+        let bits = codes.iter();
+        let bits = bits.fold(W::ZERO, |bits, &code| bits | (code ^ first));
+        let count = bits.ones();
+        let width = count.next_power_of_two().max(u32::BITS);
+        let places = (0..count).fold(0, |places, at| places | 1 << (at * width / count));
         Self {
             bits,
             common: first & !bits,
-            places: (0..count).fold(0, |places, at| places | 1 << (at * width / count)),
-            narrow: width == u32::BITS,
+            places: W::from_u128(places),
+            width,
         }
     }
 
-    fn spread<C: Code>(&self, code: u64) -> C {
+    fn spread<C: Code>(&self, code: W) -> C {
         let spread = code.extract(self.bits).deposit(self.places);
-        C::from_word(C::Word::from_u128(spread.into()))
+        C::from_word(C::Word::from_u128(spread.to_u128()))
     }
 
     /// The code that came of one of the codes by [`VaryingBits::spread`].
-    fn gathered<C: Code>(&self, spread: C) -> u64 {
+    fn gathered<C: Code>(&self, spread: C) -> W {
         // As wide as the places, which are those of a code.
-        let spread = spread.word().to_u128() as u64;
+        let spread = W::from_u128(spread.word().to_u128());
         spread.extract(self.places).deposit(self.bits) | self.common
     }
 
     /// Distance of any code to each of the codes in the other bits.
-    fn distance_beside(&self, code: u64) -> u32 {
-        (code & !self.bits ^ self.common).count_ones()
+    fn distance_beside(&self, code: W) -> u32 {
+        (code & !self.bits ^ self.common).ones()
     }
 }
 
 /// Codes that a thread takes at a time.
 const CHUNK: usize = 1 << 16;
 
+/// All pairs of a row of `a` and a row of `b`.
+fn joined<W: Word>(
+    a: &CodeColumn<W>,
+    b: &CodeColumn<W>,
+    distance: u32,
+    threads: usize,
+    cancellation: &Cancellation,
+) -> Result<Vec<RowPair>, CallError> {
+    let bits = VaryingBits::of(&b.codes);
+    let join = match bits.width {
+        u32::BITS => joined_in::<W, u32>,
+        u64::BITS => joined_in::<W, u64>,
+        _ => joined_in::<W, u128>,
+    };
+    join(a, b, &bits, distance, threads, cancellation)
+}
+
 /// All pairs of a row of `a` and a row of `b`, in whose codes `bits` vary.
-fn joined<C: Code>(
-    a: &CodeColumn,
-    b: &CodeColumn,
-    bits: &VaryingBits,
+fn joined_in<W: Word, C: Code>(
+    a: &CodeColumn<W>,
+    b: &CodeColumn<W>,
+    bits: &VaryingBits<W>,
     distance: u32,
     threads: usize,
     cancellation: &Cancellation,
@@ -223,8 +246,8 @@ fn joined<C: Code>(
 }
 
 /// All pairs `a < b` of rows.
-fn self_joined(
-    column: &CodeColumn,
+fn self_joined<W: Word>(
+    column: &CodeColumn<W>,
     distance: u32,
     threads: usize,
     cancellation: &Cancellation,
@@ -255,7 +278,7 @@ fn self_joined(
     Ok(pairs)
 }
 
-fn equal_pairs(rows: &RowsByCode) -> Result<Vec<RowPair>, CallError> {
+fn equal_pairs<W: Word>(rows: &RowsByCode<W>) -> Result<Vec<RowPair>, CallError> {
     let equal_codes = || rows.0.chunk_by(|a, b| a.0 == b.0);
     let count: usize = equal_codes()
         .map(|equal| equal.len() * (equal.len() - 1) / 2)

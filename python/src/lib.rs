@@ -25,6 +25,7 @@ mod kernel;
 mod lines;
 mod minwise;
 mod pickled;
+mod preset;
 mod scheme;
 mod sketches;
 mod texts;
@@ -75,6 +76,7 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sketches::features, module)?)?;
     module.add_function(wrap_pyfunction!(sketches::resemblance, module)?)?;
     module.add_function(wrap_pyfunction!(join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(preset::preset_distance, module)?)?;
     module.add_function(wrap_pyfunction!(html::extract, module)?)?;
     module.add_function(wrap_pyfunction!(html::decode_html, module)?)?;
     module.add_function(wrap_pyfunction!(array::table, module)?)?;

@@ -8,12 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::CallError;
+use crate::preset::NamedPreset;
 
 /// Everything that can change a feature or a sketch, as a value: equal schemes have equal `id`, `str()` is its text, and it can be pickled.
 ///
 /// `text` is the result of `str()` on a scheme; `options` change parts of it: `html`, `boilerplate`, `mask`, `normalize`, `fold`, `case`, `segment`,
 /// `stop`, `stem`, `shingle`, `hash`, `seed`, `weight`, `nouns`, `fields`, `sketch`, with the values of the command. Raises `TypeError` for other
-/// names, `ValueError` for invalid values.
+/// names, `ValueError` for invalid values. `preset="one-topic"` gives `shingle` and `sketch`, for pages of a focused crawl; it raises `ValueError`
+/// beside others.
 ///
 /// >>> Scheme(shingle="words:3")
 /// Scheme(shingle="words:3")
@@ -32,11 +34,15 @@ impl PyScheme {
             Some(text) => text.parse().map_err(CallError::value)?,
             None => Scheme::default(),
         };
+        let mut preset = None;
         for (name, value) in options.into_iter().flatten() {
             let name: String = name.extract()?;
-            set(&mut scheme, &name, &value.str()?.to_string())?;
+            match &*name {
+                "preset" => preset = value.extract()?,
+                _ => set(&mut scheme, &name, &value.str()?.to_string())?,
+            }
         }
-        Ok(Self(scheme))
+        Ok(Self(with_preset(scheme, preset)?))
     }
 
     /// Short name of the scheme: 16 hexadecimal digits, stored with everything made with the scheme.
@@ -84,6 +90,14 @@ impl PyScheme {
     }
 }
 
+/// The scheme with the features and the sketch of a preset, where one is named.
+pub(crate) fn with_preset(
+    scheme: Scheme,
+    preset: Option<NamedPreset>,
+) -> Result<Scheme, CallError> {
+    preset.map_or(Ok(scheme), |preset| preset.scheme(scheme))
+}
+
 /// Sets the part of the scheme that its text calls `name`.
 fn set(scheme: &mut Scheme, name: &str, value: &str) -> Result<(), CallError> {
     match name {
@@ -117,7 +131,7 @@ fn set(scheme: &mut Scheme, name: &str, value: &str) -> Result<(), CallError> {
         }
         other => Err(CallError::Type(format!(
             "a scheme has no {other:?}: it has html, boilerplate, mask, normalize, fold, case, segment, stop, stem, shingle, \
-             hash, seed, weight, nouns, fields and sketch"
+             hash, seed, weight, nouns, fields and sketch, and takes a preset"
         ))),
     }
 }

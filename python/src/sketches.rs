@@ -4,16 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::{FixedSizeListBuilder, ListBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float64Array, UInt64Array};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float64Array, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field};
 use arrow_select::concat::concat;
 use lookalike::{FeatureExtractor, MinHash, Scheme, Simhash, resemblance as resemblance_of_sets};
+use lookalike_batch::fingerprints::files::SizedFingerprint;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::array::ArrowArray;
 use crate::error::CallError;
-use crate::scheme::{PyScheme, given};
+use crate::preset::NamedPreset;
+use crate::scheme::{PyScheme, given, with_preset};
 use crate::texts::{TextColumn, TextSource, for_each_chunk};
 use crate::whole::{WholeNumber, whole_number};
 use crate::work::{for_all, run};
@@ -63,19 +65,45 @@ fn sketched<'py>(
 /// WWW 2007): `join` and `Index` find these. `texts` is a column of strings with Arrow data of any kind, or an iterable of `str` and None;
 /// a fingerprint depends only on its text and on `scheme`. `threads` is by default the number of processors.
 ///
+/// `preset="one-topic"` is for pages of a focused crawl, which share words and templates: `shingle="words:3", sketch="simhash:128"`. It raises
+/// `ValueError` beside a scheme that has others. Fingerprints of the sketch `simhash:128` are strings of 32 hexadecimal digits, as the command writes
+/// them.
+///
 /// Raises `TypeError` if a text is not a string, `BadInput` with its `row` if it is not valid Unicode, `ValueError` for a scheme that needs
 /// a table of terms.
 ///
 /// >>> simhash(["a rose is a rose", None]).to_pylist()
 /// [14352741646873829633, None]
+/// >>> simhash(["a rose is a rose"], preset="one-topic").type
+/// 'string'
 #[pyfunction]
-#[pyo3(signature = (texts, *, scheme=None, threads=None))]
+#[pyo3(signature = (texts, *, scheme=None, preset=None, threads=None))]
 pub(crate) fn simhash(
     texts: &Bound<'_, PyAny>,
     scheme: Option<PyScheme>,
+    preset: Option<NamedPreset>,
     threads: Option<WholeNumber>,
 ) -> PyResult<ArrowArray> {
-    let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
+    let (scheme, threads) = (
+        with_preset(given(scheme)?, preset)?,
+        crate::work::threads(threads)?,
+    );
+    if scheme.sketch.fingerprint_bits() == u128::BITS {
+        let wide = |extractor: &mut FeatureExtractor, text: &str| {
+            let found = Simhash::wide(&extractor.extract(text), u128::BITS);
+            found.map(|wide| SizedFingerprint::new(wide.0).to_string())
+        };
+        return sketched(
+            texts,
+            &scheme,
+            threads,
+            &DataType::Utf8,
+            |extractor, texts, block| {
+                let digits = block.map(|at| wide(extractor, texts.get(at)?));
+                Arc::new(digits.collect::<StringArray>())
+            },
+        );
+    }
     sketched(
         texts,
         &scheme,

@@ -60,6 +60,18 @@ def test_documents_come_back_as_they_were_judged(service):
         assert (again.status, again.code) == (404, refused.value.code)
 
 
+def test_a_preset_is_a_scheme_and_a_radius(service):
+    with lk.Client(service) as client:
+        created = client.create("topic", preset="one-topic")
+        assert (created["scheme"], created["radius"]) == (str(lk.Scheme(preset="one-topic")), 12)
+        client.drop("topic")
+        for beside in ({"radius": 3}, {"equal": 2}, {"scheme": lk.Scheme()}, {"terms": ""}):
+            with pytest.raises(ValueError, match=f"leave {next(iter(beside))} out"):
+                client.create("topic", preset="one-topic", **beside)
+        with pytest.raises(ValueError, match="use one-topic"):
+            client.create("topic", preset="news")
+
+
 def test_lists_and_copies_by_chunks(service):
     texts = {"a": "one two three", "b": "one two three four", "c": "five six"}
     with lk.Client(service) as client:

@@ -157,6 +157,99 @@ def test_a_join_finds_what_comparing_all_finds(codes, distance):
     assert [(row["a"], row["b"], row["distance"]) for row in found] == own
 
 
+@pytest.fixture
+def topic(command, tmp_path):
+    """Texts of one topic with their ids, and the file of their fingerprints that the command makes with the preset."""
+    texts = list(dict.fromkeys(pages(200)))[:100]
+    rows = [{"id": f"p{at:03}", "text": text} for at, text in enumerate(texts)]
+    rows += [{"id": f"q{at:03}", "text": f"{text} more"} for at, text in enumerate(texts)]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command("fingerprint", tmp_path / "texts.jsonl", "--preset", "one-topic", "-o", tmp_path / "topic.lkfp", "--quiet")
+    return rows, tmp_path / "topic.lkfp"
+
+
+def test_a_preset_is_that_of_the_command(command, topic, tmp_path):
+    rows, file = topic
+    ids, texts = ([row[name] for row in rows] for name in ("id", "text"))
+    command("fingerprint", "--import", file, "-o", tmp_path / "topic.jsonl", "--quiet")
+    printed = map(json.loads, (tmp_path / "topic.jsonl").read_text().splitlines())
+    by_id = {line["id"]: line["fingerprint"] for line in printed}
+    codes = lk.simhash(texts, preset="one-topic")
+    assert codes.to_pylist() == [by_id[id] for id in ids]
+    assert len(set(by_id.values())) == len(ids)
+    scheme = lk.Scheme(preset="one-topic")
+    assert scheme == lk.Scheme(shingle="words:3", sketch="simhash:128")
+    assert lk.simhash(texts, scheme=scheme).to_pylist() == codes.to_pylist()
+
+    pairs = map(json.loads, command("join", file, "--preset", "one-topic", "--quiet").stdout.splitlines())
+    expected = sorted((pair["a"], pair["b"], pair["distance"]) for pair in pairs)
+    assert len(expected) > 50
+    found = lk.join(codes, preset="one-topic").to_pylist()
+    assert sorted((ids[row["a"]], ids[row["b"]], row["distance"]) for row in found) == expected
+    two = lk.join(codes[:100], codes[100:], preset="one-topic").to_pylist()
+    across = [pair for pair in expected if pair[0] < "q" <= pair[1]]
+    assert sorted((ids[row["a"]], ids[100 + row["b"]], row["distance"]) for row in two) == across
+
+    command("index", "build", file, "--preset", "one-topic", "-o", tmp_path / "command.lkix", "--quiet")
+    lk.Index.build(codes, ids=ids, preset="one-topic", scheme=lk.Scheme(), path=tmp_path / "package.lkix")
+    assert (tmp_path / "package.lkix").read_bytes() == (tmp_path / "command.lkix").read_bytes()
+    index = lk.Index.open(tmp_path / "command.lkix")
+    assert (index.distance, index.scheme_id, len(index)) == (12, scheme.id, len(ids))
+    near = index.search(codes[:100], scheme=scheme).to_pylist()
+    assert sorted((ids[row["query"]], row["id"], row["distance"]) for row in near if row["id"] >= "q") == across
+    assert {row["code"] for row in near} <= set(by_id.values())
+
+
+def test_wide_fingerprints_are_found_as_comparing_all_finds_them():
+    import random
+
+    draw = random.Random(7)
+    centres = [draw.getrandbits(128) for _ in range(30)]
+    codes = [centre ^ (1 << draw.randrange(128)) ^ (1 << draw.randrange(128)) for centre in centres for _ in range(4)]
+    # Bits that never vary are left out by a join.
+    for known in (2**128 - 1, 2**60 - 1, 2**20 - 1):
+        own = [code & known for code in codes]
+        digits = [*(f"{code:032x}" for code in own), None]
+        expected = close(own, own, 3)
+        found = lk.join(digits, [None, *digits], 3).to_pylist()
+        assert sorted((row["a"], row["b"] - 1, row["distance"]) for row in found) == expected
+        found = lk.join(digits, distance=3).to_pylist()
+        assert [(row["a"], row["b"], row["distance"]) for row in found] == [triple for triple in expected if triple[0] < triple[1]]
+        found = lk.Index.build(digits).search(digits).to_pylist()
+        assert sorted((row["query"], int(row["id"]), row["distance"]) for row in found) == expected
+    with pytest.raises(ValueError, match="64 bits and of 128"):
+        lk.join([1], ["0" * 32])
+    with pytest.raises(ValueError, match="128 bits, the queries are of 64"):
+        lk.Index.build(["0" * 32]).search([1])
+    for mixed in ([1, "0" * 32], ["0" * 32, 1], ["0" * 16], ["g" * 32]):
+        with pytest.raises(TypeError, match="32 hexadecimal digits"):
+            lk.join(mixed)
+
+
+def test_a_preset_is_refused_beside_what_it_decides():
+    narrow, wide = lk.simhash(["a rose is a rose"]), lk.simhash(["a rose is a rose"], preset="one-topic")
+    kept = lk.Scheme(preset="one-topic", case="keep")
+    assert "case=keep" in str(kept)
+    assert lk.simhash(["A Rose is a rose"], scheme=kept, preset="one-topic").to_pylist() != wide.to_pylist()
+    assert lk.join([None], preset="one-topic").to_pylist() == lk.join(lk.simhash([None], preset="one-topic"), preset="one-topic").to_pylist() == []
+    for scheme in ({"shingle": "words:2"}, {"sketch": "simhash:64"}):
+        with pytest.raises(ValueError, match="leave one of the two out"):
+            lk.Scheme(preset="one-topic", **scheme)
+        with pytest.raises(ValueError, match="leave one of the two out"):
+            lk.simhash(["a"], scheme=lk.Scheme(**scheme), preset="one-topic")
+        with pytest.raises(ValueError, match="leave one of the two out"):
+            lk.Index.build(wide, scheme=lk.Scheme(**scheme), preset="one-topic")
+    for function in (lk.join, lk.Index.build):
+        with pytest.raises(ValueError, match="distance=3 and preset"):
+            function(wide, distance=3, preset="one-topic")
+        with pytest.raises(ValueError, match=r"64 bits, and preset=\"one-topic\" is for 128: make them with simhash"):
+            function(narrow, preset="one-topic")
+        with pytest.raises(ValueError, match="use one-topic"):
+            function(wide, preset="news")
+    with pytest.raises(ValueError, match="use one-topic"):
+        lk.simhash(["a"], preset="news")
+
+
 def test_wrong_fingerprints_are_refused():
     with pytest.raises(TypeError, match=r"2\*\*64"):
         lk.join([2**64])

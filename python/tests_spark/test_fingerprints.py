@@ -57,6 +57,8 @@ def test_wrong_joins_say_what_is_wrong(spark):
         (lambda: lks.join(good, good, 16), ValueError, "from 0 to 15"),
         (lambda: lks.join(good, good, "3"), TypeError, "distance must be a whole number, not '3'"),
         (lambda: lks.join(good, good.drop("id")), ValueError, "Q must have the columns"),
+        (lambda: lks.fingerprint(good, scheme=lk.Scheme(preset="one-topic")), ValueError, "have 64 bits"),
+        (lambda: lks.register(spark, scheme=lk.Scheme(preset="one-topic")), ValueError, "have 64 bits"),
         (lambda: lks.join(good.selectExpr("id", "'x' as fingerprint"), good), TypeError, "must be bigint, not string"),
     ]:
         with pytest.raises(error, match=told):

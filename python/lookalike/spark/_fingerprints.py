@@ -30,14 +30,22 @@ def fingerprint(
     """The simhash fingerprint of each text: ``id`` (a string) and ``fingerprint``.
 
     The 64 bits are stored in a ``bigint``, so half of the values are negative; a text without features has null. The values are those
-    of :func:`lookalike.simhash`. Nothing is computed before the frame is used.
+    of :func:`lookalike.simhash`. Nothing is computed before the frame is used. Raises ``ValueError`` for a scheme of wider fingerprints.
     """
     from pyspark.sql import functions as F
 
-    chosen = Scheme() if scheme is None else scheme
+    chosen = narrow_scheme(scheme)
     documents = data.select(id_column(data, id).alias("id"), text_column(data, text).alias("text"))
     cluster = Cluster(data.sparkSession)
     return cluster.run(documents.select("id", F.col("text")), "fingerprints", str(chosen), schema="id string, fingerprint long")
+
+
+def narrow_scheme(scheme: Scheme | None) -> Scheme:
+    """The scheme, or the default; an error if its fingerprints do not fit a ``bigint``."""
+    chosen = Scheme() if scheme is None else scheme
+    if "sketch=simhash:128" in str(chosen).split():
+        raise ValueError("fingerprints on Spark have 64 bits: leave the sketch or preset of 128 out, or make them with lookalike.simhash")
+    return chosen
 
 
 def join(

@@ -7,6 +7,7 @@ import lookalike
 from lookalike._lookalike import Scheme
 from lookalike.spark import _task
 from lookalike.spark._cluster import Cluster
+from lookalike.spark._fingerprints import narrow_scheme
 from lookalike.spark._types import SparkSession
 
 __all__ = ["register"]
@@ -30,7 +31,7 @@ def register(session: SparkSession, *, scheme: Scheme | None = None) -> list[str
     from pyspark.sql import functions as F
 
     cluster = Cluster(session)
-    chosen = str(Scheme() if scheme is None else scheme)
+    chosen = str(narrow_scheme(scheme))
     by_column = getattr(F, "arrow_udf", None)
     for name, (kernel, kind, takes_scheme) in _FUNCTIONS.items():
         arguments = (chosen,) if takes_scheme else ()

@@ -1,0 +1,94 @@
+//! Presets: what they stand for beside other arguments, and the distance of a search.
+
+use lookalike::{Preset, Scheme};
+use lookalike_batch::LARGEST_DISTANCE;
+use pyo3::prelude::*;
+
+use crate::codes::FingerprintColumn;
+use crate::error::CallError;
+use crate::whole::WholeNumber;
+
+/// Distance of a search where none is named.
+const DEFAULT_DISTANCE: u32 = 3;
+
+/// Preset, as an argument names it.
+#[derive(Clone, Copy)]
+pub(crate) struct NamedPreset(pub(crate) Preset);
+
+impl<'py> FromPyObject<'_, 'py> for NamedPreset {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let name: String = value.extract()?;
+        let preset = name.parse().map_err(CallError::value)?;
+        Ok(Self(preset))
+    }
+}
+
+impl NamedPreset {
+    /// The scheme with the features and the sketch of the preset; an error where it has others of its own.
+    pub(crate) fn scheme(self, base: Scheme) -> Result<Scheme, CallError> {
+        let (own, default) = (self.0.scheme(base), Scheme::default());
+        let is_free = [default.shingle, own.shingle].contains(&base.shingle)
+            && [default.sketch, own.sketch].contains(&base.sketch);
+        match is_free {
+            true => Ok(own),
+            false => Err(CallError::Value(format!(
+                "preset={:?} gives shingle={:?} and sketch={:?}, and the scheme has shingle={:?} and sketch={:?}: leave one of the two out",
+                self.0.name(),
+                self.0.shingle_text(),
+                self.0.sketch_text(),
+                base.shingle.to_string(),
+                base.sketch.to_string()
+            ))),
+        }
+    }
+
+    /// Refuses fingerprints of another width.
+    pub(crate) fn ensure_fits(self, codes: &mut FingerprintColumn) -> Result<(), CallError> {
+        let (name, wanted) = (self.0.name(), self.0.bits());
+        match codes.bits_or(wanted) {
+            bits if bits == wanted => Ok(()),
+            bits => Err(CallError::Value(format!(
+                "fingerprints of {bits} bits, and preset={name:?} is for {wanted}: make them with simhash(texts, preset={name:?}), or name a \
+                 distance instead"
+            ))),
+        }
+    }
+}
+
+/// The distance that goes with the fingerprints of a preset.
+#[pyfunction]
+pub(crate) fn preset_distance(name: NamedPreset) -> u32 {
+    name.0.distance()
+}
+
+/// The distance of a search, which a preset may name.
+pub(crate) fn search_distance(
+    distance: Option<WholeNumber>,
+    preset: Option<NamedPreset>,
+) -> Result<u32, CallError> {
+    match (distance, preset) {
+        (Some(WholeNumber(distance)), Some(NamedPreset(preset))) => Err(CallError::Value(format!(
+            "distance={distance} and preset={:?}, which is distance={}: leave one of the two out",
+            preset.name(),
+            preset.distance()
+        ))),
+        (Some(WholeNumber(distance)), None) => check_distance(distance),
+        (None, Some(NamedPreset(preset))) => Ok(preset.distance()),
+        (None, None) => Ok(DEFAULT_DISTANCE),
+    }
+}
+
+/// A number of bits; an error for a distance that no index is built for.
+pub(crate) fn check_distance(distance: i64) -> Result<u32, CallError> {
+    match u32::try_from(distance) {
+        Ok(bits) if bits <= LARGEST_DISTANCE => Ok(bits),
+        Ok(_) => Err(CallError::Value(format!(
+            "distance={distance} is above {LARGEST_DISTANCE}: fingerprints that differ in more bits are hardly related"
+        ))),
+        Err(_) => Err(CallError::Value(format!(
+            "distance={distance} is no number of bits from 0 to {LARGEST_DISTANCE}"
+        ))),
+    }
+}
