@@ -5,6 +5,18 @@
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setters {
+    ($kind:ident<$life:lifetime> { $($(#[$doc:meta])+ $field:ident: $type:ty),+ $(,)? }) => {
+        impl<$life> $kind<$life> {
+            $(
+                $(#[$doc])+
+                #[must_use]
+                pub fn $field(mut self, $field: $type) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
     ($kind:ident { $($field:ident: $type:ty),+ $(,)? }) => {
         impl $kind {
             $(

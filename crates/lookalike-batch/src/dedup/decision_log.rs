@@ -243,6 +243,7 @@ mod tests {
     use std::sync::Mutex;
 
     use lookalike_corpus::{InputOptions, Inputs};
+    use tempfile::TempDir;
 
     use super::*;
     use crate::dedup::job::DedupJob;
@@ -281,27 +282,34 @@ mod tests {
         documents(a) == documents(b) && counts(a) == counts(b) && a.refused == b.refused
     }
 
+    fn place(folder: &TempDir, job: u64, segment_bytes: u64) -> DecisionLogPlace {
+        DecisionLogPlace {
+            path: folder.path().join("compared.bin"),
+            job,
+            segment_bytes,
+        }
+    }
+
+    /// The ranks that a log tells of.
+    fn told(place: &DecisionLogPlace, order: u64) -> (DecisionLog, SettledRanks) {
+        let mut settled = begun();
+        (place.open(order, &mut settled).unwrap(), settled)
+    }
+
     #[test]
     fn a_log_gives_back_its_whole_segments_wherever_it_is_cut_or_damaged() {
         let folder = tempfile::tempdir().unwrap();
-        let place = DecisionLogPlace {
-            path: folder.path().join("compared.bin"),
-            job: 5,
-            segment_bytes: 100,
+        let place = place(&folder, 5, 100);
+        let (mut log, mut settled) = told(&place, 9);
+        let state = |settled: &SettledRanks| {
+            let bytes = std::fs::metadata(&place.path).unwrap().len();
+            (bytes, settled.clone())
         };
-        let mut settled = begun();
-        let mut log = place.open(9, &mut settled).unwrap();
-        let mut states = vec![(
-            std::fs::metadata(&place.path).unwrap().len(),
-            settled.clone(),
-        )];
+        let mut states = vec![state(&settled)];
         for to in [10, 13, 31, 40] {
             go_on(&mut settled, to);
             log.note(&settled);
-            states.push((
-                std::fs::metadata(&place.path).unwrap().len(),
-                settled.clone(),
-            ));
+            states.push(state(&settled));
             // Too little work for another segment.
             settled.compared_bytes += 1;
             log.note(&settled);
@@ -318,15 +326,12 @@ mod tests {
             changed[at] ^= 4;
             for bytes in [&whole[..at], &changed[..]] {
                 std::fs::write(&place.path, bytes).unwrap();
-                let mut found = begun();
-                let mut log = place.open(9, &mut found).unwrap();
+                let (mut log, mut found) = told(&place, 9);
                 assert!(same(&found, &expected), "{at}");
                 // What follows is added behind it.
                 go_on(&mut found, RANKS);
                 log.note(&found);
-                let mut again = begun();
-                place.open(9, &mut again).unwrap();
-                assert!(same(&again, &found), "{at}");
+                assert!(same(&told(&place, 9).1, &found), "{at}");
             }
         }
     }
@@ -334,13 +339,8 @@ mod tests {
     #[test]
     fn a_full_disk_deleted_the_decisions_that_were_noted() {
         let folder = tempfile::tempdir().unwrap();
-        let place = DecisionLogPlace {
-            path: folder.path().join("compared.bin"),
-            job: 5,
-            segment_bytes: 100,
-        };
-        let mut settled = begun();
-        let mut log = place.open(9, &mut settled).unwrap();
+        let place = place(&folder, 5, 100);
+        let (mut log, mut settled) = told(&place, 9);
         go_on(&mut settled, 10);
         log.note(&settled);
         let noted = settled.clone();
@@ -350,30 +350,21 @@ mod tests {
             go_on(&mut settled, to);
             log.note(&settled);
         }
-        let mut found = begun();
-        place.open(9, &mut found).unwrap();
-        assert!(same(&found, &noted));
+        assert!(same(&told(&place, 9).1, &noted));
     }
 
     #[test]
     fn the_log_of_another_job_or_another_order_is_not_believed() {
         let folder = tempfile::tempdir().unwrap();
-        let place = |job| DecisionLogPlace {
-            path: folder.path().join("compared.bin"),
-            job,
-            segment_bytes: 1,
-        };
-        for (job, order) in [(6, 9), (5, 8)] {
-            let mut settled = begun();
-            let mut log = place(5).open(9, &mut settled).unwrap();
+        let [own, other] = [5, 6].map(|job| place(&folder, job, 1));
+        for (place, order) in [(&other, 9), (&own, 8)] {
+            let (mut log, mut settled) = told(&own, 9);
             go_on(&mut settled, 20);
             log.note(&settled);
-            let mut found = begun();
-            place(job).open(order, &mut found).unwrap();
-            assert!(same(&found, &begun()));
+            assert!(same(&told(place, order).1, &begun()));
         }
-        place(5).forget();
-        assert!(!place(5).path.exists());
+        own.forget();
+        assert!(!own.path.exists());
     }
 
     /// Follows the comparing of a job, and cancels it behind so many ranks.

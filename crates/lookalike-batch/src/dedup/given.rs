@@ -62,6 +62,22 @@ pub struct DocumentDedup<'a> {
 /// Bytes of text that are expected unless the caller knows better.
 const EXPECTED_BYTES: u64 = 256 << 20;
 
+lookalike::setters! {
+    DocumentDedup<'a> {
+        /// Sets what decides the result.
+        settings: JobSettings,
+        /// Sets how much of the machine the job may use. The result does not depend on it.
+        limits: JobLimits,
+        /// Sets how many bytes of text to expect, roughly. The result does not depend on it, only the time.
+        expected_bytes: u64,
+        /// Sets who hears of progress, and may cancel the job.
+        observer: &'a dyn JobObserver,
+        /// Sets how documents would be read from a file, of which the longest document and the extraction of HTML count here, and for
+        /// collections where categories come from.
+        options: InputOptions,
+    }
+}
+
 impl<'a> DocumentDedup<'a> {
     /// Creates a job with default settings and limits. Its temporary files, which have no names, go to `folder`.
     pub fn new(folder: &'a Path) -> Self {
@@ -78,27 +94,6 @@ impl<'a> DocumentDedup<'a> {
         }
     }
 
-    /// Sets what decides the result.
-    #[must_use]
-    pub fn settings(self, settings: JobSettings) -> Self {
-        Self { settings, ..self }
-    }
-
-    /// Sets how much of the machine the job may use. The result does not depend on it.
-    #[must_use]
-    pub fn limits(self, limits: JobLimits) -> Self {
-        Self { limits, ..self }
-    }
-
-    /// Sets how many bytes of text to expect, roughly. The result does not depend on it, only the time.
-    #[must_use]
-    pub fn expected_bytes(self, expected_bytes: u64) -> Self {
-        Self {
-            expected_bytes,
-            ..self
-        }
-    }
-
     /// Sets how many documents will come, those to compare with included. The result does not depend on it; a refusal for want of memory,
     /// which comes when the first of them are read, tells by it what all of them need.
     #[must_use]
@@ -107,19 +102,6 @@ impl<'a> DocumentDedup<'a> {
             document_count: Some(document_count),
             ..self
         }
-    }
-
-    /// Sets who hears of progress, and may cancel the job.
-    #[must_use]
-    pub fn observer(self, observer: &'a dyn JobObserver) -> Self {
-        Self { observer, ..self }
-    }
-
-    /// Sets how documents would be read from a file, of which the longest document and the extraction of HTML count here, and for
-    /// collections where categories come from.
-    #[must_use]
-    pub fn options(self, options: InputOptions) -> Self {
-        Self { options, ..self }
     }
 
     /// Sets a collection to compare with, whose documents are never removed: see [`DedupJob::against_collection`].

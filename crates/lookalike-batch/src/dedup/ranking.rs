@@ -441,6 +441,20 @@ mod tests {
         (documents, classes)
     }
 
+    fn ranked(
+        documents: &mut DocumentTable,
+        classes: &TextClasses,
+        keep: &KeepRules,
+    ) -> (DocumentRanking, u64) {
+        DocumentRanking::new(documents, classes, keep, RepeatedIds::Number, 1).unwrap()
+    }
+
+    /// The documents that stand for their classes, by rank.
+    fn best(ranking: &DocumentRanking) -> Vec<u32> {
+        let classes = ranking.classes.iter();
+        classes.map(|&class| ranking.best[class as usize]).collect()
+    }
+
     fn ids(documents: &DocumentTable, order: &[u32]) -> Vec<String> {
         order
             .iter()
@@ -461,20 +475,9 @@ mod tests {
         for _ in 0..rows.len() {
             rows.rotate_left(1);
             let (mut documents, classes) = table(&rows);
-            let (ranking, renamed) = DocumentRanking::new(
-                &mut documents,
-                &classes,
-                &KeepRules::default(),
-                RepeatedIds::Number,
-                1,
-            )
-            .unwrap();
+            let (ranking, renamed) = ranked(&mut documents, &classes, &KeepRules::default());
             assert_eq!(renamed, 0);
-            let best: Vec<u32> = ranking
-                .classes
-                .iter()
-                .map(|&c| ranking.best[c as usize])
-                .collect();
+            let best = best(&ranking);
             seen.push((ids(&documents, &ranking.by_id), ids(&documents, &best)));
         }
         assert_eq!(seen[0].0, ["a", "b", "c", "longer-id-1", "longer-id-2"]);
@@ -521,14 +524,7 @@ mod tests {
     fn repeated_ids_are_numbered_even_when_the_number_is_taken() {
         let (mut documents, classes) =
             table(&[("x", 0, 1), ("x#2", 1, 1), ("x", 2, 1), ("x", 3, 1)]);
-        let (ranking, renamed) = DocumentRanking::new(
-            &mut documents,
-            &classes,
-            &KeepRules::default(),
-            RepeatedIds::Number,
-            1,
-        )
-        .unwrap();
+        let (ranking, renamed) = ranked(&mut documents, &classes, &KeepRules::default());
         let names = ids(&documents, &ranking.by_id);
         assert!(renamed >= 2);
         assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
@@ -557,19 +553,8 @@ mod tests {
         ] {
             let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]);
             documents.values = vec![-1.0, 4.0, f64::NAN];
-            let (ranking, _) = DocumentRanking::new(
-                &mut documents,
-                &classes,
-                &keep.into(),
-                RepeatedIds::Number,
-                1,
-            )
-            .unwrap();
-            let best: Vec<u32> = ranking
-                .classes
-                .iter()
-                .map(|&c| ranking.best[c as usize])
-                .collect();
+            let (ranking, _) = ranked(&mut documents, &classes, &keep.into());
+            let best = best(&ranking);
             assert_eq!(ids(&documents, &best), expected);
         }
     }
@@ -595,8 +580,8 @@ mod tests {
             documents.push_value(value);
         }
         let keep = KeepRule::Max("f".into()).into();
-        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number, 1);
-        assert_eq!(ranked.unwrap().0.classes, [2, 4, 1, 3, 0]);
+        let (ranking, _) = ranked(&mut documents, &classes, &keep);
+        assert_eq!(ranking.classes, [2, 4, 1, 3, 0]);
     }
 
     #[test]
@@ -607,8 +592,7 @@ mod tests {
             documents.value_texts.push(text);
         }
         let keep = "latest:version,shortest".parse().unwrap();
-        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number, 1);
-        let best: Vec<u32> = ranked.unwrap().0.classes;
-        assert_eq!(best, [0, 3, 1, 2]);
+        let (ranking, _) = ranked(&mut documents, &classes, &keep);
+        assert_eq!(ranking.classes, [0, 3, 1, 2]);
     }
 }

@@ -8,6 +8,12 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Finish, Folder, Numbers, contents, corpus, examples, lookalike, record};
 
+/// Extracts all files of an archive.
+fn extract_to(file: &Path, out: &Path) {
+    let mut extract = archive("extract", file);
+    extract.arg("-o").arg(out).arg("--quiet").succeed();
+}
+
 fn archive(what: &str, file: &Path) -> Command {
     let mut command = lookalike("archive");
     command.arg(what).arg(file);
@@ -156,11 +162,7 @@ fn blocks_of_every_size_give_back_the_same() {
             .args(["--block", block])
             .lose();
         let out = folder.path(format!("{block} out"));
-        archive("extract", &file)
-            .arg("-o")
-            .arg(&out)
-            .arg("--quiet")
-            .succeed();
+        extract_to(&file, &out);
         assert!(below(tree(&out), "in") == expected, "{block}");
         let read = archive("extract", &file).args(["--id", "r33"]).succeed();
         let info = archive("info", &file).arg("--json").succeed().json();
@@ -230,11 +232,7 @@ fn nothing_is_overwritten() {
     assert_eq!(fs::read(&file).unwrap(), before);
     let empty = folder.path("empty");
     fs::create_dir(&empty).unwrap();
-    archive("extract", &file)
-        .arg("-o")
-        .arg(&empty)
-        .arg("--quiet")
-        .succeed();
+    extract_to(&file, &empty);
     assert_eq!(tree(&empty).len(), 1);
     archive("extract", &file).fail(2).says(&["--output"]);
 }
@@ -353,11 +351,7 @@ fn the_examples_come_back() {
     let file = folder.path("examples.lka");
     build(&[&examples()], &file).succeed();
     let out = folder.path("out");
-    archive("extract", &file)
-        .arg("-o")
-        .arg(&out)
-        .arg("--quiet")
-        .succeed();
+    extract_to(&file, &out);
     let found = below(tree(&out), "examples");
     for (name, bytes) in &found {
         let path = examples().parent().unwrap().join(name);
@@ -376,11 +370,7 @@ fn versions_of_manuals_take_half_of_plain_zstd_at_level_3() {
     let file = folder.path("manuals.lka");
     build(&[&input], &file).args(["--level", "3"]).succeed();
     let out = folder.path("out");
-    archive("extract", &file)
-        .arg("-o")
-        .arg(&out)
-        .arg("--quiet")
-        .succeed();
+    extract_to(&file, &out);
     let plain = contents(&input);
     let found = tree(&out).into_values().next().unwrap();
     assert!(found == plain);

@@ -77,6 +77,11 @@ fn job(input: &Path, out: &Path, flags: &[&str]) -> Command {
     command
 }
 
+/// A job that runs.
+fn started(mut job: Command, errors: Stdio) -> Child {
+    job.stderr(errors).spawn().unwrap()
+}
+
 /// Kills a job; whether it was still running.
 fn kill(mut child: Child) -> bool {
     let running = child.try_wait().unwrap().is_none();
@@ -141,10 +146,7 @@ fn kill_and_resume(kills: usize, test: &str, moment: impl Fn(usize, f64, &Path, 
             "{hit} of {attempts} jobs were still running when they were to be killed"
         );
         let out = reference.folder.path(format!("{test}-{attempts}"));
-        let mut child = job(&reference.input, &out, &["--resume"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = started(job(&reference.input, &out, &["--resume"]), Stdio::null());
         moment(attempts, pace, &out, &mut child);
         match kill(child) {
             true => hit += 1,
@@ -225,10 +227,7 @@ fn a_job_that_is_killed_leaves_the_results_that_it_was_to_replace() {
         );
         let folder = Folder::new();
         let (out, bytes) = earlier(&folder);
-        let child = job(&reference.input, &out, &["--overwrite"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let child = started(job(&reference.input, &out, &["--overwrite"]), Stdio::null());
         sleep(reference.took.mul_f64(f64::from(attempts % 6) / 6.0 + 0.1));
         hit += usize::from(kill(child));
         if Results::read(&out).kept.len() > 1 {
@@ -257,10 +256,7 @@ fn killed_between_old_and_new_results() {
         let out = folder.path(format!("out-{moved}"));
         let state = out.join(".lookalike");
         copy(&old, &out);
-        let mut child = job(&reference.input, &out, &["--overwrite"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = started(job(&reference.input, &out, &["--overwrite"]), Stdio::null());
         wait_for(&state.join("decided.bin"), &mut child);
         assert!(kill(child), "the job was to be interrupted");
         // As a job leaves it that has moved so many results.
@@ -312,10 +308,7 @@ fn killed_while_resuming() {
     let reference = reference();
     let out = reference.folder.path("again");
     for round in 0..8 {
-        let child = job(&reference.input, &out, &["--resume"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let child = started(job(&reference.input, &out, &["--resume"]), Stdio::null());
         sleep(reference.took.mul_f64(f64::from(round) / 8.0));
         kill(child);
         nothing_is_half(&out, reference);
@@ -358,10 +351,7 @@ fn an_interrupted_job_removes_its_temporary_files() {
     let reference = reference();
     for (attempt, wanted) in ["job.json", "decided.bin"].into_iter().enumerate() {
         let out = reference.folder.path(format!("interrupted-{attempt}"));
-        let mut child = job(&reference.input, &out, &[])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = started(job(&reference.input, &out, &[]), Stdio::piped());
         wait_for(&out.join(".lookalike").join(wanted), &mut child);
         let (status, said) = interrupt(child);
         assert_eq!(status, Some(130), "the job was to be interrupted: {said}");
@@ -375,10 +365,10 @@ fn an_interrupted_job_removes_its_temporary_files() {
 fn an_interrupted_job_does_not_take_older_results_for_its_own() {
     let folder = Folder::new();
     let ((out, bytes), reference) = (earlier(&folder), reference());
-    let mut child = job(&reference.input, &out, &["--overwrite"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = started(
+        job(&reference.input, &out, &["--overwrite"]),
+        Stdio::piped(),
+    );
     wait_for(&out.join(".lookalike/decided.bin"), &mut child);
     let (status, said) = interrupt(child);
     assert_eq!(status, Some(130), "the job was to be interrupted: {said}");
@@ -396,10 +386,7 @@ fn interrupted_while_results_are_written() {
     let left = reference.took.mul_f64(0.5);
     for attempt in 0..24 {
         let out = reference.folder.path(format!("writing-{attempt}"));
-        let mut child = job(&reference.input, &out, &[])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = started(job(&reference.input, &out, &[]), Stdio::piped());
         wait_for(&out.join(".lookalike/decided.bin"), &mut child);
         sleep(left.mul_f64(f64::from(attempt) / 24.0));
         let (status, said) = interrupt(child);
@@ -417,10 +404,7 @@ fn interrupted_while_results_are_written() {
 /// Starts a job into `out` and kills it once its decisions are made.
 fn interrupted(out: &Path) -> &'static Reference {
     let reference = reference();
-    let mut child = job(&reference.input, out, &[])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = started(job(&reference.input, out, &[]), Stdio::null());
     wait_for(&out.join(".lookalike/decided.bin"), &mut child);
     assert!(kill(child), "the job was to be interrupted");
     reference
@@ -484,10 +468,7 @@ fn input_that_changed_since_is_refused() {
     let folder = Folder::new();
     let (out, reference) = (folder.path("out"), reference());
     let input = folder.add("in.jsonl", fs::read(&reference.input).unwrap());
-    let mut child = job(&input, &out, &[])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = started(job(&input, &out, &[]), Stdio::null());
     wait_for(&out.join(".lookalike/decided.bin"), &mut child);
     assert!(kill(child), "the job was to be interrupted");
     let mut bytes = fs::read(&input).unwrap();
@@ -540,10 +521,7 @@ fn files_of_others_stay() {
 /// A job that was killed once its decisions were on disk.
 fn killed_after_it_decided(input: &Path, out: &Path) {
     for _ in 0..20 {
-        let mut child = job(input, out, &["--resume"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = started(job(input, out, &["--resume"]), Stdio::null());
         wait_for(&out.join(".lookalike/decided.bin"), &mut child);
         if kill(child) && !out.join("run.json").exists() {
             return;
@@ -604,10 +582,7 @@ fn killed_while_reading(input: &Path, out: &Path, logged: u64) {
 /// Starts jobs until one is killed before it has decided, with so many bytes of a log on the disk.
 fn killed_with_log(input: &Path, out: &Path, log: &str, logged: u64) {
     for _ in 0..20 {
-        let mut child = job_with_checkpoints(input, out)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = started(job_with_checkpoints(input, out), Stdio::null());
         let log = out.join(".lookalike").join(log);
         let is_short = || fs::metadata(&log).map_or(0, |log| log.len()) < logged;
         while is_short() && child.try_wait().unwrap().is_none() {

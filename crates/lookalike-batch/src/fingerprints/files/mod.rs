@@ -359,6 +359,20 @@ fn next_chunk<W: Word>(
     Ok(true)
 }
 
+/// The error of two files that tell, beside their names, what they must have in common, and differ in it.
+fn ensure_equal<T: PartialEq>(
+    a: Option<(&str, T)>,
+    b: Option<(&str, T)>,
+    error: impl Fn([String; 2], [T; 2]) -> CodesError,
+) -> Result<(), CodesError> {
+    match (a, b) {
+        (Some((a, first)), Some((b, second))) if first != second => {
+            Err(error([a, b].map(str::to_owned), [first, second]))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses to compare fingerprints of different schemes, where both files, by name and scheme, tell theirs.
 ///
 /// # Errors
@@ -367,15 +381,12 @@ pub fn ensure_equal_schemes(
     a: Option<(&str, SchemeId)>,
     b: Option<(&str, SchemeId)>,
 ) -> Result<(), CodesError> {
-    match (a, b) {
-        (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherScheme {
-            a: a.to_owned(),
-            b: b.to_owned(),
-            first,
-            second,
-        }),
-        _ => Ok(()),
-    }
+    ensure_equal(a, b, |[a, b], [first, second]| CodesError::OtherScheme {
+        a,
+        b,
+        first,
+        second,
+    })
 }
 
 /// Refuses to compare fingerprints of different widths, where both files, by name and bits, tell theirs.
@@ -386,15 +397,12 @@ pub fn ensure_equal_widths(
     a: Option<(&str, u32)>,
     b: Option<(&str, u32)>,
 ) -> Result<(), CodesError> {
-    match (a, b) {
-        (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherWidth {
-            a: a.to_owned(),
-            b: b.to_owned(),
-            first,
-            second,
-        }),
-        _ => Ok(()),
-    }
+    ensure_equal(a, b, |[a, b], [first, second]| CodesError::OtherWidth {
+        a,
+        b,
+        first,
+        second,
+    })
 }
 
 /// Refuses to compare sketches of different shapes, where both files, by name and shape, tell theirs.
@@ -405,15 +413,12 @@ pub fn ensure_equal_shapes(
     a: Option<(&str, SketchShape)>,
     b: Option<(&str, SketchShape)>,
 ) -> Result<(), CodesError> {
-    match (a, b) {
-        (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherShape {
-            a: a.to_owned(),
-            b: b.to_owned(),
-            first,
-            second,
-        }),
-        _ => Ok(()),
-    }
+    ensure_equal(a, b, |[a, b], [first, second]| CodesError::OtherShape {
+        a,
+        b,
+        first,
+        second,
+    })
 }
 
 /// Refuses to go on when more lines could not be read than is bearable.

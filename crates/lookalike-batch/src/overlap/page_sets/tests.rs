@@ -307,16 +307,7 @@ fn four_manuals_are_four_sets_with_pages_missing_anywhere() {
     for place in [&apart as &dyn Fn(u32) -> Vec<u32>, &nested, &scattered] {
         for missing in [0.0, 0.005, 0.02, 0.05] {
             let of = planted([0, 1, 2, 3].map(place), missing);
-            let mut sizes: Vec<(usize, usize)> = found(
-                &of,
-                SetShares {
-                    page: 0.8,
-                    server: 0.8,
-                },
-            )
-            .iter()
-            .map(|set| (set.servers.len(), set.pages.len()))
-            .collect();
+            let mut sizes = set_sizes(&of, 0.8);
             sizes.sort_unstable();
             assert_eq!(
                 sizes,
@@ -327,21 +318,23 @@ fn four_manuals_are_four_sets_with_pages_missing_anywhere() {
     }
 }
 
+/// Servers and pages of each set, of which every page is on .8 of the servers.
+fn set_sizes(of: &[Servers], server: f64) -> Vec<(usize, usize)> {
+    let sets = found(of, SetShares { page: 0.8, server });
+    let sizes = sets.iter();
+    sizes
+        .map(|set| (set.servers.len(), set.pages.len()))
+        .collect()
+}
+
 /// Five servers that lack a small manual hold 300 of 360 pages, more than their share, and its pages stand on 50 of 55 servers.
 #[test]
 fn a_small_manual_joins_a_large_one_if_all_shares_are_kept() {
     let of: Vec<Servers> = (0..360)
         .map(|page| (0..if page < 300 { 55 } else { 50 }).collect())
         .collect();
-    let shares = |server| SetShares { page: 0.8, server };
-    let sizes = |shares| -> Vec<(usize, usize)> {
-        found(&of, shares)
-            .iter()
-            .map(|set| (set.servers.len(), set.pages.len()))
-            .collect()
-    };
-    assert_eq!(sizes(shares(0.8)), [(55, 360)]);
-    assert_eq!(sizes(shares(0.9)), [(55, 300), (50, 60)]);
+    assert_eq!(set_sizes(&of, 0.8), [(55, 360)]);
+    assert_eq!(set_sizes(&of, 0.9), [(55, 300), (50, 60)]);
 }
 
 /// Of seven servers, pages that two lack are too few of them for the set. They leave it alone, and do not take along those that one
@@ -361,31 +354,14 @@ fn pages_that_too_few_servers_hold_take_no_others_along() {
             .collect()
     };
     let of: Vec<Servers> = (0..298).map(servers).collect();
-    let shares = SetShares {
-        page: 0.8,
-        server: 0.8,
-    };
-    let sets = found(&of, shares);
-    assert_eq!((sets[0].servers.len(), sets[0].pages.len()), (7, 292));
+    assert_eq!(set_sizes(&of, 0.8)[0], (7, 292));
 }
 
 /// A server that fetched half of a manual does not break it in two.
 #[test]
 fn a_partial_mirror_leaves_the_set_whole() {
     let of: Vec<Servers> = (0..200).map(|page| (0..50 + page % 2).collect()).collect();
-    let sets = found(
-        &of,
-        SetShares {
-            page: 0.8,
-            server: 0.8,
-        },
-    );
-    assert_eq!(
-        sets.iter()
-            .map(|set| (set.servers.len(), set.pages.len()))
-            .collect::<Vec<_>>(),
-        [(50, 200)]
-    );
+    assert_eq!(set_sizes(&of, 0.8), [(50, 200)]);
 }
 
 /// The page of an empty server stands everywhere, and is no page of a collection.
@@ -400,17 +376,5 @@ fn a_page_of_all_servers_is_no_page_of_a_set() {
             }
         })
         .collect();
-    let sets = found(
-        &of,
-        SetShares {
-            page: 0.8,
-            server: 0.8,
-        },
-    );
-    assert_eq!(
-        sets.iter()
-            .map(|set| (set.servers.len(), set.pages.len()))
-            .collect::<Vec<_>>(),
-        [(1000, 1), (20, 39)]
-    );
+    assert_eq!(set_sizes(&of, 0.8), [(1000, 1), (20, 39)]);
 }
