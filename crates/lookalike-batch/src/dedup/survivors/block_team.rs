@@ -1,0 +1,443 @@
+//! Threads that settle one block of ranks after another.
+
+use std::cell::RefCell;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use super::group_survivors::{SurvivorRange, Survivors};
+use super::meeting::{Leaving, Meeting};
+use super::settled_ranks::SettledRanks;
+use crate::dedup::block_components::{
+    BlockComponents, BlockFacts, BlockMembers, ComponentSurvivors,
+};
+use crate::dedup::counts::ComparisonCounts;
+use crate::dedup::decision_table::DecisionTable;
+use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
+use crate::spill::partitions::lock;
+
+/// Ranks of a block.
+const BLOCK: usize = 1024;
+
+/// Ranks that a thread takes at a time.
+const STRIDE: usize = 32;
+
+/// Ranks that depend on each other in a block beyond which all threads settle it: one alone is done with fewer before the others have begun.
+const FEW_CONNECTED: usize = 64;
+
+/// Threads, and the sizes of the pieces that they work on.
+#[derive(Clone, Copy)]
+pub(super) struct BlockPlan {
+    pub(super) threads: usize,
+    /// Ranks of a block.
+    pub(super) ranks: usize,
+    /// Ranks that depend on each other which one thread settles alone.
+    pub(super) alone: usize,
+}
+
+impl BlockPlan {
+    pub(super) fn of_threads(threads: usize) -> Self {
+        Self {
+            threads,
+            ranks: BLOCK,
+            alone: FEW_CONNECTED,
+        }
+    }
+}
+
+/// Takes the next places of so many; none when all are taken.
+pub(super) fn next_stride(next: &AtomicUsize, places: usize) -> Option<Range<usize>> {
+    let from = next.fetch_add(STRIDE, Ordering::Relaxed);
+    (from < places).then(|| from..places.min(from + STRIDE))
+}
+
+/// Places as ranks, the first of which is `start`.
+pub(super) fn shifted(places: Range<usize>, start: u32) -> Range<u32> {
+    start + places.start as u32..start + places.end as u32
+}
+
+/// Task of all threads between two meetings.
+#[derive(Clone, Copy, Default)]
+enum TeamTask {
+    /// Look at the ranks of the block.
+    #[default]
+    Look,
+    /// Settle its components.
+    Settle,
+    /// Go home.
+    Leave,
+}
+
+/// A rank that joins a survivor.
+struct JoiningRank {
+    /// Place of the rank in its block.
+    place: u16,
+    found: VerifiedMatch,
+    visible: Option<f64>,
+}
+
+/// The block at hand.
+#[derive(Default)]
+struct TeamBlock {
+    task: TeamTask,
+    ranks: Range<u32>,
+    facts: BlockFacts,
+    components: BlockComponents,
+}
+
+/// Results of all threads, until the first one takes them.
+#[derive(Default)]
+struct TeamResults {
+    facts: BlockFacts,
+    joining: Vec<JoiningRank>,
+    comparisons: ComparisonCounts,
+    refused: Vec<u32>,
+    failed: Option<io::Error>,
+}
+
+/// Threads that work on one block after another: all of them look at its ranks, then all settle its components.
+pub(super) struct BlockTeam<'v, 'g> {
+    verifier: &'v Verifier<'g>,
+    /// Those of earlier blocks. Whoever works on a block reads them; between two tasks the first thread alone has them, and the block.
+    survivors: RwLock<Survivors<'g>>,
+    block: RwLock<TeamBlock>,
+    plan: BlockPlan,
+    /// All threads meet here before a task, and behind it.
+    pub(super) meeting: Meeting,
+    /// Next piece of the task to take.
+    next: AtomicUsize,
+    results: Mutex<TeamResults>,
+}
+
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'v, 'g> BlockTeam<'v, 'g> {
+    pub(super) fn new(
+        verifier: &'v Verifier<'g>,
+        survivors: Survivors<'g>,
+        plan: BlockPlan,
+    ) -> Self {
+        Self {
+            verifier,
+            survivors: RwLock::new(survivors),
+            block: RwLock::default(),
+            plan,
+            meeting: Meeting::new(plan.threads),
+            next: AtomicUsize::new(0),
+            results: Mutex::default(),
+        }
+    }
+
+    pub(super) fn into_survivors(self) -> Survivors<'g> {
+        self.survivors
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does one task after another, until there are no more.
+    pub(super) fn work(&self, scratch: &mut VerifyScratch) {
+        let _leaving = Leaving(&self.meeting);
+        loop {
+            self.meeting.wait();
+            if matches!(read(&self.block).task, TeamTask::Leave) {
+                return;
+            }
+            self.take_part(scratch);
+            self.meeting.wait();
+        }
+    }
+
+    /// Sends the other threads home.
+    pub(super) fn dismiss(&self) {
+        write(&self.block).task = TeamTask::Leave;
+        self.meeting.wait();
+    }
+
+    /// Does a task with all threads.
+    fn all(&self, task: TeamTask, scratch: &mut VerifyScratch) -> io::Result<()> {
+        write(&self.block).task = task;
+        self.next.store(0, Ordering::Relaxed);
+        // Whoever comes out of a meeting sees what was done before it.
+        self.meeting.wait();
+        self.take_part(scratch);
+        self.meeting.wait();
+        lock(&self.results).failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Takes pieces of the task at hand until there are no more; the first error is kept for the first thread.
+    fn take_part(&self, scratch: &mut VerifyScratch) {
+        // Locks are taken in one order everywhere: the block, the survivors, the results.
+        let block = read(&self.block);
+        let done = match block.task {
+            TeamTask::Look => self.look(&block, scratch),
+            TeamTask::Settle => self.settle_components(&block, scratch),
+            TeamTask::Leave => Ok(()),
+        };
+        let mut results = lock(&self.results);
+        results
+            .comparisons
+            .add(&std::mem::take(&mut scratch.comparisons));
+        results.refused.append(&mut scratch.buffers.refused);
+        if let Err(error) = done {
+            // The other threads go on to the meeting, or the first one would wait there for ever.
+            results.failed.get_or_insert(error);
+        }
+    }
+
+    /// Looks at ranks of the block.
+    fn look(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
+        let survivors = read(&self.survivors);
+        while let Some(stride) = next_stride(&self.next, block.ranks.len()) {
+            let stride = shifted(stride, block.ranks.start);
+            self.look_at(&survivors, &block.ranks, stride, scratch)?;
+        }
+        Ok(())
+    }
+
+    /// The best survivors of earlier blocks for some ranks of a block, and which of the block they may resemble.
+    fn look_at(
+        &self,
+        survivors: &Survivors<'_>,
+        block: &Range<u32>,
+        stride: Range<u32>,
+        scratch: &mut VerifyScratch,
+    ) -> io::Result<()> {
+        let among = |_| SurvivorRange {
+            survivors,
+            // Of the block itself nobody has been decided on yet.
+            ranks: 0..block.start,
+        };
+        let place = |rank: u32| (rank - block.start) as u16;
+        let mut closest = Vec::new();
+        self.verifier
+            .best(stride.clone(), scratch, among, |x, best| {
+                closest.push((x, best));
+            })?;
+        let crowded = RefCell::default();
+        let mut edges = Vec::new();
+        // A single thread settles all of them as fast as it finds out about them.
+        if self.plan.threads > 1 {
+            let before = |x| BlockMembers {
+                groups: self.verifier.groups,
+                page_groups: self.verifier.page_groups,
+                ranks: block.start..x,
+                crowded: &crowded,
+            };
+            // Places fit 16 bits because a block has 1024 ranks.
+            let edge = |x, y| edges.push([x, y].map(place));
+            self.verifier.candidates(stride, scratch, before, edge);
+        }
+        let mut crowded = crowded.into_inner();
+        crowded.sort_unstable();
+        crowded.dedup();
+        let facts = &mut lock(&self.results).facts;
+        for (x, best) in closest {
+            // Each rank is in one stride only, so no thread overwrites what another found.
+            facts.earlier[usize::from(place(x))] = Some(best);
+        }
+        facts.edges.append(&mut edges);
+        facts.crowded.append(&mut crowded);
+        Ok(())
+    }
+
+    /// Settles components of the block.
+    fn settle_components(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
+        let counted = scratch.comparisons;
+        let mut survivors =
+            ComponentSurvivors::new(self.verifier, block.ranks.clone(), &block.facts.crowded);
+        let mut joining = Vec::new();
+        while let Some(stride) = next_stride(&self.next, block.components.len()) {
+            for component in stride {
+                let places = block.components.get(component);
+                self.settle_component(block, places, &mut survivors, scratch, &mut joining)?;
+            }
+        }
+        scratch.comparisons = only_compared(counted, scratch.comparisons);
+        lock(&self.results).joining.append(&mut joining);
+        Ok(())
+    }
+
+    fn settle_component(
+        &self,
+        block: &TeamBlock,
+        places: &[u16],
+        survivors: &mut ComponentSurvivors<'_>,
+        scratch: &mut VerifyScratch,
+        joining: &mut Vec<JoiningRank>,
+    ) -> io::Result<()> {
+        let verifier = self.verifier;
+        let is_alone = places.len() == 1;
+        if !is_alone {
+            survivors.clear();
+        }
+        for (number, &place) in places.iter().enumerate() {
+            let rank = block.ranks.start + u32::from(place);
+            let mut within = None;
+            // The first of a component has nobody before it there.
+            if number > 0 {
+                let before = |x| survivors.before(x);
+                verifier.best(rank..rank + 1, scratch, before, |_, found| {
+                    within = Some(found);
+                })?;
+            }
+            let earlier = block.facts.earlier[usize::from(place)];
+            match verifier.closer(rank, earlier, within) {
+                Some(found) => {
+                    let visible = verifier.visible_similarity(rank, found.rank, scratch)?;
+                    joining.push(JoiningRank {
+                        place,
+                        found,
+                        visible,
+                    });
+                }
+                // Nobody else asks for it in this block; `apply` makes it a survivor for later ones.
+                None if is_alone => {}
+                None => survivors.add(rank),
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles one block after another up to `end`, with all threads.
+    pub(super) fn settle(
+        &self,
+        mut settled: SettledRanks,
+        end: usize,
+        scratch: &mut VerifyScratch,
+        advance: &mut impl FnMut(&SettledRanks) -> io::Result<()>,
+    ) -> io::Result<SettledRanks> {
+        // Logged decisions end with a block, so blocks after a resumption may begin elsewhere than in the first
+        // run: decisions do not depend on that.
+        for start in (settled.count..end).step_by(self.plan.ranks) {
+            let block = start as u32..end.min(start + self.plan.ranks) as u32;
+            lock(&self.results).facts.earlier = vec![None; block.len()];
+            write(&self.block).ranks = block.clone();
+            self.all(TeamTask::Look, scratch)?;
+            match self.plan.threads {
+                1 => self.settle_in_order(&block, scratch, &mut settled.decisions)?,
+                _ => self.settle_together(&block, scratch, &mut settled.decisions)?,
+            }
+            let mut results = lock(&self.results);
+            let compared = std::mem::take(&mut results.comparisons);
+            settled.refused.append(&mut results.refused);
+            drop(results);
+            settled.comparisons.add(&compared);
+            settled.compared_bytes += compared_bytes(self.verifier, &block, &compared);
+            settled.count = block.end as usize;
+            advance(&settled)?;
+        }
+        Ok(settled)
+    }
+
+    /// Settles a block by its components.
+    fn settle_together(
+        &self,
+        ranks: &Range<u32>,
+        scratch: &mut VerifyScratch,
+        decisions: &mut DecisionTable,
+    ) -> io::Result<()> {
+        let mut facts = std::mem::take(&mut lock(&self.results).facts);
+        facts.crowded.sort_unstable();
+        facts.crowded.dedup();
+        let components = BlockComponents::new(self.verifier, ranks, &facts);
+        let connected = components.connected();
+        let mut block = write(&self.block);
+        (block.facts, block.components) = (facts, components);
+        // Pages that join are compared once more, by all that a reader sees.
+        let is_quick = connected <= self.plan.alone && self.verifier.pages.is_none();
+        if is_quick {
+            block.task = TeamTask::Settle;
+            self.next.store(0, Ordering::Relaxed);
+            drop(block);
+            self.take_part(scratch);
+            lock(&self.results).failed.take().map_or(Ok(()), Err)?;
+        } else {
+            drop(block);
+            self.all(TeamTask::Settle, scratch)?;
+        }
+        self.apply(ranks, decisions);
+        Ok(())
+    }
+
+    /// Notes the decisions on a block.
+    fn apply(&self, ranks: &Range<u32>, decisions: &mut DecisionTable) {
+        let mut joining = std::mem::take(&mut lock(&self.results).joining);
+        // Threads came in any order; survivors must be added in that of ranks.
+        joining.sort_unstable_by_key(|joining| joining.place);
+        let mut survivors = write(&self.survivors);
+        let mut joining = joining.into_iter().peekable();
+        for rank in ranks.clone() {
+            let is_next = |next: &JoiningRank| u32::from(next.place) == rank - ranks.start;
+            match joining.next_if(is_next) {
+                None => survivors.add(rank),
+                Some(JoiningRank { found, visible, .. }) => {
+                    let similarity = self.verifier.similarity(rank, found);
+                    decisions.join(rank, found.rank, similarity, visible);
+                }
+            }
+        }
+    }
+
+    /// Settles a block rank by rank.
+    fn settle_in_order(
+        &self,
+        ranks: &Range<u32>,
+        scratch: &mut VerifyScratch,
+        decisions: &mut DecisionTable,
+    ) -> io::Result<()> {
+        let verifier = self.verifier;
+        let facts = std::mem::take(&mut lock(&self.results).facts);
+        let mut survivors = write(&self.survivors);
+        let counted = scratch.comparisons;
+        for (rank, earlier) in ranks.clone().zip(facts.earlier) {
+            let mut within = None;
+            let among = |x| SurvivorRange {
+                survivors: &survivors,
+                ranks: ranks.start..x,
+            };
+            verifier.best(rank..rank + 1, scratch, among, |_, found| {
+                within = Some(found);
+            })?;
+            let Some(found) = verifier.closer(rank, earlier, within) else {
+                survivors.add(rank);
+                continue;
+            };
+            let visible = verifier.visible_similarity(rank, found.rank, scratch)?;
+            decisions.join(rank, found.rank, verifier.similarity(rank, found), visible);
+        }
+        let mut results = lock(&self.results);
+        results.comparisons.add(&only_compared(
+            counted,
+            std::mem::take(&mut scratch.comparisons),
+        ));
+        results.refused.append(&mut scratch.buffers.refused);
+        Ok(())
+    }
+}
+
+/// Bytes of feature sets that were compared for a block, roughly: its own, and for each pair two that are as long on average.
+fn compared_bytes(
+    verifier: &Verifier<'_>,
+    block: &Range<u32>,
+    comparisons: &ComparisonCounts,
+) -> u64 {
+    let sizes = &verifier.sizes[block.start as usize..block.end as usize];
+    let own = 8 * sizes.iter().map(|&size| u64::from(size)).sum::<u64>();
+    // A visit is a look at a number.
+    own + 2 * own / block.len() as u64 * comparisons.compared + 4 * comparisons.visits
+}
+
+/// The counts with what was compared since: how many members of a block were looked at depends on the number of threads.
+fn only_compared(before: ComparisonCounts, now: ComparisonCounts) -> ComparisonCounts {
+    ComparisonCounts {
+        compared: now.compared,
+        ..before
+    }
+}
