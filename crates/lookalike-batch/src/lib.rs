@@ -63,13 +63,14 @@ pub use dedup::collection::directory::{
 pub use dedup::collection::error::CollectionError;
 pub use dedup::collection::manifest::CollectionSetting;
 pub use dedup::collection_job::CollectionSummary;
+pub use dedup::comparison::PairsSummary;
 pub use dedup::counts::{
     CollectionUse, ComparisonCounts, DecisionCounts, InputCounts, LargestCluster, WrittenBytes,
 };
 pub use dedup::decided::{DedupCluster, DedupDecisions, DedupPair};
 pub use dedup::document_decision::DocumentDecision;
 pub use dedup::given::DocumentDedup;
-pub use dedup::job::{DedupJob, PairsSummary};
+pub use dedup::job::DedupJob;
 pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
 pub use dedup::paragraphs::{ParagraphCounts, ParagraphRecords, ParagraphSplit};

@@ -28,9 +28,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::contents::{self, CONTENTS};
 use crate::dedup::checkpoint::{CheckpointHead, DecisionCheckpoint};
 use crate::dedup::collection::error::CollectionError;
+use crate::dedup::comparison::JobLogs;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision_log::DecisionLogPlace;
-use crate::dedup::job::{DedupJob, JobLogs};
+use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::expected_text;
 use crate::dedup::result_lines::{write_in_pieces, write_line, write_pair};
 use crate::dedup::result_writer::{

@@ -1,0 +1,331 @@
+//! Comparison of prepared documents: survivors, texts just below the threshold, and lists of pairs.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::dedup::counts::{DecisionCounts, InputCounts};
+use crate::dedup::decided::DedupDecisions;
+use crate::dedup::decision::{ClusterTable, outcomes};
+use crate::dedup::decision_log::DecisionLogPlace;
+use crate::dedup::decision_table::DecisionTable;
+use crate::dedup::group_windows::{ClassGroups, GroupError};
+use crate::dedup::job::DedupJob;
+use crate::dedup::just_below::{BelowMargin, JustBelow};
+use crate::dedup::margin_search::{MarginSearch, last_sampled};
+use crate::dedup::memory_budget::{DedupMemory, with_keys};
+use crate::dedup::pairs::{ClassCopies, PairJoin, PairSpool};
+use crate::dedup::paragraphs::ParagraphRecords;
+use crate::dedup::preparation::PreparedJob;
+use crate::dedup::scan_log::ScanLogPlace;
+use crate::dedup::summary::{input_counts, skipped};
+use crate::dedup::survivors::{ClassDecisions, SettledRanks, SettlingResources, settle_stored};
+use crate::error::{BatchError, OUTPUT};
+use crate::observer::{JobStage, ensure_wanted};
+use crate::parallel::{in_ranges, inverse};
+use crate::settings::{Method, PairList};
+use crate::skipped::SkippedRow;
+
+/// Ranks of the smallest window of groups that are on disk, where all pairs are looked for.
+const JOINED_RANKS: usize = 1024;
+
+/// Places of the logs that a job leaves while it reads and while it compares.
+pub(crate) struct JobLogs {
+    pub(crate) scan: ScanLogPlace,
+    pub(crate) decisions: DecisionLogPlace,
+}
+
+impl JobLogs {
+    /// Removes the logs: what followed from them is on the disk, or nobody can go on from them.
+    pub(crate) fn forget(&self) {
+        self.scan.forget();
+        self.decisions.forget();
+    }
+}
+
+impl PreparedJob {
+    /// A hash of the texts in the order of ranks, for any number of threads.
+    fn order_hash(&self, threads: usize) -> u64 {
+        let hashes = &self.scanned.classes.high_hashes;
+        let of_rank = |rank: usize| {
+            let hash = hashes[self.ranking.classes[rank] as usize];
+            // The rank is the seed, so the sum depends on the order though adding does not: threads may add in
+            // any.
+            xxh3_64_with_seed(&hash.to_le_bytes(), rank as u64)
+        };
+        let sums = in_ranges(self.ranking.classes.len(), threads, |ranks| {
+            ranks.map(of_rank).fold(0, u64::wrapping_add)
+        });
+        sums.into_iter().fold(0, u64::wrapping_add)
+    }
+}
+
+impl DedupJob<'_> {
+    /// Reads the inputs and decides on every document, without writing results.
+    ///
+    /// # Errors
+    /// [`BatchError`].
+    pub fn decide(&self) -> Result<DedupDecisions, BatchError> {
+        self.choose_survivors(self.prepare(None)?, None)
+    }
+
+    /// As [`DedupJob::decide`]. What is read and compared leaves logs, and what a log has is not made again.
+    pub(crate) fn decide_logged(
+        &self,
+        logs: Option<&JobLogs>,
+    ) -> Result<DedupDecisions, BatchError> {
+        let prepared = self.prepare(logs.map(|logs| &logs.scan))?;
+        self.choose_survivors(prepared, logs.map(|logs| &logs.decisions))
+    }
+
+    fn counts(&self, prepared: &PreparedJob) -> InputCounts {
+        InputCounts {
+            stop_features: prepared.groups.by_text.left_out(),
+            ..input_counts(
+                &prepared.scanned,
+                self.inputs,
+                self.against_sources,
+                &self.options,
+                prepared.repeated_ids,
+            )
+        }
+    }
+
+    /// Settles all classes; those of which a log tells are settled.
+    fn settle_logged(
+        &self,
+        prepared: &mut PreparedJob,
+        log: Option<&DecisionLogPlace>,
+    ) -> Result<ClassDecisions, BatchError> {
+        let (fixed, threads) = (prepared.ranking.fixed, self.limits.threads);
+        let mut settled = SettledRanks::fixed(fixed, prepared.ranking.classes.len());
+        let opened = log.map(|log| {
+            log.open(prepared.order_hash(threads), &mut settled)
+                .map_err(BatchError::result(&log.path))
+        });
+        let mut log = opened.transpose()?;
+        prepared.scanned.is_resumed |= settled.count > fixed;
+        let advance = |settled: &SettledRanks| {
+            if let Some(log) = &mut log {
+                log.note(settled);
+            }
+            self.advance(settled.count as u64)
+        };
+        let resources = SettlingResources {
+            groups: &prepared.groups,
+            memory: prepared.budget.for_groups(),
+            threads,
+        };
+        let verifier = self.verifier(prepared);
+        settle_stored(&verifier, &resources, fixed, settled, advance)
+            .map_err(|error| self.without_groups(prepared, error))
+    }
+
+    /// Error for groups that could not be looked at.
+    fn without_groups(&self, prepared: &PreparedJob, error: GroupError) -> BatchError {
+        match error {
+            GroupError::Io(error) => BatchError::temporary(self.folder)(error),
+            GroupError::TooLarge(needed) => prepared.budget.refuse_groups(needed),
+        }
+    }
+
+    /// Decides on every document of a prepared job.
+    pub(crate) fn choose_survivors(
+        &self,
+        mut prepared: PreparedJob,
+        log: Option<&DecisionLogPlace>,
+    ) -> Result<DedupDecisions, BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        let threads = self.limits.threads;
+        self.observer
+            .stage(JobStage::Compare, prepared.rank_of.len() as u64);
+        let fingerprints = self.settings.method.has_fingerprints();
+        let counts = self.counts(&prepared);
+        // The groups lie beside all tables now: what only other steps look at is let go of, and made anew behind them.
+        prepared.rank_of = Vec::new();
+        prepared.ranking.id_ranks = Vec::new();
+        if !fingerprints && self.addition.is_none() {
+            prepared.scanned.classes.sizes = Vec::new();
+        }
+        let ClassDecisions {
+            decisions,
+            comparisons,
+            kept_as_pages,
+        } = self.settle_logged(&mut prepared, log)?;
+        let wants_all = self.settings.pairs == PairList::All;
+        if !wants_all {
+            // The search below the threshold has a table of its own: the groups make room for it.
+            prepared.groups = ClassGroups::default();
+            prepared.budget.release_groups();
+        }
+        prepared.rank_of = inverse(&prepared.ranking.classes, threads);
+        let just_below = self.just_below(&prepared, &decisions).map_err(&temporary)?;
+        let pairs = match wants_all {
+            true => Some(self.join(&prepared)?),
+            false => None,
+        };
+        let PreparedJob {
+            scanned,
+            mut ranking,
+            rank_of,
+            kept_facts,
+            groups,
+            by_rank,
+            ..
+        } = prepared;
+        drop((groups, by_rank));
+        let outcomes = outcomes(
+            &scanned.documents,
+            &scanned.classes,
+            &ranking,
+            &rank_of,
+            &decisions,
+            self.settings.scope,
+            threads,
+        );
+        drop((rank_of, decisions));
+        ranking.id_ranks = inverse(&ranking.by_id, threads);
+        let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
+        let just_below = just_below.of_documents(best);
+        let clusters = ClusterTable::new(&ranking.by_id, &ranking.id_ranks, &outcomes, threads);
+        Ok(DedupDecisions {
+            counts,
+            comparisons,
+            decision_counts: DecisionCounts {
+                kept_as_pages,
+                ..DecisionCounts::new(&scanned.documents, &outcomes, &clusters)
+            },
+            skipped: skipped(self.inputs, &scanned, &[]),
+            threshold: self.settings.threshold,
+            scanned,
+            ranking,
+            outcomes,
+            clusters,
+            just_below,
+            pairs,
+            fingerprints,
+            threads,
+            kept_facts,
+        })
+    }
+
+    /// Looks for kept texts just below the threshold; for none where only copies are looked for.
+    fn just_below(
+        &self,
+        prepared: &PreparedJob,
+        decisions: &DecisionTable,
+    ) -> io::Result<JustBelow> {
+        let margin = BelowMargin::below(self.settings.threshold);
+        if self.settings.method == Method::Copies {
+            return Ok(JustBelow::new(margin, 0, 0));
+        }
+        let scanned = &prepared.scanned;
+        let hashes = &scanned.classes.high_hashes;
+        let new = hashes.len() - scanned.stored.classes as usize;
+        let search = MarginSearch {
+            verifier: &self.verifier(prepared),
+            rank_of: &prepared.rank_of,
+            hashes,
+            decisions,
+            fixed: prepared.ranking.fixed,
+            last_sampled: match scanned.stored.collection {
+                Some(_) => last_sampled(hashes[..new].iter().copied()),
+                None => u64::MAX,
+            },
+            threads: self.limits.threads,
+            memory: prepared.budget.for_margin(),
+            advance: &|| ensure_wanted(self.observer),
+        };
+        search.run(margin)
+    }
+
+    /// All pairs, spooled.
+    fn join(&self, prepared: &PreparedJob) -> Result<PairSpool, BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        let documents = &prepared.scanned.documents;
+        // Where groups take all that is left by windows, pairs have their part of it.
+        let keys = match prepared.groups.are_on_disk() {
+            true => prepared.budget.keys(),
+            false => DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys(),
+        };
+        let spool = PairSpool::new(self.folder, keys, documents.len()).map_err(&temporary)?;
+        let copies = ClassCopies::new(documents, &prepared.ranking, &prepared.rank_of);
+        let join = PairJoin {
+            groups: &prepared.groups,
+            memory: prepared.budget.for_groups().saturating_sub(keys),
+            copies: &copies,
+            against: documents.against as u32,
+            scope: self.settings.scope,
+            threads: self.limits.threads,
+            spool: &spool,
+            advance: &|done| self.advance(done as u64),
+        };
+        join.run(&self.verifier(prepared), JOINED_RANKS)
+            .map_err(|error| match error {
+                // Pairs have their part of what is left.
+                GroupError::TooLarge(needed) => GroupError::TooLarge(with_keys(needed)),
+                GroupError::Io(error) => GroupError::Io(error),
+            })
+            .map_err(|error| self.without_groups(prepared, error))?;
+        Ok(spool)
+    }
+
+    /// Writes every verified pair, sorted by both ids, one JSON object a line.
+    ///
+    /// # Errors
+    /// [`BatchError`]; one of kind [`io::ErrorKind::BrokenPipe`] inside [`BatchError::File`] when the reader is gone.
+    pub fn write_pairs(&self, out: &mut dyn Write) -> Result<PairsSummary, BatchError> {
+        // All pairs of documents whose text a collection has, too.
+        let all = DedupJob {
+            settings: self.settings.clone().pairs(PairList::All),
+            limits: self.limits.clone(),
+            options: self.options.clone(),
+            ..*self
+        };
+        let prepared = all.prepare(None)?;
+        self.observer
+            .stage(JobStage::Compare, prepared.rank_of.len() as u64);
+        let spool = self.join(&prepared)?;
+        self.observer.stage(JobStage::Write, 0);
+        let scanned = &prepared.scanned;
+        let fingerprints = self
+            .settings
+            .method
+            .has_fingerprints()
+            .then_some(&scanned.classes);
+        let mut pairs = 0;
+        let written = spool.drain(&prepared.ranking.by_id, |pair| {
+            pairs += 1;
+            crate::dedup::result_lines::write_pair(
+                out,
+                &scanned.documents,
+                fingerprints,
+                self.paragraphs.map(ParagraphRecords::names),
+                pair,
+            )
+        });
+        written
+            .and_then(|()| out.flush())
+            .map_err(BatchError::result(Path::new(OUTPUT)))?;
+        let counts = self.counts(&prepared);
+        let skipped = skipped(self.inputs, scanned, &[]);
+        Ok(PairsSummary {
+            pairs,
+            counts,
+            skipped,
+        })
+    }
+}
+
+/// Summary of `pairs`.
+#[derive(Debug, serde::Serialize)]
+pub struct PairsSummary {
+    /// Pairs written.
+    pub pairs: u64,
+    /// Counts of what was read.
+    #[serde(flatten)]
+    pub counts: InputCounts,
+    /// Parts that were not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+}

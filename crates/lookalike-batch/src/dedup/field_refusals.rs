@@ -1,0 +1,86 @@
+//! Refusals of input that has not what the settings name.
+
+use lookalike_corpus::Category;
+
+use crate::dedup::job::DedupJob;
+use crate::dedup::scan::ScannedCollection;
+use crate::error::{BatchError, FieldSetting, MissingField};
+use crate::fields::{FieldTally, first_names};
+use crate::settings::{KeepRule, PairScope};
+
+impl DedupJob<'_> {
+    /// Refuses input in which nothing has a text: the field is misnamed.
+    pub(super) fn refuse_no_text(&self, scanned: &ScannedCollection) -> Result<(), BatchError> {
+        let records = scanned.documents.len() as u64;
+        if records == 0 || scanned.tally.missing < records {
+            return Ok(());
+        }
+        let fields = first_names(self.inputs, &self.options);
+        Err(BatchError::NoText { records, fields })
+    }
+
+    /// Refuses fields that were named and that no record has.
+    pub(super) fn refuse_unknown_fields(
+        &self,
+        scanned: &ScannedCollection,
+    ) -> Result<(), BatchError> {
+        let (tally, options) = (&scanned.tally, &self.options);
+        let named = FieldTally {
+            records: scanned.documents.len() as u64,
+            ids: tally.named_ids,
+            texts: scanned.documents.len() as u64 - tally.missing,
+            linked: tally.linked,
+        };
+        named.check(self.inputs, options)?;
+        let unknown = |setting: FieldSetting, value: String, field: MissingField, records: u64| {
+            Err(BatchError::NoField {
+                setting,
+                value,
+                field,
+                records,
+                fields: first_names(self.inputs, options),
+            })
+        };
+        let with_text = tally.categorised + tally.uncategorised;
+        if let (Some(category), 0, 1..) = (&options.category, tally.categorised, with_text) {
+            let setting = match self.settings.scope {
+                PairScope::Within => FieldSetting::Within,
+                PairScope::Across => FieldSetting::Across,
+                PairScope::Everything => FieldSetting::DistanceFor,
+            };
+            let field = match category {
+                Category::Site => MissingField::Url,
+                Category::Field(path) => MissingField::Named(path.to_string()),
+            };
+            return unknown(setting, category.to_string(), field, with_text);
+        }
+        let Some(rule) = self.settings.keep.field_rule() else {
+            return Ok(());
+        };
+        let records = tally.unranked + tally.rank_unusable;
+        match (tally.ranked, records, &scanned.unusable) {
+            (1.., _, _) | (_, 0, _) => Ok(()),
+            (0, _, None) => unknown(
+                FieldSetting::Keep,
+                self.settings.keep.to_string(),
+                MissingField::Named(rule.field().unwrap_or_default().to_owned()),
+                records,
+            ),
+            (0, _, Some(first)) => Err(BatchError::NoUsableValue {
+                keep: self.settings.keep.to_string(),
+                records,
+                missing: tally.unranked,
+                first: first.clone(),
+                remedy: match rule {
+                    KeepRule::Newest(_) => {
+                        "newest: takes dates with the year first (2024-03-01, 2024/3, 2024), RFC 2822 dates and seconds since \
+                         1970; latest: goes by the order of texts"
+                    }
+                    _ => {
+                        "max: and min: take numbers, newest: dates, latest: goes by the order of texts"
+                    }
+                },
+            }),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Keys that need the whole collection: prefixes, and blocks of fingerprints.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::dedup::candidate_groups::KeySink;
+use crate::dedup::frequency::FrequencyLevels;
+use crate::dedup::job::DedupJob;
+use crate::dedup::scan::ScannedCollection;
+use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder};
+use crate::observer::JobStage;
+use crate::parallel::on_threads;
+use crate::settings::{JobSettings, Method, PairScope};
+
+impl DedupJob<'_> {
+    /// Collects the keys that need the whole collection: prefixes, and blocks of fingerprints.
+    pub(crate) fn push_keys(
+        &self,
+        scanned: &ScannedCollection,
+        levels: &FrequencyLevels,
+        sink: &KeySink,
+    ) -> io::Result<()> {
+        // Keys that a collection keeps must not depend on how many documents there are.
+        let is_kept = self.collection.is_some() || self.addition.is_some();
+        match self.settings.method {
+            Method::AllPairs => self.push_prefixes(scanned, levels, sink),
+            Method::Simhash => push_blocks(scanned, &self.settings, is_kept, sink),
+            _ => Ok(()),
+        }
+    }
+
+    fn push_prefixes(
+        &self,
+        scanned: &ScannedCollection,
+        levels: &FrequencyLevels,
+        sink: &KeySink,
+    ) -> io::Result<()> {
+        let segments = scanned.sets.segments();
+        self.observer.stage(JobStage::Keys, segments as u64);
+        let next = AtomicUsize::new(0);
+        let work = || -> io::Result<()> {
+            let mut writer = sink.writer();
+            let (mut buffer, mut finder) = (Vec::new(), PrefixFinder::default());
+            loop {
+                // Segments are told apart by number only; keys meet behind the lock of the sink.
+                let segment = next.fetch_add(1, Ordering::Relaxed);
+                if segment >= segments {
+                    return writer.finish();
+                }
+                scanned.sets.walk(segment, &mut buffer, |class, set| {
+                    let salt = salt(scanned, self.settings.scope, class);
+                    let mut prefix = finder.prefix(set, self.settings.threshold, levels).iter();
+                    prefix.try_for_each(|&feature| writer.push(salt.apply(feature), class))
+                })?;
+                self.advance(segment as u64 + 1)?;
+            }
+        };
+        on_threads(self.limits.threads, work).map(drop)
+    }
+}
+
+/// Hands over keys of fingerprints.
+fn push_blocks(
+    scanned: &ScannedCollection,
+    settings: &JobSettings,
+    for_any_number: bool,
+    sink: &KeySink,
+) -> io::Result<()> {
+    let classes = &scanned.classes;
+    let (bits, distance) = (settings.fingerprint_bits(), settings.distance);
+    // Two blocks each tell any number of fingerprints apart.
+    let classes_told = match for_any_number {
+        true => u64::MAX,
+        false => classes.len() as u64,
+    };
+    let blocks = BlockKeys::new(bits, distance, classes_told);
+    let mut writer = sink.writer();
+    // A text without features has fingerprint 0 and would be near others that have few bits.
+    for class in (0..classes.len()).filter(|&class| classes.sizes[class] > 0) {
+        let high = classes.high_fingerprints.get(class).copied().unwrap_or(0);
+        let fingerprint = u128::from(high) << 64 | u128::from(classes.fingerprints[class]);
+        let salt = salt(scanned, settings.scope, class as u32);
+        for key in blocks.of(fingerprint) {
+            writer.push(salt.apply(key), class as u32)?;
+        }
+    }
+    writer.finish()
+}
+
+/// Salt of the keys of a class.
+fn salt(scanned: &ScannedCollection, scope: PairScope, class: u32) -> KeySalt {
+    let category = scanned.classes.categories.get(class as usize);
+    KeySalt::new(scope, category.copied().unwrap_or(0))
+}

@@ -1,0 +1,368 @@
+//! Preparation of a job: what is known before the first comparison.
+
+use std::io;
+
+use lookalike_corpus::ReadError;
+
+use crate::dedup::candidate_groups::{CandidateGroups, GroupResources, KeySink};
+use crate::dedup::collection::addition::KeptFacts;
+use crate::dedup::group_windows::{ClassGroups, StoredGroups};
+use crate::dedup::job::DedupJob;
+use crate::dedup::memory_budget::{DedupMemory, MemoryShare, expected_text};
+use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
+use crate::dedup::pages::{PageColumns, PageVerifier};
+use crate::dedup::pair_test::LoadedTest;
+use crate::dedup::ranking::{DocumentRanking, IdOrder};
+use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
+use crate::dedup::scan_log::ScanLogPlace;
+use crate::dedup::summary::skipped;
+use crate::dedup::verify::Verifier;
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
+use crate::error::BatchError;
+use crate::kernel::candidate_rule::CandidateRule;
+use crate::kernel::class_keys::SketchPlan;
+use crate::observer::{JobStage, ensure_wanted};
+use crate::parallel::{column, inverse};
+use crate::settings::Method;
+use crate::settings_error::{SettingConflict, SettingsError};
+use crate::spill::feature_sets::SetPlace;
+use crate::spill::partitions::PARTS;
+
+/// Scans before a job gives up on files that go on changing: each finds one more that does.
+const MAX_SCANS: usize = 4;
+
+/// Everything known before the first comparison.
+pub(crate) struct PreparedJob {
+    pub(crate) scanned: ScannedCollection,
+    pub(crate) ranking: DocumentRanking,
+    /// Rank of each class.
+    pub(crate) rank_of: Vec<u32>,
+    pub(crate) repeated_ids: u64,
+    pub(super) groups: ClassGroups,
+    pub(super) by_rank: ClassColumns,
+    /// No groups, for a verifier that has others in each window.
+    no_groups: CandidateGroups,
+    /// Memory that is left beside all that.
+    pub(super) budget: DedupMemory,
+    pub(super) kept_facts: Option<KeptFacts>,
+}
+
+/// Columns of the class table in the order of ranks.
+pub(super) struct ClassColumns {
+    pub(super) places: Vec<SetPlace>,
+    pub(super) sizes: Vec<u32>,
+    pub(super) fingerprints: Vec<u64>,
+    pub(super) high_fingerprints: Vec<u64>,
+    pub(super) categories: Vec<u64>,
+    pub(super) texts: Vec<u128>,
+    pub(super) pages: PageColumns,
+    /// Bytes of the texts, where they are looked at.
+    pub(super) lengths: Vec<u64>,
+}
+
+impl DedupJob<'_> {
+    /// Reads all inputs and groups candidates.
+    pub(super) fn prepare(&self, log: Option<&ScanLogPlace>) -> Result<PreparedJob, BatchError> {
+        ensure_documents_fit(
+            &self.limits,
+            DocumentUse::Features(&self.settings.scheme),
+            self.inputs,
+            &self.options,
+        )?;
+        self.prepare_scan(expected_text(self.inputs), |plan, keys| {
+            self.scan_steady(plan, keys, log)
+        })
+    }
+
+    /// Lets `read` scan all documents, of about so many bytes of text, and groups candidates. `read` gets the plan, and how many bytes
+    /// of keys stay in memory.
+    pub(crate) fn prepare_scan(
+        &self,
+        text_bytes: u64,
+        read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
+    ) -> Result<PreparedJob, BatchError> {
+        self.settings.check()?;
+        self.check_collections()?;
+        let temporary = BatchError::temporary(self.folder);
+        let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
+        let (mut scanned, sink) = self.scan_with(&mut budget, text_bytes, read)?;
+        // Then keys are made while old and new documents meet, under the order of features that the collection
+        // keeps.
+        let meets_collection = self.collection.is_some() || self.addition.is_some();
+        if meets_collection && self.settings.stop_features.is_some() {
+            let conflict = SettingConflict::StopFeaturesBesideCollection;
+            return Err(SettingsError::from(conflict).into());
+        }
+        let kept_facts = match meets_collection {
+            true => self.meet_collection(&mut scanned, &sink, &budget)?,
+            false => None,
+        };
+        self.observer.stage(JobStage::Rank, 0);
+        let threads = self.limits.threads;
+        let repeated = self.settings.repeated_ids;
+        let ids = IdOrder::new(&mut scanned.documents, &scanned.classes, repeated, threads)?;
+        let repeated_ids = ids.renamed;
+        // Repeated ids have been told apart by the whole hashes; the rest of the job looks at halves.
+        scanned
+            .classes
+            .halve_hashes(self.addition.is_some(), threads);
+        let ranking = DocumentRanking::of_ids(
+            ids,
+            &mut scanned.documents,
+            scanned.classes.len(),
+            &self.settings.keep,
+            threads,
+        );
+        let rank_of = inverse(&ranking.classes, threads);
+        let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
+        budget.tables(scanned.table_bytes(), documents, classes)?;
+        if !meets_collection {
+            let levels = scanned.frequency.levels();
+            self.push_keys(&scanned, &levels, &sink)
+                .map_err(&temporary)?;
+        }
+        // Before the groups, which need the memory.
+        drop(std::mem::take(&mut scanned.frequency));
+        budget.release_counters();
+        self.observer.stage(JobStage::Group, PARTS as u64);
+        let advance = |done| self.advance(done);
+        let resources = GroupResources {
+            folder: self.folder,
+            threads,
+            memory: budget.for_groups(),
+            most_members: self.settings.stop_features,
+            advance: &advance,
+        };
+        let groups = StoredGroups::new(&sink, &rank_of, &resources).map_err(&temporary)?;
+        let in_groups = groups.ranks_in_groups(classes, threads);
+        budget.near_ranks(in_groups.map_err(&temporary)?)?;
+        let all = MemoryShare {
+            of: 1,
+            folder: self.folder,
+        };
+        let by_text = budget
+            .groups(groups, classes, threads, all)
+            .map_err(&temporary)?;
+        let wants_lengths = self.settings.lengths.is_some();
+        let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.threads);
+        if self.addition.is_none() {
+            // There is a copy by rank; only an addition looks sets up by class again.
+            scanned.classes.places = Vec::new();
+        }
+        let mut prepared = PreparedJob {
+            scanned,
+            ranking,
+            rank_of,
+            repeated_ids,
+            groups: ClassGroups {
+                by_text,
+                by_page: None,
+            },
+            by_rank,
+            no_groups: CandidateGroups::default(),
+            budget,
+            kept_facts,
+        };
+        self.group_pages(&mut prepared)
+            .map_err(BatchError::temporary(self.folder))?;
+        Ok(prepared)
+    }
+
+    /// Lets `read` scan all documents, of about so many bytes of text, and refuses what cannot be meant. `read` gets the plan, and how many
+    /// bytes of keys stay in memory.
+    pub(crate) fn scan_with(
+        &self,
+        budget: &mut DedupMemory,
+        text_bytes: u64,
+        read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
+    ) -> Result<(ScannedCollection, KeySink), BatchError> {
+        let options = self.options.clone().read_long(true);
+        let is_ordered = self.settings.method == Method::AllPairs;
+        let frequency = budget.frequency(if is_ordered { text_bytes } else { 0 });
+        let plan = ScanPlan {
+            inputs: self.inputs,
+            options: &options,
+            sketch: SketchPlan::new(&self.settings, self.settings.banding()?),
+            tests: &self.settings.tests,
+            against_sources: self.against_sources,
+            scope: self.settings.scope,
+            by_category: self.settings.by_category(),
+            field_rule: self.settings.keep.field_rule(),
+            losses: self.settings.losses,
+            threads: self.limits.threads,
+            memory: DocumentMemory::new(
+                &self.limits,
+                DocumentUse::Features(&self.settings.scheme),
+                self.inputs,
+                &options,
+            ),
+            frequency: is_ordered.then_some(&frequency),
+            sets_budget: budget.sets(1 + self.settings.tests.len()),
+            reading: budget.reading(),
+            document_count: self.document_count,
+            folder: self.folder,
+        };
+        let (mut scanned, sink) = read(&plan, budget.keys())?;
+        scanned.frequency = frequency;
+        // First of all: what was lost must be told even where nothing that was read has a text.
+        let lost = skipped(self.inputs, &scanned, &[]);
+        self.settings
+            .losses
+            .check(&lost, scanned.documents.len() as u64)?;
+        self.refuse_no_text(&scanned)?;
+        self.refuse_unknown_fields(&scanned)?;
+        Ok((scanned, sink))
+    }
+
+    /// Groups pages that have their main text in common with many others by what else they show.
+    fn group_pages(&self, prepared: &mut PreparedJob) -> io::Result<()> {
+        let (ranks, threads) = (prepared.rank_of.len(), self.limits.threads);
+        let budget = &prepared.budget;
+        // Columns of families and virtual ranks go first; the groups are in memory twice while weak members are sorted out.
+        let columns = 64 * ranks as u64;
+        let resources = PageGroupResources {
+            folder: self.folder,
+            keys: budget.keys() / 2,
+            groups: GroupResources {
+                folder: self.folder,
+                threads,
+                memory: budget.for_groups().saturating_sub(columns) / 2,
+                most_members: None,
+                advance: &|_| ensure_wanted(self.observer),
+            },
+        };
+        let verifier = self.verifier(prepared);
+        let by_text = &prepared.groups.by_text;
+        let Some(found) = page_groups(&verifier, by_text, LARGE_GROUP, &resources)? else {
+            return Ok(());
+        };
+        let PreparedJob {
+            groups,
+            budget,
+            by_rank,
+            ..
+        } = prepared;
+        let share = MemoryShare {
+            // Windows of the other groups want memory, too.
+            of: if groups.are_on_disk() { 2 } else { 1 },
+            folder: self.folder,
+        };
+        let found = budget.groups(found, ranks, threads, share)?;
+        if found.is_on_disk() {
+            // Windows of both need little of what all groups by text have.
+            budget.release_groups();
+            let by_text = std::mem::take(&mut groups.by_text);
+            groups.by_text = by_text.into_file(self.folder)?;
+        }
+        groups.by_page = Some(found);
+        let is_page = |rank| by_rank.pages.identity(rank).is_some();
+        groups
+            .by_text
+            .weaken(LARGE_GROUP, ranks, is_page, self.folder)
+    }
+
+    /// Reads everything. A file of records that changes on the way is lost with all of them, because the results could not be
+    /// written from it: then everything is read again, without that file.
+    pub(crate) fn scan_steady(
+        &self,
+        plan: &ScanPlan<'_>,
+        keys_budget: u64,
+        log: Option<&ScanLogPlace>,
+    ) -> Result<(ScannedCollection, KeySink), BatchError> {
+        let mut changed = String::new();
+        for attempt in 0..MAX_SCANS {
+            // Of a file that is lost the log tells, too: it is begun anew.
+            let log = log.map(|log| {
+                log.open(attempt == 0)
+                    .map_err(BatchError::result(&log.path))
+            });
+            let sink = KeySink::new(self.folder, keys_budget)
+                .map_err(BatchError::temporary(self.folder))?;
+            self.observer
+                .stage(JobStage::Scan, self.inputs.total_bytes());
+            let chunks = self.inputs.chunks(plan.options);
+            let scanned = scan(plan, chunks, &sink, log.transpose()?, self.observer)?;
+            match self.inputs.lose_changed(&scanned.records) {
+                None => return Ok((scanned, sink)),
+                Some(source) => changed = source.name().into_owned(),
+            }
+        }
+        Err(BatchError::Read(ReadError::Changed { name: changed }))
+    }
+
+    /// The verifier of all ranks, to be used with groups of a window.
+    pub(super) fn verifier<'p>(&self, prepared: &'p PreparedJob) -> Verifier<'p> {
+        Verifier {
+            groups: &prepared.no_groups,
+            page_groups: None,
+            sets: &prepared.scanned.sets,
+            classes: &prepared.ranking.classes,
+            places: &prepared.by_rank.places,
+            sizes: &prepared.by_rank.sizes,
+            fingerprints: &prepared.by_rank.fingerprints,
+            high_fingerprints: &prepared.by_rank.high_fingerprints,
+            scope: self.settings.scope,
+            categories: &prepared.by_rank.categories,
+            texts: &prepared.by_rank.texts,
+            pages: (!prepared.by_rank.pages.is_empty()).then_some(PageVerifier {
+                columns: &prepared.by_rank.pages,
+                sets: &prepared.scanned.page_sets,
+                classes: &prepared.ranking.classes,
+                threshold: self.settings.threshold,
+            }),
+            length_share: self.settings.lengths,
+            lengths: &prepared.by_rank.lengths,
+            tests: self
+                .settings
+                .tests
+                .iter()
+                .zip(&prepared.scanned.test_sets)
+                .map(|(&test, sets)| LoadedTest { test, sets })
+                .collect(),
+            threshold: self.settings.threshold,
+            rule: CandidateRule::of(&self.settings),
+        }
+    }
+}
+
+impl ClassColumns {
+    fn new(
+        scanned: &ScannedCollection,
+        ranking: &DocumentRanking,
+        wants_lengths: bool,
+        threads: usize,
+    ) -> Self {
+        let classes = &scanned.classes;
+        let order = &ranking.classes;
+        let ranks = |is_wanted| if is_wanted { order.len() } else { 0 };
+        Self {
+            places: sorted(&classes.places, order, threads),
+            sizes: sorted(&classes.sizes, order, threads),
+            fingerprints: sorted(&classes.fingerprints, order, threads),
+            high_fingerprints: sorted(&classes.high_fingerprints, order, threads),
+            categories: sorted(&classes.categories, order, threads),
+            texts: column(ranks(classes.has_visible_texts()), threads, |rank| {
+                classes.visible_text(order[rank] as usize)
+            }),
+            pages: classes.pages.sorted(order),
+            lengths: column(ranks(wants_lengths), threads, |rank| {
+                let best = ranking.best[order[rank] as usize];
+                scanned.documents.lengths.get(best as usize)
+            }),
+        }
+    }
+}
+
+/// A column of classes in the order of ranks; an empty one stays empty.
+fn sorted<T: Copy + Default + Send + Sync>(
+    values: &[T],
+    classes: &[u32],
+    threads: usize,
+) -> Vec<T> {
+    if values.is_empty() {
+        return Vec::new();
+    }
+    column(classes.len(), threads, |rank| {
+        values[classes[rank] as usize]
+    })
+}
