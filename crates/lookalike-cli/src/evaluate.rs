@@ -320,14 +320,6 @@ fn document(record: &Record<'_>) -> EvaluatedDocument {
     }
 }
 
-/// A share above 0 and at most 1.
-fn share(text: &str) -> Result<f64, String> {
-    crate::arguments::share(text)
-        .ok()
-        .filter(|share| *share > 0.0 && *share <= 1.0)
-        .ok_or_else(|| format!("{text:?} is not a share above 0 and at most 1"))
-}
-
 /// A share and its limits: `0.950 [0.912, 0.973]`.
 fn shown(estimate: &ShareEstimate) -> String {
     format!(

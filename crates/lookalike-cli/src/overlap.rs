@@ -13,6 +13,7 @@ use lookalike_corpus::{FieldPath, OutputFolder, OutputFormat};
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, WordArguments, command_line, output_format,
+    positive_share,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -110,7 +111,7 @@ pub(crate) struct OverlapArguments {
     output: Option<PathBuf>,
 
     /// Minimum share of its chunks that a kept document must hold for skip.jsonl to list a document, above 0 and at most 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = share, help_heading = "Output")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = positive_share, help_heading = "Output")]
     copy_containment: f64,
 
     /// Minimum share of the servers of a mirrored page set that must hold each of its pages, from 0.5 to 1
@@ -199,14 +200,6 @@ fn bits(text: &str) -> Result<ChunkBits, String> {
         "64" => Ok(ChunkBits::Long),
         _ => Err(format!("{text:?} is not a fingerprint width: use 64 or 32")),
     }
-}
-
-/// A share above 0 and at most 1.
-fn share(text: &str) -> Result<f64, String> {
-    let share = crate::arguments::share(text)
-        .ok()
-        .filter(|share| *share > 0.0 && *share <= 1.0);
-    share.ok_or_else(|| format!("{text:?} is not a share above 0 and at most 1"))
 }
 
 /// A share that most have.

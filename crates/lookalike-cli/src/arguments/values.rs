@@ -15,6 +15,14 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     share.map_err(|_| format!("{text:?} is not a share: use a value such as 0.8 or 80%"))
 }
 
+/// A share above 0 and at most 1.
+pub(crate) fn positive_share(text: &str) -> Result<f64, String> {
+    let share = share(text).ok();
+    share
+        .filter(|share| *share > 0.0 && *share <= 1.0)
+        .ok_or_else(|| format!("{text:?} is not a share above 0 and at most 1"))
+}
+
 /// 1 to 1024 threads.
 pub(crate) fn threads(text: &str) -> Result<usize, String> {
     text.parse()

@@ -50,7 +50,7 @@ pub(crate) struct AuditArguments {
     method: MethodArguments,
 
     /// Second test: minimum length of the shorter text relative to the longer one, in bytes, above 0 and at most 1
-    #[arg(long, value_name = "SHARE", value_parser = super::share, help_heading = "Method")]
+    #[arg(long, value_name = "SHARE", value_parser = crate::arguments::positive_share, help_heading = "Method")]
     lengths: Option<f64>,
 
     #[command(flatten)]

@@ -13,7 +13,8 @@ use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
 use lookalike_eval::sweep::{self, GroundTruth, cut_name, sketches_of};
 use lookalike_eval::text_dedup_benchmark::{TextDedupFigures, text_dedup_figures};
 use lookalike_eval::{
-    CurvePoint, DocumentSet, ScoreCurve, SetMeasure, SweepRow, SweepSetting, scored_pairs,
+    CurvePoint, DocumentSet, ScoreCurve, SetMeasure, ShareEstimate, SweepRow, SweepSetting,
+    scored_pairs,
 };
 use serde::Serialize;
 
@@ -178,14 +179,12 @@ impl BandedCurve {
             };
             let _ = writeln!(
                 text,
-                "{:18} {:>5} {:>5} {:>7}  {:24} {:24} {:>6.3}  {unknown}",
+                "{:18} {:>5} {:>5} {:>7}  {}  {unknown}",
                 point.band,
                 tags.trues,
                 tags.falses,
                 tags.unknown,
-                shown(&point.precision),
-                shown(&point.recall),
-                point.f1
+                last_columns(&point.precision, &point.recall, point.f1)
             );
         }
         if self.untouched_bands + self.unlabelled_pairs > 0 {
@@ -395,6 +394,11 @@ fn clusters(
     }
 }
 
+/// The last columns of a row: precision, recall and F1.
+fn last_columns(precision: &ShareEstimate, recall: &ShareEstimate, f1: f64) -> String {
+    format!("{:24} {:24} {f1:>6.3}", shown(precision), shown(recall))
+}
+
 /// A row for each cut of a curve.
 pub(super) fn describe_points(text: &mut String, curve: &ScoreCurve) {
     let _ = writeln!(
@@ -405,13 +409,11 @@ pub(super) fn describe_points(text: &mut String, curve: &ScoreCurve) {
     for point in curve.points.iter().chain(&curve.exactly) {
         let _ = writeln!(
             text,
-            "{:24} {:>6} {:>6}  {:24} {:24} {:>6.3}",
+            "{:24} {:>6} {:>6}  {}",
             point.parameter,
             point.found,
             point.correct,
-            shown(&point.precision),
-            shown(&point.recall),
-            point.f1
+            last_columns(&point.precision, &point.recall, point.f1)
         );
     }
 }
@@ -460,33 +462,23 @@ fn describe(answer: &LabelFileResult, scheme: &str) -> String {
         }
         LabelFileResult::Core { cut, figures } => {
             let _ = writeln!(text, "CORE rules at {cut}");
-            let _ = writeln!(
-                text,
-                "precision of duplicates      {:.4}",
-                figures.precision_duplicates
-            );
-            let _ = writeln!(
-                text,
-                "recall of duplicates         {:.4}",
-                figures.recall_duplicates
-            );
-            let _ = writeln!(
-                text,
-                "precision of non-duplicates  {:.4}",
-                figures.precision_non_duplicates
-            );
-            let _ = writeln!(
-                text,
-                "recall of non-duplicates     {:.4}",
-                figures.recall_non_duplicates
-            );
-            let _ = writeln!(
-                text,
-                "\"Macro F1\" as text-dedup prints it (a mean of precisions)  {:.4}",
-                figures.printed_macro_f1
-            );
-            let _ = writeln!(text, "macro F1                     {:.4}", figures.macro_f1);
-            let _ = writeln!(text, "accuracy                     {:.4}", figures.accuracy);
+            for (name, figure) in [
+                ("precision of duplicates", figures.precision_duplicates),
+                ("recall of duplicates", figures.recall_duplicates),
+                (
+                    "precision of non-duplicates",
+                    figures.precision_non_duplicates,
+                ),
+                ("recall of non-duplicates", figures.recall_non_duplicates),
+                (
+                    "\"Macro F1\" as text-dedup prints it (a mean of precisions)",
+                    figures.printed_macro_f1,
+                ),
+                ("macro F1", figures.macro_f1),
+                ("accuracy", figures.accuracy),
+            ] {
+                let _ = writeln!(text, "{name:27}  {figure:.4}");
+            }
         }
     }
     let _ = writeln!(text, "\nscheme      {scheme}");

@@ -1,13 +1,17 @@
-//! Advice as a command line: what `pairs` must be told to find what a setting found.
+//! Advice as a command line: what `pairs` or `join` must be told to find what a setting found.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use lookalike::Scheme;
 use lookalike::resemblance::SetMeasure;
 use lookalike::scheme::{HtmlMode, Mask, Sketch, Weight};
+use lookalike_batch::LARGEST_DISTANCE;
+use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind};
+use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_eval::{ConjunctiveRule, SweepSetting};
 
 use crate::arguments::quoted;
+use crate::evaluate::given::GivenSketches;
 
 /// Options of `evaluate sweep` that are not those of a job, or that the advice decides; all have a value.
 const REPLACED: [&str; 16] = [
@@ -217,6 +221,42 @@ fn command(kept: &[String], setting: &SweepSetting, rule: &RecommendedRule) -> S
         line += &format!(" --lengths {lengths}");
     }
     line
+}
+
+/// The join that finds what a setting of sketches finds at a cut.
+pub(super) struct SketchJoin {
+    /// Its input, quoted; none of an index, which is not joined with itself.
+    input: Option<String>,
+    kind: SketchKind,
+}
+
+impl SketchJoin {
+    pub(super) fn new(input: &OsStr, given: &GivenSketches) -> Self {
+        Self {
+            input: (!given.has_index).then(|| quoted(input.to_owned())),
+            kind: given.kind,
+        }
+    }
+
+    /// The command line; none where no join goes as far.
+    pub(super) fn command(&self, cut: f64) -> Option<String> {
+        let input = self.input.as_ref()?;
+        let shape = match self.kind {
+            SketchKind::Fingerprints(bits) => {
+                // A score is a number of equal bits, and a cut may lie between two.
+                let distance = bits - cut.ceil() as u32;
+                let is_near = distance <= LARGEST_DISTANCE;
+                return is_near.then(|| format!("lookalike join {input} --distance {distance}"));
+            }
+            SketchKind::Places(shape) => shape,
+        };
+        let least = match shape.kind {
+            PlaceKind::SuperShingles => LeastEqual::Places(cut.ceil() as u32),
+            PlaceKind::Minima => LeastEqual::Share(cut),
+        };
+        let places = least.places(shape).ok()?;
+        Some(format!("lookalike join {input} --equal {places}"))
+    }
 }
 
 #[cfg(test)]

@@ -1,56 +1,19 @@
 //! Sweep over sketches that are there: a setting for each input.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
-use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind};
-use lookalike_batch::fingerprints::sketches::LeastEqual;
-use lookalike_batch::{JobObserver as _, JobStage, LARGEST_DISTANCE};
+use lookalike_batch::{JobObserver as _, JobStage};
 use lookalike_eval::label::JudgedPair;
 use lookalike_eval::{GroundTruth, JudgedScores, SweepResult};
 
-use super::{SweepArguments, SweepMeasurement, SweepOutput};
-use crate::arguments::quoted;
+use super::advised_job::SketchJoin;
+use super::answer::SweepOutput;
+use super::arguments::SweepArguments;
+use super::measurement::SweepMeasurement;
 use crate::console::{self, Console};
 use crate::evaluate::given::{GivenSketches, documents_of};
 use crate::failure::Failure;
 use crate::output_file::refuse_input;
-
-/// The join that finds what a setting of sketches finds at a cut.
-pub(super) struct SketchJoin {
-    /// Its input, quoted; none of an index, which is not joined with itself.
-    input: Option<String>,
-    kind: SketchKind,
-}
-
-impl SketchJoin {
-    fn new(input: &OsStr, given: &GivenSketches) -> Self {
-        Self {
-            input: (!given.has_index).then(|| quoted(input.to_owned())),
-            kind: given.kind,
-        }
-    }
-
-    /// The command line; none where no join goes as far.
-    pub(super) fn command(&self, cut: f64) -> Option<String> {
-        let input = self.input.as_ref()?;
-        let shape = match self.kind {
-            SketchKind::Fingerprints(bits) => {
-                // A score is a number of equal bits, and a cut may lie between two.
-                let distance = bits - cut.ceil() as u32;
-                let is_near = distance <= LARGEST_DISTANCE;
-                return is_near.then(|| format!("lookalike join {input} --distance {distance}"));
-            }
-            SketchKind::Places(shape) => shape,
-        };
-        let least = match shape.kind {
-            PlaceKind::SuperShingles => LeastEqual::Places(cut.ceil() as u32),
-            PlaceKind::Minima => LeastEqual::Share(cut),
-        };
-        let places = least.places(shape).ok()?;
-        Some(format!("lookalike join {input} --equal {places}"))
-    }
-}
 
 impl SweepArguments {
     /// Sweeps over the files and indexes of each input, and returns what `show` makes of the answer.
@@ -109,7 +72,7 @@ impl SweepArguments {
             console.advance(done);
         }
         measured.expected = scores.expectations(false);
-        let shown = self.told(&measured, &words, console, show)?;
+        let shown = measured.show(self, &words, console, show)?;
         let skipped = all.iter().flat_map(|given| &given.skipped);
         self.input.losses.end(skipped)?;
         Ok(shown)

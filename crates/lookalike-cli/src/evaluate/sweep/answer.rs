@@ -1,0 +1,229 @@
+//! Answer of a sweep, and the same as text.
+
+use std::fmt::Write as _;
+
+use lookalike_eval::halves::NOTHING_CHOSEN;
+use lookalike_eval::page::SweepExpectation;
+use lookalike_eval::sweep::FeatureSensitivity;
+use lookalike_eval::{
+    AccuracyTarget, ConjunctiveRule, ExpectedAccuracy, HalvedAccuracy, Recommendation, SweepResult,
+};
+use serde::Serialize;
+
+use crate::console;
+use crate::evaluate::labels::describe_points;
+use crate::evaluate::{shown, told_copies};
+
+/// Something chosen, and the job that follows it.
+#[derive(Serialize)]
+pub(in crate::evaluate) struct RecommendedJob<T> {
+    #[serde(flatten)]
+    pub(super) advice: T,
+    /// None where no job decides so.
+    pub(super) command: Option<String>,
+}
+
+/// Output as JSON. All but `expected` and `halves` is chosen on the data that its figures are of.
+#[derive(Serialize)]
+pub(in crate::evaluate) struct SweepOutput<'a> {
+    pub(super) truth: &'a str,
+    /// Documents that were set aside, for another one has their text.
+    pub(super) copies: u64,
+    pub(super) target: AccuracyTarget,
+    pub(super) best: Option<RecommendedJob<Recommendation>>,
+    pub(super) advice: Vec<RecommendedJob<Recommendation>>,
+    pub(super) sensitivity: Vec<FeatureSensitivity>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(super) expected: &'a [ExpectedAccuracy],
+    /// Accuracy to expect on other documents, without labels; none if a half of the documents has no true pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) halves: Option<&'a [HalvedAccuracy]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) two_tests: Vec<RecommendedJob<ConjunctiveRule>>,
+    /// True if each cut of each setting is shown: of sketches that are there, there are few settings.
+    #[serde(skip)]
+    pub(super) shows_points: bool,
+    #[serde(flatten)]
+    pub(super) sweep: &'a SweepResult,
+}
+
+pub(super) fn describe(answer: &SweepOutput<'_>) -> String {
+    let mut text = describe_rows(answer);
+    describe_advice(&mut text, answer);
+    describe_together(&mut text, &answer.two_tests);
+    if let Some(expectation) = expectation_of(answer.expected, answer.halves) {
+        describe_expectation(&mut text, &expectation);
+    }
+    text
+}
+
+fn describe_rows(answer: &SweepOutput<'_>) -> String {
+    let swept = answer.sweep;
+    let mut text = format!(
+        "{} settings over {} documents. {}\n{}Each cut is chosen on the data that its figures describe.\n\n",
+        swept.rows.len(),
+        swept.documents,
+        answer.truth,
+        told_copies(answer.copies)
+    );
+    let features = swept.rows.iter().map(|row| row.features.len());
+    let width = features.max().unwrap_or(0).max(12);
+    let sketches = swept.rows.iter().map(|row| row.sketch.len());
+    let sketch_width = sketches.max().unwrap_or(0).max(18);
+    let _ = writeln!(
+        text,
+        "{:sketch_width$} {:width$} {:11} {:>6}  {:>7} {:>6}  best cut",
+        "sketch", "features", "weight", "bytes", "best F1", "AP"
+    );
+    for row in &swept.rows {
+        let (f1, cut) = row
+            .curve
+            .best
+            .as_ref()
+            .map_or((0.0, "nothing found"), |best| (best.f1, &*best.parameter));
+        let _ = writeln!(
+            text,
+            "{:sketch_width$} {:width$} {:11} {:>6.0}  {f1:>7.4} {:>6.3}  {cut}",
+            row.sketch, row.features, row.weight, row.bytes, row.curve.average_precision
+        );
+    }
+    for row in swept.rows.iter().filter(|_| answer.shows_points) {
+        let _ = writeln!(text, "\n{} of {}", row.sketch, row.features);
+        describe_points(&mut text, &row.curve);
+    }
+    text
+}
+
+fn describe_advice(text: &mut String, answer: &SweepOutput<'_>) {
+    let target = answer.target;
+    let _ = writeln!(
+        text,
+        "\nTarget: precision {} and recall {}. The cheapest settings that reach it, on the data they are chosen on:",
+        target.precision, target.recall
+    );
+    if answer.advice.is_empty() {
+        text.push_str("none\n");
+    }
+    for advised in answer.advice.iter().take(5) {
+        let not_sure = match advised.advice.is_sure {
+            true => "",
+            false => "; not certain, the limits reach below the target",
+        };
+        describe_setting(text, advised, not_sure);
+    }
+    if let Some(best) = &answer.best {
+        text.push_str("\nThe best by F1, whatever its cost:\n");
+        describe_setting(text, best, "");
+    }
+}
+
+fn describe_setting(text: &mut String, advised: &RecommendedJob<Recommendation>, note: &str) {
+    let advice = &advised.advice;
+    let _ = writeln!(
+        text,
+        "  {} at {}: precision {}, recall {}, F1 {:.4}, {:.0} bytes a document{note}",
+        advice.setting,
+        advice.point.parameter,
+        shown(&advice.point.precision),
+        shown(&advice.point.recall),
+        advice.point.f1,
+        advice.bytes
+    );
+    describe_command(text, advised.command.as_deref());
+}
+
+fn describe_command(text: &mut String, command: Option<&str>) {
+    let _ = match command {
+        Some(command) => writeln!(text, "    {command}"),
+        None => writeln!(text, "    no single command does this"),
+    };
+}
+
+fn describe_together(text: &mut String, together: &[RecommendedJob<ConjunctiveRule>]) {
+    if !together.is_empty() {
+        text.push_str("\nTwo tests, both of which must pass; the best, chosen on these labels:\n");
+    }
+    for RecommendedJob {
+        advice: two,
+        command,
+    } in together
+    {
+        let _ = writeln!(
+            text,
+            "  {} and {}: precision {}, recall {}, F1 {:.4}",
+            two.first,
+            two.second,
+            shown(&two.precision),
+            shown(&two.recall),
+            two.f1
+        );
+        describe_command(text, command.as_deref());
+    }
+}
+
+/// Accuracy to expect elsewhere, and how it was measured; none if it was not.
+pub(super) fn expectation_of<'a>(
+    labels: &'a [ExpectedAccuracy],
+    halves: Option<&'a [HalvedAccuracy]>,
+) -> Option<SweepExpectation<'a>> {
+    let (elsewhere, basis) = match (labels.first(), halves) {
+        (Some(first), _) => (
+            "labels",
+            format!(
+                "settings and cuts chosen on four fifths of {} families of labelled pairs, tested on the last fifth;\n\
+                 95 % limits by resampling families",
+                first.families
+            ),
+        ),
+        (None, Some(halves)) => {
+            let known = match halves.first() {
+                Some(first) => format!(
+                    " added; {} true pairs lie in a half",
+                    console::grouped(first.true_pairs)
+                ),
+                None => ": unknown, for one of the halves has no true pair".to_owned(),
+            };
+            (
+                "documents",
+                format!(
+                    "settings and cuts chosen on one half of the documents, tested on the other, both ways{known}"
+                ),
+            )
+        }
+        (None, None) => return None,
+    };
+    Some(SweepExpectation {
+        heading: format!("Expected on other {elsewhere}"),
+        basis,
+        labels,
+        halves: halves.unwrap_or_default(),
+    })
+}
+
+fn describe_expectation(text: &mut String, expectation: &SweepExpectation<'_>) {
+    let _ = writeln!(text, "\n{}: {}", expectation.heading, expectation.basis);
+    let labels = expectation.labels.iter().map(|one| one.choice.len());
+    let halves = expectation.halves.iter().map(|one| one.choice.len());
+    let width = labels.chain(halves).max().unwrap_or(0).max(18);
+    for one in expectation.labels {
+        let _ = writeln!(
+            text,
+            "  best of {:5} {:width$} F1 {:.3} [{:.3}, {:.3}], precision {:.3}, recall {:.3}",
+            one.settings, one.choice, one.f1, one.low, one.high, one.precision, one.recall
+        );
+    }
+    for one in expectation.halves {
+        let _ = writeln!(
+            text,
+            "  best of {:5} {:width$} F1 {:.3}, precision {}, recall {}",
+            one.settings,
+            one.choice,
+            one.f1,
+            shown(&one.precision),
+            shown(&one.recall)
+        );
+        let chosen = one.chosen.each_ref();
+        let chosen = chosen.map(|chosen| chosen.as_deref().unwrap_or(NOTHING_CHOSEN));
+        let _ = writeln!(text, "    chosen: {}", chosen.join("; "));
+    }
+}

@@ -1,0 +1,303 @@
+//! Arguments of a sweep: the settings that they name, and what is true.
+
+use std::path::{Path, PathBuf};
+
+use lookalike::Scheme;
+use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
+use lookalike_batch::BatchError;
+use lookalike_corpus::{HtmlText, InputOptions};
+use lookalike_eval::label::{LabelSet, judged};
+use lookalike_eval::{
+    AccuracyTarget, DocumentSet, GroundTruth, SetMeasure, SweepError, SweepLimits, SweepSetting,
+};
+
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
+use crate::evaluate::checkpoint::CheckpointArguments;
+use crate::evaluate::labels::read_labels;
+use crate::evaluate::swept_input::SweptInput;
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Without --labels, the truth is the exact resemblance, at --threshold, of the features that
+--shingle and the other Features options name; documents with the same text as another are
+set aside. Texts are never held in memory, but read again for each group of settings whose
+sketches fit --memory; with --labels they are held. Every combination of --shingles,
+--weights and --sketches is measured; weights only matter to simhash. Tables of terms are
+made from the input itself. Masks and HTML modes are tried as well, where they change
+anything; the truth always uses --mask and --html.
+
+Each cut is chosen on the data that its figures describe. Therefore the choice is repeated
+on a half of the documents, or with --labels on parts of the labels, and tested on the rest:
+that is what to expect elsewhere. Each recommendation ends with the command that applies it.
+
+With --fingerprints and --labels each INPUT is a setting: sketches of the same documents,
+as fingerprint files, Parquet, raw numbers or an index. A quoted glob is one INPUT.
+
+Examples:
+  lookalike evaluate sweep news.jsonl --threshold 0.8 --page sweep.html
+  lookalike evaluate sweep docs.jsonl --labels pairs.jsonl --precision 0.9 --recall 0.9
+  lookalike evaluate sweep a.lkfp b.lkfp --fingerprints --labels pairs.jsonl")]
+pub(crate) struct SweepArguments {
+    #[command(flatten)]
+    pub(super) input: InputArguments,
+
+    /// File of labelled pairs, as for `evaluate labels`
+    #[arg(long, value_name = "FILE")]
+    pub(super) labels: Option<PathBuf>,
+
+    /// With --labels: each INPUT holds sketches of any kind, written by `fingerprint -o` or `index build`
+    #[arg(long)]
+    pub(super) fingerprints: bool,
+
+    /// With --labels: lowest grade of near-duplicates
+    #[arg(long, value_name = "GRADE", default_value_t = 1.0)]
+    pub(super) positive: f64,
+
+    /// Without --labels: minimum resemblance of near-duplicates
+    #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
+    pub(super) threshold: f64,
+
+    /// Features to try, separated by commas
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "words:1,words:2,words:3,words:5,words:3+5,chars:9"
+    )]
+    pub(super) shingles: Vec<Shingle>,
+
+    /// Weights to try in simhash, separated by commas
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "set,tf,log-tf,idf"
+    )]
+    pub(super) weights: Vec<Weight>,
+
+    /// Sketches to try, separated by commas; none is the exact resemblance of the features
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "simhash:64,super-shingle:6x14,minhash:128,none"
+    )]
+    pub(super) sketches: Vec<Sketch>,
+
+    /// Masks to try, separated by commas: none, numbers, dates, numbers+dates
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "none,numbers+dates",
+        value_parser = mask
+    )]
+    pub(super) masks: Vec<Mask>,
+
+    /// HTML modes to try, as for --html, separated by commas; those that change no text are left out
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "visible,main"
+    )]
+    pub(super) html_modes: Vec<HtmlMode>,
+
+    /// With --labels: measures to try, separated by commas: resemblance, containment and coverage
+    ///
+    /// Containment is the shared features over the smaller set, coverage over the larger.
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "resemblance"
+    )]
+    pub(super) measures: Vec<SetMeasure>,
+
+    /// With --labels: also find the combinations of two tests that agree best with the labels
+    #[arg(long, requires = "labels", hide_short_help = true)]
+    pub(super) two_tests: bool,
+
+    /// Second test for every setting: minimum length of the shorter text relative to the longer one, in bytes, above 0 and at most
+    /// 1
+    #[arg(long, value_name = "SHARE", value_parser = crate::arguments::positive_share, hide_short_help = true)]
+    pub(super) lengths: Option<f64>,
+
+    /// Minimum precision to reach
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    pub(super) precision: f64,
+
+    /// Minimum recall to reach
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    pub(super) recall: f64,
+
+    /// Write a self-contained HTML page with plots
+    #[arg(long, value_name = "FILE")]
+    pub(super) page: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) scheme: SchemeArguments,
+
+    #[command(flatten)]
+    pub(super) boilerplate: BoilerplateArguments,
+
+    #[command(flatten)]
+    pub(super) checkpoint: CheckpointArguments,
+
+    #[command(flatten)]
+    pub(super) run: RunArguments,
+}
+
+/// A mask of a list, in which commas stand between masks.
+fn mask(text: &str) -> Result<Mask, String> {
+    text.replace('+', ",")
+        .parse()
+        .map_err(|_| format!("{text:?} is not a mask: use none, numbers, dates or numbers+dates"))
+}
+
+/// The first and the others, each once.
+pub(super) fn each_once<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
+    let mut all = vec![first];
+    for &other in others {
+        if !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    all
+}
+
+impl SweepArguments {
+    /// All settings of every mask.
+    pub(super) fn masked_settings(&self, base: &Scheme) -> Vec<SweepSetting> {
+        let masks = each_once(base.mask, &self.masks).into_iter();
+        masks
+            .flat_map(|mask| self.settings(&base.mask(mask)))
+            .collect()
+    }
+
+    /// All settings: every weight for simhash, the set for the other sketches.
+    fn settings(&self, base: &Scheme) -> Vec<SweepSetting> {
+        let weights = |sketch: Sketch| match sketch.fingerprint_bits() {
+            0 => &[Weight::Set][..],
+            _ => &self.weights,
+        };
+        let fits = |shingle: Shingle, weight: Weight| {
+            !matches!(weight, Weight::TfLengthNoun(_)) || Some(shingle) == Shingle::words(1)
+        };
+        let mut all = Vec::new();
+        for &sketch in &self.sketches {
+            for &shingle in &self.shingles {
+                let wanted = weights(sketch)
+                    .iter()
+                    .filter(|&&weight| fits(shingle, weight));
+                let schemes =
+                    wanted.map(|&weight| base.shingle(shingle).weight(weight).sketch(sketch));
+                let measures = match sketch {
+                    Sketch::None => &self.measures[..],
+                    _ => &[SetMeasure::Resemblance],
+                };
+                for scheme in schemes {
+                    all.extend(measures.iter().map(|&measure| SweepSetting {
+                        scheme,
+                        measure,
+                        lengths: self.lengths,
+                    }));
+                }
+            }
+        }
+        all
+    }
+
+    /// The other ways to read HTML. Lines that recur were learned under the one at hand, so that then there are none.
+    pub(super) fn other_extractions(
+        &self,
+        base: &Scheme,
+        options: &InputOptions,
+    ) -> Result<Vec<Extraction>, Failure> {
+        if options.boilerplate.is_some() {
+            return Ok(Vec::new());
+        }
+        let modes = each_once(base.html.mode, &self.html_modes).into_iter();
+        modes
+            .skip(1)
+            .map(|mode| {
+                let html = Extraction { mode, ..base.html };
+                HtmlText::new(html)
+                    .map(|_| html)
+                    .map_err(|error| Failure::Usage(error.to_string()))
+            })
+            .collect()
+    }
+
+    /// The labelled pairs, and what is true in words.
+    pub(super) fn labelled(
+        &self,
+        path: &Path,
+        collection: &DocumentSet,
+    ) -> Result<(GroundTruth, String), Failure> {
+        let LabelSet::Pairs(pairs) = read_labels(path, collection)? else {
+            return Err(Failure::Usage(format!(
+                "{}: a sweep needs labelled pairs: use `evaluate labels` for clusters",
+                path.display()
+            )));
+        };
+        let (known, unknown) = judged(&pairs, self.positive)
+            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+        let trues = known.iter().filter(|pair| pair.2).count();
+        let words = format!(
+            "{trues} of {} labelled pairs are true: those of grade {} or more; {unknown} are unknown and not counted.",
+            known.len(),
+            self.positive
+        );
+        Ok((GroundTruth::Judged(known), words))
+    }
+
+    /// The exact answer, and what is true in words.
+    pub(super) fn exact(
+        &self,
+        documents: &SweptInput<'_>,
+        base: &Scheme,
+        limits: SweepLimits,
+    ) -> Result<(GroundTruth, String), Failure> {
+        let truth = GroundTruth::of_documents(documents, base, self.threshold, limits);
+        let truth = truth.map_err(|error| self.too_large(error))?;
+        if truth.true_pairs() == 0 {
+            return Err(Failure::Failed(format!(
+                "no two documents{} resemble each other by {}: lower --threshold, or give labels",
+                match documents.copies() {
+                    0 => "",
+                    _ => " of different texts",
+                },
+                self.threshold
+            )));
+        }
+        let words = format!(
+            "{} pairs are true: those whose resemblance over {} is {} or more.",
+            truth.true_pairs(),
+            base.shingle,
+            self.threshold
+        );
+        Ok((truth, words))
+    }
+
+    pub(super) fn too_large(&self, error: SweepError<Failure>) -> Failure {
+        match error {
+            SweepError::Documents(failure) => failure,
+            SweepError::TooLarge { what, needed, .. } => Failure::Failed(format!(
+                "{what} need {} or more, and --memory allows {}: raise --memory, give fewer documents, or leave them out of the sweep",
+                crate::size::show(needed),
+                crate::size::show(self.run.limits().memory)
+            )),
+            _ => BatchError::Cancelled.into(),
+        }
+    }
+
+    /// The least precision and recall that are wished.
+    pub(super) fn target(&self) -> AccuracyTarget {
+        AccuracyTarget {
+            precision: self.precision,
+            recall: self.recall,
+        }
+    }
+}

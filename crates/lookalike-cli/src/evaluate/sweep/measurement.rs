@@ -1,0 +1,225 @@
+//! Measurements of all settings, and the answer and page that come of them.
+
+use lookalike::Scheme;
+use lookalike::scheme::HtmlMode;
+use lookalike_batch::{JobObserver, JobStage};
+use lookalike_eval::page::{self, PageHead};
+use lookalike_eval::{
+    AccuracyTarget, ConjunctiveRule, DocumentHalves, DocumentSet, ExpectedAccuracy, GroundTruth,
+    HalvedAccuracy, JudgedScores, Recommendation, SweepResult, SweepSetting, SweptDocuments as _,
+    expected_of_halves,
+};
+
+use super::advised_job::{self, SketchJoin};
+use super::answer::{RecommendedJob, SweepOutput, expectation_of};
+use super::arguments::SweepArguments;
+use super::setting_measurer::SettingMeasurer;
+use crate::arguments::command_line;
+use crate::console::{self, Console};
+use crate::evaluate::EvaluationInput;
+use crate::evaluate::swept_input::SweptInput;
+use crate::failure::Failure;
+use crate::output_file::write_bytes;
+
+/// Combinations of two tests that are told.
+const MOST_TOGETHER: usize = 10;
+
+/// Everything that was measured.
+#[derive(Default)]
+pub(super) struct SweepMeasurement {
+    pub(super) settings: Vec<SweepSetting>,
+    /// Of sketches that are there: the join for each setting.
+    pub(super) joins: Vec<SketchJoin>,
+    pub(super) swept: SweepResult,
+    pub(super) copies: u64,
+    pub(super) two_tests: Vec<ConjunctiveRule>,
+    pub(super) expected: Vec<ExpectedAccuracy>,
+    /// Without labels.
+    pub(super) halves: Option<Vec<HalvedAccuracy>>,
+}
+
+impl SweepMeasurement {
+    /// Sweeps all masks, and all ways to read HTML that change a text, over documents that are read again and again.
+    pub(super) fn of_input(
+        arguments: &SweepArguments,
+        reading: &EvaluationInput<'_>,
+        documents: &SweptInput<'_>,
+        base: &Scheme,
+        measurer: &SettingMeasurer<'_>,
+    ) -> Result<Self, Failure> {
+        let mut settings = arguments.masked_settings(base);
+        let mut tallies = measurer.tallies(documents, &settings)?;
+        for html in arguments.other_extractions(base, &reading.options)? {
+            let options = reading.options.clone().html(html);
+            let other = match documents.read_otherwise(&options)? {
+                Ok(other) => other,
+                Err(found) => {
+                    let wanted = documents.records();
+                    warn_of_other_documents(measurer.console, html.mode, found, wanted, base);
+                    continue;
+                }
+            };
+            // Where no text differs, the rows would be the same.
+            if !other.has_texts_of(documents) {
+                let more = arguments.masked_settings(&base.html(html));
+                tallies.extend(measurer.tallies(&other, &more)?);
+                settings.extend(more);
+            }
+        }
+        let all = 0..documents.len() as u32;
+        let halves = DocumentHalves::new(all.map(|at| documents.id(at)));
+        let (truth, target) = (measurer.truth, arguments.target());
+        Ok(Self {
+            swept: SweepResult {
+                documents: documents.len() as u64,
+                true_pairs: truth.true_pairs(),
+                rows: measurer.rows(&settings, &tallies),
+            },
+            halves: Some(expected_of_halves(
+                &settings, &tallies, truth, &halves, target,
+            )),
+            settings,
+            copies: documents.copies(),
+            ..Self::default()
+        })
+    }
+
+    /// The same over documents in memory, of which some pairs are judged.
+    pub(super) fn of_labelled(
+        arguments: &SweepArguments,
+        reading: &EvaluationInput<'_>,
+        collection: &DocumentSet,
+        base: &Scheme,
+        measurer: &SettingMeasurer<'_>,
+    ) -> Result<Self, Failure> {
+        let judged: &[_] = match measurer.truth {
+            GroundTruth::Judged(judged) => judged,
+            GroundTruth::Complete(_) => &[],
+        };
+        let mut scores = JudgedScores::new(collection, judged);
+        let mut settings = arguments.masked_settings(base);
+        let mut tallies = measurer.tallies(collection, &settings)?;
+        scores.add(collection, &settings);
+        for html in arguments.other_extractions(base, &reading.options)? {
+            let options = reading.options.clone().html(html);
+            let other = reading.collection_under(&options)?;
+            let ids = |of: &DocumentSet| -> Vec<String> {
+                of.documents().iter().map(|one| one.id.clone()).collect()
+            };
+            if ids(&other) != ids(collection) {
+                let (found, wanted) = (other.len(), collection.len());
+                warn_of_other_documents(measurer.console, html.mode, found, wanted, base);
+                continue;
+            }
+            // The rows would be the same.
+            if other.texts().eq(collection.texts()) {
+                continue;
+            }
+            let more = arguments.masked_settings(&base.html(html));
+            tallies.extend(measurer.tallies(&other, &more)?);
+            scores.add(&other, &more);
+            settings.extend(more);
+        }
+        measurer.console.stage(JobStage::Compare, 0);
+        let two_tests = match arguments.two_tests {
+            true => scores.conjunctive_rules(MOST_TOGETHER),
+            false => Vec::new(),
+        };
+        Ok(Self {
+            swept: SweepResult {
+                documents: collection.len() as u64,
+                true_pairs: measurer.truth.true_pairs(),
+                rows: measurer.rows(&settings, &tallies),
+            },
+            settings,
+            two_tests,
+            expected: scores.expectations(arguments.two_tests),
+            // Nothing is set aside: somebody may have judged a pair of equal texts.
+            ..Self::default()
+        })
+    }
+
+    fn advised(&self, kept: &[String], advice: Recommendation) -> RecommendedJob<Recommendation> {
+        let (setting, cut) = (&self.settings[advice.row], advice.point.cut);
+        let command = match self.joins.get(advice.row) {
+            Some(join) => join.command(cut),
+            None => advised_job::of_setting(kept, setting, cut),
+        };
+        RecommendedJob { advice, command }
+    }
+
+    fn answer<'a>(
+        &'a self,
+        truth: &'a str,
+        target: AccuracyTarget,
+        kept: &[String],
+    ) -> SweepOutput<'a> {
+        let advise = |advice| self.advised(kept, advice);
+        let both = |two: &ConjunctiveRule| RecommendedJob {
+            command: advised_job::of_both(kept, &self.settings, two),
+            advice: two.clone(),
+        };
+        SweepOutput {
+            truth,
+            copies: self.copies,
+            target,
+            best: self.swept.best(target).map(advise),
+            advice: self
+                .swept
+                .recommendations(target)
+                .into_iter()
+                .map(advise)
+                .collect(),
+            sensitivity: self.swept.sensitivity(),
+            expected: &self.expected,
+            halves: self.halves.as_deref(),
+            two_tests: self.two_tests.iter().map(both).collect(),
+            shows_points: !self.joins.is_empty(),
+            sweep: &self.swept,
+        }
+    }
+
+    /// Writes the page, and returns what `show` makes of the answer.
+    pub(super) fn show<T>(
+        &self,
+        arguments: &SweepArguments,
+        words: &str,
+        console: &Console<'_>,
+        show: impl FnOnce(&SweepOutput<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        console.clear();
+        let target = arguments.target();
+        if let Some(path) = &arguments.page {
+            let head = PageHead {
+                command: console::harmless(&command_line()).into_owned(),
+                truth: match self.copies {
+                    0 => words.to_owned(),
+                    copies => format!(
+                        "{words} {} with the same text as another are set aside.",
+                        console::counted(copies, "document")
+                    ),
+                },
+                target,
+            };
+            let expectation = expectation_of(&self.expected, self.halves.as_deref());
+            let html = page::render(&self.swept, &head, expectation.as_ref());
+            let html = html.map_err(|error| Failure::Failed(error.to_string()))?;
+            write_bytes(path, html.as_bytes())?;
+        }
+        show(&self.answer(words, target, &advised_job::kept_arguments()))
+    }
+}
+
+/// Says that a way to read HTML is not tried.
+fn warn_of_other_documents(
+    console: &Console<'_>,
+    mode: HtmlMode,
+    found: usize,
+    wanted: usize,
+    base: &Scheme,
+) {
+    console.warn(&format!(
+        "--html-modes {mode} is not tried: with it the input gives {found} documents, not the same {wanted} as with --html {}",
+        base.html.mode
+    ));
+}

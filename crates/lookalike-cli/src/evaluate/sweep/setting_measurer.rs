@@ -1,0 +1,145 @@
+//! Counts of each setting, those of an interrupted sweep included.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use lookalike::Scheme;
+use lookalike_batch::{JobObserver, JobStage};
+use lookalike_eval::{
+    GroundTruth, SettingTally, SweepError, SweepLimits, SweepRow, SweepSetting, SweptDocuments,
+    each_tally,
+};
+use serde::{Deserialize, Serialize};
+
+use super::arguments::SweepArguments;
+use crate::console::Console;
+use crate::evaluate::checkpoint::Checkpoint;
+use crate::failure::Failure;
+
+/// Counts of one setting, as a checkpoint keeps them.
+#[derive(Serialize, Deserialize)]
+pub(super) struct MeasuredSetting {
+    setting: String,
+    tally: SettingTally,
+}
+
+/// File of what is measured, if one is wanted.
+pub(super) type SweepCheckpoint = Option<Checkpoint<MeasuredSetting>>;
+
+/// Name of a setting in a checkpoint: all that tells it from others.
+fn setting_name(setting: &SweepSetting) -> String {
+    let lengths = setting.lengths.unwrap_or(0.0);
+    format!("{} {} lengths={lengths}", setting.scheme, setting.measure)
+}
+
+/// Settings on their way to rows.
+pub(super) struct SettingMeasurer<'a> {
+    arguments: &'a SweepArguments,
+    pub(super) console: &'a Console<'a>,
+    pub(super) truth: &'a GroundTruth,
+    limits: SweepLimits,
+    pub(super) checkpoint: SweepCheckpoint,
+    known: HashMap<String, SettingTally>,
+}
+
+impl<'a> SettingMeasurer<'a> {
+    /// Takes over what an earlier sweep of the same documents, of so many hashed, has measured.
+    pub(super) fn new(
+        arguments: &'a SweepArguments,
+        console: &'a Console<'a>,
+        base: &Scheme,
+        truth: &'a GroundTruth,
+        limits: SweepLimits,
+        digest: u64,
+    ) -> Result<Self, Failure> {
+        let judged = match truth {
+            GroundTruth::Judged(pairs) => format!("{pairs:?}"),
+            GroundTruth::Complete(_) => format!("{base} {}", arguments.threshold),
+        };
+        let of = format!("{judged} {digest:016x}");
+        let opened = arguments
+            .checkpoint
+            .open("sweep", &of, arguments.run.quiet)?;
+        let (checkpoint, done) = opened.unzip();
+        let known = done.unwrap_or_default().into_iter();
+        Ok(Self {
+            known: known
+                .map(|done: MeasuredSetting| (done.setting, done.tally))
+                .collect(),
+            arguments,
+            console,
+            truth,
+            limits,
+            checkpoint,
+        })
+    }
+
+    /// The counts of these settings.
+    pub(super) fn tallies<D: SweptDocuments>(
+        &self,
+        documents: &D,
+        settings: &[SweepSetting],
+    ) -> Result<Vec<SettingTally>, Failure>
+    where
+        Failure: From<D::Error>,
+    {
+        let names: Vec<String> = settings.iter().map(setting_name).collect();
+        let mut tallies: Vec<Option<SettingTally>> = names
+            .iter()
+            .map(|name| self.known.get(name).cloned())
+            .collect();
+        let missing: Vec<usize> = (0..settings.len())
+            .filter(|&at| tallies[at].is_none())
+            .collect();
+        let wanted: Vec<SweepSetting> = missing.iter().map(|&at| settings[at]).collect();
+        let mut done = (settings.len() - missing.len()) as u64;
+        let mut written = Ok(());
+        let mut add = |at: usize, tally: SettingTally| {
+            let at = missing[at];
+            // Anew each time: texts that were read again in between had a stage of their own.
+            self.console.stage(JobStage::Measure, settings.len() as u64);
+            done += 1;
+            self.console.advance(done);
+            if let Some(checkpoint) = &self.checkpoint {
+                written = checkpoint.push(&MeasuredSetting {
+                    setting: names[at].clone(),
+                    tally: tally.clone(),
+                });
+            }
+            tallies[at] = Some(tally);
+            match self.console.is_cancelled() || written.is_err() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        let swept = each_tally(documents, &wanted, self.truth, self.limits, &mut add);
+        written?;
+        let swept = swept.map_err(|error| match error {
+            SweepError::Documents(error) => SweepError::Documents(error.into()),
+            SweepError::TooLarge {
+                what,
+                needed,
+                most_bytes,
+            } => SweepError::TooLarge {
+                what,
+                needed,
+                most_bytes,
+            },
+            _ => SweepError::Ended,
+        });
+        swept.map_err(|error| self.arguments.too_large(error))?;
+        Ok(tallies.into_iter().flatten().collect())
+    }
+
+    /// The rows of these settings.
+    pub(super) fn rows(
+        &self,
+        settings: &[SweepSetting],
+        tallies: &[SettingTally],
+    ) -> Vec<SweepRow> {
+        let counted = settings.iter().zip(tallies);
+        counted
+            .map(|(setting, tally)| tally.row_of(setting, self.truth))
+            .collect()
+    }
+}
