@@ -28,8 +28,12 @@ import score
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 PYTHON = HERE / ".venv" / "bin" / "python"
-# Of older libraries than the others: see README.md.
+# Of other libraries than the others: see README.md.
 TEXT_DEDUP = HERE / ".venv-text-dedup" / "bin" / "python"
+DATATROVE = HERE / ".venv-datatrove" / "bin" / "python"
+# Programs that are not on crates.io, built from their repositories.
+FASTDEDUP = HERE / ".peers" / "fastdedup" / "target" / "release" / "fastdedup"
+DUPLODOCUS = HERE / ".peers" / "duplodocus" / "target" / "release" / "duplodocus"
 OURS = ROOT / "target" / "release" / "lookalike"
 # How the libraries beneath are told the number of threads.
 THREADS = ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -103,6 +107,22 @@ ENGINES = {
         TEXT_DEDUP,
         sampled=True,
         note="unchecked band collisions, clusters",
+    ),
+    "datatrove": Engine(
+        [DATATROVE, *peer("datatrove_pipeline.py")[1:]],
+        DATATROVE,
+        sampled=True,
+        note="unchecked band collisions, clusters",
+    ),
+    "duplodocus": Engine(
+        peer("program_pipeline.py", "--program", DUPLODOCUS),
+        DUPLODOCUS,
+        note="unchecked band collisions, components",
+    ),
+    "fastdedup": Engine(
+        peer("program_pipeline.py", "--program", FASTDEDUP),
+        FASTDEDUP,
+        note="estimate checked, no clusters",
     ),
 }
 
