@@ -84,8 +84,8 @@ struct HalvedChoice {
     choose: fn(&SweepResult, AccuracyTarget) -> Option<Recommendation>,
 }
 
-/// Expected accuracy of the best setting of each sketch by F1, of the best of all, and of the cheapest that reaches the target. None if one of
-/// the halves has no true pair.
+/// Expected accuracy of the best setting of each sketch by F1, of the best of all, and of the cheapest that reaches the target, by bytes a document
+/// of the whole collection. None if one of the halves has no true pair.
 #[must_use]
 pub fn expected_of_halves(
     settings: &[SweepSetting],

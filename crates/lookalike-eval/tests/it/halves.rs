@@ -6,7 +6,7 @@ use lookalike::hash::xxh3_64;
 use lookalike::{Scheme, Weight};
 use lookalike_eval::sweep::sketches_of;
 use lookalike_eval::{
-    AccuracyTarget, DocumentHalves, DocumentSet, GroundTruth, SettingTally, SweepLimits,
+    AccuracyTarget, DocumentHalves, DocumentSet, GroundTruth, SettingTally, SweepLimits, SweepRow,
     SweepSetting, each_tally, expected_of_halves, sweep,
 };
 use proptest::prelude::*;
@@ -106,7 +106,10 @@ proptest! {
         }
         // Three sketches of one setting, one of two, all, and the cheapest of all.
         prop_assert_eq!(expected.len(), 6);
-        let swept = [0, 1].map(|at| sweep(&alone[at], &settings, &truths[at], 1, |_| ControlFlow::Continue(())).unwrap());
+        let swept_by = |documents, truth| sweep(documents, &settings, truth, 1, |_| ControlFlow::Continue(())).unwrap();
+        let swept = [0, 1].map(|at| swept_by(&alone[at], &truths[at]));
+        // What a setting costs is measured on all documents: sets of features are larger in one half than in the other.
+        let costs: Vec<f64> = swept_by(&all, &truth).rows.iter().map(|row| row.bytes).collect();
         for one in expected {
             let own: Vec<usize> = (0..settings.len())
                 .filter(|&at| ["any", "cheapest"].contains(&&*one.choice) || settings[at].scheme.sketch.to_string() == one.choice)
@@ -115,7 +118,7 @@ proptest! {
             let mut sums = [0; 2];
             for which in 0..2 {
                 let mut part = swept[which].clone();
-                part.rows = own.iter().map(|&at| part.rows[at].clone()).collect();
+                part.rows = own.iter().map(|&at| SweepRow { bytes: costs[at], ..part.rows[at].clone() }).collect();
                 let chosen = match &*one.choice {
                     "cheapest" => part.recommendations(target).into_iter().next(),
                     _ => part.best(target),
