@@ -38,7 +38,7 @@ pub(super) struct ProbeTable<W> {
     store: TableStorage,
 }
 
-/// How large the numbers of a table may be.
+/// Sizes of the numbers in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableNumbers {
     /// Bytes of a rank.

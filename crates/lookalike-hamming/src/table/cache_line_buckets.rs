@@ -87,7 +87,7 @@ impl BucketStore {
             held as u32
         } else {
             let overflow = self.overflow.growing();
-            // Places in units of sixteen bytes: 32 bits then reach over 64 GiB.
+            // Places in units of 16 bytes or more, so that 32 bits reach the last one.
             let unit = overflow.len().div_ceil(self.unit);
             overflow.resize(unit * self.unit, 0);
             overflow.extend_from_slice(&(rests.len() as u32).to_le_bytes());
