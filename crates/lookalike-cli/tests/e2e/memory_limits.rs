@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::hostile_memory::measured;
 use crate::results::Results;
-use crate::support::{Finish, Folder, Numbers, lookalike, record};
+use crate::support::{Finish, Folder, Numbers, SmallDisk, lookalike, record};
 
 const MIB: u64 = 1 << 20;
 
@@ -246,6 +246,16 @@ fn sharing_job(subcommand: &str, input: &Path, out: &Path) -> Command {
     command
 }
 
+/// Two jobs kept, removed and grouped the same.
+#[track_caller]
+fn assert_same_decisions(folder: &Folder, one: &str, other: &str) {
+    for file in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
+        let [found, expected] =
+            [one, other].map(|name| fs::read(folder.path(name).join(file)).unwrap());
+        assert!(found == expected, "{one}: {file}");
+    }
+}
+
 #[test]
 fn groups_that_do_not_fit_in_memory_were_refused() {
     let folder = Folder::new();
@@ -266,11 +276,7 @@ fn groups_that_do_not_fit_in_memory_were_refused() {
             "{} of {limit} MiB",
             most / MIB
         );
-        for file in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
-            let [found, expected] =
-                [&*name, "ample"].map(|name| fs::read(folder.path(name).join(file)).unwrap());
-            assert!(found == expected, "{limit}: {file}");
-        }
+        assert_same_decisions(&folder, &name, "ample");
         let found = Results::read(&folder.path(&name));
         assert_eq!(found.run["comparisons"], all.run["comparisons"]);
     }
@@ -298,14 +304,42 @@ fn a_job_whose_groups_are_on_disk_goes_on_after_a_kill() {
     child.wait().unwrap();
     assert!(!out.join("run.json").exists());
     job("killed", "62M").arg("--resume").succeed();
-    for file in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
-        let [found, expected] =
-            ["killed", "ample"].map(|name| fs::read(folder.path(name).join(file)).unwrap());
-        assert!(found == expected, "{file}");
-    }
+    assert_same_decisions(&folder, "killed", "ample");
     let [found, expected] = ["killed", "ample"].map(|name| Results::read(&folder.path(name)).run);
     assert_eq!(found["resumed"], true);
     assert_eq!(found["comparisons"], expected["comparisons"]);
+}
+
+/// What the job reads takes 50 MB there, and its groups as much again.
+#[test]
+fn a_job_whose_groups_fill_the_disk_goes_on_with_more_room() {
+    let folder = Folder::new();
+    let Some(disk) = SmallDisk::mounted(folder.path("disk"), 70) else {
+        return;
+    };
+    let input = sharing(&folder, 40_000);
+    let job = |name: &str, memory: &str| {
+        let mut command = sharing_job("dedup", &input, &folder.path(name));
+        command.args(["--memory", memory, "--threads", "2"]);
+        command.args(["--checkpoint", "1M", "--resume", "--tmp"]);
+        command.arg(disk.path());
+        command
+    };
+    let log = folder.path("few/.lookalike/scanned.bin");
+    let mut logged = Vec::new();
+    for megabytes in [70, 80] {
+        disk.grow(megabytes);
+        let full = job("few", "60M").fail(1);
+        full.says(&["No space left on device", "--tmp", "--resume continues"]);
+        logged.push(fs::metadata(&log).unwrap().len());
+    }
+    // Beyond a mark that it was resumed there was nothing left to read.
+    assert!(logged[0].abs_diff(logged[1]) < 1 << 10, "{logged:?}");
+    disk.grow(400);
+    job("few", "60M").succeed();
+    job("ample", "1G").succeed();
+    assert_same_decisions(&folder, "few", "ample");
+    assert_eq!(Results::read(&folder.path("few")).run["resumed"], true);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! as a job that nobody disturbed.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -10,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::results::{Results, STABLE};
-use crate::support::{Finish, Folder, Numbers, interrupt, lookalike, record};
+use crate::support::{Finish, Folder, Numbers, SmallDisk, interrupt, lookalike, record};
 
 /// The collection of this module and what an undisturbed job makes of it.
 struct Reference {
@@ -677,42 +676,6 @@ fn a_damaged_log_costs_time_and_no_result() {
     }
 }
 
-/// A file system in memory, of so many megabytes.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    /// Mounts one, if this user may: else the test is skipped, and says so even when it passes.
-    fn mounted(place: PathBuf, megabytes: u32) -> Option<Self> {
-        fs::create_dir_all(&place).unwrap();
-        let size = format!("size={megabytes}M");
-        let mut mount = Command::new("mount");
-        mount
-            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-            .arg(&place);
-        match mount.output() {
-            Ok(done) if done.status.success() => Some(Self(place)),
-            _ => {
-                let line = b"SKIPPED: no file system can be mounted here\n";
-                std::io::stderr().write_all(line).unwrap();
-                None
-            }
-        }
-    }
-
-    fn grow(&self, megabytes: u32) {
-        let size = format!("remount,size={megabytes}M");
-        let mut mount = Command::new("mount");
-        let done = mount.args(["-o", &size]).arg(&self.0).status();
-        assert!(done.unwrap().success());
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
-
 /// All checkpoints were deleted, and the job began from the first byte.
 #[test]
 fn a_disk_that_was_full_while_a_job_read_left_nothing_to_resume() {
@@ -720,7 +683,7 @@ fn a_disk_that_was_full_while_a_job_read_left_nothing_to_resume() {
     let Some(disk) = SmallDisk::mounted(folder.path("disk"), 9) else {
         return;
     };
-    let out = disk.0.join("out");
+    let out = disk.path().join("out");
     let command = || {
         let mut command = lookalike("dedup");
         command.arg(&reference.input).arg("-o").arg(&out);

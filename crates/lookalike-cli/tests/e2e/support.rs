@@ -325,3 +325,43 @@ pub(crate) fn interrupt(child: Child) -> (Option<i32>, String) {
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     (ended.status.code(), said)
 }
+
+/// A file system in memory, of so many megabytes.
+pub(crate) struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts one, if this user may: else the test is skipped, and says so even when it passes.
+    pub(crate) fn mounted(place: PathBuf, megabytes: u32) -> Option<Self> {
+        fs::create_dir_all(&place).unwrap();
+        let size = format!("size={megabytes}M");
+        let mut mount = Command::new("mount");
+        mount
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(&place);
+        match mount.output() {
+            Ok(done) if done.status.success() => Some(Self(place)),
+            _ => {
+                let line = b"SKIPPED: no file system can be mounted here\n";
+                std::io::stderr().write_all(line).unwrap();
+                None
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn grow(&self, megabytes: u32) {
+        let size = format!("remount,size={megabytes}M");
+        let mut mount = Command::new("mount");
+        let done = mount.args(["-o", &size]).arg(&self.0).status();
+        assert!(done.unwrap().success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
