@@ -310,7 +310,7 @@ fn a_job_whose_groups_are_on_disk_goes_on_after_a_kill() {
     assert_eq!(found["comparisons"], expected["comparisons"]);
 }
 
-/// What the job reads takes 50 MB there, and its groups as much again.
+/// The job stores 50 MB there while it reads, and as much again for its groups.
 #[test]
 fn a_job_whose_groups_fill_the_disk_goes_on_with_more_room() {
     let folder = Folder::new();
