@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 
+use lookalike_hamming::threads::{join_all, on_each};
+
 /// Fewer positions are worked on by the caller's thread.
 pub(crate) const FEW: usize = 1 << 14;
 
@@ -18,18 +20,7 @@ pub(crate) fn in_ranges<R: Send>(
     }
     let length = positions.div_ceil(threads);
     let range = |start: usize| start..positions.min(start + length);
-    std::thread::scope(|scope| {
-        let work = &work;
-        let others: Vec<_> = (length..positions)
-            .step_by(length)
-            .map(|start| scope.spawn(move || work(range(start))))
-            .collect();
-        // The caller's thread does a part instead of waiting for the others.
-        let mut results = vec![work(range(0))];
-        let others = others.into_iter().map(|other| other.join());
-        results.extend(others.map(|result| result.expect("workers do not panic")));
-        results
-    })
+    on_each((0..positions).step_by(length).map(range), work)
 }
 
 /// A column of the value of each position.
@@ -43,15 +34,9 @@ pub(crate) fn column<T: Clone + Default + Send>(
     }
     let mut column = vec![T::default(); positions];
     let length = positions.div_ceil(threads);
-    std::thread::scope(|scope| {
-        let value = &value;
-        for (number, part) in column.chunks_mut(length).enumerate() {
-            let fill = move || {
-                for (at, cell) in part.iter_mut().enumerate() {
-                    *cell = value(number * length + at);
-                }
-            };
-            scope.spawn(fill);
+    on_each(column.chunks_mut(length).enumerate(), |(number, part)| {
+        for (at, cell) in part.iter_mut().enumerate() {
+            *cell = value(number * length + at);
         }
     });
     column
@@ -93,30 +78,23 @@ pub(crate) fn copy_lists<T: Copy + Send + Sync>(all: &mut [T], lists: &[&[T]], t
         true => all.len(),
         false => all.len().div_ceil(threads),
     };
-    std::thread::scope(|scope| {
-        let (mut rest, mut lists) = (all, lists);
-        while !lists.is_empty() {
-            let (mut count, mut length) = (0, 0);
-            // Whole lists, one at least: a list is never divided between threads.
-            while count < lists.len() && (count == 0 || length < share) {
-                length += lists[count].len();
-                count += 1;
-            }
-            let (own, others) = lists.split_at(count);
-            let (places, more) = rest.split_at_mut(length);
-            (rest, lists) = (more, others);
-            let copy = move || {
-                let mut places = places;
-                for list in own {
-                    let (here, more) = places.split_at_mut(list.len());
-                    here.copy_from_slice(list);
-                    places = more;
-                }
-            };
-            match lists.is_empty() {
-                true => copy(),
-                false => drop(scope.spawn(copy)),
-            }
+    let (mut rest, mut lists) = (all, lists);
+    let parts = std::iter::from_fn(|| {
+        let (mut count, mut length) = (0, 0);
+        // Whole lists, one at least: a list is never divided between threads.
+        while count < lists.len() && (count == 0 || length < share) {
+            length += lists[count].len();
+            count += 1;
+        }
+        let own = lists.split_off(..count)?;
+        Some((own, rest.split_off_mut(..length)?))
+    });
+    let parts = parts.take_while(|(lists, _)| !lists.is_empty());
+    on_each(parts, |(lists, mut places)| {
+        for list in lists {
+            let (here, more) = places.split_at_mut(list.len());
+            here.copy_from_slice(list);
+            places = more;
         }
     });
 }
@@ -129,13 +107,7 @@ pub(crate) fn on_threads<R: Send, E: Send>(
     threads: usize,
     work: impl Fn() -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
-        let own = work();
-        let others = others.into_iter().map(|other| other.join());
-        let others = others.map(|result| result.expect("workers do not panic"));
-        std::iter::once(own).chain(others).collect()
-    })
+    on_each(0..threads.max(1), |_| work()).into_iter().collect()
 }
 
 /// Works on each item, on several threads, and hands the results on in the order of the items. A thread has one result in the making and two
@@ -164,14 +136,18 @@ pub(crate) fn in_order<T: Send, R: Send, E: Send>(
             let (sender, results) = mpsc::sync_channel(1);
             // Nobody listens any more after an error.
             let mut results_of = move |item| sender.send(work(item)).is_ok();
-            scope.spawn(move || share.into_iter().all(&mut results_of));
-            results
+            let worker = scope.spawn(move || share.into_iter().all(&mut results_of));
+            (worker, results)
         };
-        let results: Vec<_> = shares.into_iter().map(begin).collect();
-        (0..count).try_for_each(|number| {
+        let (workers, results): (Vec<_>, Vec<_>) = shares.into_iter().map(begin).unzip();
+        let handed_on = (0..count).try_for_each(|number| {
             let result = results[number % threads].recv();
             hand_on(result.expect("each item has a result")?)
-        })
+        });
+        // Workers that have more to send end when nobody listens.
+        drop(results);
+        join_all(workers);
+        handed_on
     })
 }
 

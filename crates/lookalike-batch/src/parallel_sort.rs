@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use lookalike_hamming::threads::on_each;
+
 use crate::parallel::{FEW, copy_lists};
 
 /// Items of each run among which the bounds of ranges are chosen.
@@ -43,10 +45,8 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
         return;
     }
     let length = items.len().div_ceil(threads);
-    std::thread::scope(|scope| {
-        for run in items.chunks_mut(length) {
-            scope.spawn(move || run.sort_unstable_by(compare));
-        }
+    on_each(items.chunks_mut(length), |run| {
+        run.sort_unstable_by(compare)
     });
     let runs: Vec<&[T]> = items.chunks(length).collect();
     let bounds = bounds(&runs, compare);
@@ -64,16 +64,7 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
         range.sort_by(compare);
         range
     };
-    let ranges: Vec<Vec<T>> = std::thread::scope(|scope| {
-        let range = &range;
-        let workers: Vec<_> = (0..=bounds.len())
-            .map(|number| scope.spawn(move || range(number)))
-            .collect();
-        let sorted = workers.into_iter().map(|worker| worker.join());
-        sorted
-            .map(|range| range.expect("comparisons do not panic"))
-            .collect()
-    });
+    let ranges = on_each(0..=bounds.len(), range);
     let ranges: Vec<&[T]> = ranges.iter().map(Vec::as_slice).collect();
     // Ranges ascend: each ends before the bound with which the next begins.
     copy_lists(items, &ranges, threads);

@@ -395,7 +395,7 @@ mod tests {
         ] {
             for threads in [1, 2, 5] {
                 let (sender, ended) = mpsc::channel();
-                std::thread::spawn(move || {
+                let job = std::thread::spawn(move || {
                     let chunks = (0..500)
                         .map(|at| Ok::<_, BatchError>(SizedChunk(u64::from(at != nothing))));
                     let workers = (0..threads).map(|_| PanickingWorker).collect();
@@ -417,6 +417,7 @@ mod tests {
                 });
                 let ended = ended.recv_timeout(std::time::Duration::from_secs(60));
                 assert_eq!(ended, Ok(true), "{nothing} {collector:?} {threads}");
+                job.join().unwrap().unwrap();
             }
         }
     }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike_batch::fingerprints::can_resume;
 use lookalike_batch::{BatchError, CollectionError, CollectionWriter, JobProgress};
-use lookalike_corpus::{AtomicFile, stop_new_files};
+use lookalike_corpus::{AtomicFile, spawn_detached, stop_new_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
@@ -200,9 +200,8 @@ fn listening() -> Option<MutexGuard<'static, Vec<TemporaryPath>>> {
     if all.is_empty() {
         let (ready, listening) = channel();
         // Without a thread to wait for signals they do what they always did.
-        let _ = std::thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || wait(&ready));
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        let _ = spawn_detached(thread, move || wait(&ready));
         // Nothing is made that a signal would leave behind before signals are heard; if they cannot be, the channel is closed.
         let _ = listening.recv();
     }

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::detached::spawn_detached;
 use crate::error::OptionError;
 
 /// Stands for the path of the file.
@@ -180,10 +181,13 @@ enum ConversionFailure {
 /// running may hold the pipes for ever, so these threads are not waited for.
 struct RunningCommand {
     child: Child,
-    output: Receiver<io::Result<Vec<u8>>>,
-    complaint: Receiver<io::Result<Vec<u8>>>,
+    output: PipeContents,
+    complaint: PipeContents,
     most: usize,
 }
+
+/// Hears what came out of a pipe, once it is closed or as much was read as is wanted.
+type PipeContents = Receiver<io::Result<Vec<u8>>>;
 
 impl RunningCommand {
     fn start(
@@ -202,19 +206,35 @@ impl RunningCommand {
             .stderr(Stdio::piped());
         own_group(&mut command);
         let mut child = command.spawn()?;
+        match Self::serve_pipes(&mut child, input, most) {
+            Ok((output, complaint)) => Ok(RunningCommand {
+                child,
+                output,
+                complaint,
+                most,
+            }),
+            Err(no_thread) => {
+                end_group(&mut child);
+                child.wait()?;
+                Err(no_thread)
+            }
+        }
+    }
+
+    /// Begins threads that write the input, and read the output and the complaints.
+    fn serve_pipes(
+        child: &mut Child,
+        input: Option<Vec<u8>>,
+        most: usize,
+    ) -> io::Result<(PipeContents, PipeContents)> {
         if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
             // A command need not read all of its input.
-            thread::spawn(move || drop(pipe.write_all(&input)));
+            let write = move || drop(pipe.write_all(&input));
+            spawn_detached(thread::Builder::new(), write)?;
         }
         // Dropping the pipe after so many bytes ends a command that writes on, by SIGPIPE.
-        let output = read(child.stdout.take(), most.saturating_add(1));
-        let complaint = read(child.stderr.take(), COMPLAINT_BYTES);
-        Ok(RunningCommand {
-            child,
-            output,
-            complaint,
-            most,
-        })
+        let output = read(child.stdout.take(), most.saturating_add(1))?;
+        Ok((output, read(child.stderr.take(), COMPLAINT_BYTES)?))
     }
 
     fn finish(&mut self, limit: Duration) -> Result<ConvertedText, ConversionFailure> {
@@ -274,10 +294,10 @@ impl RunningCommand {
 }
 
 /// Reads up to `most` bytes of a pipe on a thread; complaints beyond are passed over, so that the command goes on.
-fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> Receiver<io::Result<Vec<u8>>> {
+fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> io::Result<PipeContents> {
     let (send, receive) = channel();
     if let Some(mut pipe) = pipe {
-        thread::spawn(move || {
+        spawn_detached(thread::Builder::new(), move || {
             let mut bytes = Vec::new();
             let read = (&mut pipe).take(most as u64).read_to_end(&mut bytes);
             let full = bytes.len() >= most;
@@ -288,9 +308,9 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> Receiver<io::R
             if full && most == COMPLAINT_BYTES {
                 let _ = io::copy(&mut pipe, &mut io::sink());
             }
-        });
+        })?;
     }
-    receive
+    Ok(receive)
 }
 
 /// Puts the command into a process group of its own, so that all it starts can be ended with it.

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
+use crate::detached::spawn_detached;
 use flate2::write::GzEncoder;
 
 const GZIP_LEVEL: u32 = 6;
@@ -153,7 +154,7 @@ fn begin(format: FrameFormat, threads: usize) -> io::Result<mpsc::Sender<Task>> 
             let tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
             tasks.recv().ok()
         };
-        std::thread::Builder::new().spawn(move || {
+        spawn_detached(std::thread::Builder::new(), move || {
             while let Some((frame, result)) = next() {
                 // A writer that failed wants no more.
                 let _ = result.send(format.compress(&frame));

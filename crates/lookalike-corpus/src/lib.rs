@@ -48,6 +48,7 @@ mod chunk;
 mod contents;
 mod convert;
 mod decode;
+mod detached;
 mod discover;
 mod error;
 mod exact;
@@ -100,6 +101,8 @@ pub use boilerplate::{BoilerplateFileError, BoilerplateLines, line_keys, site_ke
 pub use buffer_pool::{BufferPool, PooledBytes};
 pub use chunk::ChunkReader;
 pub use convert::Converter;
+#[doc(hidden)]
+pub use detached::spawn_detached;
 pub use error::{InputError, OptionError, ReadError};
 pub use exact::{ExactPiece, exact_pieces};
 pub use field_path::FieldPath;

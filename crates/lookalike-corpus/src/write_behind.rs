@@ -5,7 +5,10 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread::Builder;
+
+use crate::detached::spawn_detached;
 
 /// Bytes between two times at which what was written is sent to the disk.
 const STEP_BYTES: u64 = 64 << 20;
@@ -17,7 +20,8 @@ pub(crate) struct WriteBehindFile {
     step: u64,
     /// Bytes since that was begun last.
     waiting: u64,
-    sync: Option<JoinHandle<io::Result<()>>>,
+    /// Hears how the one that was begun last ended.
+    sync: Option<Receiver<io::Result<()>>>,
 }
 
 impl WriteBehindFile {
@@ -35,26 +39,33 @@ impl WriteBehindFile {
     /// # Errors
     /// Those of the disk so far: the system tells each of them once.
     pub(crate) fn into_file(mut self) -> io::Result<File> {
-        self.join()?;
+        self.finish_sync()?;
         Ok(self.file)
     }
 
     /// Sends what was written to the disk, unless the disk is still at what came before.
     fn begin(&mut self) -> io::Result<()> {
-        if self.sync.as_ref().is_some_and(|sync| !sync.is_finished()) {
-            return Ok(());
+        match self.sync.as_ref().map(Receiver::try_recv) {
+            Some(Err(TryRecvError::Empty)) => return Ok(()),
+            Some(synced) => synced.expect("the thread does not panic")?,
+            None => {}
         }
-        self.join()?;
         let file = self.file.try_clone()?;
+        let (sender, synced) = channel();
+        // Whoever gives the file up does not listen.
+        let sync = move || drop(sender.send(file.sync_data()));
         // Without a thread the end waits longer, and that is all.
-        self.sync = Builder::new().spawn(move || file.sync_data()).ok();
+        self.sync = spawn_detached(Builder::new(), sync)
+            .is_ok()
+            .then_some(synced);
         self.waiting = 0;
         Ok(())
     }
 
-    fn join(&mut self) -> io::Result<()> {
-        let joined = self.sync.take().map(JoinHandle::join);
-        joined.map_or(Ok(()), |synced| synced.expect("no panic"))
+    /// Waits for what was sent to the disk last.
+    fn finish_sync(&mut self) -> io::Result<()> {
+        let synced = self.sync.take().map(|sync| sync.recv());
+        synced.map_or(Ok(()), |synced| synced.expect("the thread does not panic"))
     }
 }
 

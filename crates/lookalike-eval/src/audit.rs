@@ -14,6 +14,7 @@ mod sampler;
 use hashbrown::{HashMap, HashSet};
 use lookalike::sketch::{SketchValue, Sketcher};
 use lookalike::{FeatureExtractor, Features, Simhash};
+use lookalike_hamming::threads::on_each;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -288,19 +289,10 @@ impl RecallAudit {
             .collect();
         self.ensure_texts_fit()?;
         let share = new.len().div_ceil(self.threads).max(1);
-        let parts = std::thread::scope(|scope| {
-            let parts = new.chunks(share);
-            let (sample, method) = (&self.sample, &self.method);
-            let threads: Vec<_> = parts
-                .map(|part| {
-                    let (extractor, sketcher) = (method.extractor.clone(), &method.sketcher);
-                    let (rule, least) = (method.rule, method.lengths);
-                    scope.spawn(move || sample.tallies(part, extractor, sketcher, rule, least))
-                })
-                .collect();
-            let ends = threads.into_iter();
-            ends.map(|thread| thread.join().expect("workers do not panic"))
-                .collect::<Vec<_>>()
+        let (sample, method) = (&self.sample, &self.method);
+        let parts = on_each(new.chunks(share), |part| {
+            let (extractor, sketcher) = (method.extractor.clone(), &method.sketcher);
+            sample.tallies(part, extractor, sketcher, method.rule, method.lengths)
         });
         for (at, tally) in parts.into_iter().flatten() {
             self.progress.tallies[at as usize].add(tally);

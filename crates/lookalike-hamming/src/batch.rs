@@ -11,6 +11,7 @@ use super::cost::CostConstants;
 use super::entropy::BitBalance;
 use super::index::TableIndex;
 use super::plan::{CostedDesign, PlanLimits, plan};
+use super::threads::on_each;
 use super::{Design, Layout, kernel};
 use buckets::QueryBuckets;
 use filter::{FilterShape, QueryFilter, half_budgets};
@@ -160,16 +161,7 @@ impl<C: Code> BatchJoin<C> {
             false => Ok(QueryFilter::new(queries, &balance, half, budget, shape)),
         };
         let filters = if limits.threads > 1 {
-            std::thread::scope(|scope| {
-                let made = &made;
-                let start = |shape| scope.spawn(move || made(shape));
-                let running: Vec<_> = shapes.into_iter().map(start).collect();
-                let joined = running.into_iter().map(|filter| filter.join());
-                let again = std::panic::resume_unwind;
-                joined
-                    .map(|made| made.unwrap_or_else(|panic| again(panic)))
-                    .collect::<Result<_, _>>()
-            })
+            on_each(shapes, made).into_iter().collect::<Result<_, _>>()
         } else {
             shapes.into_iter().map(made).collect::<Result<_, _>>()
         };

@@ -8,6 +8,7 @@
 use super::code::{Code, Integer, Word};
 use super::kernel::Permute;
 use super::scatter::ScatterBuffers;
+use super::threads::join_all;
 use std::io;
 use std::ops::Range;
 
@@ -391,11 +392,12 @@ impl<W: Word> PartRuns<W> {
         for round in parts.chunks(PARTS_AT_ONCE * self.busy.len()) {
             std::thread::scope(|scope| {
                 let sorted = self.busy.iter_mut().zip(round.chunks(PARTS_AT_ONCE));
-                for (run, parts) in sorted {
-                    scope.spawn(move || run.sort(parts, addressing, below));
-                }
+                let sorting = sorted
+                    .map(|(run, parts)| scope.spawn(move || run.sort(parts, addressing, below)))
+                    .collect();
                 // This thread hands on the round before, in order, while the others sort.
                 self.ready.iter_mut().for_each(|run| run.hand_on(sink));
+                join_all(sorting);
             });
             // What was sorted in this round is handed on in the next.
             std::mem::swap(&mut self.ready, &mut self.busy);

@@ -56,6 +56,8 @@ mod shared_bytes;
 mod stored;
 mod table;
 mod table_key;
+#[doc(hidden)]
+pub mod threads;
 
 pub use analysis::{Analysis, Analyzer, RANGES, Spike};
 pub use archive::{

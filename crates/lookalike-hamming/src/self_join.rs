@@ -15,6 +15,7 @@
 use super::code::{Code, Integer, Word};
 use super::family::low_mask;
 use super::scatter::ScatterBuffers;
+use super::threads::on_each;
 use bucket::{BucketDigit, BucketJoiner, cheapest_masks, varying_bits};
 use error_tolerant::TolerantTables;
 use std::ops::Range;
@@ -295,13 +296,13 @@ impl<C: Code> JoinPass<'_, C> {
         let shares: Vec<&[C]> = (0..workers.len())
             .map(|at| self.codes.chunks(share).nth(at).unwrap_or_default())
             .collect();
-        each(workers, |at, worker| {
-            // Each thread counts and scatters its own share into its own list: no two write to the same memory.
-            self.count(shares[at], &mut worker.counts)
+        // Each thread counts and scatters its own share into its own list: no two write to the same memory.
+        on_each(workers.iter_mut().zip(&shares), |(worker, share)| {
+            self.count(share, &mut worker.counts)
         });
         for slice in self.slices(workers, scratch_bytes / size_of::<C::Word>()) {
-            each(workers, |at, worker| {
-                self.scatter(shares[at], &slice, worker)
+            on_each(workers.iter_mut().zip(&shares), |(worker, share)| {
+                self.scatter(share, &slice, worker)
             });
             self.join(workers, slice.len());
         }
@@ -375,7 +376,7 @@ impl<C: Code> JoinPass<'_, C> {
             parts.push((worker.words.as_slice(), worker.ends.as_slice()));
         }
         let parts = &parts;
-        each(&mut joiners, |_, joiner| {
+        on_each(&mut joiners, |joiner| {
             let mut segments = Vec::new();
             loop {
                 // Relaxed: the words were published when the threads that scattered them were joined.
@@ -394,18 +395,4 @@ impl<C: Code> JoinPass<'_, C> {
             }
         });
     }
-}
-
-/// Does something with each item, in as many threads.
-fn each<T: Send>(items: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
-    let Some((first, others)) = items.split_first_mut() else {
-        return;
-    };
-    let work = &work;
-    std::thread::scope(|scope| {
-        for (at, item) in others.iter_mut().enumerate() {
-            scope.spawn(move || work(at + 1, item));
-        }
-        work(0, first);
-    });
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lookalike::{Fingerprint, Scheme};
+use lookalike_hamming::threads::join_all;
 use lookalike_store::{
     Collection, CollectionSettings, InsertWhen, Store, StoreOptions, StoredDocument, UnixMillis,
     Verdict, WriteOp,
@@ -184,19 +185,18 @@ fn main() -> Result<(), Box<dyn Error>> {
             // Reads while others write and runs are merged.
             let (seconds, writers) = (number(0, 10)?, number(1, 4)?);
             let ended = AtomicBool::new(false);
-            std::thread::scope(|scope| {
-                for writer in 0..writers {
-                    let (pages, ended) = (&pages, &ended);
-                    scope.spawn(move || {
-                        let mut next = stored + (writer << 40);
-                        while !ended.load(Ordering::Relaxed) {
-                            let writes =
-                                (next..next + 100).map(|number| WriteOp::Insert(document(number)));
-                            drop(pages.write(writes.collect(), now(), 0));
-                            next += 100;
-                        }
-                    });
+            let write = |writer: u64| {
+                let mut next = stored + (writer << 40);
+                while !ended.load(Ordering::Relaxed) {
+                    let writes = (next..next + 100).map(|number| WriteOp::Insert(document(number)));
+                    drop(pages.write(writes.collect(), now(), 0));
+                    next += 100;
                 }
+            };
+            let write = &write;
+            std::thread::scope(|scope| {
+                let writing = (0..writers).map(|writer| scope.spawn(move || write(writer)));
+                let writing = writing.collect();
                 race(
                     "check while 100 at a time are inserted",
                     seconds,
@@ -206,6 +206,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     },
                 );
                 ended.store(true, Ordering::Relaxed);
+                join_all(writing);
             });
             report(&pages);
         }

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use lookalike_hamming::threads::on_each;
 use xxhash_rust::xxh3::xxh3_64;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DParameter};
 
@@ -216,14 +217,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
         ensure_wanted(self.settings.observer)?;
         let waiting = std::mem::take(&mut self.waiting);
         let level = self.settings.archive.level.number();
-        let packed: Vec<io::Result<Vec<u8>>> = std::thread::scope(|scope| {
-            let compress = |block| scope.spawn(move || compress(block, level));
-            let workers: Vec<_> = waiting.iter().map(compress).collect();
-            let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
-                worker.join().expect("workers do not panic")
-            };
-            workers.into_iter().map(join).collect()
-        });
+        let packed = on_each(&waiting, |block| compress(block, level));
         for (block, packed) in waiting.iter().zip(packed) {
             let packed = packed?;
             self.out.write_all(&packed)?;

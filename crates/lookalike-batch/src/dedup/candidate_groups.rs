@@ -17,6 +17,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use lookalike_hamming::threads::on_each;
+
 use crate::dedup::group_file::{GroupFile, GroupMembers};
 use crate::parallel::{concatenated, in_ranges};
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts, into_inner, lock};
@@ -178,18 +180,17 @@ impl ListStarts {
     fn sort_lists(&self, all: &mut [u32], threads: usize) {
         let lists = self.len() - 1;
         let share = lists.div_ceil(threads).max(1);
-        std::thread::scope(|scope| {
-            let mut rest = all;
-            for first in (0..lists).step_by(share) {
-                let last = lists.min(first + share);
-                let start = self.get(first);
-                let (own, others) = rest.split_at_mut(self.get(last) - start);
-                rest = others;
-                scope.spawn(move || {
-                    for list in first..last {
-                        own[self.get(list) - start..self.get(list + 1) - start].sort_unstable();
-                    }
-                });
+        let mut rest = all;
+        let parts = (0..lists).step_by(share).map(|first| {
+            let last = lists.min(first + share);
+            let length = self.get(last) - self.get(first);
+            let own = rest.split_off_mut(..length);
+            (first..last, own.expect("lists lie one after another"))
+        });
+        on_each(parts, |(lists, own)| {
+            let start = self.get(lists.start);
+            for list in lists {
+                own[self.get(list) - start..self.get(list + 1) - start].sort_unstable();
             }
         });
     }

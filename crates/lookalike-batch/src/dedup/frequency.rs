@@ -303,6 +303,7 @@ impl FrequencyLevels {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_hamming::threads::on_each;
     use proptest::prelude::*;
 
     use super::*;
@@ -356,11 +357,9 @@ mod tests {
             let mut frequency = FeatureFrequency::with_counters(plan);
             let parts = sets.chunks(sets.len().div_ceil(threads).max(1));
             let apart: Vec<_> = parts.clone().map(|_| FeatureFrequency::with_counters(plan)).collect();
-            std::thread::scope(|scope| {
-                for (part, own) in parts.zip(&apart) {
-                    let frequency = if merged { own } else { &frequency };
-                    scope.spawn(move || part.iter().for_each(|set| frequency.add(set)));
-                }
+            on_each(parts.zip(&apart), |(part, own)| {
+                let frequency = if merged { own } else { &frequency };
+                part.iter().for_each(|set| frequency.add(set));
             });
             apart.iter().for_each(|part| frequency.merge(part));
             let in_sample = |set: &&Vec<u64>| set.iter().sum::<u64>() % sampling == 0;

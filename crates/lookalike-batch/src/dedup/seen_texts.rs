@@ -133,6 +133,7 @@ impl SeenTexts {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_hamming::threads::on_each;
     use proptest::prelude::*;
 
     use super::*;
@@ -142,16 +143,10 @@ mod tests {
         let seen = SeenTexts::new();
         let classes = 2 * SharedHashes::BLOCK + 5;
         let hash = |class: usize| (class as u128 + 1).wrapping_mul(u128::MAX / 1_000_003);
-        std::thread::scope(|scope| {
-            for thread in 0..3 {
-                let seen = &seen;
-                // Every text comes twice, to different threads.
-                let texts = (0..classes).filter(move |class| class % 3 != thread);
-                scope.spawn(move || {
-                    for text in texts {
-                        seen.class(hash(text)).unwrap();
-                    }
-                });
+        on_each(0..3, |thread| {
+            // Every text comes twice, to different threads.
+            for text in (0..classes).filter(|class| class % 3 != thread) {
+                seen.class(hash(text)).unwrap();
             }
         });
         let mut numbers = vec![0; classes];

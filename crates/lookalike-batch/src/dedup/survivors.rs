@@ -23,6 +23,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
+use lookalike_hamming::threads::{join_all, on_each};
+
 use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
 use crate::dedup::verify::{Verifier, VerifyScratch};
 use block_team::{BlockPlan, BlockTeam, next_stride, shifted};
@@ -138,12 +140,14 @@ fn settle_window(
     let team = BlockTeam::new(verifier, survivors, plan);
     let mut settled = std::thread::scope(|scope| {
         let team = &team;
-        for scratch in others {
-            scope.spawn(move || team.work(scratch));
-        }
+        let workers = others
+            .iter_mut()
+            .map(|scratch| scope.spawn(move || team.work(scratch)))
+            .collect();
         let _leaving = Leaving(&team.meeting);
         let settled = team.settle(settled, end, own, advance);
         team.dismiss();
+        join_all(workers);
         settled
     })?;
     let survivors = team.into_survivors();
@@ -194,25 +198,13 @@ fn by_strides(
     stride_work: impl Fn(Range<u32>, &mut VerifyScratch) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
     let next = AtomicUsize::new(0);
-    let work = |scratch: &mut VerifyScratch| -> io::Result<()> {
+    let worked = on_each(scratches, |scratch| -> io::Result<()> {
         while let Some(stride) = next_stride(&next, ranks.len()) {
             stride_work(shifted(stride, ranks.start), scratch)?;
         }
         Ok(())
-    };
-    let (own, others) = scratches
-        .split_first_mut()
-        .expect("a job has at least one thread");
-    std::thread::scope(|scope| -> io::Result<()> {
-        let workers: Vec<_> = others
-            .iter_mut()
-            .map(|scratch| scope.spawn(|| work(scratch)))
-            .collect();
-        work(own)?;
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().expect("workers do not panic"))
-    })
+    });
+    worked.into_iter().collect()
 }
 
 /// As [`settle_stored`] in blocks of so many ranks, and in as little memory as will do for the smallest windows, with some more.

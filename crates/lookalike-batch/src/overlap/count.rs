@@ -7,6 +7,8 @@
 use std::io;
 use std::sync::mpsc;
 
+use lookalike_hamming::threads::join_all;
+
 use super::SharedCount;
 use super::defer::{CommonChunks, Deferral};
 use super::interned_lists::{self, END, InternedList, InternedLists};
@@ -116,7 +118,7 @@ impl<'a> SharedLists<'a> {
             // what waits.
             let workers = (0..threads as u32).map(|worker| {
                 let (sender, rows) = mpsc::sync_channel(2);
-                scope.spawn(move || {
+                let counting = scope.spawn(move || {
                     let mut counter = self.counter();
                     for block in (first + worker..blocks).step_by(threads) {
                         let mut rows = Vec::new();
@@ -126,17 +128,19 @@ impl<'a> SharedLists<'a> {
                         }
                     }
                 });
-                rows
+                (counting, rows)
             });
-            let workers: Vec<mpsc::Receiver<Vec<SharedCount>>> = workers.collect();
-            for block in first..blocks {
-                let rows = workers[(block - first) as usize % threads]
-                    .recv()
-                    .expect("workers do not panic");
+            let (counting, received): (Vec<_>, Vec<_>) = workers.unzip();
+            let emitted = (first..blocks).try_for_each(|block| {
+                let rows = received[(block - first) as usize % threads].recv();
+                let rows: Vec<SharedCount> = rows.expect("workers do not panic");
                 rows.into_iter().try_for_each(&mut *emit)?;
-                done(u64::from(block * BLOCK))?;
-            }
-            Ok(())
+                done(u64::from(block * BLOCK))
+            });
+            // Workers that have more to send end when nobody listens.
+            drop(received);
+            join_all(counting);
+            emitted
         })
     }
 

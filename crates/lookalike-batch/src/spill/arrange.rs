@@ -193,6 +193,7 @@ fn arrange(frames: &[u8]) -> ArrangedPart {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_hamming::threads::on_each;
     use proptest::prelude::*;
 
     use super::*;
@@ -211,15 +212,12 @@ mod tests {
             let record = |place: usize| vec![b'a' + (place % 26) as u8; lengths[place]];
             let mut order: Vec<usize> = (0..lengths.len()).collect();
             order.sort_by_key(|&i| (i as u32).wrapping_mul(seed | 1));
-            std::thread::scope(|scope| {
-                for own in order.chunks(order.len().div_ceil(threads).max(1)) {
-                    let (arranger, record) = (&arranger, &record);
-                    scope.spawn(move || for &place in own {
-                        let bytes = record(place);
-                        let cut = bytes.len() / 3;
-                        arranger.add(place as u32, &bytes[..cut]).unwrap();
-                        arranger.add_line(place as u32, &bytes[cut..]).unwrap();
-                    });
+            on_each(order.chunks(order.len().div_ceil(threads).max(1)), |own| {
+                for &place in own {
+                    let bytes = record(place);
+                    let cut = bytes.len() / 3;
+                    arranger.add(place as u32, &bytes[..cut]).unwrap();
+                    arranger.add_line(place as u32, &bytes[cut..]).unwrap();
                 }
             });
             let record = |place: usize| [record(place), b"\n".to_vec()].concat();

@@ -260,6 +260,7 @@ pub(crate) fn into_inner<T>(mutex: Mutex<T>) -> T {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_hamming::threads::on_each;
     use proptest::prelude::*;
 
     use super::*;
@@ -273,16 +274,12 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let spool = PartitionedFile::<[u32; 3]>::new(folder.path(), budget).unwrap();
-            std::thread::scope(|scope| {
-                for own in records.chunks(records.len().div_ceil(threads).max(1)) {
-                    let mut writer = SpoolWriter::new(&spool);
-                    scope.spawn(move || {
-                        for &(part, value) in own {
-                            writer.push(part, [value, part as u32, 7]).unwrap();
-                        }
-                        writer.finish().unwrap();
-                    });
+            on_each(records.chunks(records.len().div_ceil(threads).max(1)), |own| {
+                let mut writer = SpoolWriter::new(&spool);
+                for &(part, value) in own {
+                    writer.push(part, [value, part as u32, 7]).unwrap();
                 }
+                writer.finish().unwrap();
             });
             prop_assert!(spool.buffered.load(Ordering::Relaxed) <= budget);
             for part in 0..PARTS {

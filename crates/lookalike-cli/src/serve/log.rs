@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lookalike_corpus::spawn_detached;
 use lookalike_server::{LogEntry, LogLevel};
 
 use crate::console;
@@ -42,9 +43,8 @@ impl LogQueue {
             emptied: Condvar::new(),
         }));
         let writer = queue.clone();
-        std::thread::Builder::new()
-            .name("log".to_owned())
-            .spawn(move || writer.write())?;
+        let thread = std::thread::Builder::new().name("log".to_owned());
+        spawn_detached(thread, move || writer.write())?;
         Ok(queue)
     }
 

@@ -13,9 +13,11 @@
 mod decompression_guard;
 mod page;
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,7 @@ use hayro_interpret::{
     Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page,
 };
 
+use crate::detached::spawn_detached;
 use crate::guard::PanicGuard;
 use crate::record::BadKind;
 use decompression_guard::GuardRefusal;
@@ -92,33 +95,37 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
     let (send, receive) = channel();
     // The thread may outlive this call, so nothing of it is borrowed.
     let (copy, heard) = (bytes.to_vec(), Arc::clone(&stop));
-    let reader = thread::Builder::new()
+    let reader = move || {
+        // On this thread, for the hook of the program asks the thread that panics.
+        let _guard = PanicGuard::new();
+        let outcome = catch_unwind(AssertUnwindSafe(|| read(copy, most, &heard)));
+        // Nobody listens any more when it took too long.
+        let _ = send.send(outcome.unwrap_or_else(|panic| of_panic(&*panic)));
+    };
+    let thread = thread::Builder::new()
         .name("lookalike-pdf".to_owned())
         .stack_size(STACK_BYTES);
-    let reader = reader.spawn(move || read(copy, most, &heard, &send));
-    let reader =
-        reader.map_err(|error| PdfError::new(&format!("no thread to read it: {error}")))?;
+    spawn_detached(thread, reader)
+        .map_err(|error| PdfError::new(&format!("no thread to read it: {error}")))?;
     // A thread cannot be ended from outside. One that is left behind costs a processor until it hears; a
     // process each would cost a start for each file.
-    match receive.recv_timeout(limit.saturating_sub(start.elapsed())) {
-        Ok(outcome) => outcome,
-        Err(RecvTimeoutError::Timeout) => {
-            // The thread is left behind: it hears this at the next thing that it draws, and ends.
-            // Nothing else is handed over by this flag, so no order is needed.
-            stop.store(true, Ordering::Relaxed);
-            Err(late(bytes, limit))
-        }
-        Err(RecvTimeoutError::Disconnected) => {
-            // It panicked: of its own accord, or because there was too much to draw.
-            match reader.join() {
-                // Unwinding is the only way out of the library's interpreter, which knows no errors of a
-                // device.
-                Err(panic) if panic.is::<page::TextFull>() => Ok(PdfText::TooLong),
-                _ => Err(PdfError::new(
-                    "the PDF is damaged in a way that its reader cannot handle",
-                )),
-            }
-        }
+    let outcome = receive.recv_timeout(limit.saturating_sub(start.elapsed()));
+    outcome.unwrap_or_else(|_| {
+        // The thread is left behind: it hears this at the next thing that it draws, and ends.
+        // Nothing else is handed over by this flag, so no order is needed.
+        stop.store(true, Ordering::Relaxed);
+        Err(late(bytes, limit))
+    })
+}
+
+/// The outcome where the library panicked: of its own accord, or because there was too much to draw.
+fn of_panic(panic: &(dyn Any + Send)) -> PdfOutcome {
+    // Unwinding is the only way out of the library's interpreter, which knows no errors of a device.
+    match panic.is::<page::TextFull>() {
+        true => Ok(PdfText::TooLong),
+        false => Err(PdfError::new(
+            "the PDF is damaged in a way that its reader cannot handle",
+        )),
     }
 }
 
@@ -130,10 +137,8 @@ fn late(bytes: &[u8], limit: Duration) -> PdfError {
     ))
 }
 
-fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<PdfOutcome>) {
-    // On this thread, for the hook of the program asks the thread that panics.
-    let _guard = PanicGuard::new();
-    let outcome = match Pdf::new(bytes) {
+fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool) -> PdfOutcome {
+    match Pdf::new(bytes) {
         Ok(pdf) => Ok(PdfText::Whole(draw(&pdf, most, stop))),
         Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)) => {
             Err(PdfError::new("the PDF is encrypted with a password"))
@@ -142,9 +147,7 @@ fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<PdfOutcome
             Err(PdfError::new("the PDF is encrypted in an unknown way"))
         }
         Err(LoadPdfError::Invalid) => Err(PdfError::new("not a PDF, or damaged beyond reading")),
-    };
-    // Nobody listens any more when it took too long.
-    let _ = send.send(outcome);
+    }
 }
 
 /// Draws all pages into text.

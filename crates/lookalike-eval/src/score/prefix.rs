@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
+use lookalike_hamming::threads::on_each;
 
 use super::scored_pair::ScoredPair;
 
@@ -165,11 +166,8 @@ impl PrefixJoin<'_> {
         while from < self.documents {
             let (index, end) = self.index(from, &counts);
             let next = AtomicUsize::new(from);
-            let (index, counts, next) = (&index, &counts, &next);
-            std::thread::scope(|scope| {
-                for visit in &mut *visitors {
-                    scope.spawn(move || self.probe(index, counts, next, visit));
-                }
+            on_each(&mut *visitors, |visit| {
+                self.probe(&index, &counts, &next, visit)
             });
             from = end;
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lookalike::{FeatureExtractor, Features, Scheme, Shingle, Terms};
+use lookalike_hamming::threads::on_each;
 
 use super::documents::{SweptDocument, SweptDocuments};
 
@@ -133,16 +134,8 @@ impl FeatureReader {
                 });
                 made
             };
-            let made = &made;
-            let parts = std::thread::scope(|scope| {
-                let parts = workers.iter_mut().zip(batch.chunks(share));
-                let threads: Vec<_> = parts
-                    .map(|(worker, part)| scope.spawn(move || made(worker, part)))
-                    .collect();
-                let ends = threads.into_iter();
-                ends.map(|thread| thread.join().expect("workers do not panic"))
-                    .collect::<Vec<_>>()
-            });
+            let parts = workers.iter_mut().zip(batch.chunks(share));
+            let parts = on_each(parts, |(worker, part)| made(worker, part));
             for (at, position, one) in parts.into_iter().flatten() {
                 show(at, position, one);
             }

@@ -8,6 +8,7 @@ use super::super::kernel::RankBytes;
 use super::super::layout::{Layout, TableGeometry};
 use super::super::table::{ProbeTable, TableNumbers, overflow_unit};
 use super::super::table_key::TableKey;
+use super::super::threads::on_each;
 
 /// Memory and threads that a build may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,17 +139,9 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
             return Ok(tables);
         }
         for keys in others.chunks(threads) {
-            let built = std::thread::scope(|scope| {
-                let build = |key| scope.spawn(move || self.table(key, distinct, each));
-                let running: Vec<_> = keys.iter().map(build).collect();
-                let joined = running.into_iter().map(|thread| {
-                    thread
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                });
-                joined.collect::<Result<Vec<_>, _>>()
-            });
-            tables.extend(built?);
+            for table in on_each(keys, |key| self.table(key, distinct, each)) {
+                tables.push(table?);
+            }
         }
         Ok(tables)
     }

@@ -16,8 +16,9 @@ use super::super::code::{Code, Integer, Word};
 use super::super::entropy::BitBalance;
 use super::super::family::low_mask;
 use super::super::scatter::ScatterBuffers;
+use super::super::threads::on_each;
 use super::bucket::BucketJoiner;
-use super::{JoinedTables, SelfJoinLimits, SelfJoinProgress, each};
+use super::{JoinedTables, SelfJoinLimits, SelfJoinProgress};
 use part::{OrderedPart, PartFinder, PartShape, SortedParts, sort_part};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -268,7 +269,7 @@ impl<C: Code> TolerantPass<'_, C> {
         // Where there is one part, this would be the whole width.
         let shift = (self.table.addressing.rest_bits + self.below).min(63);
         let last = self.parts() - 1;
-        each(scattered, |at, mine| {
+        on_each(scattered.iter_mut().enumerate(), |(at, mine)| {
             let share = self.codes.chunks(share).nth(at).unwrap_or_default();
             let ScatteredCodes { words, counts } = mine;
             counts.clear();
@@ -310,7 +311,7 @@ impl<C: Code> TolerantPass<'_, C> {
             below: self.below,
             rest_bits: self.table.addressing.rest_bits,
         };
-        each(visitors, |_, visitor| {
+        on_each(&mut *visitors, |visitor| {
             let mut finder = PartFinder::default();
             loop {
                 // A thread that panicked leaves the iterator whole, and its panic is passed on when it is
@@ -336,7 +337,7 @@ impl<C: Code> TolerantPass<'_, C> {
     /// Visits the pairs of codes whose numbers differ in one bit.
     fn compare<V: FnMut(C, C, u32) + Send>(&self, sorted: &SortedParts, visitors: &mut [V]) {
         let next = AtomicUsize::new(0);
-        each(visitors, |_, visitor| {
+        on_each(&mut *visitors, |visitor| {
             let mut finder = PartFinder::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
+use lookalike_corpus::spawn_detached;
 use lookalike_store::{Collection, CollectionSettings, StoreError, StoredDocument};
 use tokio::sync::mpsc;
 
@@ -40,13 +41,12 @@ pub(crate) async fn export(
         .run(move |_| on_worker.collection(&name))
         .await?;
     let (sender, receiver) = mpsc::channel(AHEAD);
-    let started = std::thread::Builder::new()
-        .name("export".to_owned())
-        .spawn(move || {
-            send(&app, &collection, &sender);
-            // Not before the last chunk was taken: an export that is read slowly counts as long.
-            drop(running);
-        });
+    let thread = std::thread::Builder::new().name("export".to_owned());
+    let started = spawn_detached(thread, move || {
+        send(&app, &collection, &sender);
+        // Not before the last chunk was taken: an export that is read slowly counts as long.
+        drop(running);
+    });
     if let Err(error) = started {
         return Err(ProblemDetails::busy(
             "exports",

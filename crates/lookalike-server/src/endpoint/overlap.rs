@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike::chunk::{Chunker, Chunking, order_by_novelty};
 use lookalike::resemblance::intersection_size;
+use lookalike_corpus::spawn_detached;
 use lookalike_store::{Collection, StoreError, UnixMillis};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -207,8 +208,7 @@ pub(crate) async fn copies_of(
         let _ = sender.send(found);
     };
     let thread = std::thread::Builder::new().name("copies".to_owned());
-    thread
-        .spawn(searching)
+    spawn_detached(thread, searching)
         .map_err(|error| ProblemDetails::busy("exports", format!("no thread for it: {error}")))?;
     let found = receiver.await.map_err(|_| ProblemDetails::panic())??;
     app.metrics.documents(ApiOperation::CopiesOf, 1);

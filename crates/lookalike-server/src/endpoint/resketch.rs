@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use axum::http::StatusCode;
 use axum::response::Response;
+use lookalike_corpus::spawn_detached;
 use lookalike_store::{Collection, CollectionSettings, RebuildTarget, StoreError, StoredDocument};
 
 use super::collection::CollectionResponse;
@@ -128,11 +129,11 @@ fn start(
     progress: Arc<ResketchProgress>,
 ) -> Result<(), ProblemDetails> {
     let (on_thread, checked) = (Arc::clone(app), Arc::clone(collection));
-    let started = std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("resketch".to_owned())
-        .stack_size(STACK)
-        .spawn(move || run(&on_thread, &checked, &target, &progress));
-    started.map(drop).map_err(|error| {
+        .stack_size(STACK);
+    let rebuild = move || run(&on_thread, &checked, &target, &progress);
+    spawn_detached(thread, rebuild).map_err(|error| {
         app.resketches.forget(collection.name());
         ProblemDetails::busy("resketching", format!("no thread for it: {error}"))
     })

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use lookalike::Fingerprint;
+use lookalike_hamming::threads::on_each;
 
 use super::model::Model;
 use super::model_runs::{FOLDER, IDENTITY, commit, compare_all, create, open, share};
@@ -212,10 +213,7 @@ fn no_acknowledged_write_is_lost_in_any_power_cut() {
             (seed - beginning) / 2
         );
     };
-    std::thread::scope(|scope| {
-        scope.spawn(|| run(0));
-        run(1);
-    });
+    on_each(0..2, run);
 }
 
 /// Tells whether crashes reveal a planted bug.

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use lookalike_hamming::threads::on_each;
+
 use super::model::Model;
 use super::model_runs::{FOLDER, IDENTITY, commit, compare_all, create, open, share};
 use super::random_writes::RandomWrites;
@@ -136,10 +138,7 @@ fn sample(count: usize, wanted: u64, each: impl Fn(usize) + Sync) {
             (0..wanted / 2).for_each(|_| each(rng.below(count as u64) as usize));
         }
     };
-    std::thread::scope(|scope| {
-        scope.spawn(|| run(0));
-        run(1);
-    });
+    on_each(0..2, run);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use lookalike_hamming::threads::on_each;
+
 use super::model::Model;
 use super::random_writes::RandomWrites;
 use crate::document::ContentKey;
@@ -249,8 +251,5 @@ fn every_answer_is_that_of_the_model() {
             println!("seed {seed}: {each} operations, every answer equal");
         }
     };
-    std::thread::scope(|scope| {
-        scope.spawn(|| run(0));
-        run(1);
-    });
+    on_each(0..2, run);
 }

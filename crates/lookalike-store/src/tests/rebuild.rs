@@ -577,9 +577,10 @@ fn the_last_step_waited_until_a_snapshot_had_read_all_its_files() {
     // All is linked by then, and the checksums are to come.
     fs.before("/snapshot/CATALOG", move || {
         let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || sender.send(rebuild(&rebuilt).map(drop)));
+        let rebuilding = std::thread::spawn(move || sender.send(rebuild(&rebuilt).map(drop)));
         let heard = receiver.recv_timeout(Duration::from_secs(60));
         heard.expect("it waits for nobody").expect("it is done");
+        rebuilding.join().expect("no panic").expect("it was heard");
     });
     store.snapshot(Path::new("/snapshot")).expect("a snapshot");
     assert!(!store.holds(&old));

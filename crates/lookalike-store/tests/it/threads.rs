@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lookalike::{Fingerprint, Scheme};
+use lookalike_hamming::threads::on_each;
 use lookalike_store::{
     Collection, CollectionSettings, InsertWhen, Store, StoreOptions, StoreTuning, StoredDocument,
     UnixMillis, Verdict, WriteOp, WriteOutcome,
@@ -34,31 +35,26 @@ fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, pages) = pages(folder.path(), options());
     let new = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for thread in 0..8 {
-            let (pages, new) = (&pages, &new);
-            scope.spawn(move || {
-                for page in 0..200_u64 {
-                    let code = Fingerprint(page.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                    let document = StoredDocument::new(format!("{thread}/{page}"), code);
-                    let check = WriteOp::CheckAndInsert {
-                        document,
-                        scope: 3.into(),
-                        insert: InsertWhen::New,
-                    };
-                    let outcomes = pages.write(vec![check], NOW, 1).expect("a write");
-                    let [
-                        WriteOutcome::Checked {
-                            answer, inserted, ..
-                        },
-                    ] = &outcomes[..]
-                    else {
-                        panic!("{outcomes:?}");
-                    };
-                    assert_eq!(*inserted, answer.verdict == Verdict::New);
-                    new.fetch_add(u64::from(*inserted), Ordering::Relaxed);
-                }
-            });
+    on_each(0..8, |thread| {
+        for page in 0..200_u64 {
+            let code = Fingerprint(page.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let document = StoredDocument::new(format!("{thread}/{page}"), code);
+            let check = WriteOp::CheckAndInsert {
+                document,
+                scope: 3.into(),
+                insert: InsertWhen::New,
+            };
+            let outcomes = pages.write(vec![check], NOW, 1).expect("a write");
+            let [
+                WriteOutcome::Checked {
+                    answer, inserted, ..
+                },
+            ] = &outcomes[..]
+            else {
+                panic!("{outcomes:?}");
+            };
+            assert_eq!(*inserted, answer.verdict == Verdict::New);
+            new.fetch_add(u64::from(*inserted), Ordering::Relaxed);
         }
     });
     assert_eq!(new.into_inner(), 200);
@@ -117,41 +113,40 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
     let (store, pages) = pages(folder.path(), options());
     let ended = AtomicBool::new(false);
     let code = |version: u64, at: u64| Fingerprint(version << 32 | 0xffff_0000 | at);
-    std::thread::scope(|scope| {
-        let (pages, ended) = (&pages, &ended);
-        scope.spawn(move || {
-            for version in 0..3000_u64 {
-                // Two pages change at once: whoever sees one of a version sees both.
-                let inserts = (0..2).map(|at| {
-                    WriteOp::Insert(StoredDocument::new(format!("{at}"), code(version, at * 15)))
-                });
-                let filler = WriteOp::Insert(StoredDocument::new(
-                    format!("f{version}"),
-                    Fingerprint(!version << 40),
-                ));
-                pages
-                    .write(inserts.chain([filler]).collect(), NOW, 0)
-                    .expect("a write");
-            }
-            ended.store(true, Ordering::Release);
-        });
-        for _ in 0..2 {
-            scope.spawn(move || {
-                let mut version = 0;
-                while !ended.load(Ordering::Acquire) {
-                    let Some(first) = pages.get("0", NOW).expect("a read") else {
-                        continue;
-                    };
-                    let seen = first.fingerprint.expect("a number").0 >> 32;
-                    assert!(seen >= version, "back from {version} to {seen}");
-                    version = seen;
-                    // Both of this version, or, when it is replaced already, neither.
-                    let codes = [code(version, 0), code(version, 15)];
-                    let verdicts = pages.check_many(&codes, 0, NOW).expect("a check");
-                    assert_eq!(verdicts[0], verdicts[1]);
-                }
+    let write = || {
+        for version in 0..3000_u64 {
+            // Two pages change at once: whoever sees one of a version sees both.
+            let inserts = (0..2).map(|at| {
+                WriteOp::Insert(StoredDocument::new(format!("{at}"), code(version, at * 15)))
             });
+            let filler = WriteOp::Insert(StoredDocument::new(
+                format!("f{version}"),
+                Fingerprint(!version << 40),
+            ));
+            pages
+                .write(inserts.chain([filler]).collect(), NOW, 0)
+                .expect("a write");
         }
+        ended.store(true, Ordering::Release);
+    };
+    let read = || {
+        let mut version = 0;
+        while !ended.load(Ordering::Acquire) {
+            let Some(first) = pages.get("0", NOW).expect("a read") else {
+                continue;
+            };
+            let seen = first.fingerprint.expect("a number").0 >> 32;
+            assert!(seen >= version, "back from {version} to {seen}");
+            version = seen;
+            // Both of this version, or, when it is replaced already, neither.
+            let codes = [code(version, 0), code(version, 15)];
+            let verdicts = pages.check_many(&codes, 0, NOW).expect("a check");
+            assert_eq!(verdicts[0], verdicts[1]);
+        }
+    };
+    on_each(0..3, |thread| match thread {
+        0 => write(),
+        _ => read(),
     });
     assert!(pages.stats().runs.len() > 1, "{:?}", pages.stats());
     pages.compact().expect("one run");

@@ -9,6 +9,7 @@ use lookalike::feature::FeatureExtractor;
 use lookalike::resemblance::{intersection_at_least, resemblance_of, shared_needed};
 use lookalike::{Scheme, Terms};
 use lookalike_corpus::{InputOptions, Inputs, Record};
+use lookalike_hamming::threads::on_each;
 
 use super::documents::ClusterDocuments;
 use super::error::ClusterError;
@@ -195,19 +196,14 @@ impl FingerprintClustering<'_> {
         let mut similarities = vec![f64::NAN; claimed.removed.len()];
         // Each thread writes into its own stretch: results need no lock, and their order is that of documents.
         let share = claimed.removed.len().div_ceil(self.limits.threads).max(1);
-        let compared: std::io::Result<()> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (claimed.removed.chunks(share))
-                .zip(similarities.chunks_mut(share))
-                .map(|(removed, found)| {
-                    let (sets, survivors) = (&sets, &claimed.survivors);
-                    scope.spawn(move || {
-                        resemblances(sets, removed, survivors, texts.threshold, found)
-                    })
-                })
-                .collect();
-            let mut done = workers.into_iter().map(|worker| worker.join());
-            done.try_for_each(|done| done.expect("workers do not panic"))
-        });
+        let shares_of_work = claimed.removed.chunks(share);
+        let compared = on_each(
+            shares_of_work.zip(similarities.chunks_mut(share)),
+            |(removed, found)| {
+                resemblances(&sets, removed, &claimed.survivors, texts.threshold, found)
+            },
+        );
+        let compared: std::io::Result<()> = compared.into_iter().collect();
         compared.map_err(BatchError::temporary(self.folder))?;
         let mut sizes = vec![0; claimed.survivors.len()];
         let mut counts = VerificationCounts {

@@ -11,6 +11,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use lookalike_hamming::threads::on_each;
+
 use super::bands::bands;
 use super::distinct_sketches::DistinctSketches;
 use crate::fingerprints::join::FingerprintShard;
@@ -158,12 +160,7 @@ impl NearSketches<'_> {
                 walk.compare(&members, &rest, self.least.saturating_sub(band.len()));
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..self.threads.min(groups.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        on_each(0..self.threads.min(groups.len()), |_| work());
     }
 }
 

@@ -1,0 +1,74 @@
+//! Threads of a scope that are always joined.
+//!
+//! A handle that is dropped detaches its thread. `pthread_detach` of glibc 2.36 marks a thread as detached and then reads its
+//! descriptor; if the thread has ended in between and its stack was unmapped, the process dies of a signal. So no handle is dropped here,
+//! nor anywhere else in the workspace (`scripts/check-names` looks).
+
+use std::panic::resume_unwind;
+use std::thread::ScopedJoinHandle;
+
+/// Does some work on each item, with a thread for each, that of the caller among them. Results are in the order of the items.
+///
+/// # Panics
+/// As `work` does.
+pub fn on_each<I, R>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> R + Sync) -> Vec<R>
+where
+    I: Send,
+    R: Send,
+{
+    let mut items = items.into_iter();
+    let Some(first) = items.next() else {
+        return Vec::new();
+    };
+    std::thread::scope(|scope| {
+        let work = &work;
+        let others: Vec<_> = items.map(|item| scope.spawn(move || work(item))).collect();
+        // The caller's thread does a part instead of waiting for the others.
+        let mut results = vec![work(first)];
+        results.extend(join_all(others));
+        results
+    })
+}
+
+/// Waits for threads, and returns their results in order.
+///
+/// # Panics
+/// As the first of them did.
+pub fn join_all<R>(threads: Vec<ScopedJoinHandle<'_, R>>) -> Vec<R> {
+    let joined: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+    joined
+        .into_iter()
+        .map(|result| result.unwrap_or_else(|panic| resume_unwind(panic)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items_and_each_but_the_first_has_a_thread_of_its_own() {
+        for count in 0..6 {
+            let results = on_each(0..count, |item| (item, std::thread::current().id()));
+            let items: Vec<usize> = results.iter().map(|&(item, _)| item).collect();
+            assert_eq!(items, (0..count).collect::<Vec<_>>());
+            let threads: std::collections::HashSet<_> = results.iter().map(|&(_, id)| id).collect();
+            assert_eq!(threads.len(), count);
+            assert!(
+                results
+                    .first()
+                    .is_none_or(|&(_, id)| id == std::thread::current().id())
+            );
+        }
+    }
+
+    #[test]
+    fn a_panic_on_any_thread_reaches_the_caller() {
+        for bad in 0..3 {
+            let run = || on_each(0..3, |item| assert_ne!(item, bad, "item {bad}"));
+            let panic = std::panic::catch_unwind(run).unwrap_err();
+            let text = panic.downcast_ref::<String>().unwrap();
+            assert!(text.contains(&format!("item {bad}")), "{text}");
+        }
+    }
+}
