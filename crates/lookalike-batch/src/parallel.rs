@@ -74,29 +74,40 @@ pub(crate) fn concatenated<T: Copy + Default + Send + Sync>(
 
 /// Copies lists one after another to `all`, which has as many places.
 pub(crate) fn copy_lists<T: Copy + Send + Sync>(all: &mut [T], lists: &[&[T]], threads: usize) {
-    let share = match threads < 2 || all.len() < FEW {
-        true => all.len(),
-        false => all.len().div_ceil(threads),
-    };
-    let (mut rest, mut lists) = (all, lists);
-    let parts = std::iter::from_fn(|| {
-        let (mut count, mut length) = (0, 0);
-        // Whole lists, one at least: a list is never divided between threads.
-        while count < lists.len() && (count == 0 || length < share) {
-            length += lists[count].len();
-            count += 1;
-        }
-        let own = lists.split_off(..count)?;
-        Some((own, rest.split_off_mut(..length)?))
-    });
-    let parts = parts.take_while(|(lists, _)| !lists.is_empty());
-    on_each(parts, |(lists, mut places)| {
+    on_each(list_shares(all, lists, threads), |(mut places, lists)| {
         for list in lists {
             let (here, more) = places.split_at_mut(list.len());
             here.copy_from_slice(list);
             places = more;
         }
     });
+}
+
+/// Divides lists, and their places, among so many threads at most.
+fn list_shares<'a, T>(
+    all: &'a mut [T],
+    lists: &'a [&'a [T]],
+    threads: usize,
+) -> Vec<(&'a mut [T], &'a [&'a [T]])> {
+    // Never none: each of many empty lists would be a share of its own.
+    let share = match threads < 2 || all.len() < FEW {
+        true => all.len().max(1),
+        false => all.len().div_ceil(threads),
+    };
+    let (mut rest, mut lists, mut shares) = (all, lists, Vec::new());
+    while !lists.is_empty() {
+        let (mut count, mut length) = (0, 0);
+        // Whole lists, one at least: a list is never divided between threads.
+        while count < lists.len() && (count == 0 || length < share) {
+            length += lists[count].len();
+            count += 1;
+        }
+        let (places, more) = rest.split_at_mut(length);
+        let (own, others) = lists.split_at(count);
+        shares.push((places, own));
+        (rest, lists) = (more, others);
+    }
+    shares
 }
 
 /// Runs the same work on so many threads, that of the caller among them, and waits for all. Results are in the order of threads.
@@ -162,6 +173,17 @@ mod tests {
         prop_oneof![0..10_usize, FEW - 1..3 * FEW]
     }
 
+    /// A small job without candidates began 255 threads.
+    #[test]
+    fn each_of_many_empty_lists_had_a_thread_of_its_own() {
+        for last in [0, 10] {
+            let list = vec![7_u8; last];
+            let mut lists = vec![&[][..]; 256];
+            lists.push(&list);
+            assert_eq!(list_shares(&mut vec![0; last], &lists, 8).len(), 1);
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -192,6 +214,8 @@ mod tests {
             let lists: Vec<Vec<u32>> = (0..).zip(&lengths).map(|(list, &length)| (0..length as u32).map(|at| at * 13 + list).collect()).collect();
             let slices: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
             prop_assert_eq!(concatenated(&slices, threads), lists.concat());
+            let mut all = vec![0; slices.iter().map(|list| list.len()).sum()];
+            prop_assert!(list_shares(&mut all, &slices, threads).len() <= threads);
         }
 
         #[test]

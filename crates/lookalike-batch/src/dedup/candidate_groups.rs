@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use lookalike_hamming::threads::on_each;
 
 use crate::dedup::group_file::{GroupFile, GroupMembers};
-use crate::parallel::{concatenated, in_ranges};
+use crate::parallel::{FEW, concatenated, in_ranges};
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts, into_inner, lock};
 use crate::spill::prefetch::prefetch;
 
@@ -179,6 +179,7 @@ impl ListStarts {
     /// Sorts each of the lists, on so many threads.
     fn sort_lists(&self, all: &mut [u32], threads: usize) {
         let lists = self.len() - 1;
+        let threads = if all.len() < FEW { 1 } else { threads };
         let share = lists.div_ceil(threads).max(1);
         let mut rest = all;
         let parts = (0..lists).step_by(share).map(|first| {

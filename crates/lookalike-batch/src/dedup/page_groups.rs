@@ -603,7 +603,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(250))]
+        #![proptest_config(ProptestConfig::with_cases(600))]
 
         #[test]
         fn page_groups_lose_no_pair_and_change_no_decision(

@@ -44,7 +44,7 @@ fn stories(folder: &Folder, count: usize, words: usize) -> std::path::PathBuf {
 #[test]
 fn a_sweep_shows_what_it_does() {
     let folder = Folder::new();
-    let input = stories(&folder, 1500, 200);
+    let input = stories(&folder, 400, 200);
     let sweep = ["evaluate", "sweep", "--threads", "1"];
     let lines = drawn(80, &sweep, &[&input]);
     let measured = of_stage(&lines, "measure");
