@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import textwrap
+import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -213,8 +215,13 @@ def test_a_sweep_advises_what_the_command_advises(spread_rows, spread_file, comm
 def test_records_that_cannot_be_read_are_a_warning(tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text('{"id": 1, "text": "a rose is a rose"}\n{"id": 2, "text": "a rose is a flower"}\nno record\n')
-    with pytest.warns(UserWarning, match="could not be read|lost|left out|skipped"):
-        assert lk.evaluate.audit(file, method="simhash", distance=3, sample=2).documents == 2
+    audit = partial(lk.evaluate.audit, file, method="simhash", distance=3, sample=2)
+    # No status of a command, and the option as a call has it.
+    with pytest.warns(UserWarning, match=r"1 record or file could not be read: \S*rows.jsonl:3: .*; see max_skipped$"):
+        assert audit().documents == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert audit(max_skipped=1).documents == 2
 
 
 @pytest.mark.parametrize("rows", [[b"a. b.", b"b. c."], [5, 6], [{"text": b"a. b."}], [{"text": 5}]])

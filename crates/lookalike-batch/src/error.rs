@@ -284,6 +284,8 @@ pub enum FieldSetting {
     DistanceFor,
     /// The rule for survivors.
     Keep,
+    /// The address of the server.
+    Address,
 }
 
 impl fmt::Display for FieldSetting {
@@ -295,6 +297,7 @@ impl fmt::Display for FieldSetting {
             Self::Across => "across",
             Self::DistanceFor => "distance_for",
             Self::Keep => "keep",
+            Self::Address => "address",
         })
     }
 }

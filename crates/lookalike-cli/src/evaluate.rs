@@ -29,6 +29,7 @@ use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, Schem
 use crate::caller;
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::option_style::OptionStyle;
 use crate::spool::Spool;
 
 #[derive(clap::Args)]
@@ -202,7 +203,7 @@ impl<'a> EvaluationInput<'a> {
         self.input.warn_of_unused(&self.inputs, self.run.quiet);
         match self.input.losses.end(&*self.skipped.borrow()) {
             Err(losses @ Failure::Losses { .. }) if caller::is_program() => {
-                console::warning(&losses.to_string());
+                console::warning(&losses.told(OptionStyle::Keyword));
                 Ok(())
             }
             done => done,

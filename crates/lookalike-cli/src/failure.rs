@@ -37,6 +37,7 @@ impl Failure {
     pub fn told(&self, style: OptionStyle) -> String {
         match self {
             Self::Job(error) => remedy::told_in(error, style),
+            Self::Losses { count, first } => told_losses(*count, first, style),
             failure => failure.to_string(),
         }
     }
@@ -50,18 +51,28 @@ impl fmt::Display for Failure {
             Self::Usage(reason) | Self::Failed(reason) | Self::Incomplete(reason) => {
                 f.write_str(reason)
             }
-            Self::Losses { count: 1, first } => write!(
-                f,
-                "done, but 1 record or file could not be read: {first}; status 3, see --max-skipped"
-            ),
             Self::Job(error) => f.write_str(&remedy::told(error)),
-            Self::Losses { count, first } => write!(
-                f,
-                "done, but {} records or files could not be read, for example {first}; status 3, see --max-skipped",
-                crate::console::grouped(*count)
-            ),
+            Self::Losses { count, first } => {
+                f.write_str(&told_losses(*count, first, OptionStyle::Command))
+            }
             Self::ReaderGone => f.write_str("the reader of standard output has gone"),
         }
+    }
+}
+
+fn told_losses(count: u64, first: &str, style: OptionStyle) -> String {
+    let lost = match count {
+        1 => format!("1 record or file could not be read: {first}"),
+        _ => format!(
+            "{} records or files could not be read, for example {first}",
+            crate::console::grouped(count)
+        ),
+    };
+    let option = style.name("max-skipped");
+    match style {
+        OptionStyle::Command => format!("done, but {lost}; status 3, see {option}"),
+        // A call has no status.
+        OptionStyle::Keyword => format!("done, but {lost}; see {option}"),
     }
 }
 

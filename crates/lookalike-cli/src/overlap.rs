@@ -134,7 +134,7 @@ pub(crate) struct OverlapArguments {
     #[arg(
         long,
         value_name = "FIELD",
-        default_value = "ip",
+        default_value = OverlapSettings::ADDRESS,
         help_heading = "Mirrors",
         hide_short_help = true
     )]

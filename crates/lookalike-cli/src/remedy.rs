@@ -164,6 +164,7 @@ fn of_field(setting: FieldSetting, field: &MissingField, style: OptionStyle) -> 
         FieldSetting::Within => "within",
         FieldSetting::Across => "across",
         FieldSetting::DistanceFor => "distance-for",
+        FieldSetting::Address => "address",
         FieldSetting::Keep => return "name one that records have, or another rule".to_owned(),
     });
     match field {

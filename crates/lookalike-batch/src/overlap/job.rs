@@ -24,8 +24,8 @@ use crate::contents;
 use crate::dedup::counts::InputCounts;
 use crate::dedup::memory_budget::ReadingBudget;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit, fixed_bytes};
-use crate::error::BatchError;
-use crate::fields::{FieldTally, LinkedRecords};
+use crate::error::{BatchError, FieldSetting, MissingField};
+use crate::fields::{FieldTally, LinkedRecords, first_names};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::overlap::settings_error::OverlapSettingsError;
 use crate::settings::JobLimits;
@@ -223,6 +223,7 @@ impl OverlapJob<'_> {
         {
             return Err(self.no_servers());
         }
+        self.refuse_unknown_address(sites, documents, &collection)?;
         // Tables stay to the end, so what is left beside them is what grouping and counting share.
         let left = self.take_tables(&collection, &read.chunks, left)?;
         Ok(PreparedOverlap {
@@ -233,6 +234,28 @@ impl OverlapJob<'_> {
             left,
             resumed,
         })
+    }
+
+    /// Refuses a field of addresses that was named and that no record has. That of web archives is looked for unasked.
+    fn refuse_unknown_address(
+        &self,
+        sites: bool,
+        records: u64,
+        collection: &OverlapDocuments,
+    ) -> Result<(), BatchError> {
+        let field = self.settings.address.to_string();
+        let servers = &collection.servers;
+        let is_absent = !servers.names.is_empty() && servers.addresses.iter().all(Vec::is_empty);
+        match sites && is_absent && field != OverlapSettings::ADDRESS {
+            true => Err(BatchError::NoField {
+                setting: FieldSetting::Address,
+                value: field.clone(),
+                field: MissingField::Named(field),
+                records,
+                fields: first_names(self.inputs, self.options),
+            }),
+            false => Ok(()),
+        }
     }
 
     fn no_servers(&self) -> BatchError {

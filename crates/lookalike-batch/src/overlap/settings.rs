@@ -173,6 +173,9 @@ pub struct OverlapSettings {
 }
 
 impl OverlapSettings {
+    /// Field in which records of web archives have the address of their server.
+    pub const ADDRESS: &str = "ip";
+
     /// The settings in one line: what a resumed job must agree on. The engine is not among them.
     #[must_use]
     pub fn canonical(&self) -> String {

@@ -289,6 +289,21 @@ fn servers_are_aliases_by_pages_paths_and_addresses() {
     );
 }
 
+/// A misnamed field made aliases of servers with different addresses, and nobody was told.
+#[test]
+fn a_field_of_addresses_that_no_record_has_is_refused() {
+    let folder = Folder::new();
+    let sites = site("a.example", "", 0..6, Some("192.0.2.1"));
+    let input = folder.add("in.jsonl", sites);
+    let out = folder.path("out");
+    let mut command = lookalike("overlap");
+    command.arg(&input).arg("-o").arg(&out);
+    command.args(["--address", "IP"]);
+    let refused = command.fail(1);
+    refused.says(&["6 records has a field", "--address", "ip, peer"]);
+    assert!(!out.join("aliases.jsonl").exists());
+}
+
 /// More than 300 servers with equal pages were no aliases, and nobody was told.
 #[test]
 fn any_number_of_servers_is_one_class() {
