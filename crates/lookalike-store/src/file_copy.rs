@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Result, StoreError};
-use crate::fs::{FileSystem, read_exact, write_all};
+use crate::fs::{FileHandle, FileSystem, read_exact, write_all};
 
 /// Bytes that are copied at a time.
 const PIECE: usize = 1 << 20;
@@ -14,13 +14,23 @@ pub(crate) fn for_each_piece(
     path: &Path,
     each: &mut dyn FnMut(&[u8], u64) -> std::io::Result<()>,
 ) -> Result<u64> {
+    let file = fs.open(path, false);
+    let file = file.map_err(StoreError::io(path, "reading a snapshot"))?;
+    for_each_piece_of(&*file, path, each)
+}
+
+/// The same of an open file, whose path is for errors.
+fn for_each_piece_of(
+    file: &dyn FileHandle,
+    path: &Path,
+    each: &mut dyn FnMut(&[u8], u64) -> std::io::Result<()>,
+) -> Result<u64> {
     let failed = |error| StoreError::io(path, "reading a snapshot")(error);
-    let file = fs.open(path, false).map_err(failed)?;
     let length = file.length().map_err(failed)?;
     let (mut piece, mut at) = (vec![0; PIECE], 0);
     while at < length {
         let now = &mut piece[..PIECE.min((length - at) as usize)];
-        read_exact(&*file, now, at).map_err(failed)?;
+        read_exact(file, now, at).map_err(failed)?;
         each(now, at).map_err(failed)?;
         at += now.len() as u64;
     }
@@ -29,22 +39,42 @@ pub(crate) fn for_each_piece(
 
 /// Copies a file; durable, but for its name.
 pub(crate) fn copy_file(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<()> {
+    let file = fs.open(from, false);
+    let file = file.map_err(StoreError::io(from, "copying a file"))?;
+    copy_open_file(fs, &*file, from, to)
+}
+
+/// The same of an open file, whose path is for errors.
+pub(crate) fn copy_open_file(
+    fs: &dyn FileSystem,
+    file: &dyn FileHandle,
+    from: &Path,
+    to: &Path,
+) -> Result<()> {
     let failed = |error| StoreError::io(to, "copying a file")(error);
-    let file = fs.create(to).map_err(failed)?;
-    for_each_piece(fs, from, &mut |piece, at| write_all(&*file, piece, at))?;
-    file.sync().map_err(failed)
+    let copy = fs.create(to).map_err(failed)?;
+    for_each_piece_of(file, from, &mut |piece, at| write_all(&*copy, piece, at))?;
+    copy.sync().map_err(failed)
 }
 
 /// Makes a hard link to a file that never changes, or a copy where that is not possible.
 pub(crate) fn link_or_copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<()> {
+    match link(fs, from, to)? {
+        true => Ok(()),
+        false => copy_file(fs, from, to),
+    }
+}
+
+/// Makes a hard link to a file; false where that is not possible.
+pub(crate) fn link(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<bool> {
     match fs.link(from, to) {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
             Err(StoreError::DiskFull {
                 path: to.to_owned(),
             })
         }
         // Another medium, or one without links. A failure of any other kind shows again in the copy.
-        Err(_) => copy_file(fs, from, to),
+        Err(_) => Ok(false),
     }
 }

@@ -59,7 +59,7 @@ pub struct SalvageReport {
 
 impl Store {
     /// Makes a snapshot in a new directory: a moment of each collection, while others read; writes wait for some tenths
-    /// of a second. Runs are hard links where the medium allows it; every byte is read once, for its checksum. A collection that is
+    /// of a second. Runs are hard links where the medium allows it, else copies; every byte is read once, for its checksum. A collection that is
     /// removed meanwhile is in it or not, and one that is rebuilt is in it as it was before or after that. It can be opened only after
     /// [`restore`].
     ///

@@ -5,37 +5,33 @@ use std::path::Path;
 use super::CollectionEngine;
 use crate::clean_shutdown::CleanShutdown;
 use crate::error::{Result, StoreError};
-use crate::file_copy::{copy_file, link_or_copy};
+use crate::file_copy::{copy_file, copy_open_file, link};
 use crate::file_names::file_path;
 use crate::fs::{read_exact, write_all};
 use crate::scheme_part;
 use crate::time::UnixMillis;
 
 impl CollectionEngine {
-    /// Writes all that is durable now into a folder that is empty; the identity of the collection. Writers wait, readers do not.
-    /// A collection that takes no more writes leaves the folder empty.
+    /// Writes all that is durable now into a folder that is empty; the identity of the collection. Writers wait while files are linked
+    /// and logs copied, readers do not. A collection that takes no more writes leaves the folder empty.
     pub(crate) fn snapshot(&self, target: &Path) -> Result<u64> {
         let mut writer = self.writer();
         self.ensure_manifest_certain(&mut writer)?;
-        // The writer lock is held to the end: no flush or merge can remove a file that this manifest names, and neither can
-        // who removes the collection or puts another in its place, for they end its writes first.
-        // Links take no time; only logs are copied.
-        let (fs, manifest) = (&*self.fs, &writer.manifest);
-        for part in &manifest.parts {
-            let (file, kind) = (part.file, scheme_part::KIND);
-            link_or_copy(fs, &self.path(file, kind), &file_path(target, file, kind))?;
-        }
-        for run in &manifest.runs {
-            let files = [
-                Some((run.file, "run")),
-                run.tombstones.map(|file| (file, "tombstones")),
-            ];
-            for (number, kind) in files.into_iter().flatten() {
-                link_or_copy(
-                    fs,
-                    &self.path(number, kind),
-                    &file_path(target, number, kind),
-                )?;
+        // Under the writer lock no flush or merge can remove a file that this manifest names, and neither can who removes the
+        // collection or puts another in its place, for they end its writes first.
+        let (fs, manifest) = (&*self.fs, writer.manifest.clone());
+        let parts = manifest.parts.iter();
+        let parts = parts.map(|part| (part.file, scheme_part::KIND));
+        let runs = manifest.runs.iter().map(|run| (run.file, "run"));
+        let tombstones = manifest.runs.iter().filter_map(|run| run.tombstones);
+        let tombstones = tombstones.map(|file| (file, "tombstones"));
+        let mut unlinked = Vec::new();
+        for (number, kind) in parts.chain(runs).chain(tombstones) {
+            let (from, to) = (self.path(number, kind), file_path(target, number, kind));
+            if !link(fs, &from, &to)? {
+                let file = fs.open(&from, false);
+                let file = file.map_err(StoreError::io(&from, "copying a file"))?;
+                unlinked.push((file, from, to));
             }
         }
         for &log in &manifest.logs {
@@ -61,6 +57,11 @@ impl CollectionEngine {
             next: writer.log.next(),
             time: self.now(UnixMillis(0)).0,
         };
+        drop(writer);
+        // An open file keeps its bytes when it is removed, so writers need not wait for gigabytes.
+        for (file, from, to) in unlinked {
+            copy_open_file(fs, &*file, &from, &to)?;
+        }
         clean_shutdown.write(fs, target)?;
         // Last: a folder without a manifest is no collection. Its sync of the folder makes the linked names
         // durable, too.

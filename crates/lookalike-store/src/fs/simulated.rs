@@ -70,6 +70,7 @@ struct SimulatedMachine {
     recorded: Option<Vec<CrashPoint>>,
     locks: Vec<(PathBuf, String)>,
     interludes: Vec<Interlude>,
+    has_no_links: bool,
 }
 
 /// An action that comes before a call.
@@ -158,6 +159,11 @@ impl SimulatedFs {
 
     fn machine(&self) -> MutexGuard<'_, SimulatedMachine> {
         lock(&self.0)
+    }
+
+    /// Refuses links from now on, as between two file systems.
+    pub fn refuse_links(&self) {
+        self.machine().has_no_links = true;
     }
 
     /// Does something just before the next call that names this file or folder, on the thread of that call: what others do in the
@@ -580,6 +586,9 @@ impl FileSystem for SimulatedFs {
         let mut machine = self.machine_at(to);
         machine.call(FsCall::Name)?;
         machine.room()?;
+        if machine.has_no_links {
+            return Err(io::ErrorKind::CrossesDevices.into());
+        }
         let inode = machine.state.find(from)?;
         let (folder, name) = machine.state.folder(to)?;
         folder.name(NameChange::Set(name.to_owned(), inode));

@@ -244,7 +244,16 @@ fn paragraphs_without_a_limit_overflowed_the_room_that_is_left() {
 
 #[test]
 fn a_snapshot_that_a_killed_process_was_writing_stayed_for_ever() {
+    for is_copied in [false, true] {
+        killed_snapshots_go(is_copied);
+    }
+}
+
+fn killed_snapshots_go(is_copied: bool) {
     let (fs, store) = medium();
+    if is_copied {
+        fs.refuse_links();
+    }
     let (folder, target) = (Path::new("/snapshots"), Path::new("/snapshots/monday"));
     fs.create_dir(folder).expect("a folder");
     // Threads of the collection make no calls of their own from now on.

@@ -589,6 +589,40 @@ fn the_last_step_waited_until_a_snapshot_had_read_all_its_files() {
     assert_eq!(all(&restored), all(&old));
 }
 
+/// Writers waited until gigabytes of runs were on the other file system.
+#[test]
+fn writes_waited_while_a_snapshot_was_copied_to_another_file_system() {
+    let (fs, store, pages) = medium(10);
+    fs.refuse_links();
+    let before = all(&pages);
+    let names = fs.list(Path::new("/s/collections/pages")).expect("files");
+    let run = names.iter().find(|name| name.ends_with(".run"));
+    let copy = format!("/snapshot/collections/pages/{}", run.expect("a run"));
+    let writer = Arc::clone(&pages);
+    // The link that is refused names the copy first, under the lock.
+    fs.before(&copy, || {});
+    fs.before(&copy, move || {
+        let (sender, receiver) = mpsc::channel();
+        let writing = std::thread::spawn(move || {
+            write(
+                &writer,
+                (5..15).map(|id| insert(id, 1 << 20 | id)).collect(),
+            );
+            // The run that is being copied is removed.
+            writer.compact().expect("one run");
+            sender.send(())
+        });
+        let heard = receiver.recv_timeout(Duration::from_secs(60));
+        heard.expect("it waits for nobody");
+        writing.join().expect("no panic").expect("it was heard");
+    });
+    store.snapshot(Path::new("/snapshot")).expect("a snapshot");
+    let now = fs.list(Path::new("/s/collections/pages")).expect("files");
+    assert!(now.iter().all(|name| Some(name) != run), "{now:?}");
+    assert_eq!(all(&pages).len(), 15);
+    assert_eq!(all(&restored(&fs, "/snapshot")), before);
+}
+
 #[test]
 fn a_collection_that_is_rebuilt_during_a_snapshot_is_in_it() {
     let (fs, store, old) = medium(10);
