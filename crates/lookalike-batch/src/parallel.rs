@@ -89,7 +89,7 @@ fn list_shares<'a, T>(
     lists: &'a [&'a [T]],
     threads: usize,
 ) -> Vec<(&'a mut [T], &'a [&'a [T]])> {
-    // Never none: each of many empty lists would be a share of its own.
+    // Never none, or no share would have any list.
     let share = match threads < 2 || all.len() < FEW {
         true => all.len().max(1),
         false => all.len().div_ceil(threads),
@@ -97,8 +97,8 @@ fn list_shares<'a, T>(
     let (mut rest, mut lists, mut shares) = (all, lists, Vec::new());
     while !lists.is_empty() {
         let (mut count, mut length) = (0, 0);
-        // Whole lists, one at least: a list is never divided between threads.
-        while count < lists.len() && (count == 0 || length < share) {
+        // Whole lists, for a list is never divided between threads; empty ones go with those before them.
+        while count < lists.len() && (length < share || lists[count].is_empty()) {
             length += lists[count].len();
             count += 1;
         }
@@ -182,6 +182,12 @@ mod tests {
             lists.push(&list);
             assert_eq!(list_shares(&mut vec![0; last], &lists, 8).len(), 1);
         }
+    }
+
+    #[test]
+    fn an_empty_list_at_the_end_had_a_thread_of_its_own() {
+        let lists: [&[u8]; 2] = [&[7], &[]];
+        assert_eq!(list_shares(&mut [0], &lists, 1).len(), 1);
     }
 
     proptest! {

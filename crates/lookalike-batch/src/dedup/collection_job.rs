@@ -22,7 +22,6 @@ use crate::dedup::run::may_be_mended;
 use crate::dedup::scan::{ScanPlan, ScannedCollection};
 use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::summary::{input_counts, skipped};
-use crate::document_memory::{DocumentUse, ensure_documents_fit};
 use crate::error::BatchError;
 use crate::observer::JobStage;
 use crate::output_dir::JobIdentity;
@@ -112,12 +111,7 @@ impl DedupJob<'_> {
         let writer = self.addition.expect("the caller names a collection");
         self.settings.check()?;
         self.check_collections()?;
-        ensure_documents_fit(
-            &self.limits,
-            DocumentUse::Features(&self.settings.scheme),
-            self.inputs,
-            &self.options,
-        )?;
+        self.ensure_documents_fit()?;
         let temporary = BatchError::temporary(self.folder);
         let old = self.collection.map(|collection| collection.levels.clone());
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);

@@ -63,15 +63,16 @@ pub(super) struct ClassColumns {
 impl DedupJob<'_> {
     /// Reads all inputs and groups candidates.
     pub(super) fn prepare(&self, log: Option<&ScanLogPlace>) -> Result<PreparedJob, BatchError> {
-        ensure_documents_fit(
-            &self.limits,
-            DocumentUse::Features(&self.settings.scheme),
-            self.inputs,
-            &self.options,
-        )?;
+        self.ensure_documents_fit()?;
         self.prepare_scan(expected_text(self.inputs), |plan, keys| {
             self.scan_steady(plan, keys, log)
         })
+    }
+
+    /// Refuses limits under which the longest document that is admitted could not be compared.
+    pub(super) fn ensure_documents_fit(&self) -> Result<(), BatchError> {
+        let documents = DocumentUse::Features(&self.settings.scheme);
+        ensure_documents_fit(&self.limits, documents, self.inputs, &self.options)
     }
 
     /// Lets `read` scan all documents, of about so many bytes of text, and groups candidates. `read` gets the plan, and how many bytes
