@@ -89,7 +89,7 @@ fn list_shares<'a, T>(
     lists: &'a [&'a [T]],
     threads: usize,
 ) -> Vec<(&'a mut [T], &'a [&'a [T]])> {
-    // Never none, or no share would have any list.
+    // Never none: a share without room would take no list, and the loop would not end.
     let share = match threads < 2 || all.len() < FEW {
         true => all.len().max(1),
         false => all.len().div_ceil(threads),

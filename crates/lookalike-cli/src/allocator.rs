@@ -39,18 +39,25 @@ const PURGE_DELAY_MS: i32 = 10;
 #[cfg(target_env = "musl")]
 #[expect(unsafe_code, reason = "settings of mimalloc and of the kernel")]
 pub(crate) fn give_back_large_blocks() {
-    use std::ffi::{c_int, c_long};
+    use std::ffi::{c_int, c_long, c_ulong};
     unsafe extern "C" {
         fn mi_option_set(option: c_int, value: c_long);
     }
     /// `mi_option_purge_delay` in mimalloc.h, versions 2 and 3.
     const PURGE_DELAY: c_int = 15;
     // SAFETY: the function is declared as in mimalloc.h, which is linked. Both calls take numbers and change how later ones allocate,
-    // nothing that is there. No other thread runs yet. A kernel that does not know the second goes on as before.
+    // nothing that is there. No other thread runs yet. A kernel that does not know the second goes on as before; it looks at the whole
+    // words of all arguments, and programs that this one starts inherit the setting.
     unsafe {
         mi_option_set(PURGE_DELAY, c_long::from(PURGE_DELAY_MS));
         #[cfg(target_os = "linux")]
-        libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
+        libc::prctl(
+            libc::PR_SET_THP_DISABLE,
+            1 as c_ulong,
+            0 as c_ulong,
+            0 as c_ulong,
+            0 as c_ulong,
+        );
     }
 }
 
