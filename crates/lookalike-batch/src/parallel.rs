@@ -2,39 +2,79 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 
+use bytemuck::{Zeroable, zeroed_vec};
 use lookalike_hamming::threads::{join_all, on_each};
+
+use crate::spill::partitions::lock;
 
 /// Fewer positions are worked on by the caller's thread.
 pub(crate) const FEW: usize = 1 << 14;
 
-/// Does some work for consecutive ranges of positions, one a thread. Results are in the order of the ranges.
+/// Shares of the work of each thread: where some take longer than others, whoever is done takes one more.
+const SHARES: usize = 8;
+
+/// Does some work on each item, on so many threads at most, each of which takes the next item when it is done with one. Results are in the
+/// order of the items.
+pub(crate) fn on_items<I, R: Send>(
+    items: impl ExactSizeIterator<Item = I> + Send,
+    threads: usize,
+    work: impl Fn(I) -> R + Sync,
+) -> Vec<R> {
+    let threads = threads.min(items.len());
+    if threads < 2 {
+        return items.map(work).collect();
+    }
+    let items = Mutex::new(items.enumerate());
+    let done = on_each(0..threads, |_| {
+        let mut own = Vec::new();
+        loop {
+            let Some((number, item)) = lock(&items).next() else {
+                return own;
+            };
+            own.push((number, work(item)));
+        }
+    });
+    let mut done: Vec<(usize, R)> = done.into_iter().flatten().collect();
+    done.sort_unstable_by_key(|&(number, _)| number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Positions of each share of the work.
+pub(crate) fn share_length(positions: usize, threads: usize) -> usize {
+    match threads < 2 || positions < FEW {
+        true => positions.max(1),
+        false => positions.div_ceil(threads * SHARES).max(FEW / SHARES),
+    }
+}
+
+/// Does some work for consecutive ranges of positions. Results are in the order of the ranges, of which there is at least one.
 pub(crate) fn in_ranges<R: Send>(
     positions: usize,
     threads: usize,
     work: impl Fn(Range<usize>) -> R + Sync,
 ) -> Vec<R> {
-    if threads < 2 || positions < FEW {
-        return vec![work(0..positions)];
-    }
-    let length = positions.div_ceil(threads);
-    let range = |start: usize| start..positions.min(start + length);
-    on_each((0..positions).step_by(length).map(range), work)
+    let length = share_length(positions, threads);
+    let ranges = positions.div_ceil(length).max(1);
+    let range = |number: usize| number * length..positions.min((number + 1) * length);
+    on_items((0..ranges).map(range), threads, work)
 }
 
 /// A column of the value of each position.
-pub(crate) fn column<T: Clone + Default + Send>(
+pub(crate) fn column<T: Zeroable + Send>(
     positions: usize,
     threads: usize,
     value: impl Fn(usize) -> T + Sync,
 ) -> Vec<T> {
-    if threads < 2 || positions < FEW {
+    let length = share_length(positions, threads);
+    if length >= positions {
         return (0..positions).map(value).collect();
     }
-    let mut column = vec![T::default(); positions];
-    let length = positions.div_ceil(threads);
-    on_each(column.chunks_mut(length).enumerate(), |(number, part)| {
+    // Pages that the system gives cleared, when a thread first writes there.
+    let mut column = zeroed_vec(positions);
+    let parts = column.chunks_mut(length).enumerate();
+    on_items(parts, threads, |(number, part)| {
         for (at, cell) in part.iter_mut().enumerate() {
             *cell = value(number * length + at);
         }
@@ -51,7 +91,7 @@ pub(crate) fn inverse(order: &[u32], threads: usize) -> Vec<u32> {
         }
         return positions;
     }
-    let positions: Vec<AtomicU32> = order.iter().map(|_| AtomicU32::new(0)).collect();
+    let positions: Vec<AtomicU32> = zeroed_vec(order.len());
     in_ranges(order.len(), threads, |range| {
         for position in range {
             // Each position is written once, by one thread, and read when all have been joined: no order is
@@ -199,6 +239,17 @@ mod tests {
             prop_assert_eq!(column(length, threads, value), (0..length).map(value).collect::<Vec<u64>>());
             let ranges: Vec<usize> = in_ranges(length, threads, |range| range).into_iter().flatten().collect();
             prop_assert_eq!(ranges, (0..length).collect::<Vec<usize>>());
+            let longest = in_ranges(length, threads, |range| range.len()).into_iter().max();
+            prop_assert!(longest <= Some(length.div_ceil(threads).max(FEW - 1)));
+        }
+
+        #[test]
+        fn results_are_in_the_order_of_items_whoever_worked_on_them(count in 0..50_usize, threads in 1..6_usize) {
+            let results = on_items(0..count, threads, |item| {
+                std::thread::yield_now();
+                item * 3
+            });
+            prop_assert_eq!(results, (0..count).map(|item| item * 3).collect::<Vec<usize>>());
         }
 
         #[test]

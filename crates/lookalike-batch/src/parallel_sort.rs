@@ -2,15 +2,19 @@
 
 use std::cmp::Ordering;
 
+use bytemuck::Zeroable;
 use lookalike_hamming::threads::on_each;
 
-use crate::parallel::{FEW, copy_lists};
+use crate::parallel::{FEW, copy_lists, on_items};
+
+/// Runs that are sorted by each thread, on average.
+const RUNS: usize = 4;
 
 /// Items of each run among which the bounds of ranges are chosen.
 const SAMPLED: usize = 64;
 
 /// A number with a key in the order of which it is sorted, in 12 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroable)]
 pub(crate) struct KeyedNumber {
     high: u32,
     low: u32,
@@ -44,12 +48,13 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
         items.sort_unstable_by(compare);
         return;
     }
-    let length = items.len().div_ceil(threads);
-    on_each(items.chunks_mut(length), |run| {
-        run.sort_unstable_by(compare)
+    // Some runs are in order already: whoever sorts those sorts others instead of waiting.
+    let length = items.len().div_ceil(threads * RUNS);
+    on_items(items.chunks_mut(length), threads, |run| {
+        run.sort_unstable_by(compare);
     });
     let runs: Vec<&[T]> = items.chunks(length).collect();
-    let bounds = bounds(&runs, compare);
+    let bounds = bounds(&runs, threads, compare);
     let range = |number: usize| -> Vec<T> {
         let before = |run: &[T], number: usize| match bounds.get(number) {
             None => run.len(),
@@ -70,8 +75,8 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
     copy_lists(items, &ranges, threads);
 }
 
-/// Items between which ranges of about equal length lie, as many ranges as there are runs.
-fn bounds<T: Copy>(runs: &[&[T]], compare: &impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+/// Items between which so many ranges of about equal length lie.
+fn bounds<T: Copy>(runs: &[&[T]], ranges: usize, compare: &impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let sample = |run: &&[T]| -> Vec<T> {
         // Of sorted runs, so that evenly spaced items are quantiles of the run.
         let step = run.len().div_ceil(SAMPLED);
@@ -79,7 +84,6 @@ fn bounds<T: Copy>(runs: &[&[T]], compare: &impl Fn(&T, &T) -> Ordering) -> Vec<
     };
     let mut sampled: Vec<T> = runs.iter().flat_map(sample).collect();
     sampled.sort_unstable_by(compare);
-    let ranges = runs.len();
     (1..ranges)
         .map(|number| sampled[number * sampled.len() / ranges])
         .collect()

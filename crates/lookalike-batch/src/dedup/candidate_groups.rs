@@ -17,10 +17,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use lookalike_hamming::threads::on_each;
+use bytemuck::zeroed_vec;
 
 use crate::dedup::group_file::{GroupFile, GroupMembers};
-use crate::parallel::{FEW, concatenated, in_ranges};
+use crate::parallel::{FEW, concatenated, in_ranges, on_items, share_length};
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts, into_inner, lock};
 use crate::spill::prefetch::prefetch;
 
@@ -180,7 +180,7 @@ impl ListStarts {
     fn sort_lists(&self, all: &mut [u32], threads: usize) {
         let lists = self.len() - 1;
         let threads = if all.len() < FEW { 1 } else { threads };
-        let share = lists.div_ceil(threads).max(1);
+        let share = share_length(lists, threads);
         let mut rest = all;
         let parts = (0..lists).step_by(share).map(|first| {
             let last = lists.min(first + share);
@@ -188,7 +188,7 @@ impl ListStarts {
             let own = rest.split_off_mut(..length);
             (first..last, own.expect("lists lie one after another"))
         });
-        on_each(parts, |(lists, own)| {
+        on_items(parts, threads, |(lists, own)| {
             let start = self.get(lists.start);
             for list in lists {
                 own[self.get(list) - start..self.get(list + 1) - start].sort_unstable();
@@ -295,7 +295,7 @@ impl CandidateGroups {
     pub(crate) fn invert(&mut self, ranks: usize, threads: usize) {
         // Ranks come in no order, so each step misses the cache: these many steps hide one look into memory.
         const AHEAD: usize = 24;
-        let left: Vec<AtomicU32> = (0..ranks).map(|_| AtomicU32::new(0)).collect();
+        let left: Vec<AtomicU32> = zeroed_vec(ranks);
         let relaxed = Ordering::Relaxed;
         in_ranges(self.members.len(), threads, |range| {
             for i in range {
@@ -306,7 +306,7 @@ impl CandidateGroups {
             }
         });
         self.list_starts = ListStarts::of_lengths(left.iter().map(|left| left.load(relaxed)));
-        let lists: Vec<AtomicU32> = self.members.iter().map(|_| AtomicU32::new(0)).collect();
+        let lists: Vec<AtomicU32> = zeroed_vec(self.members.len());
         // Lists are filled from their ends, so that what is left of each says where.
         in_ranges(self.len(), threads, |range| {
             for group in range.rev() {

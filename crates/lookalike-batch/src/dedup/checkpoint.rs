@@ -30,7 +30,7 @@ use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::id_table::IdTable;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::number_column::{
-    ExpectedNumber, read_numbers, read_similarities, write_numbers, write_similarities,
+    ExpectedNumber, read_numbers, read_similarities, write_column, write_similarities,
 };
 use crate::dedup::skipped_files::CopiedFiles;
 use crate::skipped::SkippedRow;
@@ -63,14 +63,9 @@ pub(crate) struct CheckpointHead {
     pub(crate) copied: CopiedFiles,
 }
 
-/// Numbers as they stand in a file.
-fn wide(column: &[u32]) -> impl Iterator<Item = u64> {
-    column.iter().copied().map(u64::from)
-}
-
 impl DecisionCheckpoint {
-    /// Writes the checkpoint under its final name, all or nothing.
-    pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
+    /// Writes the checkpoint under its final name, all or nothing. So many threads make its columns.
+    pub(crate) fn save(&self, path: &Path, threads: usize) -> io::Result<()> {
         let mut file = AtomicFile::create(path, Compression::None)?;
         let mut out = HashingStream::new(&mut file);
         let head = serde_json::to_vec(&self.head)?;
@@ -93,8 +88,8 @@ impl DecisionCheckpoint {
         }
         out.write_all(&ids)?;
         self.documents.lengths.write(&mut out)?;
-        write_numbers(&mut out, wide(&self.by_id), ExpectedNumber::Next)?;
-        write_numbers(&mut out, wide(kept), ExpectedNumber::Position)?;
+        write_column(&mut out, &self.by_id, ExpectedNumber::Next, threads)?;
+        write_column(&mut out, kept, ExpectedNumber::Position, threads)?;
         write_similarities(&mut out, near)?;
         write_similarities(&mut out, visible)?;
         out.write_all(bytemuck::cast_slice(&self.bad))?;
@@ -227,7 +222,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("decided.bin");
         let saved = verdicts();
-        saved.save(&path).unwrap();
+        saved.save(&path, 2).unwrap();
         let loaded = DecisionCheckpoint::load(&path, "s", "i").unwrap();
         assert_eq!(loaded.head, saved.head);
         let outcomes = |saved: &DecisionCheckpoint| saved.outcomes.documents().collect::<Vec<_>>();
@@ -246,7 +241,7 @@ mod tests {
     fn no_damaged_checkpoint_is_believed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("decided.bin");
-        verdicts().save(&path).unwrap();
+        verdicts().save(&path, 1).unwrap();
         let good = std::fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();

@@ -120,7 +120,7 @@ impl DedupJob<'_> {
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes)?;
-        let levels = old.unwrap_or_else(|| scanned.frequency.levels());
+        let levels = old.unwrap_or_else(|| scanned.frequency.levels_by(self.limits.threads));
         self.push_keys(&scanned, &levels, &keys)
             .map_err(&temporary)?;
         self.observer.stage(JobStage::Write, 0);
@@ -167,7 +167,7 @@ impl DedupJob<'_> {
         // Keys of old and new documents meet only if prefixes are taken in one order.
         let levels = match self.collection {
             Some(collection) => Cow::Borrowed(&collection.levels),
-            None => Cow::Owned(scanned.frequency.levels()),
+            None => Cow::Owned(scanned.frequency.levels_by(self.limits.threads)),
         };
         self.push_keys(scanned, &levels, keys).map_err(&temporary)?;
         let kept = match self.addition {

@@ -194,7 +194,7 @@ impl DedupJob<'_> {
             comparisons,
             decision_counts: DecisionCounts {
                 kept_as_pages,
-                ..DecisionCounts::new(&scanned.documents, &outcomes, &clusters)
+                ..DecisionCounts::new(&scanned.documents, &outcomes, &clusters, threads)
             },
             skipped: skipped(self.inputs, &scanned, &[]),
             threshold: self.settings.threshold,

@@ -1,5 +1,7 @@
 //! Counts of a job: what was read, decided, looked at and written.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::boilerplate::BoilerplateCounts;
@@ -8,6 +10,7 @@ use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::pages::PageCounts;
+use crate::parallel::in_ranges;
 
 /// Counts of what was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +165,7 @@ impl DecisionCounts {
         documents: &DocumentTable,
         outcomes: &DecisionTable,
         clusters: &ClusterTable,
+        threads: usize,
     ) -> Self {
         let mut largest: Option<LargestCluster> = None;
         for (survivor, members) in clusters.iter() {
@@ -179,7 +183,29 @@ impl DecisionCounts {
             largest_cluster: largest,
             ..Self::default()
         };
-        for (document, outcome) in outcomes.documents().enumerate().skip(documents.against) {
+        let new = documents.len() - documents.against;
+        let parts = in_ranges(new, threads, |range| {
+            let range = range.start + documents.against..range.end + documents.against;
+            Self::of_documents(documents, outcomes, range)
+        });
+        for part in parts {
+            decisions.kept += part.kept;
+            decisions.removed_exact += part.removed_exact;
+            decisions.removed_near += part.removed_near;
+            decisions.removed_same_main_text += part.removed_same_main_text;
+            decisions.removed_text_bytes += part.removed_text_bytes;
+        }
+        decisions
+    }
+
+    /// Counts of consecutive documents; none of clusters.
+    fn of_documents(
+        documents: &DocumentTable,
+        outcomes: &DecisionTable,
+        range: Range<usize>,
+    ) -> Self {
+        let mut decisions = Self::default();
+        for (document, outcome) in range.clone().zip(outcomes.documents_in(range)) {
             match outcome {
                 DocumentDecision::Kept => decisions.kept += 1,
                 DocumentDecision::Exact { .. } => decisions.removed_exact += 1,

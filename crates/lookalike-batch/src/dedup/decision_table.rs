@@ -1,8 +1,10 @@
 //! Decisions on documents, or on classes, in little memory.
 
+use std::ops::Range;
+
 use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::document_decision::DocumentDecision;
-use crate::parallel::concatenated;
+use crate::parallel::{column, concatenated};
 
 /// Decisions by number. Memory: 4 bytes each, and 12 where something is removed that is no exact copy.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +50,33 @@ impl NumberedSimilarity {
 fn find(similarities: &[NumberedSimilarity], number: usize) -> Option<f64> {
     let found = similarities.binary_search_by_key(&(number as u32), |entry| entry.number);
     found.ok().map(|at| similarities[at].similarity())
+}
+
+/// A walk over resemblances, by ascending numbers.
+struct SimilarityCursor<'a> {
+    rest: &'a [NumberedSimilarity],
+}
+
+impl<'a> SimilarityCursor<'a> {
+    fn new(similarities: &'a [NumberedSimilarity], start: usize) -> Self {
+        let first = similarities.partition_point(|entry| entry.number() < start);
+        Self {
+            rest: &similarities[first..],
+        }
+    }
+
+    /// The resemblance of a number, which is no less than those that were asked for before.
+    fn take(&mut self, number: usize) -> Option<f64> {
+        while let Some((first, others)) = self.rest.split_first()
+            && first.number() <= number
+        {
+            self.rest = others;
+            if first.number() == number {
+                return Some(first.similarity());
+            }
+        }
+        None
+    }
 }
 
 /// Columns of a table: what is kept for each, resemblances, and those of all that a reader sees.
@@ -113,12 +142,13 @@ impl DecisionTable {
     }
 
     /// One bit for each of the first `count`: set if it is kept.
-    pub(crate) fn kept_bits(&self, count: usize) -> Vec<u64> {
-        let mut bits = vec![0; count.div_ceil(64)];
-        for number in (0..count).filter(|&number| self.is_kept(number)) {
-            bits[number / 64] |= 1 << (number % 64);
-        }
-        bits
+    pub(crate) fn kept_bits(&self, count: usize, threads: usize) -> Vec<u64> {
+        column(count.div_ceil(64), threads, |word| {
+            let numbers = 64 * word..count.min(64 * word + 64);
+            numbers.fold(0, |bits, number| {
+                bits | u64::from(self.is_kept(number)) << (number % 64)
+            })
+        })
     }
 
     pub(crate) fn is_kept(&self, number: usize) -> bool {
@@ -168,7 +198,29 @@ impl DecisionTable {
 
     /// The decisions on all documents.
     pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = DocumentDecision> {
-        (0..self.len()).map(|document| self.document(document))
+        self.documents_in(0..self.len())
+    }
+
+    /// The decisions on consecutive documents: one pass, without a search for each.
+    pub(crate) fn documents_in(
+        &self,
+        range: Range<usize>,
+    ) -> impl ExactSizeIterator<Item = DocumentDecision> {
+        let mut near = SimilarityCursor::new(&self.near, range.start);
+        let mut visible = SimilarityCursor::new(&self.visible, range.start);
+        range.map(move |document| {
+            let Some(survivor) = self.survivor(document) else {
+                return DocumentDecision::Kept;
+            };
+            match near.take(document) {
+                None => DocumentDecision::Exact { survivor },
+                Some(similarity) => DocumentDecision::Near {
+                    survivor,
+                    similarity,
+                    visible: visible.take(document),
+                },
+            }
+        })
     }
 
     /// The decision on a class.
@@ -225,9 +277,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decisions_come_back_one_by_one_and_all_together(decisions in decisions()) {
+        fn decisions_come_back_one_by_one_and_all_together(decisions in decisions(), start in 0..60_usize) {
             let table: DecisionTable = decisions.iter().copied().collect();
             prop_assert_eq!(table.documents().collect::<Vec<_>>(), decisions.clone());
+            let start = start.min(decisions.len());
+            let rest = table.documents_in(start..decisions.len());
+            prop_assert_eq!(rest.collect::<Vec<_>>(), &decisions[start..]);
+            let bits = table.kept_bits(start, 1);
+            for (document, &decision) in decisions[..start].iter().enumerate() {
+                let is_kept = bits[document / 64] >> (document % 64) & 1 == 1;
+                prop_assert_eq!(is_kept, decision == DocumentDecision::Kept);
+            }
             for (document, &decision) in decisions.iter().enumerate() {
                 prop_assert_eq!(table.document(document), decision);
                 prop_assert_eq!(table.survivor(document), decision.survivor());

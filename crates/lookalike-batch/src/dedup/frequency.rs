@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use lookalike_hamming::huge_page_buffer;
 
 use crate::kernel::checked_bytes::{CheckedBytesError, TableKind};
+use crate::parallel::{in_ranges, on_items, share_length};
 use crate::spill::prefetch::prefetch;
 
 /// Counts of how many documents have each feature, rough and mergeable; threads may share them.
@@ -195,19 +196,32 @@ impl FeatureFrequency {
 
     /// Fixes the levels. Features whose counters are at or below the mean get level 0, so that most prefixes are found early.
     pub fn levels(&self) -> FrequencyLevels {
-        let cells = self.cells.len() as u64;
+        self.levels_by(1)
+    }
+
+    /// As [`FeatureFrequency::levels`], on so many threads.
+    pub(crate) fn levels_by(&self, threads: usize) -> FrequencyLevels {
+        let cells = self.cells.len();
+        let count = |cell: usize| self.cells[cell].load(Ordering::Relaxed).min(FULL);
         let mean = |most: u32| {
-            let total: u64 = self.counts().map(|count| u64::from(count.min(most))).sum();
-            (total / cells) as u32
+            let totals = in_ranges(cells, threads, |range| -> u64 {
+                range.map(|cell| u64::from(count(cell).min(most))).sum()
+            });
+            (totals.into_iter().sum::<u64>() / cells as u64) as u32
         };
         // What stands out does not count for the mean.
         let most = mean(FULL).saturating_mul(8).max(LINEAR);
         let rare = mean(most).max(1);
-        let mut levels = huge_page_buffer(self.cells.len());
-        levels.extend(
-            self.counts()
-                .map(|count| if count <= rare { 0 } else { level(count) }),
-        );
+        let mut levels: Vec<u8> = huge_page_buffer(cells);
+        levels.resize(cells, 0);
+        let length = share_length(cells, threads);
+        let parts = levels.chunks_mut(length).enumerate();
+        on_items(parts, threads, |(number, part)| {
+            for (cell, own) in (number * length..).zip(part) {
+                let count = count(cell);
+                *own = if count <= rare { 0 } else { level(count) };
+            }
+        });
         FrequencyLevels { cells: levels }
     }
 }

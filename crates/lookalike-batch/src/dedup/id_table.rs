@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::dedup::number_column::{put_varint, split_varint};
 
@@ -51,6 +52,22 @@ impl IdTable {
             Some(id) => id.as_bytes(),
             None => self.raw_given(document),
         }
+    }
+
+    /// The bytes of the ids of consecutive documents: one walk, where each look by number is one of its own.
+    pub(crate) fn raw_in(&self, documents: Range<usize>) -> impl Iterator<Item = &[u8]> {
+        let block = documents.start - documents.start % BLOCK;
+        let first = self.starts.get(documents.start / BLOCK);
+        let mut rest = &self.bytes[first.map_or(self.bytes.len(), |&first| first as usize)..];
+        let ids = (block..documents.end).map(move |document| {
+            let (id, others) = split_first(rest).expect("ids are whole");
+            rest = others;
+            match self.renamed.is_empty() {
+                true => id,
+                false => self.raw(document),
+            }
+        });
+        ids.skip(documents.start - block)
     }
 
     /// The id with which a document came.
@@ -166,6 +183,11 @@ mod tests {
             let came: Vec<&str> = (0..given.len()).map(|document| table.given(document)).collect();
             prop_assert_eq!(came, given);
             prop_assert_eq!(all(&table), names.clone());
+            for start in 0..=names.len() {
+                let walked: Vec<&[u8]> = table.raw_in(start..names.len()).collect();
+                let expected: Vec<&[u8]> = names[start..].iter().map(|name| name.as_bytes()).collect();
+                prop_assert_eq!(walked, expected);
+            }
             let back = IdTable::decoded(table.encoded().into_owned(), names.len()).unwrap();
             prop_assert_eq!(all(&back), names.clone());
             names.extend(all(&others));

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 
 use crate::dedup::decision_table::NumberedSimilarity;
 use crate::dedup::hashing_stream::{HashingStream, damaged};
+use crate::parallel::in_order;
 
 /// Numbers of a block, but for the last one.
 const BLOCK: usize = 1 << 16;
@@ -93,14 +94,53 @@ pub(crate) fn write_numbers(
     let mut block = Vec::new();
     while numbers.peek().is_some() {
         block.clear();
-        for number in numbers.by_ref().take(BLOCK) {
-            put_varint(&mut block, zigzag(number.wrapping_sub(place.expected())));
-            place.pass(number);
-        }
-        out.write_all(&(block.len() as u64).to_le_bytes())?;
-        out.write_all(&block)?;
+        put_block(&mut block, &mut place, numbers.by_ref().take(BLOCK));
+        write_block(out, &block)?;
     }
     Ok(())
+}
+
+/// Writes a column as [`write_numbers`] does; its blocks are made on so many threads.
+pub(crate) fn write_column(
+    out: &mut impl Write,
+    numbers: &[u32],
+    expected: ExpectedNumber,
+    threads: usize,
+) -> io::Result<()> {
+    let starts = (0..numbers.len()).step_by(BLOCK).collect();
+    let block_from = |start: usize| -> io::Result<Vec<u8>> {
+        let mut place = ColumnPlace {
+            expected,
+            position: start as u64,
+            next: start
+                .checked_sub(1)
+                .map_or(0, |last| u64::from(numbers[last]) + 1),
+        };
+        let numbers = &numbers[start..numbers.len().min(start + BLOCK)];
+        let mut block = Vec::with_capacity(2 * numbers.len());
+        put_block(
+            &mut block,
+            &mut place,
+            numbers.iter().copied().map(u64::from),
+        );
+        Ok(block)
+    };
+    in_order(starts, threads, block_from, |block| {
+        write_block(out, &block)
+    })
+}
+
+/// Adds numbers, each as its way from the expected one.
+fn put_block(block: &mut Vec<u8>, place: &mut ColumnPlace, numbers: impl Iterator<Item = u64>) {
+    for number in numbers {
+        put_varint(block, zigzag(number.wrapping_sub(place.expected())));
+        place.pass(number);
+    }
+}
+
+fn write_block(out: &mut impl Write, block: &[u8]) -> io::Result<()> {
+    out.write_all(&(block.len() as u64).to_le_bytes())?;
+    out.write_all(block)
 }
 
 /// Reads a column of so many numbers back; one that `T` cannot hold is an error.
@@ -229,9 +269,15 @@ mod tests {
     fn what_is_expected_takes_a_byte_and_blocks_follow_each_other() {
         let count = 2 * BLOCK + 3;
         let numbers: Vec<u64> = (0..count as u64).collect();
+        let narrow: Vec<u32> = (0..count as u32).collect();
         for expected in [ExpectedNumber::Next, ExpectedNumber::Position] {
             let bytes = written(&numbers, expected);
             assert_eq!(bytes.len(), count + 3 * 8);
+            for threads in [1, 3] {
+                let mut column = Vec::new();
+                write_column(&mut column, &narrow, expected, threads).unwrap();
+                assert!(column == bytes);
+            }
             assert_eq!(read::<u64>(&bytes, count, expected).unwrap(), numbers);
             // One too few and one too many.
             assert!(read::<u64>(&bytes, count - 1, expected).is_err());

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use bytemuck::Zeroable;
 use lookalike_corpus::ReadError;
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupResources, KeySink};
@@ -118,7 +119,7 @@ impl DedupJob<'_> {
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes)?;
         if !meets_collection {
-            let levels = scanned.frequency.levels();
+            let levels = scanned.frequency.levels_by(self.limits.threads);
             self.push_keys(&scanned, &levels, &sink)
                 .map_err(&temporary)?;
         }
@@ -355,7 +356,7 @@ impl ClassColumns {
 }
 
 /// A column of classes in the order of ranks; an empty one stays empty.
-fn sorted<T: Copy + Default + Send + Sync>(
+fn sorted<T: Copy + Zeroable + Send + Sync>(
     values: &[T],
     classes: &[u32],
     threads: usize,

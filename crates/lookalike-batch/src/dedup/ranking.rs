@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering as AtomicOrdering};
 
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::error::BatchError;
@@ -263,19 +263,8 @@ fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize
         let text = class.map(|class| classes.hashes[class.position()]);
         (text, documents.record_hashes[document as usize])
     };
-    let in_order = |a: u32, b: u32| {
-        is_new(a) == is_new(b) && documents.raw_id(a as usize) < documents.raw_id(b as usize)
-            || !is_new(a) && is_new(b)
-    };
     let count = documents.len();
-    let is_sorted = |range: Range<usize>| {
-        let mut others = range.start.max(1)..range.end;
-        others.all(|document| in_order(document as u32 - 1, document as u32))
-    };
-    if in_ranges(count, threads, is_sorted)
-        .into_iter()
-        .all(|is_sorted| is_sorted)
-    {
+    if are_sorted(documents, threads) {
         return column(count, threads, |document| document as u32);
     }
     let common = common_prefix(documents, threads);
@@ -307,12 +296,31 @@ fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize
     column(count, threads, |place| keyed[place].number)
 }
 
+/// Returns true if documents are in the order in which they are to be sorted.
+fn are_sorted(documents: &DocumentTable, threads: usize) -> bool {
+    let are_sorted = AtomicBool::new(true);
+    in_ranges(documents.len(), threads, |range| {
+        // Nobody looks on where one has seen that they are not.
+        if !are_sorted.load(AtomicOrdering::Relaxed) {
+            return;
+        }
+        let from = range.start.saturating_sub(1);
+        let ids = documents.ids().raw_in(from..range.end);
+        let followers = documents.ids().raw_in(from + 1..range.end);
+        let mut pairs = (from + 1..).zip(ids.zip(followers));
+        if !pairs.all(|(second, (a, b))| a < b || second == documents.against) {
+            are_sorted.store(false, AtomicOrdering::Relaxed);
+        }
+    });
+    are_sorted.into_inner()
+}
+
 /// Bytes with which all ids begin: made ids and URLs share long beginnings, which would make the keys of the sort equal.
 fn common_prefix(documents: &DocumentTable, threads: usize) -> usize {
     let first = documents.raw_id(0);
     let common = |range: Range<usize>| {
-        range.fold(first.len(), |common, document| {
-            let id = documents.raw_id(document);
+        let ids = documents.ids().raw_in(range);
+        ids.fold(first.len(), |common, id| {
             let same = first[..common]
                 .iter()
                 .zip(id)

@@ -321,7 +321,7 @@ impl DedupJob<'_> {
         // too.
         contents::save(&place.state(CONTENTS), self.inputs)?;
         verdicts
-            .save(checkpoint)
+            .save(checkpoint, self.limits.threads)
             .map_err(BatchError::result(checkpoint))?;
         Ok((verdicts, is_resumed))
     }

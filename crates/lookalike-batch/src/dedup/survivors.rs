@@ -92,7 +92,7 @@ fn settle_windows(
         None => settled.count,
     };
     while start < ranks {
-        let survivors = settled.decisions.kept_bits(start);
+        let survivors = settled.decisions.kept_bits(start, resources.threads);
         let window = resources.groups.window(&WindowPlan {
             ranks: start as u32..ranks as u32,
             // Whole blocks: the counts of what was looked at depend on where they begin.
