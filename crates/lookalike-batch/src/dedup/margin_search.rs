@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use lookalike::resemblance::prefix_len;
 
@@ -205,8 +205,9 @@ impl MarginSearch<'_> {
         self.decisions.is_kept(rank as usize)
     }
 
-    /// The number of kept texts in a range of those that are not fixed, and those of the least hashes: hash and rank, in any order.
-    fn least_hashes(&self, range: Range<usize>) -> (u64, Vec<(u64, u32)>) {
+    /// The number of kept texts in a range of those that are not fixed, and those of the least hashes: hash and rank, in any order. `largest` is
+    /// a hash that none of the sample exceeds, and falls as ranges are looked at.
+    fn least_hashes(&self, range: Range<usize>, largest: &AtomicU64) -> (u64, Vec<(u64, u32)>) {
         const AHEAD: u32 = 16;
         let classes = self.verifier.classes;
         let (start, end) = (self.fixed + range.start, self.fixed + range.end);
@@ -220,7 +221,8 @@ impl MarginSearch<'_> {
             }
             kept += 1;
             let found = (self.hashes[classes[rank as usize] as usize], rank);
-            if found.0 > self.last_sampled {
+            // A bound from before another thread lowered it lets more through, never less.
+            if found.0 > largest.load(Ordering::Relaxed) {
                 continue;
             }
             // A heap with the largest on top: of each range the least hashes stay, and with them the least of
@@ -232,6 +234,9 @@ impl MarginSearch<'_> {
                 least.push(found);
             }
         }
+        if let Some(last) = least.peek().filter(|_| least.len() == SAMPLED) {
+            largest.fetch_min(last.0, Ordering::Relaxed);
+        }
         (kept, least.into_vec())
     }
 
@@ -240,13 +245,18 @@ impl MarginSearch<'_> {
         let sizes = self.verifier.sizes;
         let count = sizes.len() - self.fixed;
         let (mut kept, mut least) = (0, Vec::new());
-        for (number, found) in in_ranges(count, self.threads, |range| self.least_hashes(range)) {
+        let largest = AtomicU64::new(self.last_sampled);
+        let of_range = |range| self.least_hashes(range, &largest);
+        for (number, found) in in_ranges(count, self.threads, of_range) {
             kept += number;
             least.extend(found);
         }
         // By hash, then rank: the sample is the same however ranges were cut.
+        if least.len() > SAMPLED {
+            least.select_nth_unstable(SAMPLED);
+            least.truncate(SAMPLED);
+        }
         least.sort_unstable();
-        least.truncate(SAMPLED);
         let mut room = FEATURES;
         let fits = |&(_, rank): &(u64, u32)| {
             let size = sizes[rank as usize] as usize;
@@ -456,8 +466,8 @@ mod tests {
     #[test]
     fn a_large_collection_is_sampled_by_hash() {
         // Every set is one half or the other of the one before it, so all are kept, and half of them are in the margin.
-        // More than one thread takes alone.
-        let count = 5 * SAMPLED as u64;
+        // So many that a range of two threads has more than are sampled.
+        let count = 17 * SAMPLED as u64;
         let set = |at: u64| (0..10).map(move |number| 1000 * at + number);
         let near = |at: u64| {
             set(at - at % 2)
