@@ -93,7 +93,7 @@ impl Method {
 
     /// Number of super-shingles, checksums or selected shingles that candidates share, unless told
     /// otherwise.
-    pub fn default_agree(self) -> u32 {
+    pub fn default_equal(self) -> u32 {
         match self {
             // Two of six: what Henzinger (2006) calls B-similar.
             Self::SuperShingle | Self::Henzinger | Self::Buckets => 2,
@@ -458,8 +458,8 @@ pub struct JobSettings {
     /// For which candidates of [`Method::Henzinger`] the distance counts.
     pub distance_for: DistanceFor,
     /// Super-shingles, checksums or selected shingles that candidates share; `None` for
-    /// [`Method::default_agree`].
-    pub agree: Option<u32>,
+    /// [`Method::default_equal`].
+    pub equal: Option<u32>,
     /// Most different texts with a selected shingle that still proposes candidates, for [`Method::ModP`] and [`Method::Winnow`].
     pub stop_features: Option<u32>,
     /// The table of terms that the scheme names.
@@ -492,7 +492,7 @@ lookalike::setters! {
         threshold: f64,
         distance: u32,
         distance_for: DistanceFor,
-        agree: Option<u32>,
+        equal: Option<u32>,
         stop_features: Option<u32>,
         terms: Option<Arc<Terms>>,
         recall: f64,
@@ -515,7 +515,7 @@ impl Default for JobSettings {
             threshold: 0.8,
             distance: Method::AllPairs.default_distance(),
             distance_for: DistanceFor::default(),
-            agree: None,
+            equal: None,
             stop_features: None,
             terms: None,
             recall: 0.999,
@@ -551,8 +551,8 @@ impl JobSettings {
     }
 
     /// Super-shingles, checksums or selected shingles that candidates share.
-    pub fn least_agreement(&self) -> u32 {
-        self.agree.unwrap_or(self.method.default_agree())
+    pub fn least_equal(&self) -> u32 {
+        self.equal.unwrap_or(self.method.default_equal())
     }
 
     /// Bits of the fingerprints that are compared, whatever the method.
@@ -676,12 +676,12 @@ impl JobSettings {
     pub fn canonical(&self) -> String {
         let tests: Vec<String> = self.tests.iter().map(PairTest::to_string).collect();
         format!(
-            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={} strict={} distance-for={:?} stop-features={:?} and=[{}]",
+            "scheme=[{}] method={} threshold={} distance={} equal={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={} strict={} distance-for={:?} stop-features={:?} and=[{}]",
             self.scheme,
             self.method,
             self.threshold,
             self.distance,
-            self.least_agreement(),
+            self.least_equal(),
             self.recall,
             self.scope,
             self.lengths,

@@ -38,7 +38,7 @@ const OF_METHODS: [(&str, &[Method]); 10] = [
     ("bits", &[Simhash]),
     ("weight", &[Simhash, Henzinger]),
     (
-        "agree",
+        "equal",
         &[SuperShingle, Henzinger, Buckets, ModP, Winnow, IMatch],
     ),
     ("size", &[ModP, Winnow, IMatch, Buckets]),

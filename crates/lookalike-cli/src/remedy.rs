@@ -238,7 +238,7 @@ fn of_range(setting: BoundedSetting, value: f64, style: OptionStyle) -> String {
                 true => format!(
                     "; 0, which accepts every candidate, is for the methods with {} or {}",
                     style.name("distance"),
-                    style.name("agree")
+                    style.name("equal")
                 ),
                 false => String::new(),
             };
@@ -508,7 +508,7 @@ mod tests {
                 JobSettings::default().threshold(0.0),
                 [
                     "threshold 0 is not above 0",
-                    "for the methods with --distance or --agree",
+                    "for the methods with --distance or --equal",
                 ],
             ),
         ] {

@@ -180,8 +180,8 @@ mod tests {
             (1.0, false),
             (1.0, false),
         ];
-        let curve = ScoreCurve::new(scores, 4, &[3.0, 2.0, 1.0], |cut| format!("agree >= {cut}"));
-        let curve = curve.with_exact_points(|cut| format!("agree = {cut}"));
+        let curve = ScoreCurve::new(scores, 4, &[3.0, 2.0, 1.0], |cut| format!("equal >= {cut}"));
+        let curve = curve.with_exact_points(|cut| format!("equal = {cut}"));
         let rows = |points: &[CurvePoint]| -> Vec<_> {
             let row = |p: &CurvePoint| (p.parameter.clone(), p.found, p.correct, p.recall.value);
             points.iter().map(row).collect()
@@ -190,11 +190,11 @@ mod tests {
         assert_eq!(
             rows(&curve.exactly),
             [
-                row("agree = 3", 1, 1, 0.25),
-                row("agree = 2", 2, 1, 0.25),
-                row("agree = 1", 2, 0, 0.0)
+                row("equal = 3", 1, 1, 0.25),
+                row("equal = 2", 2, 1, 0.25),
+                row("equal = 1", 2, 0, 0.0)
             ]
         );
-        assert_eq!(rows(&curve.points)[2], row("agree >= 1", 5, 2, 0.5));
+        assert_eq!(rows(&curve.points)[2], row("equal >= 1", 5, 2, 0.5));
     }
 }

@@ -83,8 +83,8 @@ pub fn render(
 fn axis_name(parameter: &str) -> &'static str {
     match parameter.split(' ').next() {
         Some("k") => "maximum distance in bits",
-        Some("agree") => "minimum number of equal hashes",
-        Some("agreement") => "minimum share of equal hashes",
+        Some("equal") => "minimum number of equal hashes",
+        Some("share") => "minimum share of equal hashes",
         Some("containment") => "minimum containment",
         Some("coverage") => "minimum coverage",
         _ => "minimum resemblance",

@@ -423,10 +423,10 @@ pub fn cut_name(sketch: Sketch, cut: f64) -> String {
             format!("k <= {}", f64::from(sketch.fingerprint_bits()) - cut)
         }
         Sketch::SuperShingle { .. } | Sketch::Buckets { .. } | Sketch::IMatch { .. } => {
-            format!("agree >= {cut}")
+            format!("equal >= {cut}")
         }
         Sketch::MinHash { .. } | Sketch::OnePermutation { .. } | Sketch::BBit { .. } => {
-            format!("agreement >= {cut}")
+            format!("share >= {cut}")
         }
         _ => format!("resemblance >= {cut}"),
     }

@@ -69,7 +69,7 @@ impl JobSettings {
             (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
                 // A super-shingle agrees when all its minima do, each with a chance that is the resemblance.
                 let agreeing = resemblance.powi(i32::from(rows));
-                Some(at_least(self.least_agreement(), groups.into(), agreeing))
+                Some(at_least(self.least_equal(), groups.into(), agreeing))
             }
             _ => None,
         })

@@ -177,7 +177,7 @@ pub(super) fn finding(
     let keys = shared_keys(a, b, settings)?;
     let distance = fingerprints(a, b, settings).map(|both| (both.distance, both.bits));
     let within = distance.is_some_and(|(distance, _)| distance <= settings.distance);
-    let agree = settings.least_agreement();
+    let least = settings.least_equal();
     let apart = || match distance {
         Some((distance, bits)) => format!(
             "{distance} of {bits} bits differ, {} may",
@@ -185,7 +185,7 @@ pub(super) fn finding(
         ),
         None => "one of them has no fingerprint".to_owned(),
     };
-    let shared = |what: &str| format!("they share {keys} {what}, and {agree} are needed");
+    let shared = |what: &str| format!("they share {keys} {what}, and {least} are needed");
     let (proposed, because) = match settings.method {
         Method::Copies => (false, "it compares whole texts".to_owned()),
         Method::AllPairs => (
@@ -198,7 +198,7 @@ pub(super) fn finding(
         ),
         Method::Simhash => (within, apart()),
         Method::Henzinger if !by_distance => (
-            keys >= agree,
+            keys >= least,
             format!(
                 "{}; their sites differ, so the {} do not count",
                 shared("super-shingles"),
@@ -206,14 +206,14 @@ pub(super) fn finding(
             ),
         ),
         Method::Henzinger => (
-            keys >= agree && within,
+            keys >= least && within,
             format!("{}; {}", shared("super-shingles"), apart()),
         ),
-        Method::SuperShingle => (keys >= agree, shared("super-shingles")),
-        Method::ModP => (keys >= agree, shared("features that are zero modulo p")),
-        Method::Winnow => (keys >= agree, shared("features that winnowing selects")),
-        Method::IMatch => (keys >= agree, shared("lexicon hashes")),
-        Method::Buckets => (keys >= agree, shared("bucket checksums")),
+        Method::SuperShingle => (keys >= least, shared("super-shingles")),
+        Method::ModP => (keys >= least, shared("features that are zero modulo p")),
+        Method::Winnow => (keys >= least, shared("features that winnowing selects")),
+        Method::IMatch => (keys >= least, shared("lexicon hashes")),
+        Method::Buckets => (keys >= least, shared("bucket checksums")),
     };
     let (chance, chance_of) = chance(a, b, resemblance, by_distance, settings)?;
     Ok(MethodFinding {
@@ -264,7 +264,7 @@ fn chance(
             // A super-shingle agrees if all its minima do, each with a chance that is the resemblance; groups
             // are independent.
             let agreeing = resemblance.powi(rows.into());
-            let chance = at_least(settings.least_agreement(), groups.into(), agreeing);
+            let chance = at_least(settings.least_equal(), groups.into(), agreeing);
             match by_distance {
                 true => {
                     let (near, words) = apart();
@@ -277,7 +277,7 @@ fn chance(
         (Method::ModP, Sketch::ModP { modulus }) => {
             let shared = lookalike::resemblance::intersection_size(a.set, b.set);
             let chance = at_least(
-                settings.least_agreement(),
+                settings.least_equal(),
                 shared as u32,
                 1.0 / f64::from(modulus),
             );
@@ -288,7 +288,7 @@ fn chance(
             // A bucket agrees if none of the features that only one text has falls into it.
             let different = a.set.len() + b.set.len() - 2 * shared;
             let clean = (1.0 - 1.0 / f64::from(buckets)).powf(different as f64);
-            let chance = at_least(settings.least_agreement(), buckets.into(), clean);
+            let chance = at_least(settings.least_equal(), buckets.into(), clean);
             (
                 Some(chance),
                 format!("with {different} different features, buckets taken as independent"),

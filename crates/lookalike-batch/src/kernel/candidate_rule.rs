@@ -24,7 +24,7 @@ impl CandidateRule {
             Method::AllPairs | Method::Copies => Self::Prefix,
             Method::Simhash => Self::Distance(settings.distance),
             Method::Henzinger => Self::SharedWithin(
-                settings.least_agreement(),
+                settings.least_equal(),
                 settings.distance,
                 settings.distance_for,
             ),
@@ -33,7 +33,7 @@ impl CandidateRule {
             | Method::ModP
             | Method::Winnow
             | Method::IMatch
-            | Method::Buckets => Self::Shared(settings.least_agreement()),
+            | Method::Buckets => Self::Shared(settings.least_equal()),
         }
     }
 

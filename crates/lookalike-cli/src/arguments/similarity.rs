@@ -30,7 +30,7 @@ pub(crate) struct MethodArguments {
 
     /// Minimum resemblance of near-duplicates, above 0 and at most 1
     ///
-    /// Methods with --distance or --agree also accept 0: then every candidate counts, whatever its resemblance.
+    /// Methods with --distance or --equal also accept 0: then every candidate counts, whatever its resemblance.
     #[arg(
         long,
         value_name = "SHARE",
@@ -60,10 +60,10 @@ pub(crate) struct MethodArguments {
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["32", "64", "128"], help_heading = "Method")]
     bits: String,
 
-    /// supershingle, henzinger, buckets, mod-p, winnow, i-match: minimum number of shared hashes [default: 2 for the first three,
+    /// supershingle, henzinger, buckets, mod-p, winnow, i-match: minimum number of equal hashes [default: 2 for the first three,
     /// else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255), help_heading = "Method")]
-    pub(crate) agree: Option<u32>,
+    pub(crate) equal: Option<u32>,
 
     /// mod-p: keep one shingle in N; winnow: shingles in a window; i-match: lexicons; buckets: buckets [default: 16, 16, 6, 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Method")]
@@ -144,7 +144,7 @@ impl MethodArguments {
         JobSettings::default()
             .scheme(scheme)
             .terms(terms)
-            .agree(self.agree)
+            .equal(self.equal)
             .method(self.method)
             .threshold(self.threshold)
             .distance(self.distance())

@@ -83,7 +83,7 @@ fn banding(method: &MethodArguments, places: usize, agreement: f64) -> Result<Ba
 
 /// Condition on which the method proposes a pair, as the jobs do it.
 fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failure> {
-    let agree = method.agree.unwrap_or(method.method.default_agree());
+    let equal = method.equal.unwrap_or(method.method.default_equal());
     let bands = |places: usize, agreement: f64| {
         banding(method, places, agreement).map(|banding| ProposalRule::Keys(1, Some(banding)))
     };
@@ -93,8 +93,8 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
             method.method
         ))),
         (Method::Henzinger, _) => Ok(match method.distance_for {
-            DistanceFor::All => ProposalRule::KeysAndDistance(agree, method.distance()),
-            DistanceFor::Site => ProposalRule::KeysAndDistanceOnSite(agree, method.distance()),
+            DistanceFor::All => ProposalRule::KeysAndDistance(equal, method.distance()),
+            DistanceFor::Site => ProposalRule::KeysAndDistanceOnSite(equal, method.distance()),
         }),
         _ if method.distance_for == DistanceFor::Site => Err(Failure::Usage(
             "--distance-for site applies only to --method henzinger: leave it out".to_owned(),
@@ -109,7 +109,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
         (_, Sketch::MinHash { functions: places } | Sketch::OnePermutation { bins: places }) => {
             bands(places.into(), method.threshold)
         }
-        _ => Ok(ProposalRule::Keys(agree, None)),
+        _ => Ok(ProposalRule::Keys(equal, None)),
     }
 }
 

@@ -84,9 +84,9 @@ impl LabelFileArguments {
     /// The least score of a pair; by default that of the method that compares such sketches.
     fn cut(&self, sketch: Sketch) -> f64 {
         self.cut.unwrap_or_else(|| match sketch {
-            Sketch::SuperShingle { .. } => Method::SuperShingle.default_agree().into(),
-            Sketch::Buckets { .. } => Method::Buckets.default_agree().into(),
-            Sketch::IMatch { .. } => Method::IMatch.default_agree().into(),
+            Sketch::SuperShingle { .. } => Method::SuperShingle.default_equal().into(),
+            Sketch::Buckets { .. } => Method::Buckets.default_equal().into(),
+            Sketch::IMatch { .. } => Method::IMatch.default_equal().into(),
             _ => match sketch.fingerprint_bits() {
                 0 => 0.8,
                 bits => f64::from(bits - Method::Simhash.default_distance()),

@@ -28,7 +28,7 @@ pair how many pairs the collection has in that band. Tag the pairs with
 Documents with the same text as another are set aside. Memory holds only ids and sketches.
 
 A band with fewer pairs than --each contributes all of them, with a warning. The sample
-depends only on the documents and --draw, not on the order of the input.
+depends only on the documents and --sample-seed, not on the order of the input.
 
 Examples:
   lookalike evaluate sample news.jsonl --each 30 -o pairs.jsonl
@@ -59,7 +59,7 @@ pub(crate) struct SampleArguments {
 
     /// Seed of the sample: another number draws another sample
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    draw: u64,
+    sample_seed: u64,
 
     /// Sketch that measures the distance: simhash:64, none (the exact resemblance), minhash:128, super-shingle:6x14, ...
     #[arg(long, value_name = "SKETCH", default_value = "simhash:64")]
@@ -105,7 +105,8 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     // The bands begin with the most alike pairs, so the last one bounds the join.
     let least = bands.last().map_or(1.0, |band| band.low);
     let each = arguments.each as usize;
-    let mut sampler = StratifiedSampler::new(sketched.set.ids(), bands, each, arguments.draw);
+    let mut sampler =
+        StratifiedSampler::new(sketched.set.ids(), bands, each, arguments.sample_seed);
     console.stage(JobStage::Compare, 0);
     let limits = arguments.run.limits();
     let limits = SelfJoinLimits::default()

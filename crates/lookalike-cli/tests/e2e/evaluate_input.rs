@@ -590,7 +590,7 @@ fn super_shingles_are_counted_exactly_too() {
     command.arg("labels").arg(&documents).args(flags);
     let text = command.succeed();
     assert!(
-        text.text().contains("agree >= 2") && text.text().contains("agree = 2"),
+        text.text().contains("equal >= 2") && text.text().contains("equal = 2"),
         "{}",
         text.text()
     );

@@ -236,16 +236,16 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
     let rows = answer["rows"].as_array().unwrap();
     assert_eq!(rows.len(), KINDS.len());
     for (row, (field, digits, sketches)) in rows.iter().zip(&sketches) {
-        // The number in `k <= 3`, `agree >= 2` or `agreement >= 0.85`, against a pair.
+        // The number in `k <= 3`, `equal >= 2` or `share >= 0.85`, against a pair.
         let found = |parameter: &str, pair: &Value| {
             let [a, b] = ["a", "b"].map(|side| &sketches[pair[side].as_str().unwrap()]);
             let (name, number) = parameter.rsplit_once(' ').unwrap();
             let number: f64 = number.parse().unwrap();
             match name {
                 "k <=" => f64::from((a[0] ^ b[0]).count_ones()) <= number,
-                "agree >=" => equal(a, b) as f64 >= number,
-                "agree =" => equal(a, b) as f64 == number,
-                "agreement >=" => equal(a, b) as f64 / a.len() as f64 >= number,
+                "equal >=" => equal(a, b) as f64 >= number,
+                "equal =" => equal(a, b) as f64 == number,
+                "share >=" => equal(a, b) as f64 / a.len() as f64 >= number,
                 other => panic!("{other}"),
             }
         };
@@ -311,7 +311,7 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
         let far = far.fold(0.0, f64::max);
         match parameter.rsplit_once(' ').unwrap() {
             ("k <=", most) => assert!(far <= most.parse().unwrap(), "{command}"),
-            ("agree >=", least) => assert!(6.0 - far >= least.parse().unwrap(), "{command}"),
+            ("equal >=", least) => assert!(6.0 - far >= least.parse().unwrap(), "{command}"),
             (_, least) => {
                 assert!((33.0 - far) / 33.0 >= least.parse().unwrap(), "{command}");
             }
@@ -322,8 +322,8 @@ fn a_sweep_over_sketches_counts_what_the_labels_say() {
     let shown = shown.args(&flags[..3]).succeed();
     for words in [
         "\n33 minima of ",
-        "\nagreement >= 0.85",
-        "\nagree = 3",
+        "\nshare >= 0.85",
+        "\nequal = 3",
         "\nExpected on other",
     ] {
         assert!(shown.text().contains(words), "{words:?}: {}", shown.text());

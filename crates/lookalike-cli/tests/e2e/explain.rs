@@ -47,7 +47,7 @@ fn a_pair_is_found_if_and_only_if_the_job_finds_it() {
         &["--method", "oph"],
         &["--method", "b-bit"],
         &["--method", "supershingle"],
-        &["--method", "supershingle", "--agree", "6"],
+        &["--method", "supershingle", "--equal", "6"],
         &["--method", "simhash", "--distance", "16"],
         &["--method", "simhash", "--distance", "0"],
         &[
@@ -66,7 +66,7 @@ fn a_pair_is_found_if_and_only_if_the_job_finds_it() {
         &["--method", "winnow"],
         &["--method", "i-match", "--terms", terms],
         &["--method", "buckets", "--size", "64"],
-        &["--method", "buckets", "--agree", "8"],
+        &["--method", "buckets", "--equal", "8"],
     ];
     let mut both = [0, 0];
     for flags in cases {
@@ -166,7 +166,7 @@ fn the_chance_is_how_often_seeds_find_the_pair() {
             "--recall",
             "0.5",
         ],
-        &["--method", "supershingle", "--agree", "3"],
+        &["--method", "supershingle", "--equal", "3"],
         &["--method", "simhash", "--distance", "5"],
         &["--method", "mod-p", "--size", "200"],
     ];

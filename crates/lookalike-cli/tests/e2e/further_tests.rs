@@ -168,7 +168,7 @@ fn a_test_that_would_do_nothing_is_refused() {
         (&["--and", "coverage:words:1:7"], "above 0 and at most 1"),
         (
             &["--threshold", "0"],
-            "is for the methods with --distance or --agree",
+            "is for the methods with --distance or --equal",
         ),
     ] {
         let mut command = lookalike("pairs");

@@ -14,7 +14,7 @@ const FLAGS: [&str; 8] = [
     "henzinger",
     "--distance",
     "2",
-    "--agree",
+    "--equal",
     "1",
     "--shingle",
     "words:2",
@@ -31,7 +31,7 @@ fn expected(input: &Path, is_one_site: impl Fn(&str, &str) -> bool) -> (Pairs, P
         &[
             "--method",
             "supershingle",
-            "--agree",
+            "--equal",
             "1",
             "--shingle",
             "words:2",

@@ -70,7 +70,14 @@ fn bands_give_equally_many_and_say_where_they_cannot() {
     sample(
         &folder,
         &other,
-        &["--bands", "0.2,0.6,0.99", "--each", "6", "--draw", "1"],
+        &[
+            "--bands",
+            "0.2,0.6,0.99",
+            "--each",
+            "6",
+            "--sample-seed",
+            "1",
+        ],
     );
     assert_ne!(std::fs::read(&pairs).unwrap(), before);
     // More than there are: all, and a warning.

@@ -27,12 +27,12 @@ fn what_every_method_reports_is_true_and_most_is_found() {
         ("minhash", &[], 0.99),
         ("oph", &[], 0.9),
         ("b-bit", &[], 0.99),
-        ("supershingle", &["--agree", "1"], 0.7),
+        ("supershingle", &["--equal", "1"], 0.7),
         ("henzinger", &["--distance", "8"], 0.6),
         ("mod-p", &[], 0.9),
         ("winnow", &[], 0.99),
         ("i-match", &["--terms", terms], 0.5),
-        ("buckets", &["--size", "16", "--agree", "1"], 0.7),
+        ("buckets", &["--size", "16", "--equal", "1"], 0.7),
     ];
     for (method, flags, recall) in cases {
         let mut command = lookalike("pairs");

@@ -240,7 +240,7 @@ fn options_of_other_methods_are_refused() {
         ("--bits", "64", "simhash"),
         ("--weight", "tf", "simhash henzinger"),
         (
-            "--agree",
+            "--equal",
             "2",
             "supershingle henzinger buckets mod-p winnow i-match",
         ),

@@ -123,7 +123,7 @@ impl SettingTally {
         let name = |cut| setting.cut_name(cut);
         let mut curve = ScoreCurve::of_counts(&counts, true_pairs, cuts, name);
         if super::counts_hashes(scheme.sketch) {
-            curve = curve.with_exact_points(|cut| format!("agree = {cut}"));
+            curve = curve.with_exact_points(|cut| format!("equal = {cut}"));
         }
         SweepRow {
             features: setting.features_name(),

@@ -142,13 +142,13 @@ impl RecommendedRule {
             Sketch::SuperShingle {
                 groups: 6,
                 rows: 14,
-            } => by(format!(" --method supershingle --agree {cut}"), 0.0),
+            } => by(format!(" --method supershingle --equal {cut}"), 0.0),
             Sketch::Buckets { buckets } => by(
-                format!(" --method buckets --size {buckets} --agree {cut}"),
+                format!(" --method buckets --size {buckets} --equal {cut}"),
                 0.0,
             ),
             Sketch::IMatch { lexicons } => by(
-                format!(" --method i-match --size {lexicons} --agree {cut}"),
+                format!(" --method i-match --size {lexicons} --equal {cut}"),
                 0.0,
             ),
             // Agreement of minima estimates resemblance; a job computes it.
