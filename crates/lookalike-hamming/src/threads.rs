@@ -4,7 +4,7 @@
 //! descriptor; if the thread has ended in between and its stack was unmapped, the process dies of a signal. So no handle is dropped here,
 //! nor anywhere else in the workspace (`scripts/check-names` looks).
 
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread::ScopedJoinHandle;
 
 /// Does some work on each item, with a thread for each, that of the caller among them. Results are in the order of the items.
@@ -23,10 +23,9 @@ where
     std::thread::scope(|scope| {
         let work = &work;
         let others: Vec<_> = items.map(|item| scope.spawn(move || work(item))).collect();
-        // The caller's thread does a part instead of waiting for the others.
-        let mut results = vec![work(first)];
-        results.extend(join_all(others));
-        results
+        // The caller's thread does a part instead of waiting for the others. Where that panics, they are joined all the same.
+        let own = catch_unwind(AssertUnwindSafe(|| work(first)));
+        results(std::iter::once(own).chain(others.into_iter().map(ScopedJoinHandle::join)))
     })
 }
 
@@ -35,9 +34,13 @@ where
 /// # Panics
 /// As the first of them did.
 pub fn join_all<R>(threads: Vec<ScopedJoinHandle<'_, R>>) -> Vec<R> {
-    let joined: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
-    joined
-        .into_iter()
+    results(threads.into_iter().map(ScopedJoinHandle::join))
+}
+
+/// The results of all threads, once all have ended; or the first panic.
+fn results<R>(ends: impl Iterator<Item = std::thread::Result<R>>) -> Vec<R> {
+    let ends: Vec<_> = ends.collect();
+    ends.into_iter()
         .map(|result| result.unwrap_or_else(|panic| resume_unwind(panic)))
         .collect()
 }
