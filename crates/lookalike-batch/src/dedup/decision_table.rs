@@ -65,7 +65,7 @@ impl<'a> SimilarityCursor<'a> {
         }
     }
 
-    /// The resemblance of a number, which is no less than those that were asked for before.
+    /// The resemblance of a number, which is greater than all that were asked for before.
     fn take(&mut self, number: usize) -> Option<f64> {
         while let Some((first, others)) = self.rest.split_first()
             && first.number() <= number
