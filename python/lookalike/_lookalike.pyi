@@ -33,6 +33,7 @@ __all__ = [
     "features",
     "join",
     "minhash",
+    "object_urls",
     "open_decisions",
     "overlap_paths",
     "pairs_paths",
@@ -323,6 +324,7 @@ def join(
 def minhash(
     texts: object, functions: int = 128, *, scheme: Scheme | None = None, threads: int | None = None
 ) -> Array: ...
+def object_urls(argument: str) -> list[str]: ...
 def open_decisions(
     path: str | os.PathLike[str], in_order: bool, own_tables: Sequence[bool]
 ) -> tuple[Decisions, Array]: ...

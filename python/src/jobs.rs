@@ -188,6 +188,12 @@ pub(crate) fn extract_paths(
     })
 }
 
+/// The URLs of the objects that an argument names in a store.
+#[pyfunction]
+pub(crate) fn object_urls(py: Python<'_>, argument: &str) -> PyResult<Vec<String>> {
+    run(py, |_| Ok(program::object_urls(argument)?))
+}
+
 /// An explanation of two documents: the text, the JSON, the page, and warnings.
 pub(crate) type PairTold = (String, String, String, Vec<String>);
 

@@ -94,6 +94,7 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(jobs::explain, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::explain_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::extract_paths, module)?)?;
+    module.add_function(wrap_pyfunction!(jobs::object_urls, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::pairs_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::overlap_paths, module)?)?;
     Ok(())

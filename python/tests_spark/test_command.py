@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
 import json
+import threading
+import urllib.parse
 
 import pytest
 from conftest import CORPORA
@@ -173,6 +176,54 @@ def test_damage_of_an_archive_was_untold_and_a_folder_was_one_task(spark, tmp_pa
     skipped = spark.read.parquet(str(out / "skipped.parquet")).collect()
     assert sorted((row["reason"].partition(":")[0], row["count"]) for row in skipped) == [("broken", 1), ("damaged", 1)]
     assert spark.read.parquet(str(out / "kept.parquet")).count() > 0
+
+
+class _Bucket(http.server.BaseHTTPRequestHandler):
+    """What S3 answers to the request for a list of objects (ListObjectsV2), for one bucket."""
+
+    NAMES = ["crawl/b.warc.gz", "crawl/a.warc.gz", "crawl/deep/c.warc.gz", "crawl/list.txt", "other/d.warc.gz"]
+
+    def do_GET(self):
+        bucket, _, query = self.path.partition("?")
+        told = dict(urllib.parse.parse_qsl(query))
+        if bucket != "/pages" or told.get("list-type") != "2":
+            self.send_error(404)
+            return
+        found = [name for name in self.NAMES if name.startswith(told.get("prefix", ""))]
+        entry = "<Contents><Key>{}</Key><Size>1</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+        listed = "".join(map(entry.format, found))
+        body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{listed}</ListBucketResult>".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Bucket) as server:
+        threading.Thread(target=server.serve_forever).start()
+        settings = {"ENDPOINT": f"http://127.0.0.1:{server.server_port}", "ALLOW_HTTP": "true", "SKIP_SIGNATURE": "true", "REGION": "nowhere"}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        yield "s3://pages"
+        server.shutdown()
+
+
+def test_a_folder_of_an_object_store_was_one_task(spark, bucket):
+    crawl = [f"{bucket}/crawl/{name}" for name in ("a.warc.gz", "b.warc.gz", "deep/c.warc.gz", "list.txt")]
+    assert _files(f"{bucket}/crawl/", False) == crawl
+    assert _files(f"{bucket}/crawl/*.warc.gz", False) == crawl[:2]
+    # One that is named is not looked up, nor one of a store that the engine does not know.
+    for name in (f"{bucket}/crawl/none.warc.gz", "hdfs://pages/crawl/"):
+        assert _files(name, False) == [name]
+    with pytest.raises(lk.BadInput, match="crawl-of-2025"):
+        lks.read_archives(spark, f"{bucket}/crawl-of-2025/")
+    with pytest.raises(lk.LookalikeError, match="s3://others/crawl/"):
+        lks.read_archives(spark, "s3://others/crawl/")
 
 
 def test_ids_of_two_crawls_ended_the_job_and_results_were_no_input(spark, tmp_path, capsys):

@@ -17,6 +17,7 @@ use lookalike_corpus::{GivenDocument, InputOptions};
 
 pub use crate::explain::{NumberedDocument, PairExplanation};
 
+use crate::arguments::store_settings;
 use crate::console::Console;
 #[cfg(feature = "evaluation")]
 use crate::evaluate;
@@ -182,6 +183,12 @@ pub fn extract(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<Ext
         }
         _ => Err(other_command("extract")),
     })
+}
+
+/// The URLs of the objects that an argument names in a store, which it can be asked for one by one: see
+/// [`object_urls`](lookalike_corpus::object_urls). Settings come from the environment.
+pub fn object_urls(argument: &str) -> Result<Vec<String>, Failure> {
+    Ok(lookalike_corpus::object_urls(argument, &store_settings())?)
 }
 
 fn other_command(name: &str) -> Failure {

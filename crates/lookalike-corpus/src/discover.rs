@@ -488,12 +488,7 @@ impl<'o> InputDiscovery<'o> {
         let number = self.sources.len() + self.skips.len();
         // The number makes names of copies unique among several arguments; skips count, too, since refused
         // copies had names.
-        let objects = remote::fetch(url, &self.options.store, self.spool_dir, number);
-        let objects = objects.map_err(|refused| InputError::Remote {
-            name: refused.name,
-            reason: refused.reason,
-            remedy: refused.remedy,
-        })?;
+        let objects = remote::fetch(url, &self.options.store, self.spool_dir, number)?;
         if objects.is_empty() {
             return Err(InputError::NoMatch { name: name() });
         }

@@ -74,6 +74,34 @@ fn matches(argument: &OsStr) -> Result<impl Iterator<Item = NamedFile> + use<>, 
     }
 }
 
+/// The URLs of the objects that an argument names in a store, in the order of names: one, all below a path that ends in `/`, or those that a
+/// `*` stands for. Nothing is copied, and a single object is not looked up. An argument that is no URL of a store is itself.
+///
+/// # Errors
+/// When nothing is there, or the store cannot be listed.
+pub fn object_urls(argument: &str, store: &StoreSettings) -> Result<Vec<String>, InputError> {
+    match remote::url(OsStr::new(argument)) {
+        None => Ok(vec![argument.to_owned()]),
+        Some(url) => listed(url, store),
+    }
+}
+
+#[cfg(feature = "cloud")]
+fn listed(url: &str, store: &StoreSettings) -> Result<Vec<String>, InputError> {
+    let urls = remote::list(url, store)?;
+    match urls.is_empty() {
+        true => Err(InputError::NoMatch {
+            name: url.to_owned(),
+        }),
+        false => Ok(urls),
+    }
+}
+
+#[cfg(not(feature = "cloud"))]
+fn listed(url: &str, _: &StoreSettings) -> Result<Vec<String>, InputError> {
+    Err(remote::not_in_this_build(url))
+}
+
 #[cfg(feature = "cloud")]
 fn objects(
     url: &str,
@@ -89,11 +117,7 @@ fn objects(
     let folder = folder.prefix("objects-").tempdir_in(spool_dir);
     // Kept: it goes with the spool directory, after the caller has read the copies.
     let folder = folder.map_err(failed)?.keep();
-    let objects = remote::fetch(url, store, &folder, 0).map_err(|refused| InputError::Remote {
-        name: refused.name,
-        reason: refused.reason,
-        remedy: refused.remedy,
-    })?;
+    let objects = remote::fetch(url, store, &folder, 0)?;
     if objects.is_empty() {
         let name = url.to_owned();
         return Err(InputError::NoMatch { name });

@@ -60,7 +60,7 @@ pub(crate) fn not_in_this_build(url: &str) -> crate::error::InputError {
 }
 
 #[cfg(feature = "cloud")]
-pub(crate) use store::{RemoteObject, fetch};
+pub(crate) use store::{RemoteObject, fetch, list};
 
 #[cfg(feature = "cloud")]
 mod store {
@@ -78,6 +78,7 @@ mod store {
     use xxhash_rust::xxh3::Xxh3;
 
     use super::{StoreSettings, WEB, has_scheme};
+    use crate::error::InputError;
 
     /// An object, copied.
     pub(crate) struct RemoteObject {
@@ -98,6 +99,16 @@ mod store {
         location: Location,
         /// None where one object is named.
         listing: Option<ObjectListing>,
+    }
+
+    impl StoreAddress {
+        /// The URL of an object of those that `url` names.
+        fn url_of(&self, url: &str, location: &Location) -> String {
+            match &self.listing {
+                Some(listing) => format!("{}{location}", listing.base),
+                None => url.to_owned(),
+            }
+        }
     }
 
     /// Several objects of a store.
@@ -193,6 +204,16 @@ mod store {
         pub(crate) remedy: &'static str,
     }
 
+    impl From<StoreRefusal> for InputError {
+        fn from(refused: StoreRefusal) -> Self {
+            Self::Remote {
+                name: refused.name,
+                reason: refused.reason,
+                remedy: refused.remedy,
+            }
+        }
+    }
+
     impl StoreRefusal {
         fn here(name: &str, reason: String) -> StoreRefusal {
             StoreRefusal {
@@ -211,6 +232,41 @@ mod store {
         spool: &Path,
         number: usize,
     ) -> Result<Vec<RemoteObject>, StoreRefusal> {
+        on_objects(url, settings, async |store, address, locations| {
+            let mut objects = Vec::new();
+            for location in locations {
+                // Numbers, not names of objects: those may hold slashes, be longer than a file name, or differ
+                // in case only.
+                let copy = spool.join(format!("object-{number}-{}", objects.len()));
+                let url = address.url_of(url, &location);
+                // One after the other: the order and the number of open connections stay known, and one
+                // transfer fills most lines.
+                objects.push(copied(store, address, &location, url, copy).await?);
+            }
+            Ok(objects)
+        })
+    }
+
+    /// The URLs of the objects that [`fetch`] would copy. One that names a single object is not looked up.
+    pub(crate) fn list(url: &str, settings: &StoreSettings) -> Result<Vec<String>, StoreRefusal> {
+        on_objects(url, settings, async |_, address, locations| {
+            let locations = locations.iter();
+            Ok(locations
+                .map(|location| address.url_of(url, location))
+                .collect())
+        })
+    }
+
+    /// Does some work on the store that a URL names, and the objects there that are meant.
+    fn on_objects<T>(
+        url: &str,
+        settings: &StoreSettings,
+        work: impl AsyncFnOnce(
+            &dyn ObjectStore,
+            &StoreAddress,
+            Vec<Location>,
+        ) -> Result<T, StoreRefusal>,
+    ) -> Result<T, StoreRefusal> {
         let address = address(url)?;
         // TLS needs one for the process; an error says that there is one.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -219,24 +275,10 @@ mod store {
             .build();
         let runtime = runtime.map_err(|error| StoreRefusal::here(url, error.to_string()))?;
         runtime.block_on(async {
-            let store = open(&address, settings).map_err(|error| address.kind.refused(url, error));
-            let store = store?;
-            let locations = locations(&*store, &address).await;
-            let locations = locations.map_err(|error| address.kind.refused(url, error))?;
-            let mut objects = Vec::new();
-            for location in locations {
-                let url = match &address.listing {
-                    Some(listing) => format!("{}{location}", listing.base),
-                    None => url.to_owned(),
-                };
-                // Numbers, not names of objects: those may hold slashes, be longer than a file name, or differ
-                // in case only.
-                let copy = spool.join(format!("object-{number}-{}", objects.len()));
-                // One after the other: the order and the number of open connections stay known, and one
-                // transfer fills most lines.
-                objects.push(copied(&*store, &address, &location, url, copy).await?);
-            }
-            Ok(objects)
+            let refused = |error| address.kind.refused(url, error);
+            let store = open(&address, settings).map_err(refused)?;
+            let locations = locations(&*store, &address).await.map_err(refused)?;
+            work(&*store, &address, locations).await
         })
     }
 

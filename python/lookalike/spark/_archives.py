@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from lookalike import _lookalike
 from lookalike._options import words
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._types import DataFrame, SparkSession
@@ -27,8 +28,8 @@ def read_archives(
     ``id`` (the URL), ``source``, ``record``, ``offset``, ``charset``, ``text``.
 
     One task reads one file. ``paths`` are files, folders, or addresses such as ``s3://bucket/name.warc.gz`` that all machines can open, with
-    the credentials of their environment; with a local master also globs. Folders are listed by the driver. ``options`` are those of
-    ``lookalike extract``: ``html="main"``, ``format="warc"``, ``memory="2G"`` (512 MB by default). A file that cannot be opened ends the job.
+    the credentials of their environment; with a local master also globs. The driver lists folders, and what ``s3://bucket/crawl/`` or
+    ``s3://bucket/crawl/*.warc.gz`` stands for. ``options`` are those of ``lookalike extract``: ``html="main"``, ``format="warc"``, ``memory="2G"`` (512 MB by default). A file that cannot be opened ends the job.
     Records that cannot be read are left out; with ``losses=True`` the columns ``reason`` and ``count`` are added, and a row for each kind of
     loss in a file, with its ``source`` and without a text.
     """
@@ -53,7 +54,7 @@ def _files(path: str, is_local: bool) -> list[str]:
     if path.startswith("file:/"):
         path = "/" + path.removeprefix("file:").lstrip("/")
     if "://" in path:
-        return [path]
+        return _lookalike.object_urls(path)
     # A name without wildcards is kept though no file has it: the task says what is wrong, with the reason.
     found = sorted(glob.glob(path, recursive=True)) if is_local and glob.has_magic(path) and not os.path.exists(path) else [path]
     # Tasks run in folders of their own.
