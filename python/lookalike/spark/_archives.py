@@ -28,8 +28,9 @@ def read_archives(
     ``id`` (the URL), ``source``, ``record``, ``offset``, ``charset``, ``text``.
 
     One task reads one file. ``paths`` are files, folders, or addresses such as ``s3://bucket/name.warc.gz`` that all machines can open, with
-    the credentials of their environment; with a local master also globs. The driver lists folders, and what ``s3://bucket/crawl/`` or
-    ``s3://bucket/crawl/*.warc.gz`` stands for. ``options`` are those of ``lookalike extract``: ``html="main"``, ``format="warc"``, ``memory="2G"`` (512 MB by default). A file that cannot be opened ends the job.
+    the credentials of their environment; with a local master also globs. The driver lists folders of the file system, and what
+    ``s3://bucket/crawl/*.warc.gz`` stands for; one task reads all of ``s3://bucket/crawl/``. ``options`` are those of ``lookalike extract``:
+    ``html="main"``, ``format="warc"``, ``memory="2G"`` (512 MB by default). A file that cannot be opened ends the job.
     Records that cannot be read are left out; with ``losses=True`` the columns ``reason`` and ``count`` are added, and a row for each kind of
     loss in a file, with its ``source`` and without a text.
     """
@@ -54,7 +55,8 @@ def _files(path: str, is_local: bool) -> list[str]:
     if path.startswith("file:/"):
         path = "/" + path.removeprefix("file:").lstrip("/")
     if "://" in path:
-        return _lookalike.object_urls(path)
+        # A folder stays one task: the engine passes over what it cannot read there, and refuses it where it is named.
+        return _lookalike.object_urls(path) if "*" in path else [path]
     # A name without wildcards is kept though no file has it: the task says what is wrong, with the reason.
     found = sorted(glob.glob(path, recursive=True)) if is_local and glob.has_magic(path) and not os.path.exists(path) else [path]
     # Tasks run in folders of their own.
