@@ -61,14 +61,25 @@ impl SteppedStream {
             at: 0,
         }
     }
+
+    /// Appends up to `want` bytes; says whether the stream ends behind them.
+    fn append(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<bool> {
+        // Files as they are need no steps: they cannot be damaged.
+        if let DecodedStream::Plain(file) = &mut self.stream {
+            return file.append(out, want);
+        }
+        let start = out.len();
+        // Zeros first, since `Read` takes initialised memory only. They are written once per byte read, at a
+        // small part of the cost of decompression.
+        out.resize(start + want, 0);
+        let (filled, end) = fill(self, &mut out[start..]);
+        out.truncate(start + filled);
+        end
+    }
 }
 
 impl Read for SteppedStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        // Files as they are need no steps: they cannot be damaged.
-        if matches!(self.stream, DecodedStream::Plain(_)) {
-            return self.stream.read(out);
-        }
         if self.at == self.step.len() {
             // Room for a whole step: the caller's buffer takes it without a copy.
             if let Some(out) = out.get_mut(..STEP_BYTES) {
@@ -119,13 +130,7 @@ impl<'a> SourceDecoder<'a> {
         out: &mut Vec<u8>,
         want: usize,
     ) -> Result<DecodeStep, ReadError> {
-        let start = out.len();
-        // Zeros first, since `Read` takes initialised memory only. They are written once per byte read, at a
-        // small part of the cost of decompression and parsing.
-        out.resize(start + want, 0);
-        let (filled, end) = fill(&mut self.stream, &mut out[start..]);
-        out.truncate(start + filled);
-        match end {
+        match self.stream.append(out, want) {
             Ok(false) => Ok(DecodeStep::More),
             Ok(true) => {
                 // A file that changed while it was read gave a mixture of two.
@@ -317,20 +322,43 @@ impl CountedFile {
     }
 }
 
+impl CountedFile {
+    /// Appends up to `want` bytes; says whether the file ends behind them.
+    fn append(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<bool> {
+        let start = out.len();
+        out.reserve(want);
+        // Reads into memory that nobody has cleared before.
+        let read = (&self.file).take(want as u64).read_to_end(out);
+        self.note(&out[start..]);
+        let is_end = read? < want;
+        if is_end {
+            self.note_end();
+        }
+        Ok(is_end)
+    }
+
+    fn note(&mut self, bytes: &[u8]) {
+        self.at += bytes.len() as u64;
+        if let Some(summing) = &mut self.summing {
+            summing.0.update(bytes);
+        }
+    }
+
+    fn note_end(&mut self) {
+        if let Some(summing) = self.summing.take() {
+            // Another reader may have been the first.
+            let _ = summing.1.sum.set(summing.0.digest());
+        }
+    }
+}
+
 impl Read for CountedFile {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(out)?;
-        self.at += n as u64;
-        if n > 0 {
-            if let Some(summing) = &mut self.summing {
-                summing.0.update(&out[..n]);
-            }
+        self.note(&out[..n]);
         // A read of nothing into an empty buffer is no end of the file.
-        } else if !out.is_empty()
-            && let Some(summing) = self.summing.take()
-        {
-            // Another reader may have been the first.
-            let _ = summing.1.sum.set(summing.0.digest());
+        if n == 0 && !out.is_empty() {
+            self.note_end();
         }
         Ok(n)
     }

@@ -71,14 +71,28 @@ fn is_blank(content: &[u8]) -> bool {
         .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }
 
-/// Counts the lines and the records in the bytes.
-pub(crate) fn count(bytes: &[u8], max_bytes: usize) -> (u64, u64) {
+/// Lines at the beginning of some bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LineCount {
+    pub(crate) lines: u64,
+    pub(crate) records: u64,
+    /// Where they end.
+    pub(crate) end: usize,
+}
+
+/// Counts the first lines of the bytes, so many at most, and the records among them.
+pub(crate) fn count(bytes: &[u8], most: usize, max_bytes: usize) -> LineCount {
+    let mut walk = TextLines::new(bytes);
     let (mut lines, mut records) = (0, 0);
-    for line in TextLines::new(bytes) {
+    for line in walk.by_ref().take(most) {
         lines += 1;
         records += u64::from(line.is_record(max_bytes));
     }
-    (lines, records)
+    LineCount {
+        lines,
+        records,
+        end: walk.at,
+    }
 }
 
 #[cfg(test)]
@@ -107,7 +121,16 @@ mod tests {
 
     #[test]
     fn blank_lines_are_no_records_unless_too_long() {
-        assert_eq!(count(b"{}\n \t\r\n\nx", 10), (4, 2));
-        assert_eq!(count(b"          \n", 9), (1, 1));
+        let counted = |bytes, most, max_bytes| {
+            let LineCount {
+                lines,
+                records,
+                end,
+            } = count(bytes, most, max_bytes);
+            (lines, records, end)
+        };
+        assert_eq!(counted(b"{}\n \t\r\n\nx", 9, 10), (4, 2, 9));
+        assert_eq!(counted(b"{}\n \t\r\n\nx", 2, 10), (2, 1, 7));
+        assert_eq!(counted(b"          \n", 9, 9), (1, 1, 11));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memrchr};
 
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
@@ -158,27 +158,23 @@ impl<'a> LineCutter<'a> {
         limits: ReadLimits,
         mode: ReadMode,
     ) {
-        // A pass over the chunk at the speed of memory; counts of lines are needed before any is parsed.
-        let last = memchr_iter(b'\n', &chunk.bytes[from..]).nth(MAX_LINES - 1);
-        let cut = match memrchr(b'\n', &chunk.bytes[from..]) {
-            // What is made of a line may be many times its size: short lines are cut by their number.
-            newline if last.is_some_and(|last| newline > Some(last)) => {
-                from + last.unwrap_or_default() + 1
-            }
+        let whole = match memrchr(b'\n', &chunk.bytes[from..]) {
             _ if ended => chunk.bytes.len(),
             Some(newline) => from + newline + 1,
             // No line ends here: all of it is carried.
             None => from,
         };
+        // A pass over the chunk at the speed of memory: numbers of records are given out here, in order, so that
+        // chunks can be parsed by any thread at any time. What is made of a line may be many times its size: short
+        // lines are cut by their number.
+        let counted = lines::count(&chunk.bytes[from..whole], MAX_LINES, limits.document_bytes);
+        let cut = from + counted.end;
         if cut > from {
-            // Numbers of records are given out here, in order, so that chunks can be parsed by any thread at
-            // any time.
-            let (lines, records) = lines::count(&chunk.bytes[from..cut], limits.document_bytes);
             self.push(chunk, from..cut, PieceContent::Lines);
-            self.line += lines;
-            self.record += records;
-            chunk.records += records;
-            chunk.blank_lines += lines - records;
+            self.line += counted.lines;
+            self.record += counted.records;
+            chunk.records += counted.records;
+            chunk.blank_lines += counted.lines - counted.records;
         }
         let rest = &chunk.bytes[cut..];
         // Then nothing is read for the next chunk: it is cut from what is held.
