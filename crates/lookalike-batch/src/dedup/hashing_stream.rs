@@ -77,6 +77,21 @@ impl<R: Read> HashingStream<R> {
         Ok(column)
     }
 
+    /// Reads a part that has a sum of its own in front, which alone goes into the hash of all.
+    pub(crate) fn summed<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let sum = self.word()?;
+        let outer = std::mem::take(&mut self.hash);
+        let part = read(self);
+        let found = std::mem::replace(&mut self.hash, outer).digest();
+        match part {
+            Ok(_) if found != sum => Err(damaged()),
+            part => part,
+        }
+    }
+
     /// Demands that the hash of all before comes now.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         let sum = self.hash.digest();

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use bytemuck::{Pod, Zeroable};
 use lookalike_corpus::{BadRecord, OrderNumber, PageIdentity, PooledBytes, SkippedPart};
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dedup::candidate_groups::KeyRecord;
 use crate::dedup::class_id::ClassId;
@@ -36,6 +37,8 @@ pub(crate) struct ScanBatch {
 /// A batch in bytes.
 pub(super) struct EncodedBatch {
     pub(super) bytes: PooledBytes,
+    /// XXH3-64 of them.
+    pub(super) sum: u64,
     /// Offsets at which its sets begin in these bytes.
     pub(super) sets: SetColumns,
 }
@@ -185,10 +188,12 @@ impl ScanBatch {
         };
         let tests = self.classes.iter().flat_map(|class| &class.tests);
         let tests: Vec<[u32; 2]> = tests.map(|&(word, size)| [word, size]).collect();
-        out.reserve(self.words.len() * 8 + self.rows.len() * 64);
+        let facts = serde_json::to_vec(&facts)?;
+        let bytes = self.column_bytes() + facts.len() + 8 * tests.len();
+        out.reserve(bytes);
         // `decode` takes the columns in this order.
         put(&mut out, &[self.content]);
-        put(&mut out, &serde_json::to_vec(&facts)?);
+        put(&mut out, &facts);
         put(&mut out, self.ids.as_bytes());
         put(&mut out, &self.rows.iter().map(row).collect::<Vec<_>>());
         put(
@@ -202,7 +207,9 @@ impl ScanBatch {
         put(&mut out, &[self.test_words.len() as u64]);
         let of_tests = self.test_words.iter();
         let test_words = of_tests.map(|words| put(&mut out, words)).collect();
+        debug_assert_eq!(out.len(), bytes);
         Ok(EncodedBatch {
+            sum: xxh3_64(&out),
             bytes: out,
             sets: SetColumns {
                 words,
@@ -210,6 +217,19 @@ impl ScanBatch {
                 test_words,
             },
         })
+    }
+
+    /// Bytes of the columns whose lengths are known, and of all lengths: a buffer that grew by doubling would be too long to be used again.
+    fn column_bytes(&self) -> usize {
+        let words = self.words.len() + self.page_words.len();
+        let test_words: usize = self.test_words.iter().map(|words| 1 + words.len()).sum();
+        // Of the columns, with the values of two that have one each.
+        let lengths = 12;
+        self.ids.len()
+            + size_of_val(&*self.keys)
+            + self.rows.len() * size_of::<LoggedRow>()
+            + self.classes.len() * size_of::<LoggedClass>()
+            + 8 * (lengths + words + test_words)
     }
 
     /// The keys with the places of their classes in the batch, which 32 bits can tell however many classes there are.

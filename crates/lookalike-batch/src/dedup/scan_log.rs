@@ -3,11 +3,13 @@
 //! One file, `scanned.bin`, to which batches are added as they are collected, in the order of the input. Little-endian:
 //!
 //! ```text
-//! 8 bytes   "LOOKSCN2"
+//! 8 bytes   "LOOKSCN3"
 //! u64       XXH3-64 of settings and input
-//! entries   u64 1: a batch, see `ScanBatch::encode`
-//!           u64 2: the end of a segment, chunks before it (u64), XXH3-64 of all before (u64)
+//! entries   u64 1: XXH3-64 of a batch (u64), the batch, see `ScanBatch::encode`
+//!           u64 2: the end of a segment, chunks before it (u64), XXH3-64 of all before but the batches (u64)
 //! ```
+//!
+//! The sums of batches stand for them: workers find them, so that the thread that writes only copies.
 //!
 //! Between segments the pipeline runs dry, so that no class is named before the batch that fills it in. Whatever follows the last
 //! end of a segment is forgotten. Nothing is forced to the disk: after a power cut the sums say what is left.
@@ -26,7 +28,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use lookalike_corpus::PooledBytes;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::dedup::hashing_stream::{HashingStream, damaged};
@@ -35,7 +36,7 @@ use crate::document_memory::LongestDocument;
 use crate::error::BatchError;
 use crate::pipeline::InputChunk;
 
-const MAGIC: [u8; 8] = *b"LOOKSCN2";
+const MAGIC: [u8; 8] = *b"LOOKSCN3";
 const BATCH: u64 = 1;
 const SEGMENT_END: u64 = 2;
 
@@ -117,7 +118,7 @@ struct LogWriter {
 }
 
 enum LogEntry {
-    Batch(PooledBytes),
+    Batch(EncodedBatch),
     SegmentEnd(u64),
 }
 
@@ -244,7 +245,7 @@ impl ScanLog {
         while self.chunks < kept.chunks {
             if kept.file.word()? == BATCH {
                 self.chunks += 1;
-                return ScanBatch::decode(&mut kept.file).map(Some);
+                return kept.file.summed(ScanBatch::decode).map(Some);
             }
             // The end of a segment: its chunks and sum.
             kept.file.column::<u64>(2)?;
@@ -258,9 +259,9 @@ impl ScanLog {
         if begins_segment {
             self.send(LogEntry::SegmentEnd(self.chunks));
         }
-        // Its kind comes first.
-        let sets = batch.sets.behind(self.end + 8);
-        self.send(LogEntry::Batch(batch.bytes));
+        // Its kind and its sum come first.
+        let sets = batch.sets.clone().behind(self.end + 16);
+        self.send(LogEntry::Batch(batch));
         self.chunks += 1;
         sets
     }
@@ -307,7 +308,7 @@ impl LogEntry {
     /// Bytes that it takes in the file.
     fn bytes(&self) -> u64 {
         match self {
-            Self::Batch(batch) => 8 + batch.len() as u64,
+            Self::Batch(batch) => 16 + batch.bytes.len() as u64,
             Self::SegmentEnd(_) => 24,
         }
     }
@@ -410,7 +411,8 @@ impl LogFile {
         match entry {
             LogEntry::Batch(batch) => {
                 self.put(&BATCH.to_le_bytes())?;
-                self.put(&batch)
+                self.put(&batch.sum.to_le_bytes())?;
+                self.file.write_all(&batch.bytes)
             }
             LogEntry::SegmentEnd(chunks) => {
                 self.put(&SEGMENT_END.to_le_bytes())?;
@@ -452,7 +454,7 @@ impl FoundSegments {
         let (mut found, mut chunks) = (None, 0);
         loop {
             match file.word() {
-                Ok(BATCH) if ScanBatch::decode(&mut file).is_ok() => chunks += 1,
+                Ok(BATCH) if file.summed(ScanBatch::decode).is_ok() => chunks += 1,
                 Ok(SEGMENT_END) => {
                     let told = file.word();
                     if !told.is_ok_and(|told| told == chunks) || file.end().is_err() {
@@ -472,6 +474,7 @@ impl FoundSegments {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_corpus::PooledBytes;
     use proptest::prelude::*;
 
     use super::*;
