@@ -28,7 +28,7 @@ use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::{BatchError, is_cancelled};
 use crate::observer::JobStage;
 use crate::skipped::SkippedRow;
-use crate::spill::arrange::RecordArranger;
+use crate::spill::arrange::{ExpectedRecords, RecordArranger};
 
 /// Longer parts of records, and parts that are not the first, do not go through memory.
 const SHORT: usize = 1 << 19;
@@ -201,8 +201,8 @@ impl RecordIntake<'_> {
     fn arrange(&mut self, place: u32, piece: &ExactPiece<'_>) -> io::Result<()> {
         // A long record arrives in many pieces: in memory they would take a frame each, and all of its bytes.
         match piece.bytes.len() <= SHORT && (piece.begins || piece.record.is_none()) {
-            true => self.arranger.add(place, piece.bytes),
-            false => self.arranger.add_long(place, piece.bytes),
+            true => self.arranger.add(0, place, piece.bytes),
+            false => self.arranger.add_long(0, place, piece.bytes),
         }
     }
 }
@@ -260,7 +260,7 @@ impl DedupJob<'_> {
         let head = [&MAGIC[..], &VERSION.to_le_bytes(), &[0; 4]].concat();
         file.write_all(&head).map_err(failed)?;
         let mut blocks = RecordBlocks::new(&directory.records, settings, &mut file);
-        intake.arranger.finish(&mut blocks).map_err(failed)?;
+        intake.arranger.finish(0, &mut blocks).map_err(failed)?;
         directory.blocks = blocks.finish().map_err(failed)?;
         plan.put_ids(&mut directory);
         let packed = directory.blocks.iter().map(|block| block.packed);
@@ -295,10 +295,13 @@ impl DedupJob<'_> {
         // Compressed input may be many times larger once it is read; the text is the better guess then.
         let bytes = inputs.total_bytes().max(plan.counts.text_bytes);
         // One place behind those of documents, for all bytes between them.
-        let places = order.documents.len() + 1;
+        let expected = ExpectedRecords {
+            places: order.documents.len() + 1,
+            bytes,
+        };
         let temporary = BatchError::temporary(self.folder);
         let threads = self.limits.threads;
-        let arranger = RecordArranger::new(self.folder, places, bytes, budget, threads);
+        let arranger = RecordArranger::new(self.folder, 1, &expected, budget, threads);
         let mut intake = RecordIntake {
             order,
             cursor: RecordCursor::new(&plan.bad, 0, 0, self.observer),

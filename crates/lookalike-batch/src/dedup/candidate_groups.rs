@@ -260,6 +260,27 @@ pub(crate) enum GroupedKeys {
     OnDisk(GroupFile),
 }
 
+/// Starts of the groups of all partitions among the members, one more at the end. The partitions are freed.
+fn starts(parts: Vec<GroupPartition>, threads: usize) -> Vec<u64> {
+    let groups: usize = parts.iter().map(|part| part.sizes.len()).sum();
+    let mut starts = zeroed_vec(1 + groups);
+    let (mut rest, mut before, mut shares) = (&mut starts[1..], 0, Vec::new());
+    for part in parts {
+        let (ends, more) = rest.split_at_mut(part.sizes.len());
+        let members = part.members.len() as u64;
+        shares.push((ends, before, part));
+        (rest, before) = (more, before + members);
+    }
+    on_items(shares.into_iter(), threads, |(ends, before, part)| {
+        let mut end = before;
+        for (own, &size) in ends.iter_mut().zip(&part.sizes) {
+            end += u64::from(size);
+            *own = end;
+        }
+    });
+    starts
+}
+
 impl CandidateGroups {
     /// Groups keys of ranks that are all at hand.
     pub(crate) fn of_keys(keys: Vec<KeyRecord>, ranks: usize) -> Self {
@@ -276,17 +297,10 @@ impl CandidateGroups {
         let mut groups = Self {
             members: concatenated(&members, threads),
             strong: concatenated(&strong, threads),
-            starts: vec![0],
             left_out: parts.iter().map(|part| part.left_out).sum(),
             ..Self::default()
         };
-        for part in parts {
-            for size in part.sizes {
-                groups
-                    .starts
-                    .push(groups.starts.last().expect("begins with 0") + u64::from(size));
-            }
-        }
+        groups.starts = starts(parts, threads);
         groups.invert(ranks, threads);
         groups
     }

@@ -21,12 +21,14 @@ use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
-use crate::parallel::{in_ranges, on_threads};
+use crate::parallel::{in_ranges, on_items, on_threads};
 use crate::parallel_sort::sort_unequal_by;
 use crate::spill::prefetch::prefetch;
 
 /// Texts of the largest sample.
 const SAMPLED: usize = 4096;
+/// Texts of a sample that a thread takes at a time.
+const SHARE: usize = 64;
 /// New texts that a sample is drawn from where a collection is met.
 const SAMPLED_AGAINST: usize = 1024;
 /// Features of the largest sample.
@@ -120,24 +122,24 @@ impl TextSample {
     /// Fills the table with prefixes for resemblances of `from` and more.
     fn index(&mut self, from: f64, threads: usize) {
         let frequency = FeatureFrequency::new();
-        let texts = std::mem::take(&mut self.texts);
-        texts.iter().for_each(|text| frequency.add(self.set(text)));
+        on_items(self.texts.chunks(SHARE), threads, |texts| {
+            texts.iter().for_each(|text| frequency.add(self.set(text)));
+        });
         // Counted in the sample only: any order of features is right, and this one needs no other table.
-        let levels = frequency.levels();
-        let lengths = texts.iter().map(|text| text.set.len() - text.outside);
-        let mut entries = Vec::with_capacity(lengths.sum());
-        let (mut prefix, mut common) = (Vec::new(), Vec::new());
-        for (number, text) in texts.iter().enumerate() {
-            let length = text.set.len() - text.outside;
-            levels.prefix(self.set(text), length, &mut prefix, &mut common);
-            entries.extend(prefix.iter().map(|&feature| (feature, number as u16)));
-        }
-        debug_assert!(
-            texts
-                .iter()
-                .all(|text| text.outside == outside(text.set.len(), from))
-        );
-        self.texts = texts;
+        let levels = frequency.levels_by(threads);
+        let of_texts = self.texts.chunks(SHARE).enumerate();
+        let entries = on_items(of_texts, threads, |(share, texts)| {
+            let mut entries = Vec::new();
+            let (mut prefix, mut common) = (Vec::new(), Vec::new());
+            for (number, text) in (share * SHARE..).zip(texts) {
+                debug_assert_eq!(text.outside, outside(text.set.len(), from));
+                let length = text.set.len() - text.outside;
+                levels.prefix(self.set(text), length, &mut prefix, &mut common);
+                entries.extend(prefix.iter().map(|&feature| (feature, number as u16)));
+            }
+            entries
+        });
+        let mut entries = entries.concat();
         sort_unequal_by(&mut entries, threads, Ord::cmp);
         // Half of the values have an entry.
         let bits = (entries.len() * 2).max(2).ilog2();

@@ -151,7 +151,7 @@ impl DedupMemory {
 
     /// Bytes of records that wait for their place in the order of the results, when little else is left.
     pub(crate) fn records(&self) -> u64 {
-        self.left() / 6
+        self.left() / 3
     }
 
     /// Memory that the tables of the scan, and the feature sets beside them, may take while it reads.

@@ -23,8 +23,8 @@ pub(super) struct RecordRouter<'a> {
     pub(super) outcomes: &'a DecisionTable,
     /// Place of each document in the order of the output.
     pub(super) places: &'a [u32],
-    /// They put records in order, unless they come in it.
-    pub(super) arrangers: &'a [Option<RecordArranger>; 2],
+    /// Puts records in order, unless they come in it.
+    pub(super) arranger: Option<&'a RecordArranger>,
     /// The files, for messages.
     pub(super) paths: &'a [PathBuf; 2],
     /// False where no record leaves as a line.
@@ -109,9 +109,9 @@ impl RecordRouter<'_> {
         if is_shown && line.len() <= self.shown_bytes {
             lines.shown.push((document as u32, line.to_vec()));
         }
-        match &self.arrangers[way] {
+        match self.arranger {
             Some(arranger) => arranger
-                .add_line(self.places[document], line)
+                .add_line(way, self.places[document], line)
                 .map_err(BatchError::result(&self.paths[way])),
             None => {
                 if self.has_lines {

@@ -27,7 +27,7 @@ use crate::output_dir::{OutputDir, OutputOptions};
 use crate::parallel::inverse;
 use crate::pipeline::run_in_order;
 use crate::settings::RecordOrder;
-use crate::spill::arrange::RecordArranger;
+use crate::spill::arrange::{ExpectedRecords, RecordArranger};
 
 /// Lines whose fields tables have even where no line does.
 pub(super) const PAIR: &str = r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5}"#;
@@ -124,17 +124,16 @@ impl ResultWriter<'_> {
         let has_lines = has_lines(self.options.format, &inputs.sources);
         let mut files = self.open(has_lines, &inputs)?;
         // Input in the order of ids is written as it comes, without a detour through partitions.
-        let arranger = || match has_lines && !in_order {
-            true => self.arranger(&inputs).map(Some),
-            false => Ok(None),
+        let arranger = match has_lines && !in_order {
+            true => Some(self.arranger(&inputs)?),
+            false => None,
         };
-        let arrangers = [arranger()?, arranger()?];
         let shown = examples.all_wanted();
         let router = RecordRouter {
             numbers: DocumentNumbers::new(self.verdicts, self.job.against_sources),
             outcomes: &self.verdicts.outcomes,
             places,
-            arrangers: &arrangers,
+            arranger: arranger.as_ref(),
             paths: &["kept", "removed"].map(|name| self.place.path(name)),
             has_lines,
             shown: &shown,
@@ -165,7 +164,7 @@ impl ResultWriter<'_> {
             skipped: copied.bytes,
             skipped_files: copied.files,
         };
-        self.finish(files, arrangers)?;
+        self.finish(files, arranger.as_ref())?;
         Ok(written)
     }
 
@@ -211,8 +210,8 @@ impl ResultWriter<'_> {
         let way = router.way(document);
         let file = &mut intake.files[way];
         file.bytes += bytes.len() as u64;
-        let done = match &router.arrangers[way] {
-            Some(arranger) => arranger.add_long(router.places[document], bytes),
+        let done = match router.arranger {
+            Some(arranger) => arranger.add_long(way, router.places[document], bytes),
             None => file.write(bytes),
         };
         done.map_err(BatchError::result(&router.paths[way]))
@@ -285,8 +284,8 @@ impl ResultWriter<'_> {
             id: self.verdicts.documents.id(document),
             file: to.to_string_lossy(),
         })?;
-        match &router.arrangers[way] {
-            Some(arranger) => arranger.add_line(router.places[document], &line),
+        match router.arranger {
+            Some(arranger) => arranger.add_line(way, router.places[document], &line),
             None => file.write(&[&line[..], b"\n"].concat()),
         }
     }
@@ -326,14 +325,14 @@ impl ResultWriter<'_> {
     fn finish(
         &self,
         files: [RecordFile; 2],
-        arrangers: [Option<RecordArranger>; 2],
+        arranger: Option<&RecordArranger>,
     ) -> Result<(), BatchError> {
         let mut whole = Vec::new();
-        for (RecordFile { file, name, .. }, arranger) in files.into_iter().zip(arrangers) {
+        for (way, RecordFile { file, name, .. }) in files.into_iter().enumerate() {
             let Some(mut file) = file else { continue };
             if let Some(arranger) = arranger {
                 arranger
-                    .finish(&mut file)
+                    .finish(way, &mut file)
                     .map_err(BatchError::result(&self.place.path(name)))?;
             }
             whole.push(file);
@@ -370,9 +369,13 @@ impl ResultWriter<'_> {
         let bytes = inputs
             .total_bytes()
             .max(self.verdicts.head.counts.text_bytes);
-        let places = self.verdicts.documents.len();
+        let expected = ExpectedRecords {
+            places: self.verdicts.documents.len(),
+            bytes,
+        };
         let temporary = self.place.folder.join(STATE);
-        RecordArranger::new(&temporary, places, bytes, budget, limits.threads)
+        // What is kept, and what is removed.
+        RecordArranger::new(&temporary, 2, &expected, budget, limits.threads)
             .map_err(BatchError::temporary(&temporary))
     }
 

@@ -22,7 +22,7 @@ use lookalike_corpus::{
     AtomicFile, BadRecord, Compression, FileTree, Inputs, OutputFormat, PROGRAM,
     STATE_FOLDER as STATE, SUMMARY_FILE as LAST, SkipKind, Source, Transfer, sync_file_system,
 };
-
+use lookalike_hamming::threads::join_all;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::contents::{self, CONTENTS};
@@ -142,17 +142,19 @@ impl DedupJob<'_> {
                     place.forget_undecided();
                 })?,
         };
-        // The checkpoint tells all that the logs did.
-        if let Some(logs) = &logs {
-            logs.forget();
-        }
-        let report = ResultWriter {
+        let writer = ResultWriter {
             job: self,
             place: &place,
             verdicts: &verdicts,
             options,
-        }
-        .write()?;
+        };
+        let report = std::thread::scope(|scope| {
+            // The checkpoint tells all that the logs did. The system takes its time to remove large files.
+            let forgetting = scope.spawn(|| logs.iter().for_each(JobLogs::forget));
+            let report = writer.write();
+            join_all(vec![forgetting]);
+            report
+        })?;
         self.finish(&place, options, verdicts, resumed, report)
     }
 

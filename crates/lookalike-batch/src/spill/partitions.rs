@@ -1,7 +1,7 @@
-//! Records cut into partitions, in memory while they fit and in one temporary file beyond.
+//! Records cut into partitions, in memory while they fit and in temporary files beyond.
 //!
 //! Stands between the passes of a job: one pass scatters records by some key, the next takes one partition after
-//! another, each small enough to be sorted in cache. All partitions share one file, so that no number of them
+//! another, each small enough to be sorted in cache. Partitions share a few files, so that no number of them
 //! exhausts the process's file descriptors.
 
 use std::fs::File;
@@ -18,6 +18,12 @@ use crate::parallel::on_threads;
 /// Number of partitions of every spool.
 pub(crate) const PARTS: usize = 256;
 
+/// Files of a spool. File systems let one thread at a time write to a file.
+const FILES: usize = 8;
+
+/// Bytes of a block at most. Allocators map larger ones one by one, and unmap them when they are freed, which costs more than to fill them.
+const BLOCK_BYTES: usize = 64 << 10;
+
 /// Partitioned records of a plain type; see the module's header. Shared between threads, which wait for one another only where they
 /// meet in a partition.
 pub(crate) struct PartitionedFile<T> {
@@ -25,28 +31,60 @@ pub(crate) struct PartitionedFile<T> {
     /// Bytes that all partitions hold in memory. Changed under the lock of the partition that changes.
     buffered: AtomicU64,
     budget: u64,
-    file: File,
-    /// End of the file.
-    end: AtomicU64,
-    /// The partition that goes to the file next, modulo their number.
+    files: Vec<SpillFile>,
+    /// The partition that goes to a file next, modulo their number.
     next: AtomicUsize,
 }
 
+struct SpillFile {
+    file: File,
+    end: AtomicU64,
+}
+
+/// The records of a partition.
 struct PartitionBuffer<T> {
-    records: Vec<T>,
+    /// Those in memory, in blocks that do not move.
+    blocks: Vec<Vec<T>>,
+    /// Number of those.
+    count: usize,
+    /// Bytes that the blocks take, with the room that is left in them: that is what the process holds.
+    held: u64,
     /// Records that came before those, in their order.
     extents: Vec<SpilledExtent>,
 }
 
 impl<T> PartitionBuffer<T> {
-    /// Bytes that the records take, with the room in which they grow: that is what the process holds.
-    fn held(&self) -> u64 {
-        (self.records.capacity() * size_of::<T>()) as u64
+    fn new() -> Self {
+        Self {
+            blocks: Vec::new(),
+            count: 0,
+            held: 0,
+            extents: Vec::new(),
+        }
+    }
+
+    /// Lets `add` push so many records to one block.
+    fn push(&mut self, records: usize, add: impl FnOnce(&mut Vec<T>)) {
+        let has_room = |block: &Vec<T>| block.capacity() - block.len() >= records;
+        if !self.blocks.last().is_some_and(has_room) {
+            // As much as there is, so that few records take little room and many are in few blocks.
+            let most = (BLOCK_BYTES / size_of::<T>()).max(1);
+            let block = Vec::with_capacity(self.count.clamp(1, most).max(records));
+            self.held += (block.capacity() * size_of::<T>()) as u64;
+            self.blocks.push(block);
+        }
+        if let Some(block) = self.blocks.last_mut() {
+            add(block);
+        }
+        self.count += records;
+        debug_assert_eq!(self.count, self.blocks.iter().map(Vec::len).sum::<usize>());
     }
 }
 
+/// Records of a partition that follow one another in a file.
 #[derive(Clone, Copy)]
 struct SpilledExtent {
+    file: usize,
     offset: u64,
     records: usize,
 }
@@ -59,33 +97,46 @@ impl<T: Pod> PartitionedFile<T> {
 
     /// As [`PartitionedFile::new`], of so many partitions.
     pub(crate) fn with_parts(folder: &Path, parts: usize, budget: u64) -> io::Result<Self> {
-        let part = |_| {
-            Mutex::new(PartitionBuffer {
-                records: Vec::new(),
-                extents: Vec::new(),
+        let files = (0..FILES.min(parts)).map(|_| {
+            Ok(SpillFile {
+                file: tempfile::tempfile_in(folder)?,
+                end: AtomicU64::new(0),
             })
-        };
+        });
         Ok(Self {
-            parts: (0..parts).map(part).collect(),
+            parts: (0..parts)
+                .map(|_| Mutex::new(PartitionBuffer::new()))
+                .collect(),
             buffered: AtomicU64::new(0),
             budget,
-            file: tempfile::tempfile_in(folder)?,
-            end: AtomicU64::new(0),
+            files: files.collect::<io::Result<_>>()?,
             next: AtomicUsize::new(0),
         })
     }
 
     /// Moves the records of a thread's buffer into a partition.
     pub(crate) fn append(&self, part: usize, records: &mut Vec<T>) -> io::Result<()> {
-        self.extend(part, |all| all.append(records))
+        match records.is_empty() {
+            true => Ok(()),
+            false => self.push(part, records.len(), |all| all.append(records)),
+        }
     }
 
-    /// Lets `add` push records to a partition; they stay together.
-    pub(crate) fn extend(&self, part: usize, add: impl FnOnce(&mut Vec<T>)) -> io::Result<()> {
+    /// Lets `add` push so many records to a partition; they stay together, in memory or on disk.
+    pub(crate) fn push(
+        &self,
+        part: usize,
+        records: usize,
+        add: impl FnOnce(&mut Vec<T>),
+    ) -> io::Result<()> {
         let mut part = lock(&self.parts[part]);
-        let before = part.held();
-        add(&mut part.records);
-        let grown = part.held() - before;
+        let before = part.held;
+        part.push(records, add);
+        let grown = part.held - before;
+        if grown == 0 {
+            // Nearly always: threads do not fight for the sum.
+            return Ok(());
+        }
         let buffered = self.buffered.fetch_add(grown, Ordering::Relaxed) + grown;
         // Making room locks one partition after another, this one among them.
         drop(part);
@@ -95,42 +146,56 @@ impl<T: Pod> PartitionedFile<T> {
         }
     }
 
-    /// Sends partitions to the file, each in its turn, until the others fit the budget.
+    /// Sends partitions to the files, each in its turn, until the others fit the budget.
     fn make_room(&self) -> io::Result<()> {
         // Half of the average: the largest partition has more, so something always goes.
         // Small partitions stay: an extent of a few records would cost a read of its own later.
         let share = self.budget / self.parts.len() as u64 / 2;
         while self.buffered.load(Ordering::Relaxed) > self.budget {
-            let next = self.next.fetch_add(1, Ordering::Relaxed) % self.parts.len();
-            let mut part = lock(&self.parts[next]);
-            let held = part.held();
-            if held < share || part.records.is_empty() {
+            let next = self.next.fetch_add(1, Ordering::Relaxed);
+            let mut part = lock(&self.parts[next % self.parts.len()]);
+            if part.held < share || part.count == 0 {
                 continue;
             }
-            let records = std::mem::take(&mut part.records);
-            self.buffered.fetch_sub(held, Ordering::Relaxed);
-            let bytes: &[u8] = bytemuck::cast_slice(&records);
-            let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-            // Only this partition is locked meanwhile: the others take records, or go to the file beside it.
-            self.file.write_all_at(bytes, offset)?;
-            part.extents.push(SpilledExtent {
-                offset,
-                records: records.len(),
-            });
+            let file = next % self.files.len();
+            let extent = self.spill(file, &part.blocks, part.count)?;
+            self.buffered.fetch_sub(part.held, Ordering::Relaxed);
+            (part.blocks, part.count, part.held) = (Vec::new(), 0, 0);
+            part.extents.push(extent);
         }
         Ok(())
     }
 
-    /// Number of partitions.
-    pub(crate) fn parts(&self) -> usize {
-        self.parts.len()
+    /// Writes blocks of so many records to a file.
+    fn spill(&self, file: usize, blocks: &[Vec<T>], records: usize) -> io::Result<SpilledExtent> {
+        let SpillFile { file: out, end } = &self.files[file];
+        let bytes = (records * size_of::<T>()) as u64;
+        let offset = end.fetch_add(bytes, Ordering::Relaxed);
+        let mut at = offset;
+        for block in blocks {
+            let block: &[u8] = bytemuck::cast_slice(block);
+            out.write_all_at(block, at)?;
+            at += block.len() as u64;
+        }
+        Ok(SpilledExtent {
+            file,
+            offset,
+            records,
+        })
+    }
+
+    /// Fills `records` with those of an extent behind its first `skipped`.
+    fn read(&self, extent: SpilledExtent, skipped: usize, records: &mut [T]) -> io::Result<()> {
+        let offset = extent.offset + (skipped * size_of::<T>()) as u64;
+        let file = &self.files[extent.file].file;
+        file.read_exact_at(bytemuck::cast_slice_mut(records), offset)
     }
 
     /// Number of records of a partition.
     pub(crate) fn records(&self, part: usize) -> u64 {
         let part = lock(&self.parts[part]);
         let on_disk: usize = part.extents.iter().map(|extent| extent.records).sum();
-        (on_disk + part.records.len()) as u64
+        (on_disk + part.count) as u64
     }
 
     /// Shows a partition, at most so many records at a time, and leaves it as it is.
@@ -145,41 +210,42 @@ impl<T: Pod> PartitionedFile<T> {
         for extent in &part.extents {
             for start in (0..extent.records).step_by(most) {
                 piece.resize(most.min(extent.records - start), T::zeroed());
-                let offset = extent.offset + (start * size_of::<T>()) as u64;
-                self.file
-                    .read_exact_at(bytemuck::cast_slice_mut(&mut piece), offset)?;
+                self.read(*extent, start, &mut piece)?;
                 sink(&piece)?;
             }
         }
-        part.records.chunks(most).try_for_each(sink)
+        let mut pieces = part.blocks.iter().flat_map(|block| block.chunks(most));
+        pieces.try_for_each(sink)
     }
 
     /// Takes a partition out: all its records, in the order in which they came.
     pub(crate) fn take(&self, part: usize) -> io::Result<Vec<T>> {
-        let (last, extents) = {
-            let mut part = lock(&self.parts[part]);
-            self.buffered.fetch_sub(part.held(), Ordering::Relaxed);
-            (
-                std::mem::take(&mut part.records),
-                std::mem::take(&mut part.extents),
-            )
-        };
-        if extents.is_empty() {
-            return Ok(last);
+        let mut blocks = self.take_blocks(part)?;
+        if let [_] = blocks[..] {
+            return Ok(blocks.remove(0));
         }
-        let on_disk: usize = extents.iter().map(|extent| extent.records).sum();
-        let mut records = Vec::with_capacity(on_disk + last.len());
-        // Read without the lock: an extent is never written again.
-        for extent in extents {
-            let start = records.len();
-            records.resize(start + extent.records, T::zeroed());
-            self.file.read_exact_at(
-                bytemuck::cast_slice_mut(&mut records[start..]),
-                extent.offset,
-            )?;
-        }
-        records.extend_from_slice(&last);
+        let mut records = Vec::with_capacity(blocks.iter().map(Vec::len).sum());
+        // Each is freed when it is copied: there are never two of all.
+        blocks
+            .into_iter()
+            .for_each(|mut block| records.append(&mut block));
         Ok(records)
+    }
+
+    /// As [`PartitionedFile::take`], in blocks. Records that were pushed together are in one block.
+    pub(crate) fn take_blocks(&self, part: usize) -> io::Result<Vec<Vec<T>>> {
+        let taken = {
+            let mut part = lock(&self.parts[part]);
+            self.buffered.fetch_sub(part.held, Ordering::Relaxed);
+            std::mem::replace(&mut *part, PartitionBuffer::new())
+        };
+        // Read without the lock: an extent is never written again.
+        let on_disk = taken.extents.into_iter().map(|extent| {
+            let mut records = vec![T::zeroed(); extent.records];
+            self.read(extent, 0, &mut records)?;
+            Ok(records)
+        });
+        on_disk.chain(taken.blocks.into_iter().map(Ok)).collect()
     }
 }
 

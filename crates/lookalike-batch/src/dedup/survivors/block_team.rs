@@ -17,8 +17,8 @@ use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
 use crate::spill::partitions::lock;
 
-/// Ranks of a block.
-const BLOCK: usize = 1024;
+/// Ranks of a block: enough pieces for 64 threads, which meet twice a block.
+const BLOCK: usize = 4096;
 
 /// Ranks that a thread takes at a time.
 const STRIDE: usize = 32;
@@ -230,7 +230,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                 ranks: block.start..x,
                 crowded: &crowded,
             };
-            // Places fit 16 bits because a block has 1024 ranks.
+            // Places fit 16 bits because a block has 4096 ranks.
             let edge = |x, y| edges.push([x, y].map(place));
             self.verifier.candidates(stride, scratch, before, edge);
         }

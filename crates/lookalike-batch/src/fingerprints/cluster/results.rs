@@ -24,7 +24,7 @@ use crate::dedup::counts::LargestCluster;
 use crate::error::BatchError;
 use crate::fingerprints::files::ListedId;
 use crate::output_dir::OutputDir;
-use crate::spill::arrange::RecordArranger;
+use crate::spill::arrange::{ExpectedRecords, RecordArranger};
 
 /// Names of all results of `cluster` in its folder.
 pub const CLUSTER_RESULTS: [&str; 5] =
@@ -185,7 +185,8 @@ impl ClusterFiles {
         write!(line, "{{\"cluster\":{number},\"survivor\":")?;
         serde_json::to_writer(&mut *line, survivor)?;
         line.extend_from_slice(b",\"members\":[");
-        self.clusters.add(self.places.starts[rank as usize], line)
+        self.clusters
+            .add(0, self.places.starts[rank as usize], line)
     }
 
     /// Removes a document for a survivor. The last member ends the line of the cluster.
@@ -202,7 +203,7 @@ impl ClusterFiles {
         // that comes last.
         let is_last = place + 1 == self.places.starts[survivor + 1];
         line.extend_from_slice(if is_last { b"]}\n" } else { b"," });
-        self.clusters.add(place, line)?;
+        self.clusters.add(0, place, line)?;
         self.id_line(member.id, false)
     }
 }
@@ -220,11 +221,14 @@ impl ClusterWriter<'_> {
         };
         let places = ClusterPlaces::new(sizes);
         let all = places.all();
-        let bytes = self.outcomes.ranking.id_bytes + MEMBER_BYTES * u64::from(all);
+        let expected = ExpectedRecords {
+            places: all as usize,
+            bytes: self.outcomes.ranking.id_bytes + MEMBER_BYTES * u64::from(all),
+        };
         Ok(ClusterFiles {
             kept: self.open("kept.jsonl")?,
             removed: self.open("removed.jsonl")?,
-            clusters: RecordArranger::new(self.folder, all as usize, bytes, self.budget, 1)
+            clusters: RecordArranger::new(self.folder, 1, &expected, self.budget, 1)
                 .map_err(BatchError::temporary(self.folder))?,
             places,
             counts: ClusterDecisionCounts::default(),
@@ -273,7 +277,7 @@ impl ClusterWriter<'_> {
             .map_err(&failed)
         })?;
         let mut clusters = self.open("clusters.jsonl")?;
-        files.clusters.finish(&mut clusters).map_err(&failed)?;
+        files.clusters.finish(0, &mut clusters).map_err(&failed)?;
         // Renamed when all three are whole. `run.json`, which comes after them, says that they belong together.
         for file in [files.kept, files.removed, clusters] {
             file.commit().map_err(&failed)?;
