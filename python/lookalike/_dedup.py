@@ -23,7 +23,7 @@ __all__ = ["dedup", "pairs"]
 
 #: Options that mean files, and have no meaning for data in memory.
 _FILES_ONLY = (
-    "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share "
+    "format delimiter no_header convert convert_limit pdf_limit follow_links skip_unreadable boilerplate boilerplate_share "
     "boilerplate_lines order output_format compress link resume overwrite strict max_skipped"
 ).split()
 

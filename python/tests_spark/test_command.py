@@ -14,7 +14,7 @@ from test_dedup import SCHEMA, pages
 
 import lookalike as lk
 import lookalike.spark as lks
-from lookalike.spark._archives import _files, _one_in_each_partition
+from lookalike.spark._archives import _File, _files, _one_in_each_partition
 from lookalike.spark._command import _parser, _parted, main
 from lookalike.spark._result import SparkDedupResult
 
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_read_is_named(spark, tmp_path):
 
 def test_tasks_got_several_archives_and_others_none(spark):
     names = [f"/crawl/{at}.warc.gz" for at in range(100)]
-    frame = _one_in_each_partition(spark, names)
+    frame = _one_in_each_partition(spark, [_File(name, False) for name in names])
     files = frame.groupBy(functions.spark_partition_id().alias("task")).agg(functions.collect_list("path").alias("paths"))
     assert sorted(path for row in files.collect() for path in row["paths"]) == sorted(names)
     assert files.count() == len(names)
@@ -170,12 +170,30 @@ def test_damage_of_an_archive_was_untold_and_a_folder_was_one_task(spark, tmp_pa
     crawl.mkdir()
     for name in ("quirk-clipped.warc.gz", "cc-2024-whirlwind.warc.gz"):
         (crawl / name).write_bytes((folder / name).read_bytes())
-    assert _files(f"file://{crawl}", True) == [str(crawl / "cc-2024-whirlwind.warc.gz"), str(crawl / "quirk-clipped.warc.gz")]
+    assert [file.path for file in _files(f"file://{crawl}", True)] == [
+        str(crawl / "cc-2024-whirlwind.warc.gz"),
+        str(crawl / "quirk-clipped.warc.gz"),
+    ]
     assert main([f"file://{crawl}", "-o", str(out), "--format", "warc", "--method", "copies"]) == 3
     assert "quirk-clipped.warc.gz: broken" in capsys.readouterr().err
     skipped = spark.read.parquet(str(out / "skipped.parquet")).collect()
     assert sorted((row["reason"].partition(":")[0], row["count"]) for row in skipped) == [("broken", 1), ("damaged", 1)]
     assert spark.read.parquet(str(out / "kept.parquet")).count() > 0
+
+
+def test_a_picture_in_a_folder_ended_the_job(spark, tmp_path):
+    pages = tmp_path / "pages"
+    (pages / "deep").mkdir(parents=True)
+    (pages / "deep" / "a.txt").write_text("a text of some words")
+    picture = pages / "logo.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    for given in (pages, f"{pages}/*"):
+        found = lks.read_archives(spark, given, losses=True).collect()
+        # What is no document is no loss.
+        assert [(row["text"], row["reason"]) for row in found] == [("a text of some words", None)]
+    # A file that is named was meant.
+    with pytest.raises(Exception, match="logo.png"):
+        lks.read_archives(spark, picture).collect()
 
 
 class _Bucket(http.server.BaseHTTPRequestHandler):
@@ -213,11 +231,13 @@ def bucket(monkeypatch):
         server.shutdown()
 
 
-def test_all_objects_that_a_pattern_stood_for_were_one_task(spark, bucket):
-    assert _files(f"{bucket}/crawl/*.warc.gz", False) == [f"{bucket}/crawl/a.warc.gz", f"{bucket}/crawl/b.warc.gz"]
-    # A folder may hold what the engine passes over there; a single object is not looked up, nor is a store that the engine does not know.
-    for name in (f"{bucket}/crawl/", f"{bucket}/crawl/none.warc.gz", "hdfs://pages/*.warc"):
-        assert _files(name, False) == [name]
+def test_all_objects_of_a_folder_or_a_pattern_were_one_task(spark, bucket):
+    assert _files(f"{bucket}/crawl/*.warc.gz", False) == [(f"{bucket}/crawl/{name}.warc.gz", True) for name in "ab"]
+    folder = [f"{bucket}/crawl/{name}" for name in ("a.warc.gz", "b.warc.gz", "deep/c.warc.gz", "list.txt")]
+    assert _files(f"{bucket}/crawl/", False) == [(name, True) for name in folder]
+    # A single object is not looked up, nor is a store that the engine does not know.
+    for name in (f"{bucket}/crawl/none.warc.gz", "hdfs://pages/a.warc"):
+        assert _files(name, False) == [(name, False)]
     with pytest.raises(lk.BadInput, match="crawl-of-2025"):
         lks.read_archives(spark, f"{bucket}/crawl-of-2025/*")
     with pytest.raises(lk.LookalikeError, match="s3://others/crawl/"):

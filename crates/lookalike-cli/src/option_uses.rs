@@ -85,7 +85,13 @@ const READING: [&str; 13] = [
 ];
 
 /// The rest of those.
-const READING_FILES: [&str; 4] = ["delimiter", "no_header", "pdf_limit", "follow_links"];
+const READING_FILES: [&str; 5] = [
+    "delimiter",
+    "no_header",
+    "pdf_limit",
+    "follow_links",
+    "skip_unreadable",
+];
 
 /// Options of evaluations that only documents have a use for.
 const OF_DOCUMENTS: [&str; 13] = [

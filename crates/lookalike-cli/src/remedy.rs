@@ -8,6 +8,7 @@ use lookalike_batch::{
     BatchError, BoundedSetting, CollectionArchiveError, CollectionError, FieldSetting,
     FolderRefusal, MissingField, SettingConflict, SettingsError,
 };
+use lookalike_corpus::InputError;
 
 use crate::option_style::OptionStyle;
 
@@ -67,6 +68,9 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
     let name = |option: &str| style.name(option);
     let memory = name("memory");
     Some(match error {
+        BatchError::Input(InputError::Unsupported { .. }) => {
+            format!("{} skips such files", style.flag("skip-unreadable"))
+        }
         BatchError::Codes(error) => return of_codes(error, style),
         BatchError::Cluster(error) => return of_clusters(error, style),
         BatchError::Archive(error) => return of_archive(error, style),

@@ -147,6 +147,11 @@ impl<'o> InputDiscovery<'o> {
         let path = Path::new(argument);
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => self.many(argument, vec![path.to_owned()]),
+            // As if it had been found in a folder.
+            Ok(_) if self.options.skip_unreadable => {
+                self.entry(path, &[]);
+                Ok(())
+            }
             Ok(meta) => self.named(path, &meta),
             // A file that is really called `a[1].txt` wins over the glob.
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.glob(argument),
@@ -494,7 +499,8 @@ impl<'o> InputDiscovery<'o> {
         }
         // One object under exactly this name, not a prefix or a pattern: what is wrong with it is an error, as
         // for a file.
-        let is_named = objects.iter().all(|object| object.url == url);
+        let is_named =
+            !self.options.skip_unreadable && objects.iter().all(|object| object.url == url);
         for object in objects {
             if let Some(refusal) = self.object(object)?
                 && is_named

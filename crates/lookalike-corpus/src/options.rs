@@ -47,6 +47,8 @@ pub struct InputOptions {
     pub pdf_limit: Option<Duration>,
     /// Links in a walked directory that lead out of it are followed.
     pub follow_links: bool,
+    /// Named files that cannot be read as documents are skipped, as those in a folder are; else they are errors.
+    pub skip_unreadable: bool,
     /// Settings of object stores, for arguments such as `s3://bucket/a.jsonl`.
     pub store: StoreSettings,
     /// Lines that are taken out of texts.
@@ -80,6 +82,7 @@ lookalike::setters! {
         convert_limit: Duration,
         pdf_limit: Option<Duration>,
         follow_links: bool,
+        skip_unreadable: bool,
         store: StoreSettings,
         boilerplate: Option<Arc<BoilerplateLines>>,
         max_document_bytes: u64,
@@ -106,6 +109,7 @@ impl Default for InputOptions {
             convert_limit: Duration::from_secs(60),
             pdf_limit: None,
             follow_links: false,
+            skip_unreadable: false,
             store: StoreSettings::default(),
             boilerplate: None,
             max_document_bytes: 64 << 20,
@@ -139,6 +143,7 @@ impl InputOptions {
             pdf_limit,
             // Which files are found says the list of inputs.
             follow_links: _,
+            skip_unreadable: _,
             // Jobs that compare always do.
             read_long: _,
             // Where the bytes come from and how many are held at once decide nothing.

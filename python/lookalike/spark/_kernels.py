@@ -480,8 +480,8 @@ def of_one(*given: Any) -> Any:
 def read_archives(batches: Batches, words: list[str]) -> Batches:
     """The records of each file that a row names."""
     for batch in batches:
-        for path in batch.column("path").to_pylist():
-            yield from _records(path, words)
+        for file in batch.to_pylist():
+            yield from _records(file["path"], [*words, "--skip-unreadable"] if file["is_found"] else words)
 
 
 def _records(path: str, words: list[str]) -> Batches:

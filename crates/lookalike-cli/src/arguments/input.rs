@@ -259,6 +259,13 @@ pub(crate) struct ConvertArguments {
     /// Follow symbolic links in a folder, even out of the folder
     #[arg(long, help_heading = "Input")]
     pub(crate) follow_links: bool,
+
+    /// Skip named files that cannot be read, as files in a folder are skipped, instead of refusing them
+    ///
+    /// For lists of files that other programs make: images, archives and files without permission are counted and listed, and the
+    /// exit status is that of a folder with such files.
+    #[arg(long, help_heading = "Input")]
+    pub(crate) skip_unreadable: bool,
 }
 
 impl ConvertArguments {
@@ -267,6 +274,7 @@ impl ConvertArguments {
         options.convert_limit = Duration::from_secs(self.convert_limit);
         options.pdf_limit = self.pdf_limit.map(Duration::from_secs);
         options.follow_links = self.follow_links;
+        options.skip_unreadable = self.skip_unreadable;
         options.store = store_settings();
     }
 }

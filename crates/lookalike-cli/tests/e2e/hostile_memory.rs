@@ -337,6 +337,30 @@ fn names_of_files_cannot_act_on_the_terminal() {
 }
 
 #[test]
+fn named_files_that_cannot_be_read_are_skipped_only_when_asked() {
+    let folder = Folder::new();
+    let text = folder.add("a.txt", STORY);
+    let picture = folder.add("picture.png", "\u{89}PNG\r\n\u{1a}\n\0\0\0\rIHDR");
+    let dedup = || {
+        let mut dedup = lookalike("dedup");
+        dedup
+            .args([&text, &picture])
+            .arg("-o")
+            .arg(folder.path("out"));
+        dedup
+    };
+    dedup().fail(1).says(&["picture.png", "--skip-unreadable"]);
+    dedup().arg("--skip-unreadable").succeed();
+    assert!(folder.path("out/skipped").exists());
+    // Nothing is left, which is no error as in a folder of pictures: the list may be one of many.
+    let mut extract = lookalike("extract");
+    let out = folder.path("texts.jsonl");
+    extract.arg(&picture).arg("-o").arg(&out);
+    extract.arg("--skip-unreadable").succeed();
+    assert_eq!(std::fs::read_to_string(out).unwrap(), "");
+}
+
+#[test]
 fn links_that_lead_out_of_a_folder_are_followed_only_when_asked() {
     let folder = Folder::new();
     let secret = folder.add("elsewhere/secret.txt", STORY);

@@ -281,6 +281,26 @@ mod unix {
     }
 
     #[test]
+    fn a_named_file_that_cannot_be_read_is_skipped_when_asked() {
+        let corpus = Corpus::with("a.txt", b"a text");
+        corpus.add("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+        let arguments = ["a.txt", "picture.png"].map(|name| corpus.path(name).into_os_string());
+        let discover = |options| Inputs::discover(&arguments, &options, corpus.dir());
+        let refused = discover(InputOptions::default()).unwrap_err().to_string();
+        assert!(refused.contains("picture.png"), "{refused}");
+        let inputs = discover(InputOptions::default().skip_unreadable(true)).unwrap();
+        assert_eq!(names(&corpus, &inputs), ["a.txt"]);
+        let [skip] = &inputs.skips[..] else {
+            panic!("{:?}", inputs.skips)
+        };
+        // So that jobs copy it to what they skipped.
+        assert_eq!(skip.file.as_deref(), Some(&*corpus.path("picture.png")));
+        let missing = [corpus.path("none.txt").into_os_string()];
+        let options = InputOptions::default().skip_unreadable(true);
+        assert!(Inputs::discover(&missing, &options, corpus.dir()).is_err());
+    }
+
+    #[test]
     fn sockets_and_devices_are_no_files() {
         let corpus = sample();
         let _listener = UnixListener::bind(corpus.path("b/socket")).unwrap();
