@@ -150,9 +150,10 @@ impl DedupJob<'_> {
         };
         let report = std::thread::scope(|scope| {
             // The checkpoint tells all that the logs did. The system takes its time to remove large files.
-            let forgetting = scope.spawn(|| logs.iter().for_each(JobLogs::forget));
+            let forgetting = logs.iter().map(|logs| scope.spawn(|| logs.forget()));
+            let forgetting = forgetting.collect();
             let report = writer.write();
-            join_all(vec![forgetting]);
+            join_all(forgetting);
             report
         })?;
         self.finish(&place, options, verdicts, resumed, report)

@@ -129,95 +129,122 @@ pub(super) fn there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
-/// A content to be looked for: a text, a page or a sketch.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Content", transform = exactly_one_content)]
-pub(crate) struct ContentItem {
-    /// 16 hexadecimal digits, where the collection holds fingerprints; 8 or 32 where these have 32 or 128 bits.
-    #[schemars(with = "Option<String>", extend("pattern" = FINGERPRINT))]
-    fingerprint: Option<HexBits>,
-    /// A text.
-    text: Option<String>,
-    /// A page, of which the text is extracted.
-    html: Option<String>,
-    /// Super-shingles, 16 hexadecimal digits each, where the collection holds these.
-    #[schemars(with = "Option<String>")]
-    super_shingles: Option<HexWords<16>>,
-    /// Minima of a signature, 8 hexadecimal digits each, where the collection holds these.
-    #[schemars(with = "Option<String>")]
-    signature: Option<HexWords<8>>,
-    /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a sketch
-    /// only.
-    #[schemars(with = "Option<String>", extend("pattern" = HASH))]
-    text_hash: Option<HexTextHash>,
-    /// Its category, where the collection compares categories. Where these are sites, that of `url` in its absence.
-    category: Option<String>,
-    /// Its URL, of which the site is taken where the collection compares sites.
-    url: Option<String>,
-    /// Bytes of the text; needed beside a sketch only, where the collection compares lengths.
-    length: Option<u32>,
-    /// Links to it, where the scheme of the collection looks at them.
-    #[schemars(with = "Option<Vec<AnchorItem>>")]
-    anchors: Option<Box<RawValue>>,
-    /// Addresses of pages that link to it, likewise.
-    #[schemars(with = "Option<Vec<String>>")]
-    in_links: Option<Box<RawValue>>,
-    /// Addresses of pages that it links to, likewise.
-    #[schemars(with = "Option<Vec<String>>")]
-    out_links: Option<Box<RawValue>>,
+/// An item with a content, of which it has exactly one, and what else is looked at; its own fields come before and behind them. `flatten` of
+/// serde would take fields that nobody knows.
+macro_rules! content_item {
+    (
+        $(#[$about:meta])*
+        $name:ident {
+            $($(#[$first:meta])* $before:ident: $first_type:ty,)*
+            ..
+            $(#[$of_category:meta])*
+            category,
+            $($(#[$last:meta])* $behind:ident: $last_type:ty,)*
+        }
+    ) => {
+        #[derive(Debug, Default, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        $(#[$about])*
+        pub(crate) struct $name {
+            $($(#[$first])* $before: $first_type,)*
+            /// 16 hexadecimal digits, where the collection holds fingerprints; 8 or 32 where these have 32 or 128 bits.
+            #[schemars(with = "Option<String>", extend("pattern" = FINGERPRINT))]
+            fingerprint: Option<HexBits>,
+            /// A text.
+            text: Option<String>,
+            /// A page, of which the text is extracted.
+            html: Option<String>,
+            /// Super-shingles, 16 hexadecimal digits each, where the collection holds these.
+            #[schemars(with = "Option<String>")]
+            super_shingles: Option<HexWords<16>>,
+            /// Minima of a signature, 8 hexadecimal digits each, where the collection holds these.
+            #[schemars(with = "Option<String>")]
+            signature: Option<HexWords<8>>,
+            /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a sketch
+            /// only.
+            #[schemars(with = "Option<String>", extend("pattern" = HASH))]
+            text_hash: Option<HexTextHash>,
+            $(#[$of_category])*
+            category: Option<String>,
+            /// Its URL, of which the site is taken where the collection compares sites.
+            url: Option<String>,
+            /// Bytes of the text; needed beside a sketch only, where the collection compares lengths.
+            length: Option<u32>,
+            /// Links to it, where the scheme of the collection looks at them.
+            #[schemars(with = "Option<Vec<AnchorItem>>")]
+            anchors: Option<Box<RawValue>>,
+            /// Addresses of pages that link to it, likewise.
+            #[schemars(with = "Option<Vec<String>>")]
+            in_links: Option<Box<RawValue>>,
+            /// Addresses of pages that it links to, likewise.
+            #[schemars(with = "Option<Vec<String>>")]
+            out_links: Option<Box<RawValue>>,
+            $($(#[$last])* $behind: $last_type,)*
+        }
+
+        impl $name {
+            /// Takes the content out: that of a document of this id, if it has one.
+            fn take_content(&mut self, id: Option<String>) -> Result<RequestContent, ProblemDetails> {
+                let sketches = [
+                    self.fingerprint.take().map(|HexBits(code)| code),
+                    self.super_shingles.take().map(|HexWords(words)| DocumentSketch::SuperShingles(words)),
+                    self.signature.take().map(|words| DocumentSketch::Minima(words.into())),
+                ];
+                let texts = [
+                    self.text.take().map(ContentSource::Text),
+                    self.html.take().map(ContentSource::Html),
+                ];
+                Ok(RequestContent {
+                    source: only_source(sketches, texts)?,
+                    text_hash: self.text_hash.map(|HexTextHash(hash)| hash),
+                    place: ContentPlace {
+                        id,
+                        category: self.category.take(),
+                        url: self.url.take(),
+                        length: self.length,
+                        fields: SentFields {
+                            anchors: self.anchors.take(),
+                            in_links: self.in_links.take(),
+                            out_links: self.out_links.take(),
+                        },
+                    },
+                })
+            }
+        }
+    };
 }
 
-/// A document to be kept: an id, and a text, a page or a sketch.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "NewDocument", transform = exactly_one_content)]
-pub(crate) struct NewDocument {
-    /// 1 to 2048 bytes in UTF-8.
-    #[schemars(length(min = 1, max = LONGEST_ID))]
-    id: String,
-    /// 16 hexadecimal digits, where the collection holds fingerprints; 8 or 32 where these have 32 or 128 bits.
-    #[schemars(with = "Option<String>", extend("pattern" = FINGERPRINT))]
-    fingerprint: Option<HexBits>,
-    /// A text.
-    text: Option<String>,
-    /// A page, of which the text is extracted.
-    html: Option<String>,
-    /// Super-shingles, 16 hexadecimal digits each, where the collection holds these.
-    #[schemars(with = "Option<String>")]
-    super_shingles: Option<HexWords<16>>,
-    /// Minima of a signature, 8 hexadecimal digits each, where the collection holds these.
-    #[schemars(with = "Option<String>")]
-    signature: Option<HexWords<8>>,
-    /// The first 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are known; needed beside a sketch
-    /// only.
-    #[schemars(with = "Option<String>", extend("pattern" = HASH))]
-    text_hash: Option<HexTextHash>,
-    /// Its category, where the collection compares categories. Where these are sites, that of `url` or else of `id` in its absence.
-    category: Option<String>,
-    /// Its URL, of which the site is taken where the collection compares sites.
-    url: Option<String>,
-    /// Bytes of the text; needed beside a sketch only, where the collection compares lengths.
-    length: Option<u32>,
-    /// Links to it, where the scheme of the collection looks at them.
-    #[schemars(with = "Option<Vec<AnchorItem>>")]
-    anchors: Option<Box<RawValue>>,
-    /// Addresses of pages that link to it, likewise.
-    #[schemars(with = "Option<Vec<String>>")]
-    in_links: Option<Box<RawValue>>,
-    /// Addresses of pages that it links to, likewise.
-    #[schemars(with = "Option<Vec<String>>")]
-    out_links: Option<Box<RawValue>>,
-    /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
-    #[schemars(range(min = 1, max = LONGEST_LIFE))]
-    ttl_seconds: Option<u64>,
-    /// End of the document in milliseconds since 1970, `null` for never, in the place of a lifetime.
-    #[serde(default, deserialize_with = "there")]
-    #[schemars(with = "Option<u64>")]
-    expires_ms: Option<Option<u64>>,
-    /// Anything, at most 1024 bytes of JSON; given back with neighbours.
-    #[schemars(with = "Option<serde_json::Value>")]
-    metadata: Option<Box<RawValue>>,
+content_item! {
+    /// A content to be looked for: a text, a page or a sketch.
+    #[schemars(rename = "Content", transform = exactly_one_content)]
+    ContentItem {
+        ..
+        /// Its category, where the collection compares categories. Where these are sites, that of `url` in its absence.
+        category,
+    }
+}
+
+content_item! {
+    /// A document to be kept: an id, and a text, a page or a sketch.
+    #[schemars(rename = "NewDocument", transform = exactly_one_content)]
+    NewDocument {
+        /// 1 to 2048 bytes in UTF-8.
+        #[schemars(length(min = 1, max = LONGEST_ID))]
+        id: String,
+        ..
+        /// Its category, where the collection compares categories. Where these are sites, that of `url` or else of `id` in its absence.
+        category,
+        /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
+        #[schemars(range(min = 1, max = LONGEST_LIFE))]
+        ttl_seconds: Option<u64>,
+        /// End of the document in milliseconds since 1970, `null` for never, in the place of a lifetime.
+        #[serde(default, deserialize_with = "there")]
+        #[schemars(with = "Option<u64>")]
+        expires_ms: Option<Option<u64>>,
+        /// Anything, at most 1024 bytes of JSON; given back with neighbours.
+        #[schemars(with = "Option<serde_json::Value>")]
+        metadata: Option<Box<RawValue>>,
+    }
 }
 
 /// A page to be looked at paragraph by paragraph: a text or a page, or ready hashes.
@@ -505,44 +532,19 @@ pub(crate) struct NewSnapshot {
     pub(crate) name: String,
 }
 
-/// The fields of an item of which it has exactly one.
-struct SentContent {
-    fingerprint: Option<HexBits>,
-    text: Option<String>,
-    html: Option<String>,
-    super_shingles: Option<HexWords<16>>,
-    signature: Option<HexWords<8>>,
-}
-
-impl SentContent {
-    fn content(
-        self,
-        text_hash: Option<HexTextHash>,
-        place: ContentPlace,
-    ) -> Result<RequestContent, ProblemDetails> {
-        let code = self.fingerprint.map(|HexBits(code)| code);
-        let shingles = self.super_shingles;
-        let shingles = shingles.map(|HexWords(words)| DocumentSketch::SuperShingles(words));
-        let minima = self.signature;
-        let minima = minima.map(|words| DocumentSketch::Minima(words.into()));
-        let sketches = [code, shingles, minima].into_iter().flatten();
-        let texts = [
-            self.text.map(ContentSource::Text),
-            self.html.map(ContentSource::Html),
-        ];
-        let texts = texts.into_iter().flatten();
-        let mut sources = sketches.map(ContentSource::Sketch).chain(texts);
-        let (Some(source), None) = (sources.next(), sources.next()) else {
-            return Err(ProblemDetails::invalid(
-                "an item has exactly one of text, html, fingerprint, super_shingles and signature",
-                "send one of them",
-            ));
-        };
-        Ok(RequestContent {
-            source,
-            text_hash: text_hash.map(|HexTextHash(hash)| hash),
-            place,
-        })
+/// The one source that was sent.
+fn only_source(
+    sketches: [Option<DocumentSketch>; 3],
+    texts: [Option<ContentSource>; 2],
+) -> Result<ContentSource, ProblemDetails> {
+    let sketches = sketches.into_iter().flatten().map(ContentSource::Sketch);
+    let mut sources = sketches.chain(texts.into_iter().flatten());
+    match (sources.next(), sources.next()) {
+        (Some(source), None) => Ok(source),
+        _ => Err(ProblemDetails::invalid(
+            "an item has exactly one of text, html, fingerprint, super_shingles and signature",
+            "send one of them",
+        )),
     }
 }
 
@@ -556,26 +558,8 @@ impl RequestItem for ContentItem {
 }
 
 impl ContentItem {
-    pub(crate) fn content(self) -> Result<RequestContent, ProblemDetails> {
-        let place = ContentPlace {
-            id: None,
-            category: self.category,
-            url: self.url,
-            length: self.length,
-            fields: SentFields {
-                anchors: self.anchors,
-                in_links: self.in_links,
-                out_links: self.out_links,
-            },
-        };
-        SentContent {
-            fingerprint: self.fingerprint,
-            text: self.text,
-            html: self.html,
-            super_shingles: self.super_shingles,
-            signature: self.signature,
-        }
-        .content(self.text_hash, place)
+    pub(crate) fn content(mut self) -> Result<RequestContent, ProblemDetails> {
+        self.take_content(None)
     }
 }
 
@@ -592,7 +576,7 @@ impl RequestItem for NewDocument {
 impl NewDocument {
     /// The content to compare, and the fields beside it. Without a time of its own it gets this lifetime, if there is one.
     pub(crate) fn parts(
-        self,
+        mut self,
         now: UnixMillis,
         time_to_live: Option<Duration>,
     ) -> Result<(RequestContent, DocumentMeta), ProblemDetails> {
@@ -608,30 +592,12 @@ impl NewDocument {
             (None, Some(end)) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
             (own, None) => own.or(time_to_live).map(|life| now.after(life)),
         };
+        let content = self.take_content(Some(self.id.clone()))?;
         let kept = DocumentMeta {
             id: self.id,
             expires,
             metadata: metadata_bytes(self.metadata)?,
         };
-        let place = ContentPlace {
-            id: Some(kept.id.clone()),
-            category: self.category,
-            url: self.url,
-            length: self.length,
-            fields: SentFields {
-                anchors: self.anchors,
-                in_links: self.in_links,
-                out_links: self.out_links,
-            },
-        };
-        let content = SentContent {
-            fingerprint: self.fingerprint,
-            text: self.text,
-            html: self.html,
-            super_shingles: self.super_shingles,
-            signature: self.signature,
-        }
-        .content(self.text_hash, place)?;
         Ok((content, kept))
     }
 }

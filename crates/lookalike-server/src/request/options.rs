@@ -22,54 +22,58 @@ const MOST_COPIES: usize = 1000;
 /// Most neighbours of an item.
 const MOST_NEIGHBOURS: usize = 100;
 
-/// Sketches that an operation takes, and what is near.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ScopeOptions {
-    /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
-    #[schemars(range(max = LARGEST_RADIUS))]
-    radius: Option<u32>,
-    /// Minimum number of super-shingles or minima in common, if the collection holds them: at least the collection's own number, which is the default.
-    equal: Option<LeastEqualOption>,
-    /// Id of a scheme: refuses unless the collection has this one.
-    #[schemars(extend("pattern" = HEX))]
-    scheme: Option<String>,
-    /// Documents that are compared by their categories, where the collection keeps these; the default is the collection's.
-    pairs: Option<PairsOption>,
-    /// Least share of the longer text's bytes that the shorter one has, where the collection compares lengths, 0 for none; the default
-    /// is the collection's.
-    #[schemars(range(min = 0, max = 1))]
-    lengths: Option<f64>,
+/// Options whose first ones say what is near, and which documents count. `flatten` of serde would take fields that nobody knows.
+macro_rules! scope_options {
+    ($(#[$about:meta])* $name:ident { $($(#[$told:meta])* $own:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Default, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name {
+            /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
+            #[schemars(range(max = LARGEST_RADIUS))]
+            radius: Option<u32>,
+            /// Minimum number of super-shingles or minima in common, if the collection holds them: at least the collection's own number, which is the default.
+            equal: Option<LeastEqualOption>,
+            /// Id of a scheme: refuses unless the collection has this one.
+            #[schemars(extend("pattern" = HEX))]
+            scheme: Option<String>,
+            /// Documents that are compared by their categories, where the collection keeps these; the default is the collection's.
+            pairs: Option<PairsOption>,
+            /// Least share of the longer text's bytes that the shorter one has, where the collection compares lengths, 0 for none; the default
+            /// is the collection's.
+            #[schemars(range(min = 0, max = 1))]
+            lengths: Option<f64>,
+            $($(#[$told])* $own: $type,)*
+        }
+
+        impl $name {
+            pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
+                let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
+                scope.comparing(self.equal, self.pairs, self.lengths)
+            }
+        }
+    };
 }
 
-/// Of operations that show neighbours.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct QueryOptions {
-    /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
-    #[schemars(range(max = LARGEST_RADIUS))]
-    radius: Option<u32>,
-    /// Minimum number of super-shingles or minima in common, if the collection holds them: at least the collection's own number, which is the default.
-    equal: Option<LeastEqualOption>,
-    /// Id of a scheme: refuses unless the collection has this one.
-    #[schemars(extend("pattern" = HEX))]
-    scheme: Option<String>,
-    /// Documents that are compared by their categories, where the collection keeps these; the default is the collection's.
-    pairs: Option<PairsOption>,
-    /// Least share of the longer text's bytes that the shorter one has, where the collection compares lengths, 0 for none; the default
-    /// is the collection's.
-    #[schemars(range(min = 0, max = 1))]
-    lengths: Option<f64>,
-    /// Most neighbours of an item: 10 unless told otherwise, at most 100.
-    #[schemars(range(max = MOST_NEIGHBOURS))]
-    limit: Option<usize>,
-    /// Cursor of an earlier answer, its `next`: shows the neighbours that follow.
-    after: Option<String>,
-    /// Compare with the text or signature of each neighbour. The default is true where the collection keeps these.
-    verify: Option<bool>,
-    /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
-    #[serde(default)]
-    diff: bool,
+scope_options! {
+    /// Sketches that an operation takes, and what is near.
+    ScopeOptions {}
+}
+
+scope_options! {
+    /// Of operations that show neighbours.
+    QueryOptions {
+        /// Most neighbours of an item: 10 unless told otherwise, at most 100.
+        #[schemars(range(max = MOST_NEIGHBOURS))]
+        limit: Option<usize>,
+        /// Cursor of an earlier answer, its `next`: shows the neighbours that follow.
+        after: Option<String>,
+        /// Compare with the text or signature of each neighbour. The default is true where the collection keeps these.
+        verify: Option<bool>,
+        /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
+        #[serde(default)]
+        diff: bool,
+    }
 }
 
 /// Of operations that store documents.
@@ -104,35 +108,21 @@ impl InsertOptions {
     }
 }
 
-/// Of check-and-insert.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CheckAndInsertOptions {
-    /// Largest distance in bits of fingerprints, at most that of the collection, which is the default.
-    #[schemars(range(max = LARGEST_RADIUS))]
-    radius: Option<u32>,
-    /// Minimum number of super-shingles or minima in common, if the collection holds them: at least the collection's own number, which is the default.
-    equal: Option<LeastEqualOption>,
-    /// Id of a scheme: refuses unless the collection has this one.
-    #[schemars(extend("pattern" = HEX))]
-    scheme: Option<String>,
-    /// Documents that are compared by their categories, where the collection keeps these; the default is the collection's.
-    pairs: Option<PairsOption>,
-    /// Least share of the longer text's bytes that the shorter one has, where the collection compares lengths, 0 for none; the default
-    /// is the collection's.
-    #[schemars(range(min = 0, max = 1))]
-    lengths: Option<f64>,
-    /// Most neighbours of an item: 10 unless told otherwise, at most 100.
-    #[schemars(range(max = MOST_NEIGHBOURS))]
-    limit: Option<usize>,
-    /// Compare with the text or signature of each neighbour. The default is true where the collection keeps these.
-    verify: Option<bool>,
-    /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
-    #[serde(default)]
-    diff: bool,
-    /// Condition of the insert: `new` (the default; nothing is within the radius), `not-same-fingerprint`, `not-exact` (nothing has
-    /// the same text) or `always`.
-    insert: Option<InsertWhenOption>,
+scope_options! {
+    /// Of check-and-insert.
+    CheckAndInsertOptions {
+        /// Most neighbours of an item: 10 unless told otherwise, at most 100.
+        #[schemars(range(max = MOST_NEIGHBOURS))]
+        limit: Option<usize>,
+        /// Compare with the text or signature of each neighbour. The default is true where the collection keeps these.
+        verify: Option<bool>,
+        /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
+        #[serde(default)]
+        diff: bool,
+        /// Condition of the insert: `new` (the default; nothing is within the radius), `not-same-fingerprint`, `not-exact` (nothing has
+        /// the same text) or `always`.
+        insert: Option<InsertWhenOption>,
+    }
 }
 
 /// Of operations on paragraphs.
@@ -367,19 +357,7 @@ fn checked_limit(limit: Option<usize>) -> Result<usize, ProblemDetails> {
     }
 }
 
-impl ScopeOptions {
-    pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
-        let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
-        scope.comparing(self.equal, self.pairs, self.lengths)
-    }
-}
-
 impl QueryOptions {
-    pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
-        let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
-        scope.comparing(self.equal, self.pairs, self.lengths)
-    }
-
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
         let after = self.after.as_deref().map(str::parse::<NeighbourCursor>);
         let after = after.transpose().map_err(|error| {
@@ -400,11 +378,6 @@ impl QueryOptions {
 }
 
 impl CheckAndInsertOptions {
-    pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
-        let scope = SearchScope::new(self.radius, self.scheme.as_deref())?;
-        scope.comparing(self.equal, self.pairs, self.lengths)
-    }
-
     pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
         Ok(NeighbourOptions {
             page: checked_limit(self.limit)?.into(),
