@@ -25,8 +25,8 @@ pub(crate) struct BlockGroup {
 pub(crate) struct BlockFacts {
     /// The closest of the survivors of earlier blocks, by place in the block.
     pub(crate) earlier: Vec<Option<VerifiedMatch>>,
-    /// Places of ranks that may resemble an earlier one, and of that.
-    pub(crate) edges: Vec<[u16; 2]>,
+    /// Ranks that may resemble one another.
+    pub(crate) sets: PlaceSets,
     /// Groups that are crowded in the block: any of their members may resemble each other.
     pub(crate) crowded: Vec<BlockGroup>,
 }
@@ -41,9 +41,24 @@ pub(crate) struct BlockComponents {
 }
 
 /// Sets of places that are united; each has its least place as root.
-struct PlaceSets(Vec<u16>);
+///
+/// Memory: 2 bytes a place, however many pairs of them are united.
+#[derive(Clone, Default)]
+pub(crate) struct PlaceSets(Vec<u16>);
 
 impl PlaceSets {
+    /// So many places, each in a set of its own.
+    pub(crate) fn new(places: usize) -> Self {
+        Self((0..places as u16).collect())
+    }
+
+    /// Unites what others unite.
+    pub(crate) fn unite_all(&mut self, others: &Self) {
+        (0..)
+            .zip(&others.0)
+            .for_each(|(place, &parent)| self.unite(place, parent));
+    }
+
     fn root(&mut self, mut place: u16) -> u16 {
         let parents = &mut self.0;
         while parents[usize::from(place)] != place {
@@ -55,7 +70,7 @@ impl PlaceSets {
         place
     }
 
-    fn unite(&mut self, a: u16, b: u16) {
+    pub(crate) fn unite(&mut self, a: u16, b: u16) {
         let (a, b) = (self.root(a), self.root(b));
         // The smaller is the root, so that `of_sets` finds the components in the order of their first places.
         self.0[usize::from(a.max(b))] = a.min(b);
@@ -77,12 +92,9 @@ fn members_within(groups: &CandidateGroups, group: u32, block: &Range<u32>) -> [
 }
 
 impl BlockComponents {
-    /// Components of a block: `facts` has its edges and crowded groups, each once.
+    /// Components of a block: `facts` has its sets, and crowded groups, each once.
     pub(crate) fn new(verifier: &Verifier<'_>, block: &Range<u32>, facts: &BlockFacts) -> Self {
-        let mut sets = PlaceSets((0..block.len() as u16).collect());
-        for &[x, y] in &facts.edges {
-            sets.unite(x, y);
-        }
+        let mut sets = facts.sets.clone();
         for crowd in &facts.crowded {
             let groups = match crowd.is_of_pages {
                 true => verifier.page_groups.expect("they have the group"),
@@ -357,8 +369,13 @@ mod tests {
         fn components_equal_what_is_reached_by_steps_over_edges(
             edges in prop::collection::vec([0..60_u16, 0..60_u16], 0..80),
         ) {
-            let mut sets = PlaceSets((0..60).collect());
-            edges.iter().for_each(|&[x, y]| sets.unite(x, y));
+            let (some, others) = edges.split_at(edges.len() / 2);
+            let [mut sets, more] = [some, others].map(|edges| {
+                let mut sets = PlaceSets::new(60);
+                edges.iter().for_each(|&[x, y]| sets.unite(x, y));
+                sets
+            });
+            sets.unite_all(&more);
             let components = BlockComponents::of_sets(sets);
 
             let mut reached: Vec<BTreeSet<u16>> = (0..60).map(|place| BTreeSet::from([place])).collect();

@@ -104,9 +104,9 @@ impl RecordArranger {
         threads: usize,
     ) -> io::Result<Self> {
         let ExpectedRecords { places, bytes } = *expected;
-        // Partitions that are read back whole are a quarter of the budget at most; and each is put in order by
+        // Partitions that are read back whole are an eighth of the budget at most; and each is put in order by
         // jumping about in it, so it should fit the cache. One output may get all.
-        let fitting = bytes.saturating_mul(4 * threads as u64) / budget.max(1);
+        let fitting = bytes.saturating_mul(8 * threads as u64) / budget.max(1);
         let parts = fitting.max(bytes >> 20).clamp(1, 4096) as usize;
         Ok(Self {
             folder: folder.to_owned(),

@@ -7,9 +7,9 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytemuck::Pod;
 
@@ -18,7 +18,7 @@ use crate::parallel::on_threads;
 /// Number of partitions of every spool.
 pub(crate) const PARTS: usize = 256;
 
-/// Files of a spool. File systems let one thread at a time write to a file.
+/// Files of a spool at most. File systems let one thread at a time write to a file.
 const FILES: usize = 8;
 
 /// Bytes of a block at most. Allocators map larger ones one by one, and unmap them when they are freed, which costs more than to fill them.
@@ -31,7 +31,8 @@ pub(crate) struct PartitionedFile<T> {
     /// Bytes that all partitions hold in memory. Changed under the lock of the partition that changes.
     buffered: AtomicU64,
     budget: u64,
-    files: Vec<SpillFile>,
+    folder: PathBuf,
+    files: Mutex<Vec<Arc<SpillFile>>>,
     /// The partition that goes to a file next, modulo their number.
     next: AtomicUsize,
 }
@@ -39,6 +40,16 @@ pub(crate) struct PartitionedFile<T> {
 struct SpillFile {
     file: File,
     end: AtomicU64,
+}
+
+impl SpillFile {
+    /// One without a name.
+    fn new(folder: &Path) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            file: tempfile::tempfile_in(folder)?,
+            end: AtomicU64::new(0),
+        }))
+    }
 }
 
 /// The records of a partition.
@@ -74,19 +85,49 @@ impl<T> PartitionBuffer<T> {
             self.blocks.push(block);
         }
         if let Some(block) = self.blocks.last_mut() {
+            let before = block.len();
             add(block);
+            debug_assert_eq!(block.len() - before, records);
         }
         self.count += records;
-        debug_assert_eq!(self.count, self.blocks.iter().map(Vec::len).sum::<usize>());
     }
 }
 
 /// Records of a partition that follow one another in a file.
-#[derive(Clone, Copy)]
 struct SpilledExtent {
-    file: usize,
+    file: Arc<SpillFile>,
     offset: u64,
     records: usize,
+}
+
+impl SpilledExtent {
+    /// Fills `records` with those behind the first `skipped`.
+    fn read<T: Pod>(&self, skipped: usize, records: &mut [T]) -> io::Result<()> {
+        let offset = self.offset + (skipped * size_of::<T>()) as u64;
+        let file = &self.file.file;
+        file.read_exact_at(bytemuck::cast_slice_mut(records), offset)
+    }
+}
+
+/// Writes blocks of so many records to a file.
+fn spill<T: Pod>(
+    file: Arc<SpillFile>,
+    blocks: &[Vec<T>],
+    records: usize,
+) -> io::Result<SpilledExtent> {
+    let bytes = (records * size_of::<T>()) as u64;
+    let offset = file.end.fetch_add(bytes, Ordering::Relaxed);
+    let mut at = offset;
+    for block in blocks {
+        let block: &[u8] = bytemuck::cast_slice(block);
+        file.file.write_all_at(block, at)?;
+        at += block.len() as u64;
+    }
+    Ok(SpilledExtent {
+        file,
+        offset,
+        records,
+    })
 }
 
 impl<T: Pod> PartitionedFile<T> {
@@ -97,19 +138,16 @@ impl<T: Pod> PartitionedFile<T> {
 
     /// As [`PartitionedFile::new`], of so many partitions.
     pub(crate) fn with_parts(folder: &Path, parts: usize, budget: u64) -> io::Result<Self> {
-        let files = (0..FILES.min(parts)).map(|_| {
-            Ok(SpillFile {
-                file: tempfile::tempfile_in(folder)?,
-                end: AtomicU64::new(0),
-            })
-        });
+        // The others are made when they are needed.
+        let first = SpillFile::new(folder)?;
         Ok(Self {
             parts: (0..parts)
                 .map(|_| Mutex::new(PartitionBuffer::new()))
                 .collect(),
             buffered: AtomicU64::new(0),
             budget,
-            files: files.collect::<io::Result<_>>()?,
+            folder: folder.to_owned(),
+            files: Mutex::new(vec![first]),
             next: AtomicUsize::new(0),
         })
     }
@@ -157,38 +195,27 @@ impl<T: Pod> PartitionedFile<T> {
             if part.held < share || part.count == 0 {
                 continue;
             }
-            let file = next % self.files.len();
-            let extent = self.spill(file, &part.blocks, part.count)?;
-            self.buffered.fetch_sub(part.held, Ordering::Relaxed);
-            (part.blocks, part.count, part.held) = (Vec::new(), 0, 0);
+            // Before they are written: other threads must not send more than is needed meanwhile.
+            self.buffered
+                .fetch_sub(std::mem::take(&mut part.held), Ordering::Relaxed);
+            let blocks = std::mem::take(&mut part.blocks);
+            let records = std::mem::take(&mut part.count);
+            // Only this partition is locked meanwhile: the others take records, or go to a file beside it.
+            let extent = spill(self.file(next % FILES), &blocks, records)?;
             part.extents.push(extent);
         }
         Ok(())
     }
 
-    /// Writes blocks of so many records to a file.
-    fn spill(&self, file: usize, blocks: &[Vec<T>], records: usize) -> io::Result<SpilledExtent> {
-        let SpillFile { file: out, end } = &self.files[file];
-        let bytes = (records * size_of::<T>()) as u64;
-        let offset = end.fetch_add(bytes, Ordering::Relaxed);
-        let mut at = offset;
-        for block in blocks {
-            let block: &[u8] = bytemuck::cast_slice(block);
-            out.write_all_at(block, at)?;
-            at += block.len() as u64;
+    /// A file by number; another one where the system has no more.
+    fn file(&self, number: usize) -> Arc<SpillFile> {
+        let mut files = lock(&self.files);
+        if number >= files.len()
+            && let Ok(file) = SpillFile::new(&self.folder)
+        {
+            files.push(file);
         }
-        Ok(SpilledExtent {
-            file,
-            offset,
-            records,
-        })
-    }
-
-    /// Fills `records` with those of an extent behind its first `skipped`.
-    fn read(&self, extent: SpilledExtent, skipped: usize, records: &mut [T]) -> io::Result<()> {
-        let offset = extent.offset + (skipped * size_of::<T>()) as u64;
-        let file = &self.files[extent.file].file;
-        file.read_exact_at(bytemuck::cast_slice_mut(records), offset)
+        Arc::clone(&files[number % files.len()])
     }
 
     /// Number of records of a partition.
@@ -210,7 +237,7 @@ impl<T: Pod> PartitionedFile<T> {
         for extent in &part.extents {
             for start in (0..extent.records).step_by(most) {
                 piece.resize(most.min(extent.records - start), T::zeroed());
-                self.read(*extent, start, &mut piece)?;
+                extent.read(start, &mut piece)?;
                 sink(&piece)?;
             }
         }
@@ -242,7 +269,7 @@ impl<T: Pod> PartitionedFile<T> {
         // Read without the lock: an extent is never written again.
         let on_disk = taken.extents.into_iter().map(|extent| {
             let mut records = vec![T::zeroed(); extent.records];
-            self.read(extent, 0, &mut records)?;
+            extent.read(0, &mut records)?;
             Ok(records)
         });
         on_disk.chain(taken.blocks.into_iter().map(Ok)).collect()

@@ -10,7 +10,7 @@ use super::group_survivors::{SurvivorRange, Survivors};
 use super::meeting::{Leaving, Meeting};
 use super::settled_ranks::SettledRanks;
 use crate::dedup::block_components::{
-    BlockComponents, BlockFacts, BlockMembers, ComponentSurvivors,
+    BlockComponents, BlockFacts, BlockMembers, ComponentSurvivors, PlaceSets,
 };
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
@@ -194,10 +194,12 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     /// Looks at ranks of the block.
     fn look(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
         let survivors = read(&self.survivors);
+        let mut sets = PlaceSets::new(block.ranks.len());
         while let Some(stride) = next_stride(&self.next, block.ranks.len()) {
             let stride = shifted(stride, block.ranks.start);
-            self.look_at(&survivors, &block.ranks, stride, scratch)?;
+            self.look_at(&survivors, &block.ranks, stride, &mut sets, scratch)?;
         }
+        lock(&self.results).facts.sets.unite_all(&sets);
         Ok(())
     }
 
@@ -207,6 +209,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         survivors: &Survivors<'_>,
         block: &Range<u32>,
         stride: Range<u32>,
+        sets: &mut PlaceSets,
         scratch: &mut VerifyScratch,
     ) -> io::Result<()> {
         let among = |_| SurvivorRange {
@@ -221,7 +224,6 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                 closest.push((x, best));
             })?;
         let crowded = RefCell::default();
-        let mut edges = Vec::new();
         // A single thread settles all of them as fast as it finds out about them.
         if self.plan.threads > 1 {
             let before = |x| BlockMembers {
@@ -231,8 +233,8 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                 crowded: &crowded,
             };
             // Places fit 16 bits because a block has 4096 ranks.
-            let edge = |x, y| edges.push([x, y].map(place));
-            self.verifier.candidates(stride, scratch, before, edge);
+            let unite = |x, y| sets.unite(place(x), place(y));
+            self.verifier.candidates(stride, scratch, before, unite);
         }
         let mut crowded = crowded.into_inner();
         crowded.sort_unstable();
@@ -242,7 +244,6 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             // Each rank is in one stride only, so no thread overwrites what another found.
             facts.earlier[usize::from(place(x))] = Some(best);
         }
-        facts.edges.append(&mut edges);
         facts.crowded.append(&mut crowded);
         Ok(())
     }
@@ -317,7 +318,11 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         // run: decisions do not depend on that.
         for start in (settled.count..end).step_by(self.plan.ranks) {
             let block = start as u32..end.min(start + self.plan.ranks) as u32;
-            lock(&self.results).facts.earlier = vec![None; block.len()];
+            lock(&self.results).facts = BlockFacts {
+                earlier: vec![None; block.len()],
+                sets: PlaceSets::new(block.len()),
+                crowded: Vec::new(),
+            };
             write(&self.block).ranks = block.clone();
             self.all(TeamTask::Look, scratch)?;
             match self.plan.threads {
