@@ -76,7 +76,7 @@ fn is_blank(content: &[u8]) -> bool {
 pub(crate) struct LineCount {
     pub(crate) lines: u64,
     pub(crate) records: u64,
-    /// Where they end.
+    /// Offset behind them.
     pub(crate) end: usize,
 }
 
