@@ -191,6 +191,9 @@ def test_a_picture_in_a_folder_ended_the_job(spark, tmp_path):
         found = lks.read_archives(spark, given, losses=True).collect()
         # What is no document is no loss.
         assert [(row["text"], row["reason"]) for row in found] == [("a text of some words", None)]
+        # Of all files, said by the caller.
+        assert lks.read_archives(spark, given, skip_unreadable=True).count() == 1
+    assert lks.read_archives(spark, picture, skip_unreadable=True).count() == 0
     # A file that is named was meant.
     with pytest.raises(Exception, match="logo.png"):
         lks.read_archives(spark, picture).collect()

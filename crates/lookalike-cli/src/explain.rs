@@ -258,7 +258,8 @@ fn file(
     spool: &Path,
 ) -> Result<(ExplainedRecord, bool), Failure> {
     let mut documents = Vec::new();
-    let inputs = Inputs::discover(std::slice::from_ref(path), options, spool)?;
+    let inputs = Inputs::discover(std::slice::from_ref(path), options, spool)
+        .map_err(Failure::of_meant_file)?;
     let VisitSummary { lost, has_html } = visit(&inputs, options, |record| {
         documents.push(ExplainedRecord::new(&record.id, record, options))
     })?;

@@ -33,6 +33,14 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The failure of an input that cannot be skipped, so that no option mends it.
+    pub(crate) fn of_meant_file(error: InputError) -> Self {
+        match error {
+            InputError::Unsupported { .. } => Self::Failed(error.to_string()),
+            error => error.into(),
+        }
+    }
+
     /// The failure in the words of readers who write options in this style, as far as it is one of a job.
     pub fn told(&self, style: OptionStyle) -> String {
         match self {

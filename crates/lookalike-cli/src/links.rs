@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lookalike::{Extraction, HtmlMode};
 use lookalike_batch::{JobObserver as _, LinkInversion, LinksSummary, RecordScan};
-use lookalike_corpus::{FieldPath, Format, InputError, InputOptions, Inputs};
+use lookalike_corpus::{FieldPath, Format, InputOptions, Inputs};
 
 use crate::arguments::{LossArguments, RunArguments, store_settings};
 use crate::console::{self, Console};
@@ -85,14 +85,6 @@ pub(crate) struct LinksArguments {
     run: RunArguments,
 }
 
-/// An error of the inputs; without the remedy that names an option which this command does not have.
-fn told(error: InputError) -> Failure {
-    match error {
-        InputError::Unsupported { .. } => Failure::Failed(error.to_string()),
-        error => error.into(),
-    }
-}
-
 impl LinksArguments {
     fn options(&self, format: Option<Format>) -> InputOptions {
         InputOptions::default()
@@ -122,12 +114,16 @@ impl LinksArguments {
         let limits = self.run.limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let options = self.options(self.format);
-        let inputs = Inputs::discover(&self.inputs, &options, spool.path()).map_err(told)?;
+        let inputs = Inputs::discover(&self.inputs, &options, spool.path())
+            .map_err(Failure::of_meant_file)?;
         // `--id` names a field of INPUT; files of links go by their URLs.
         let from_options = self.options(self.from_format).id_field(None);
         let from = match self.from.is_empty() {
             true => None,
-            false => Some(Inputs::discover(&self.from, &from_options, spool.path()).map_err(told)?),
+            false => Some(
+                Inputs::discover(&self.from, &from_options, spool.path())
+                    .map_err(Failure::of_meant_file)?,
+            ),
         };
         let read = files_of(&inputs).chain(from.iter().flat_map(files_of));
         refuse_input(self.output.as_deref(), read)?;

@@ -163,7 +163,11 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
             of_copies(read)?;
             anywhere(read)
         }
-        ("explain", _) => of_method(read).and_then(|()| anywhere(read)),
+        ("explain", _) => {
+            of_method(read)?;
+            of_explained_files(read)?;
+            anywhere(read)
+        }
         ("cluster", _) => of_verification(read).and_then(|()| anywhere(read)),
         ("fingerprint", _) => of_import(read).and_then(|()| anywhere(read)),
         ("extract", _) => of_texts(read).and_then(|()| anywhere(read)),
@@ -225,6 +229,14 @@ fn of_copies(read: &ArgMatches) -> Result<(), Failure> {
             "--method copies compares the bytes of texts, not features",
         ),
         None => Ok(()),
+    }
+}
+
+/// Refuses to skip one of two files that are compared.
+fn of_explained_files(read: &ArgMatches) -> Result<(), Failure> {
+    match is_given(read, "skip_unreadable") && !is_given(read, "inputs") {
+        true => refused("skip_unreadable", "it applies to the files of --in"),
+        false => Ok(()),
     }
 }
 
@@ -365,6 +377,7 @@ mod tests {
             "fingerprint in.jsonl --import --follow-links",
             "fingerprint in.jsonl --import --fold accents",
             "evaluate sample in.jsonl -o drawn.jsonl --fingerprints --follow-links",
+            "explain a.txt b.txt --skip-unreadable",
         ] {
             let words = ["lookalike"].into_iter().chain(words.split(' '));
             let read = crate::Cli::command()

@@ -481,7 +481,8 @@ def read_archives(batches: Batches, words: list[str]) -> Batches:
     """The records of each file that a row names."""
     for batch in batches:
         for file in batch.to_pylist():
-            yield from _records(file["path"], [*words, "--skip-unreadable"] if file["is_found"] else words)
+            own = [*words, "--skip-unreadable"] if file["is_found"] and "--skip-unreadable" not in words else words
+            yield from _records(file["path"], own)
 
 
 def _records(path: str, words: list[str]) -> Batches:
