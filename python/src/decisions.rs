@@ -67,7 +67,6 @@ pub(crate) fn dedup_documents(
         .field_rule()
         .map(|rule| rule.to_string().parse::<OrderField>());
     let order = order.transpose().map_err(CallError::value)?.map(Arc::new);
-    let count = documents.count + against.as_ref().map_or(0, |against| against.count);
     // On this thread, with the interpreter: what follows may be read on any.
     let documents = DocumentSource::of(py, documents, order.clone())?;
     let against = against.map(|against| DocumentSource::of(py, against, order));
@@ -78,7 +77,6 @@ pub(crate) fn dedup_documents(
             .settings(settings)
             .limits(limits)
             .options(options)
-            .document_count(count)
             .observer(observer);
         let job = match &collection {
             Some(collection) => job.against_collection(collection),

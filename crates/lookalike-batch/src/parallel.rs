@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, mpsc};
 
-use bytemuck::{Zeroable, zeroed_vec};
+use bytemuck::Zeroable;
 use lookalike_hamming::threads::{join_all, on_each};
 
 use crate::spill::partitions::lock;
+use crate::spill::table_column::TableColumn;
 
 /// Fewer positions are worked on by the caller's thread.
 pub(crate) const FEW: usize = 1 << 14;
@@ -66,13 +67,13 @@ pub(crate) fn column<T: Zeroable + Send>(
     positions: usize,
     threads: usize,
     value: impl Fn(usize) -> T + Sync,
-) -> Vec<T> {
+) -> TableColumn<T> {
     let length = share_length(positions, threads);
     if length >= positions {
         return (0..positions).map(value).collect();
     }
     // Pages that the system gives cleared, when a thread first writes there.
-    let mut column = zeroed_vec(positions);
+    let mut column = TableColumn::zeroed(positions);
     let parts = column.chunks_mut(length).enumerate();
     on_items(parts, threads, |(number, part)| {
         for (at, cell) in part.iter_mut().enumerate() {
@@ -83,15 +84,15 @@ pub(crate) fn column<T: Zeroable + Send>(
 }
 
 /// The position of each value of a permutation of 0 and what follows.
-pub(crate) fn inverse(order: &[u32], threads: usize) -> Vec<u32> {
+pub(crate) fn inverse(order: &[u32], threads: usize) -> TableColumn<u32> {
     if threads < 2 || order.len() < FEW {
-        let mut positions = vec![0; order.len()];
+        let mut positions = TableColumn::zeroed(order.len());
         for (position, &value) in (0..).zip(order) {
             positions[value as usize] = position;
         }
         return positions;
     }
-    let positions: Vec<AtomicU32> = zeroed_vec(order.len());
+    let positions: TableColumn<AtomicU32> = TableColumn::zeroed(order.len());
     in_ranges(order.len(), threads, |range| {
         for position in range {
             // Each position is written once, by one thread, and read when all have been joined: no order is
@@ -99,15 +100,15 @@ pub(crate) fn inverse(order: &[u32], threads: usize) -> Vec<u32> {
             positions[order[position] as usize].store(position as u32, Ordering::Relaxed);
         }
     });
-    positions.into_iter().map(AtomicU32::into_inner).collect()
+    positions.into_numbers()
 }
 
 /// All lists one after another, copied by several threads.
-pub(crate) fn concatenated<T: Copy + Default + Send + Sync>(
+pub(crate) fn concatenated<T: Copy + Zeroable + Send + Sync>(
     lists: &[&[T]],
     threads: usize,
-) -> Vec<T> {
-    let mut all = vec![T::default(); lists.iter().map(|list| list.len()).sum()];
+) -> TableColumn<T> {
+    let mut all = TableColumn::zeroed(lists.iter().map(|list| list.len()).sum());
     copy_lists(&mut all, lists, threads);
     all
 }

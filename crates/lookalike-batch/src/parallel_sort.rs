@@ -6,6 +6,8 @@ use bytemuck::Zeroable;
 use lookalike_hamming::threads::on_each;
 
 use crate::parallel::{FEW, copy_lists, on_items};
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::are_mapped;
 
 /// Runs that are sorted by each thread, on average.
 const RUNS: usize = 4;
@@ -55,22 +57,25 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
     });
     let runs: Vec<&[T]> = items.chunks(length).collect();
     let bounds = bounds(&runs, threads, compare);
-    let range = |number: usize| -> Vec<T> {
+    let range = |number: usize| -> TableColumn<T> {
         let before = |run: &[T], number: usize| match bounds.get(number) {
             None => run.len(),
             Some(bound) => run.partition_point(|item| compare(item, bound) == Ordering::Less),
         };
-        let part = |run: &&[T]| {
+        let mut range = TableColumn::new();
+        for run in &runs {
             let from = number.checked_sub(1).map_or(0, |last| before(run, last));
-            run[from..before(run, number)].to_vec()
-        };
-        let mut range: Vec<T> = runs.iter().flat_map(part).collect();
-        // The stable sort sees that these are sorted runs, and merges them.
-        range.sort_by(compare);
+            range.extend_from_slice(&run[from..before(run, number)]);
+        }
+        match are_mapped() {
+            // The stable sort sees that these are sorted runs, and merges them. It takes half of their memory.
+            false => range.sort_by(compare),
+            true => range.sort_unstable_by(compare),
+        }
         range
     };
     let ranges = on_each(0..=bounds.len(), range);
-    let ranges: Vec<&[T]> = ranges.iter().map(Vec::as_slice).collect();
+    let ranges: Vec<&[T]> = ranges.iter().map(|range| &range[..]).collect();
     // Ranges ascend: each ends before the bound with which the next begins.
     copy_lists(items, &ranges, threads);
 }

@@ -29,6 +29,7 @@ use crate::error::{BatchError, is_cancelled};
 use crate::observer::JobStage;
 use crate::skipped::SkippedRow;
 use crate::spill::arrange::{ExpectedRecords, RecordArranger};
+use crate::spill::table_column::TableColumn;
 
 /// Longer parts of records, and parts that are not the first, do not go through memory.
 const SHORT: usize = 1 << 19;
@@ -48,20 +49,20 @@ pub struct ArchiveSummary {
 /// The order of documents in an archive.
 struct ArchiveOrder {
     /// Place of each document.
-    places: Vec<u32>,
+    places: TableColumn<u32>,
     /// Document at each place.
-    documents: Vec<u32>,
+    documents: TableColumn<u32>,
     /// Kind of the record at each place.
-    kinds: Vec<ArchivedKind>,
+    kinds: TableColumn<ArchivedKind>,
 }
 
 impl ArchiveOrder {
     /// Survivors by their ids, the copies of each behind it by theirs.
     fn new(decided: &DedupDecisions) -> Self {
         let mut order = Self {
-            places: vec![0; decided.len()],
-            documents: Vec::with_capacity(decided.len()),
-            kinds: Vec::with_capacity(decided.len()),
+            places: TableColumn::zeroed(decided.len()),
+            documents: TableColumn::with_capacity(decided.len()),
+            kinds: TableColumn::with_capacity(decided.len()),
         };
         let mut clusters = decided.clusters().peekable();
         for &document in &decided.ranking.by_id {
@@ -228,7 +229,9 @@ impl DedupJob<'_> {
         // Before hours of comparisons.
         let block = |bytes: u64| archive.block.bytes().min(bytes);
         self.compressing_threads(&[], block(self.inputs.total_bytes()), 0)?;
-        let plan = ArchivePlan::new(self.decide()?);
+        let _tables = self.open_tables();
+        let decided = self.choose_survivors(self.prepare(None)?, None)?;
+        let plan = ArchivePlan::new(decided);
         let failed = |error: io::Error| match is_cancelled(&error) {
             true => BatchError::Cancelled,
             false => BatchError::Archive(CollectionArchiveError::unwritable(path)(error)),

@@ -20,9 +20,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use bytemuck::zeroed_vec;
 
 use crate::dedup::group_file::{GroupFile, GroupMembers};
-use crate::parallel::{FEW, concatenated, in_ranges, on_items, share_length};
+use crate::parallel::{FEW, copy_lists, in_ranges, on_items, share_length};
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts, into_inner, lock};
 use crate::spill::prefetch::prefetch;
+use crate::spill::table_column::TableColumn;
 
 /// Key in the first two words, class in the third.
 pub(crate) type KeyRecord = [u32; 3];
@@ -115,7 +116,7 @@ impl KeyWriter<'_> {
 /// Two members of a group are candidates unless both are weak in it. All are strong, but for what [`CandidateGroups::weaken`]
 /// and [`CandidateGroups::of_virtual_ranks`] say.
 ///
-/// Memory: 8 bytes a posting (a class in a group), 8 a group, 4 a class, and 4 more while they are built.
+/// Memory: 8 bytes a posting (a class in a group) and 8 a group; of tables 4 a class, and 4 more while they are built.
 #[derive(Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct CandidateGroups {
@@ -140,9 +141,9 @@ pub(crate) struct CandidateGroups {
 #[cfg_attr(test, derive(Clone))]
 struct ListStarts {
     /// Start of every [`Self::BLOCK`]th list.
-    bases: Vec<u64>,
+    bases: TableColumn<u64>,
     /// The way from there to each list.
-    offsets: Vec<u32>,
+    offsets: TableColumn<u32>,
 }
 
 impl ListStarts {
@@ -151,8 +152,8 @@ impl ListStarts {
     /// Starts of lists of these lengths, and the end of the last one.
     fn of_lengths(lengths: impl ExactSizeIterator<Item = u32>) -> Self {
         let mut starts = Self {
-            bases: Vec::new(),
-            offsets: Vec::with_capacity(lengths.len() + 1),
+            bases: TableColumn::new(),
+            offsets: TableColumn::with_capacity(lengths.len() + 1),
         };
         // Offsets begin again at each block, so 4 bytes hold them however many postings there are.
         let (mut base, mut offset) = (0, 0);
@@ -281,6 +282,13 @@ fn starts(parts: Vec<GroupPartition>, threads: usize) -> Vec<u64> {
     starts
 }
 
+/// All lists one after another.
+fn joined(lists: &[&[u32]], threads: usize) -> Vec<u32> {
+    let mut all = vec![0; lists.iter().map(|list| list.len()).sum()];
+    copy_lists(&mut all, lists, threads);
+    all
+}
+
 impl CandidateGroups {
     /// Groups keys of ranks that are all at hand.
     pub(crate) fn of_keys(keys: Vec<KeyRecord>, ranks: usize) -> Self {
@@ -295,8 +303,8 @@ impl CandidateGroups {
             strong.clear();
         }
         let mut groups = Self {
-            members: concatenated(&members, threads),
-            strong: concatenated(&strong, threads),
+            members: joined(&members, threads),
+            strong: joined(&strong, threads),
             left_out: parts.iter().map(|part| part.left_out).sum(),
             ..Self::default()
         };
@@ -309,7 +317,7 @@ impl CandidateGroups {
     pub(crate) fn invert(&mut self, ranks: usize, threads: usize) {
         // Ranks come in no order, so each step misses the cache: these many steps hide one look into memory.
         const AHEAD: usize = 24;
-        let left: Vec<AtomicU32> = zeroed_vec(ranks);
+        let left: TableColumn<AtomicU32> = TableColumn::zeroed(ranks);
         let relaxed = Ordering::Relaxed;
         in_ranges(self.members.len(), threads, |range| {
             for i in range {
@@ -506,21 +514,17 @@ impl CandidateGroups {
         }
     }
 
-    /// Bytes that this many postings of this many classes need at the peak of building.
+    /// Bytes that this many postings need at the peak of building.
     pub(crate) fn bytes(&self) -> u64 {
         let weak = self.strong.len() * 4 + self.weak.len() * 8;
-        let whole = bytes_needed(
-            self.members.len(),
-            self.starts.len(),
-            self.list_starts.len(),
-        );
+        let whole = bytes_needed(self.members.len(), self.starts.len());
         whole + weak as u64
     }
 }
 
-/// Bytes that so many postings, groups and ranks need at the peak of building.
-fn bytes_needed(postings: usize, groups: usize, ranks: usize) -> u64 {
-    (postings * 8 + groups * 8 + ranks * 8) as u64
+/// Bytes that so many postings and groups need at the peak of building.
+fn bytes_needed(postings: usize, groups: usize) -> u64 {
+    (postings * 8 + groups * 8) as u64
 }
 
 /// Makes the given ranks weak members of a group of more than `bound`, behind the strong ones, and returns the number of these.
@@ -563,12 +567,16 @@ pub(crate) fn grouped(
     rank_of: &[u32],
     resources: &GroupResources<'_>,
 ) -> io::Result<GroupedKeys> {
-    // Every rank has the start of its list; the rest comes as it is found.
-    let needed = AtomicU64::new(bytes_needed(0, 0, rank_of.len()));
+    let needed = AtomicU64::new(0);
     let left_out = AtomicU64::new(0);
     let parts: Vec<Mutex<Option<GroupPartition>>> = (0..PARTS).map(|_| Mutex::default()).collect();
     let mut file = GroupFile::new(resources.folder)?;
-    by_parts(resources.threads, SharedKeys::new, |filter, part| {
+    // A thread holds the keys of a partition, and those of them that are shared.
+    let largest = (0..PARTS).map(|part| sink.0.records(part)).max();
+    let bytes = 2 * largest.unwrap_or(0) * size_of::<KeyRecord>() as u64;
+    let fitting = resources.memory / bytes.max(1);
+    let threads = (resources.threads as u64).min(fitting).max(1) as usize;
+    by_parts(threads, SharedKeys::new, |filter, part| {
         let mut records = filter.shared(sink.0.take(part)?);
         for record in &mut records {
             // After the filter: it drops nearly all records, and each look into `rank_of` is a miss of the
@@ -577,7 +585,7 @@ pub(crate) fn grouped(
         }
         let found = group(records, resources.most_members);
         left_out.fetch_add(found.left_out, Ordering::Relaxed);
-        let more = bytes_needed(found.members.len(), found.sizes.len(), 0);
+        let more = bytes_needed(found.members.len(), found.sizes.len());
         match needed.fetch_add(more, Ordering::Relaxed) + more <= resources.memory {
             true => *lock(&parts[part]) = Some(found),
             false => found.write(&file, part)?,

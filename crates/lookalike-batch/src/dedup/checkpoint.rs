@@ -34,6 +34,7 @@ use crate::dedup::number_column::{
 };
 use crate::dedup::skipped_files::CopiedFiles;
 use crate::skipped::SkippedRow;
+use crate::spill::table_column::TableColumn;
 
 const MAGIC: [u8; 8] = *b"LOOKDEC2";
 
@@ -41,7 +42,7 @@ const MAGIC: [u8; 8] = *b"LOOKDEC2";
 pub(crate) struct DecisionCheckpoint {
     pub(crate) head: CheckpointHead,
     pub(crate) documents: DocumentTable,
-    pub(crate) by_id: Vec<u32>,
+    pub(crate) by_id: TableColumn<u32>,
     pub(crate) outcomes: DecisionTable,
     /// Source and number of unreadable records, ascending.
     pub(crate) bad: Vec<[u64; 2]>,
@@ -143,8 +144,8 @@ impl DecisionCheckpoint {
             file.word()?,
             file.word()?,
         ];
-        let ids = file.column(id_bytes)?;
-        let lengths = file.column(documents)?.into_iter().collect();
+        let ids = file.table_column(id_bytes)?;
+        let lengths = file.table_column(documents)?.into_iter().collect();
         let by_id = read_numbers(file, documents, ExpectedNumber::Next)?;
         let outcomes = DecisionTable::of_columns(
             read_numbers(file, documents, ExpectedNumber::Position)?,
@@ -210,7 +211,7 @@ mod tests {
         DecisionCheckpoint {
             head,
             documents,
-            by_id: vec![0, 2, 1],
+            by_id: [0, 2, 1].into_iter().collect(),
             outcomes: outcomes.into_iter().collect(),
             bad: vec![[0, 7]],
             records: vec![4],

@@ -1,5 +1,7 @@
 //! Numbers of classes of equal texts, and columns by them.
 
+use crate::spill::table_column::TableColumn;
+
 /// Number of a class, one more than its position: so `Option<ClassId>` needs 4 bytes and no value is special.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClassId(std::num::NonZeroU32);
@@ -18,7 +20,7 @@ impl ClassId {
 }
 
 /// Sets the value of a class; threads finish them in any order.
-pub(crate) fn put<T: Copy + Default>(column: &mut Vec<T>, class: ClassId, value: T) {
+pub(crate) fn put<T: Copy + Default>(column: &mut TableColumn<T>, class: ClassId, value: T) {
     let position = class.position();
     if position >= column.len() {
         column.resize(position + 1, T::default());

@@ -112,6 +112,7 @@ impl DedupJob<'_> {
         self.settings.check()?;
         self.check_collections()?;
         self.ensure_documents_fit()?;
+        let _tables = self.open_tables();
         let temporary = BatchError::temporary(self.folder);
         let old = self.collection.map(|collection| collection.levels.clone());
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
@@ -119,7 +120,7 @@ impl DedupJob<'_> {
         let read = |plan: &ScanPlan<'_>, keys| self.scan_steady(plan, keys, log);
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
-        budget.tables(scanned.table_bytes(), documents, classes)?;
+        budget.tables(scanned.table_bytes(), documents, classes);
         let levels = old.unwrap_or_else(|| scanned.frequency.levels_by(self.limits.threads));
         self.push_keys(&scanned, &levels, &keys)
             .map_err(&temporary)?;

@@ -26,6 +26,7 @@ use crate::observer::{JobStage, ensure_wanted};
 use crate::parallel::{in_ranges, inverse};
 use crate::settings::{Method, PairList};
 use crate::skipped::SkippedRow;
+use crate::spill::table_column::TableColumn;
 
 /// Ranks of the smallest window of groups that are on disk, where all pairs are looked for.
 const JOINED_RANKS: usize = 1024;
@@ -67,6 +68,7 @@ impl DedupJob<'_> {
     /// # Errors
     /// [`BatchError`].
     pub fn decide(&self) -> Result<DedupDecisions, BatchError> {
+        let _tables = self.open_tables();
         self.choose_survivors(self.prepare(None)?, None)
     }
 
@@ -143,10 +145,10 @@ impl DedupJob<'_> {
         let fingerprints = self.settings.method.has_fingerprints();
         let counts = self.counts(&prepared);
         // The groups lie beside all tables now: what only other steps look at is let go of, and made anew behind them.
-        prepared.rank_of = Vec::new();
-        prepared.ranking.id_ranks = Vec::new();
+        prepared.rank_of = TableColumn::new();
+        prepared.ranking.id_ranks = TableColumn::new();
         if !fingerprints && self.addition.is_none() {
-            prepared.scanned.classes.sizes = Vec::new();
+            prepared.scanned.classes.sizes = TableColumn::new();
         }
         let ClassDecisions {
             decisions,
@@ -283,6 +285,7 @@ impl DedupJob<'_> {
             options: self.options.clone(),
             ..*self
         };
+        let _tables = all.open_tables();
         let prepared = all.prepare(None)?;
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);

@@ -18,6 +18,7 @@ use crate::dedup::summary::BelowThreshold;
 use crate::parallel::in_ranges;
 use crate::parallel_sort::sort_unequal_by;
 use crate::skipped::SkippedRow;
+use crate::spill::table_column::TableColumn;
 
 /// Decisions of a job on every document.
 ///
@@ -63,6 +64,9 @@ pub struct DedupPair {
     /// Their resemblance, in [0, 1].
     pub similarity: f64,
 }
+
+/// The pair of a removed document and its survivor, behind their places in the order of ids.
+pub(crate) type DecidingPair = ((u32, u32), DocumentPair);
 
 impl DedupDecisions {
     /// The number of documents, those that are only compared with included.
@@ -156,12 +160,16 @@ impl DedupDecisions {
     ) -> io::Result<()> {
         match &self.pairs {
             Some(pairs) => pairs.drain(&self.ranking.by_id, visit),
-            None => self.deciding_pairs().into_iter().try_for_each(visit),
+            None => self
+                .deciding_pairs()
+                .into_iter()
+                .map(|(_, pair)| pair)
+                .try_for_each(visit),
         }
     }
 
     /// Removed documents with their survivors, in the order of ids.
-    pub(crate) fn deciding_pairs(&self) -> Vec<DocumentPair> {
+    pub(crate) fn deciding_pairs(&self) -> TableColumn<DecidingPair> {
         let ranks = &self.ranking.id_ranks;
         let pair = |document: usize| {
             let outcome = self.outcomes.document(document);
@@ -180,12 +188,17 @@ impl DedupDecisions {
             };
             Some((key, pair))
         };
-        let found = in_ranges(self.outcomes.len(), self.threads, |range| -> Vec<_> {
-            range.filter_map(pair).collect()
-        });
-        let mut pairs = found.concat();
+        let found = in_ranges(
+            self.outcomes.len(),
+            self.threads,
+            |range| -> TableColumn<_> { range.filter_map(pair).collect() },
+        );
+        let mut pairs = TableColumn::with_capacity(found.iter().map(|part| part.len()).sum());
+        for part in found {
+            pairs.extend_from_slice(&part);
+        }
         // Each document is removed once, and never for one that is removed: no pair is there twice.
         sort_unequal_by(&mut pairs, self.threads, |(a, _), (b, _)| a.cmp(b));
-        pairs.into_iter().map(|(_, pair)| pair).collect()
+        pairs
     }
 }

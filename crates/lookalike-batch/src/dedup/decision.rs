@@ -7,6 +7,7 @@ use crate::dedup::ranking::DocumentRanking;
 use crate::parallel::{concatenated, in_ranges};
 use crate::parallel_sort::sort_unequal_by;
 use crate::settings::PairScope;
+use crate::spill::table_column::TableColumn;
 
 /// Turns the decisions of classes into outcomes of documents.
 ///
@@ -69,9 +70,9 @@ pub(crate) fn outcomes(
 
 /// Removed documents by survivor, both in the order of ids.
 pub(crate) struct ClusterTable {
-    survivors: Vec<u32>,
-    starts: Vec<u32>,
-    members: Vec<u32>,
+    survivors: TableColumn<u32>,
+    starts: TableColumn<u32>,
+    members: TableColumn<u32>,
 }
 
 impl ClusterTable {
@@ -85,18 +86,18 @@ impl ClusterTable {
             let survivor = outcomes.survivor(by_id[place] as usize)?;
             Some((id_ranks[survivor as usize], place as u32))
         };
-        let removed = in_ranges(by_id.len(), threads, |range| -> Vec<(u32, u32)> {
+        let removed = in_ranges(by_id.len(), threads, |range| -> TableColumn<(u32, u32)> {
             range.filter_map(removed).collect()
         });
-        let removed: Vec<&[(u32, u32)]> = removed.iter().map(Vec::as_slice).collect();
+        let removed: Vec<&[(u32, u32)]> = removed.iter().map(|part| &part[..]).collect();
         let mut removed = concatenated(&removed, threads);
         // By the place of the survivor, then by that of the removed one: no document is removed twice, so no
         // two are equal.
         sort_unequal_by(&mut removed, threads, Ord::cmp);
         let mut clusters = Self {
-            survivors: Vec::new(),
-            starts: vec![0],
-            members: Vec::new(),
+            survivors: TableColumn::new(),
+            starts: [0].into_iter().collect(),
+            members: TableColumn::new(),
         };
         for cluster in removed.chunk_by(|a, b| a.0 == b.0) {
             clusters.survivors.push(by_id[cluster[0].0 as usize]);

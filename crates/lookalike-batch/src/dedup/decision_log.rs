@@ -29,6 +29,7 @@ use crate::dedup::number_column::{
     ExpectedNumber, read_numbers, read_similarities, write_numbers, write_similarities,
 };
 use crate::dedup::survivors::SettledRanks;
+use crate::spill::table_column::TableColumn;
 
 const MAGIC: [u8; 8] = *b"LOOKCMP2";
 
@@ -220,7 +221,7 @@ fn take_segment(
     }
     let [count, visits, candidates, compared, near, visible, refused] = numbers;
     let near = read_similarities(file, near)?;
-    let survivors: Vec<u32> = read_numbers(file, near.len() as u64, ExpectedNumber::Next)?;
+    let survivors: TableColumn<u32> = read_numbers(file, near.len() as u64, ExpectedNumber::Next)?;
     let visible = read_similarities(file, visible)?;
     let mut refused = read_numbers(file, refused, ExpectedNumber::Next)?;
     // Before anything is taken over: ranks of a damaged segment would be out of bounds.

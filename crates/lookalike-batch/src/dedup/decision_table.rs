@@ -2,23 +2,26 @@
 
 use std::ops::Range;
 
+use bytemuck::Zeroable;
+
 use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::document_decision::DocumentDecision;
 use crate::parallel::{column, concatenated};
+use crate::spill::table_column::TableColumn;
 
 /// Decisions by number. Memory: 4 bytes each, and 12 where something is removed that is no exact copy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecisionTable {
     /// The number of the one that is kept for each: its own if that is kept itself.
-    kept: Vec<u32>,
+    kept: TableColumn<u32>,
     /// Resemblances of what is removed to what is kept for it, where it is no exact copy; by number, ascending.
-    near: Vec<NumberedSimilarity>,
+    near: TableColumn<NumberedSimilarity>,
     /// The same of all that a reader sees, where that is not what was compared.
-    visible: Vec<NumberedSimilarity>,
+    visible: TableColumn<NumberedSimilarity>,
 }
 
 /// A number and a resemblance.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct NumberedSimilarity {
     number: u32,
     /// Halves of its bits.
@@ -97,9 +100,9 @@ impl DecisionTable {
 
     /// A table of its columns.
     pub(crate) fn of_columns(
-        kept: Vec<u32>,
-        near: Vec<NumberedSimilarity>,
-        visible: Vec<NumberedSimilarity>,
+        kept: TableColumn<u32>,
+        near: TableColumn<NumberedSimilarity>,
+        visible: TableColumn<NumberedSimilarity>,
     ) -> Self {
         Self {
             kept,
@@ -142,7 +145,7 @@ impl DecisionTable {
     }
 
     /// One bit for each of the first `count`: set if it is kept.
-    pub(crate) fn kept_bits(&self, count: usize, threads: usize) -> Vec<u64> {
+    pub(crate) fn kept_bits(&self, count: usize, threads: usize) -> TableColumn<u64> {
         column(count.div_ceil(64), threads, |word| {
             let numbers = 64 * word..count.min(64 * word + 64);
             numbers.fold(0, |bits, number| {

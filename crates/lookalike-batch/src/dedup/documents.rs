@@ -15,6 +15,7 @@ use crate::dedup::pages::PageColumns;
 use crate::kernel::survivor_order::ordered_bits;
 use crate::parallel::column;
 use crate::spill::feature_sets::SetPlace;
+use crate::spill::table_column::TableColumn;
 
 /// Columns of the document table, by position in the input.
 ///
@@ -23,15 +24,15 @@ use crate::spill::feature_sets::SetPlace;
 pub(crate) struct DocumentTable {
     ids: IdTable,
     /// Class of each document; `None` for a document without any text, which equals no other.
-    pub(crate) classes: Vec<Option<ClassId>>,
+    pub(crate) classes: TableColumn<Option<ClassId>>,
     /// Bytes of text.
     pub(crate) lengths: LengthColumn,
     /// Hashes of the records as they came in: the last resort to tell records of one id apart.
-    pub(crate) record_hashes: Vec<u64>,
+    pub(crate) record_hashes: TableColumn<u64>,
     /// Value of the field that decides who survives; empty when none does.
-    pub(crate) values: Vec<f64>,
+    pub(crate) values: TableColumn<f64>,
     /// Differences of integers beyond 2^53 to those; empty while there are none.
-    value_rests: Vec<i64>,
+    value_rests: TableColumn<i64>,
     /// The texts of that field, where their order decides; then `values` is NaN for documents that have none, and 0 for the others.
     pub(crate) value_texts: ValueTexts,
     /// Documents before this position were given with `--against`: they are never removed.
@@ -83,7 +84,9 @@ impl DocumentTable {
 
     /// Lets go of what only ranking and deciding look at.
     pub(crate) fn forget_classes(&mut self) {
-        (self.classes, self.record_hashes, self.values) = (Vec::new(), Vec::new(), Vec::new());
+        self.classes = TableColumn::new();
+        self.record_hashes = TableColumn::new();
+        self.values = TableColumn::new();
     }
 
     /// Adds the value of the next document.
@@ -107,7 +110,7 @@ impl DocumentTable {
             let at = at as usize;
             (ordered_bits(values[at]), rests[at])
         };
-        let mut order: Vec<u32> = (0..values.len() as u32)
+        let mut order: TableColumn<u32> = (0..values.len() as u32)
             .filter(|&at| !values[at as usize].is_nan())
             .collect();
         order.sort_unstable_by_key(|&at| key(values, at));
@@ -142,7 +145,7 @@ impl DocumentTable {
         });
         RankingFacts {
             text_numbers: match self.value_texts.ends.is_empty() {
-                true => Vec::new(),
+                true => TableColumn::new(),
                 false => text_numbers.collect(),
             },
             record_hashes: self.record_hashes.clone(),
@@ -196,12 +199,12 @@ impl DocumentTable {
 /// Memory: 8 bytes a document, 12 to 20 more when a field decides who survives.
 #[derive(Default)]
 pub(crate) struct RankingFacts {
-    record_hashes: Vec<u64>,
-    values: Vec<f64>,
-    value_rests: Vec<i64>,
+    record_hashes: TableColumn<u64>,
+    values: TableColumn<f64>,
+    value_rests: TableColumn<i64>,
     value_texts: ValueTexts,
     /// The number of texts before that of each document; empty where there are none.
-    text_numbers: Vec<u32>,
+    text_numbers: TableColumn<u32>,
 }
 
 impl RankingFacts {
@@ -222,8 +225,8 @@ impl RankingFacts {
 /// Texts back to back, and where each ends.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ValueTexts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+    bytes: TableColumn<u8>,
+    ends: TableColumn<usize>,
 }
 
 impl ValueTexts {
@@ -245,11 +248,11 @@ impl ValueTexts {
     }
 
     /// Number of different texts that come before each, in the order of bytes.
-    fn ranks(&self) -> Vec<u32> {
+    fn ranks(&self) -> TableColumn<u32> {
         let text = |at: &u32| self.text(*at as usize);
-        let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
+        let mut order: TableColumn<u32> = (0..self.ends.len() as u32).collect();
         order.sort_unstable_by(|a, b| text(a).cmp(text(b)));
-        let mut ranks = vec![0; order.len()];
+        let mut ranks = TableColumn::zeroed(order.len());
         let mut rank = 0;
         for (at, document) in order.iter().enumerate() {
             if at > 0 && text(&order[at - 1]) != text(document) {
@@ -268,21 +271,21 @@ impl ValueTexts {
 #[derive(Default)]
 pub(crate) struct TextClasses {
     /// First 128 bits of the BLAKE3 hash of the text, or of text, visible text and category.
-    pub(crate) hashes: Vec<u128>,
+    pub(crate) hashes: TableColumn<u128>,
     /// The high halves of `hashes`: all that is looked at once classes are ranked, but for visible texts and collections.
-    pub(crate) high_hashes: Vec<u64>,
+    pub(crate) high_hashes: TableColumn<u64>,
     /// Position of the feature set.
-    pub(crate) places: Vec<SetPlace>,
+    pub(crate) places: TableColumn<SetPlace>,
     /// Number of distinct features; 0 for texts without features, which are never near anything.
-    pub(crate) sizes: Vec<u32>,
+    pub(crate) sizes: TableColumn<u32>,
     /// Simhash fingerprints, when the method wants them; 0 stands beside a size of 0.
-    pub(crate) fingerprints: Vec<u64>,
+    pub(crate) fingerprints: TableColumn<u64>,
     /// The high half of fingerprints of 128 bits; empty for narrower ones.
-    pub(crate) high_fingerprints: Vec<u64>,
+    pub(crate) high_fingerprints: TableColumn<u64>,
     /// Category of each class; empty unless categories matter.
-    pub(crate) categories: Vec<u64>,
+    pub(crate) categories: TableColumn<u64>,
     /// Hash of what a reader sees of each class, 0 or missing where `hashes` is just that; see [`TextClasses::visible_text`].
-    texts: Vec<u128>,
+    texts: TableColumn<u128>,
     /// Facts about the pages that classes are.
     pub(crate) pages: PageColumns,
 }
@@ -346,7 +349,7 @@ impl TextClasses {
         let hashes = &self.hashes;
         self.high_hashes = column(hashes.len(), threads, |class| (hashes[class] >> 64) as u64);
         if !are_wanted && !self.has_visible_texts() {
-            self.hashes = Vec::new();
+            self.hashes = TableColumn::new();
         }
     }
 

@@ -52,7 +52,6 @@ pub struct DocumentDedup<'a> {
     settings: JobSettings,
     limits: JobLimits,
     expected_bytes: u64,
-    document_count: Option<u64>,
     observer: &'a dyn JobObserver,
     collection: Option<&'a DocumentCollection>,
     addition: Option<&'a CollectionWriter>,
@@ -86,21 +85,10 @@ impl<'a> DocumentDedup<'a> {
             settings: JobSettings::default(),
             limits: JobLimits::default(),
             expected_bytes: EXPECTED_BYTES,
-            document_count: None,
             observer: &NoProgress,
             collection: None,
             addition: None,
             options: InputOptions::default(),
-        }
-    }
-
-    /// Sets how many documents will come, those to compare with included. The result does not depend on it; a refusal for want of memory,
-    /// which comes when the first of them are read, tells by it what all of them need.
-    #[must_use]
-    pub fn document_count(self, document_count: u64) -> Self {
-        Self {
-            document_count: Some(document_count),
-            ..self
         }
     }
 
@@ -145,10 +133,6 @@ impl<'a> DocumentDedup<'a> {
             .options(self.options.clone())
             .against_sources(1)
             .observer(self.observer);
-        let job = DedupJob {
-            document_count: self.document_count,
-            ..job
-        };
         let job = match self.collection {
             Some(collection) => job.against_collection(collection),
             None => job,
@@ -160,6 +144,7 @@ impl<'a> DocumentDedup<'a> {
         // Those to compare with first: documents before `against` are told by their numbers.
         let (mut chunks, mut later) = (numbered(against, 0), numbered(documents, 1));
         let chunks = std::iter::from_fn(move || chunks.next().or_else(|| later.next()));
+        let _tables = job.open_tables();
         let prepared = job.prepare_scan(self.expected_bytes, |plan, keys| {
             let sink =
                 KeySink::new(self.folder, keys).map_err(BatchError::temporary(self.folder))?;

@@ -20,15 +20,13 @@ use crate::dedup::candidate_groups::{
 };
 use crate::dedup::group_file::{GroupFile, GroupMembers};
 use crate::spill::partitions::{PARTS, by_parts, into_inner, lock};
+use crate::spill::table_column::TableColumn;
 
 /// Bytes for each posting in the table of a window, at most: both tables of the groups, and lists of their survivors.
 const POSTING: u64 = 12;
 
 /// Bytes for each group in it: start, strong members, and how many survivors are listed.
 const GROUP: u64 = 20;
-
-/// Bytes for each rank up to the end of a window: the start of its list, what is left of it while lists are filled, and bits of survivors.
-const RANK: u64 = 9;
 
 /// Groups of all ranks, in memory or on disk.
 pub(crate) enum StoredGroups {
@@ -253,7 +251,7 @@ impl StoredGroups {
         if let Self::InMemory(groups) = self {
             return Ok(groups.ranks_in_groups(threads));
         }
-        let mut bits = vec![0_u64; ranks.div_ceil(64)];
+        let mut bits = TableColumn::<u64>::zeroed(ranks.div_ceil(64));
         self.each(|group| {
             for &rank in group.ranks {
                 bits[rank as usize / 64] |= 1 << (rank % 64);
@@ -301,10 +299,9 @@ impl WindowPlan<'_> {
         for cost in costs {
             needed += cost.into_inner();
             let next = u64::from(self.ranks.end).min(u64::from(end) + self.step as u64);
-            let with_ranks = needed + RANK * next;
-            if with_ranks > self.memory {
+            if needed > self.memory {
                 return match end == self.ranks.start {
-                    true => Err(GroupError::TooLarge(with_ranks)),
+                    true => Err(GroupError::TooLarge(needed)),
                     false => Ok(end),
                 };
             }
@@ -447,7 +444,7 @@ mod tests {
             });
             prop_assert!(!expected.is_on_disk());
             let postings: usize = all(&expected).iter().map(|(members, _)| members.len()).sum();
-            prop_assert_eq!(stored.is_on_disk(), (8 * (postings + all(&expected).len() + ranks.len())) as u64 > memory);
+            prop_assert_eq!(stored.is_on_disk(), (8 * (postings + all(&expected).len())) as u64 > memory);
             prop_assert_eq!(all(&stored), all(&expected));
             prop_assert_eq!(stored.left_out(), expected.left_out());
             let counted = |groups: &StoredGroups| groups.ranks_in_groups(ranks.len(), threads).unwrap();
@@ -492,17 +489,17 @@ mod tests {
             let next = |end: u32| 60.min(end + step as u32);
             prop_assert!(window.end == 60 || ((window.end - start) as usize).is_multiple_of(step));
             let found = window.groups();
-            let cost = |found: &CandidateGroups, end: u32| {
-                POSTING * found.members.len() as u64 + GROUP * found.len() as u64 + RANK * u64::from(end)
+            let cost = |found: &CandidateGroups| {
+                POSTING * found.members.len() as u64 + GROUP * found.len() as u64
             };
             let StoredGroups::OnDisk(file) = &stored else { unreachable!() };
             let fixed = file.reading_bytes(threads);
-            prop_assert!(cost(found, window.end) + fixed <= least + room);
+            prop_assert!(cost(found) + fixed <= least + room);
             // One step more would be too much.
             if window.end < 60 {
                 let plan = plan(0);
                 let more = plan.groups(file, next(window.end)).unwrap();
-                prop_assert!(cost(&more, next(window.end)) + fixed > least + room);
+                prop_assert!(cost(&more) + fixed > least + room);
             }
             let mut expected: Vec<(Vec<u32>, usize)> = Vec::new();
             for (members, strong) in &groups {

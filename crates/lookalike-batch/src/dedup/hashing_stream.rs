@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use bytemuck::Pod;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::spill::table_column::TableColumn;
+
 /// A writer or reader that hashes what passes.
 pub(crate) struct HashingStream<W> {
     inner: W,
@@ -66,13 +68,23 @@ impl<R: Read> HashingStream<R> {
 
     /// A column; `count` comes from the file, so memory is taken only as bytes really arrive.
     pub(crate) fn column<T: Pod>(&mut self, count: u64) -> io::Result<Vec<T>> {
+        self.filled(count)
+    }
+
+    /// The same of a table.
+    pub(crate) fn table_column<T: Pod>(&mut self, count: u64) -> io::Result<TableColumn<T>> {
+        self.filled(count)
+    }
+
+    fn filled<T: Pod, C: Default + Extend<T> + AsMut<[T]>>(&mut self, count: u64) -> io::Result<C> {
         const STEP: usize = 1 << 16;
         let count = usize::try_from(count).map_err(|_| damaged())?;
-        let mut column = Vec::new();
-        while column.len() < count {
-            let start = column.len();
-            column.resize(count.min(start + STEP), T::zeroed());
-            self.take(bytemuck::cast_slice_mut(&mut column[start..]))?;
+        let (mut column, mut length) = (C::default(), 0);
+        while length < count {
+            let more = (count - length).min(STEP);
+            column.extend(std::iter::repeat_n(T::zeroed(), more));
+            self.take(bytemuck::cast_slice_mut(&mut column.as_mut()[length..]))?;
+            length += more;
         }
         Ok(column)
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::dedup::number_column::{put_varint, split_varint};
+use crate::spill::table_column::TableColumn;
 
 /// Ids between two whose places are noted: the others are found from there on.
 const BLOCK: usize = 16;
@@ -16,9 +17,9 @@ const BLOCK: usize = 16;
 #[derive(Default)]
 pub(crate) struct IdTable {
     /// Length of each id, 7 bits a byte, lowest first, and the id.
-    bytes: Vec<u8>,
+    bytes: TableColumn<u8>,
     /// Place of every [`BLOCK`]th id.
-    starts: Vec<u64>,
+    starts: TableColumn<u64>,
     count: usize,
     /// Ids that documents have instead of those with which they came.
     renamed: BTreeMap<u32, Box<str>>,
@@ -99,18 +100,18 @@ impl IdTable {
     }
 
     /// All ids, each behind its length.
-    pub(crate) fn encoded(&self) -> Cow<'_, [u8]> {
+    pub(crate) fn encoded(&self) -> Cow<'_, TableColumn<u8>> {
         if self.renamed.is_empty() {
             return Cow::Borrowed(&self.bytes);
         }
-        let mut bytes = Vec::with_capacity(self.bytes.len());
+        let mut bytes = TableColumn::with_capacity(self.bytes.len());
         (0..self.count).for_each(|document| put(&mut bytes, self.get(document)));
         Cow::Owned(bytes)
     }
 
     /// Reads so many ids back; none if the bytes are something else.
-    pub(crate) fn decoded(bytes: Vec<u8>, count: usize) -> Option<Self> {
-        let mut starts = Vec::new();
+    pub(crate) fn decoded(bytes: TableColumn<u8>, count: usize) -> Option<Self> {
+        let mut starts = TableColumn::new();
         let mut rest = &bytes[..];
         for document in 0..count {
             if document % BLOCK == 0 {
@@ -140,7 +141,7 @@ fn text(id: &[u8]) -> &str {
     std::str::from_utf8(id).expect("ids are stored from strings")
 }
 
-fn put(bytes: &mut Vec<u8>, id: &str) {
+fn put(bytes: &mut TableColumn<u8>, id: &str) {
     put_varint(bytes, id.len() as u64);
     bytes.extend_from_slice(id.as_bytes());
 }
@@ -197,7 +198,7 @@ mod tests {
 
         #[test]
         fn no_other_bytes_are_taken_for_ids(bytes in prop::collection::vec(any::<u8>(), 0..40), count in 0..6_usize) {
-            if let Some(table) = IdTable::decoded(bytes.clone(), count) {
+            if let Some(table) = IdTable::decoded(bytes.iter().copied().collect(), count) {
                 let all: usize = (0..count).map(|document| table.get(document).len()).sum();
                 prop_assert!(all + count <= bytes.len());
             }

@@ -9,9 +9,11 @@ use std::path::Path;
 use lookalike_corpus::{InputOptions, Inputs};
 
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
+use crate::dedup::memory_budget::DedupMemory;
 use crate::dedup::paragraphs::ParagraphRecords;
 use crate::observer::{JobObserver, NoProgress, ensure_wanted};
 use crate::settings::{JobLimits, JobSettings};
+use crate::spill::table_memory::{self, TableShare};
 
 /// Bytes of chunks for each thread between two checkpoints while reading: some two seconds.
 const CHECKPOINT_BYTES: u64 = 128 << 20;
@@ -50,8 +52,6 @@ pub struct DedupJob<'a> {
     pub(crate) decisions: Option<&'a Path>,
     pub(crate) paragraphs: Option<&'a ParagraphRecords>,
     pub(crate) checkpoint_bytes: u64,
-    /// The number of documents, where a caller hands them over and knows it.
-    pub(crate) document_count: Option<u64>,
     pub(crate) folder: &'a Path,
     pub(crate) observer: &'a dyn JobObserver,
 }
@@ -88,7 +88,6 @@ impl<'a> DedupJob<'a> {
             decisions: None,
             paragraphs: None,
             checkpoint_bytes: CHECKPOINT_BYTES,
-            document_count: None,
             folder,
             observer: &NoProgress,
         }
@@ -134,9 +133,16 @@ impl<'a> DedupJob<'a> {
 }
 
 impl DedupJob<'_> {
-    /// Tells the observer of progress; an error if it has cancelled the job.
+    /// Lets tables of documents take their share of the memory. A job holds it as long as it works.
+    pub(crate) fn open_tables(&self) -> TableShare {
+        let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
+        TableShare::open(budget.allocated_share(self.limits.threads), self.folder)
+    }
+
+    /// Tells the observer of progress; an error if it has cancelled the job, or tables could not go to disk.
     pub(super) fn advance(&self, done: u64) -> io::Result<()> {
         self.observer.advance(done);
-        ensure_wanted(self.observer)
+        ensure_wanted(self.observer)?;
+        table_memory::check(self.folder)
     }
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use crate::spill::table_column::TableColumn;
+
 /// Lengths by position. Memory: 4 bytes each.
 #[derive(Clone, Default)]
 pub(crate) struct LengthColumn {
     /// [`LONG`] where the length is among the long ones.
-    lengths: Vec<u32>,
+    lengths: TableColumn<u32>,
     long: BTreeMap<usize, u64>,
 }
 

@@ -24,6 +24,7 @@ use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
 use crate::parallel::{in_ranges, on_items, on_threads};
 use crate::parallel_sort::sort_unequal_by;
 use crate::spill::prefetch::prefetch;
+use crate::spill::table_column::TableColumn;
 
 /// Texts of the largest sample.
 const SAMPLED: usize = 4096;
@@ -39,7 +40,7 @@ const FEATURE_BYTES: usize = 44;
 /// The largest hash of a text that may be in the sample, where neighbours below the threshold are looked for in a collection, which costs as
 /// much for each text of the sample as the search for candidates of the threshold.
 pub(crate) fn last_sampled(hashes: impl Iterator<Item = u64>) -> u64 {
-    let mut hashes: Vec<u64> = hashes.collect();
+    let mut hashes: TableColumn<u64> = hashes.collect();
     match hashes.len() > SAMPLED_AGAINST {
         true => *hashes.select_nth_unstable(SAMPLED_AGAINST - 1).1,
         false => u64::MAX,

@@ -1,9 +1,9 @@
 //! Division of `--memory`.
 //!
-//! The limit is on the resident size of the process. A fixed part is for code, chunks in flight and each thread's
-//! tools; of the rest the feature sets may keep half in memory while reading, a third of that those of visible texts, keys a twelfth.
-//! Groups take what is left, and go to disk if they need more. The tables of documents take what they need: when that is more than there is, the
-//! job stops and says how much would do, instead of breaking its promise.
+//! The limit is on the resident size of the process. A fixed part is for code, chunks in flight and each thread's tools. Of the rest,
+//! tables of documents take what they need, up to [`DedupMemory::table_share`]: what is beyond that lies in files, see
+//! [`table_memory`](crate::spill::table_memory). Of what they leave, feature sets may keep half in memory while reading, a third of that
+//! those of visible texts, keys a twelfth. Groups take what is left, and go to disk if they need more.
 
 use std::io;
 use std::path::Path;
@@ -19,6 +19,7 @@ use crate::dedup::survivors::settling_bytes;
 use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::BatchError;
 use crate::settings::JobLimits;
+use crate::spill::table_memory::TableShareSizes;
 
 const MIB: u64 = 1 << 20;
 
@@ -41,6 +42,18 @@ const KEYS_SHARE: u64 = 12;
 /// Bytes of text for each byte of compressed input, roughly.
 const COMPRESSION_RATIO: u64 = 4;
 
+/// Parts of the memory beside the fixed part.
+const PARTS: u64 = 8;
+
+/// Those that tables may take on the heap.
+const HEAP_PARTS: u64 = 4;
+
+/// Those that may be resident of tables in files.
+const RESIDENT_PARTS: u64 = 1;
+
+/// Bytes of files that a thread makes resident before pages are let go of.
+const TOUCHED: u64 = 8 * MIB;
+
 /// Share of the memory that is left, and a place for what does not fit.
 pub(crate) struct MemoryShare<'a> {
     /// One of so many.
@@ -52,33 +65,14 @@ pub(crate) struct MemoryShare<'a> {
 pub(crate) struct DedupMemory {
     limit: u64,
     fixed: u64,
+    /// Taken by all but tables.
     used: u64,
-    counters: CounterNeed,
-    /// The least limit that does for what was taken so far.
-    least: u64,
+    /// Bytes of tables, in memory and in files.
+    tables: u64,
+    /// Part of `used` that counters of features took.
+    counters: u64,
     /// Part of `used` that groups took.
     grouped: u64,
-}
-
-/// Bytes of the counters of features, which grow with the limit.
-#[derive(Clone, Copy, Debug, Default)]
-struct CounterNeed {
-    /// Those under this limit.
-    taken: u64,
-    /// Those under any limit, at least and at most.
-    least: u64,
-    most: u64,
-}
-
-impl CounterNeed {
-    /// The least limit, or a sixteenth more, that holds so many bytes and the counters that it gives.
-    fn limit_for(self, bytes: u64) -> u64 {
-        let share = bytes
-            .saturating_mul(COUNTER_SHARE)
-            .div_ceil(COUNTER_SHARE - 1);
-        let least = bytes.saturating_add(self.least);
-        share.max(least).min(bytes.saturating_add(self.most))
-    }
 }
 
 /// Bytes of text that inputs may hold, roughly.
@@ -97,25 +91,41 @@ impl DedupMemory {
             limit: limits.memory,
             fixed: fixed_bytes(limits, DocumentUse::Features(scheme), options),
             used: 0,
-            counters: CounterNeed::default(),
-            least: 0,
+            tables: 0,
+            counters: 0,
             grouped: 0,
         }
     }
 
+    /// Bytes beside the fixed part.
+    fn all(&self) -> u64 {
+        self.limit.saturating_sub(self.fixed)
+    }
+
     fn left(&self) -> u64 {
-        self.limit
-            .saturating_sub(self.fixed)
-            .saturating_sub(self.used)
+        let tables = self.tables.min(self.table_share().all());
+        self.all().saturating_sub(self.used + tables)
+    }
+
+    /// What tables may take.
+    pub(crate) fn table_share(&self) -> TableShareSizes {
+        TableShareSizes {
+            heap: self.all() / PARTS * HEAP_PARTS,
+            resident: self.all() / PARTS * RESIDENT_PARTS,
+        }
+    }
+
+    /// What allocators may give tables: less on the heap, for what threads touch of files before somebody lets go of it.
+    pub(crate) fn allocated_share(&self, threads: usize) -> TableShareSizes {
+        let share = self.table_share();
+        TableShareSizes {
+            heap: share.heap.saturating_sub(TOUCHED * threads as u64),
+            ..share
+        }
     }
 
     /// Counters for the features of so many bytes of text; they take a sixteenth of the memory, at most, whatever the threads take.
     pub(crate) fn frequency(&mut self, text_bytes: u64) -> FeatureFrequency {
-        FeatureFrequency::with_counters(self.plan_counters(text_bytes))
-    }
-
-    /// Takes counters off.
-    fn plan_counters(&mut self, text_bytes: u64) -> CounterPlan {
         let plan = CounterPlan {
             wanted: text_bytes / BYTES_PER_COUNTER,
             most: self.limit / COUNTER_SHARE / FeatureFrequency::CELL_BYTES,
@@ -124,19 +134,14 @@ impl DedupMemory {
                 false => SAMPLING,
             },
         };
-        let under = |most| CounterPlan { most, ..plan }.bytes();
-        self.counters = CounterNeed {
-            taken: plan.bytes(),
-            least: under(0),
-            most: under(u64::MAX),
-        };
-        self.used += self.counters.taken;
-        plan
+        self.counters = plan.bytes();
+        self.used += self.counters;
+        FeatureFrequency::with_counters(plan)
     }
 
     /// Gives back what counters took.
     pub(crate) fn release_counters(&mut self) {
-        self.used -= std::mem::take(&mut self.counters).taken;
+        self.used -= std::mem::take(&mut self.counters);
     }
 
     /// Bytes of feature sets that stay in memory, of each of so many kinds.
@@ -154,13 +159,13 @@ impl DedupMemory {
         self.left() / 3
     }
 
-    /// Memory that the tables of the scan, and the feature sets beside them, may take while it reads.
+    /// Memory for feature sets, beside tables, while records are read.
     pub(crate) fn reading(&self) -> ReadingBudget {
         ReadingBudget {
             left: self.left().saturating_sub(self.keys()),
-            fixed: self.fixed + self.used - self.counters.taken,
-            counters: self.counters,
-            has_keys: true,
+            tables: self.table_share().all(),
+            fixed: self.fixed,
+            used: self.used,
         }
     }
 
@@ -177,58 +182,39 @@ impl DedupMemory {
 
     /// Error for groups that need more than is left.
     pub(crate) fn refuse_groups(&self, needed: u64) -> BatchError {
-        self.refuse("the index of shared features", needed)
-    }
-
-    fn refuse(&self, what: &'static str, needed: u64) -> BatchError {
+        let others = self.used + needed;
+        // Either all tables are in memory too, or they take their share, which grows with the limit.
+        let with_files = (others * PARTS).div_ceil(PARTS - HEAP_PARTS - RESIDENT_PARTS) + PARTS;
         BatchError::Memory {
-            what,
+            what: "the index of shared features",
             needed,
             left: self.left(),
-            least: self.least.max(self.limit_for(needed)),
+            least: self.fixed + with_files.min(others + self.tables),
         }
     }
 
-    /// The least limit that holds so many bytes beside what is taken.
-    fn limit_for(&self, needed: u64) -> u64 {
-        let others = self.fixed + self.used - self.counters.taken;
-        self.counters.limit_for(others + needed)
+    /// Takes the tables of a scan off, of so many bytes, documents and classes, and what is made of them while groups are there.
+    pub(crate) fn tables(&mut self, bytes: u64, documents: usize, classes: usize) {
+        self.tables += bytes + comparing_bytes(documents as u64, classes as u64);
     }
 
-    /// Takes the tables of a scan off, of so many bytes, documents and classes, and what is made of them until all is decided.
-    pub(crate) fn tables(
-        &mut self,
-        bytes: u64,
-        documents: usize,
-        classes: usize,
-    ) -> Result<(), BatchError> {
-        let (documents, classes) = (documents as u64, classes as u64);
-        // Groups have gone when documents are decided on.
-        let deciding = deciding_bytes(documents, classes);
-        // More counters leave less for the reading, and the limit that does for what follows must do for that, with the hashes of records that
-        // have gone.
-        let read = with_keys(bytes + 8 * documents + later_bytes(documents, classes));
-        self.least = self.limit_for(read.max(bytes + deciding));
-        if bytes + deciding > self.left() {
-            return Err(self.refuse("the table of documents", bytes + deciding));
-        }
-        let comparing = comparing_bytes(documents, classes);
-        self.take("the table of documents", bytes + comparing)
+    /// Takes off how near so many ranks are to others: nearly all that share a key, at worst.
+    pub(crate) fn near_ranks(&mut self, ranks: usize) {
+        self.tables += NEAR * ranks as u64;
     }
 
-    /// Takes groups off that fit, with what comparing with survivors touches beside those of so many ranks, into a share of what is left; they go
-    /// to a file in `folder` otherwise.
+    /// Takes groups off that fit, with what comparing with survivors touches beside them, into a share of what is left; they go to a file in
+    /// `folder` otherwise.
     pub(crate) fn groups(
         &mut self,
         groups: StoredGroups,
-        ranks: usize,
         threads: usize,
         share: MemoryShare<'_>,
     ) -> io::Result<StoredGroups> {
         let StoredGroups::InMemory(all) = &groups else {
             return Ok(groups);
         };
-        let needed = all.bytes() + settling_bytes(all, ranks, threads);
+        let needed = all.bytes() + settling_bytes(all, threads);
         if needed > self.left() / share.of {
             return groups.into_file(share.folder);
         }
@@ -241,31 +227,17 @@ impl DedupMemory {
     pub(crate) fn release_groups(&mut self) {
         self.used -= std::mem::take(&mut self.grouped);
     }
-
-    /// Takes off how near so many ranks are to others: nearly all that share a key, at worst.
-    pub(crate) fn near_ranks(&mut self, ranks: usize) -> Result<(), BatchError> {
-        self.take("the index of shared features", NEAR * ranks as u64)
-    }
-
-    fn take(&mut self, what: &'static str, needed: u64) -> Result<(), BatchError> {
-        if needed > self.left() {
-            return Err(self.refuse(what, needed));
-        }
-        self.used += needed;
-        Ok(())
-    }
 }
 
-/// Memory that may be taken while records are read: counted from the first one, so that a job that cannot end is refused before
-/// it has taken what it must not.
+/// Memory that feature sets may take while records are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadingBudget {
     left: u64,
-    /// Bytes that were taken before, without those of counters.
+    /// The most that tables take of it.
+    tables: u64,
     fixed: u64,
-    counters: CounterNeed,
-    /// True if keys have a part of what is left.
-    has_keys: bool,
+    /// What others than tables took beside the fixed part.
+    used: u64,
 }
 
 /// Bytes that must be left where keys have their part of it.
@@ -275,36 +247,30 @@ pub(crate) fn with_keys(bytes: u64) -> u64 {
 }
 
 impl ReadingBudget {
-    /// Of so many bytes, whatever was taken before them.
-    pub(crate) fn new(left: u64, fixed: u64) -> Self {
-        Self {
-            left,
-            fixed,
-            counters: CounterNeed::default(),
-            has_keys: false,
+    /// Memory that tables and `lists`, of what could not be read, leave for feature sets.
+    ///
+    /// # Errors
+    /// If the lists, which stay in memory, do not fit beside the share of tables.
+    pub(crate) fn left_by(&self, tables: u64, lists: u64) -> Result<u64, BatchError> {
+        let beside_tables = self.left.saturating_sub(self.tables);
+        match lists > beside_tables {
+            true => Err(BatchError::Memory {
+                what: "the list of what could not be read",
+                needed: lists,
+                left: beside_tables,
+                least: self.least_for(lists),
+            }),
+            false => Ok(self.left.saturating_sub(tables.min(self.tables) + lists)),
         }
     }
 
-    /// Memory that `tables` leave for feature sets, after `read` of `total` bytes of input; an error where they leave nothing.
-    /// What all of the input will need is guessed from what this part of it does.
-    pub(crate) fn left_by(&self, tables: u64, read: u64, total: u64) -> Result<u64, BatchError> {
-        /// Records ahead may take more than those that were read: one of so many parts of what they are expected to take.
-        const UNSURE: f64 = 20.0;
-        self.left.checked_sub(tables).ok_or_else(|| {
-            let parts = (total as f64 / read.max(1) as f64).max(1.0);
-            let needed = tables as f64 * parts;
-            let unsure = (needed - tables as f64) / UNSURE;
-            let held = match self.has_keys {
-                true => with_keys((needed + unsure) as u64),
-                false => (needed + unsure) as u64,
-            };
-            BatchError::Memory {
-                what: "the table of documents",
-                needed: needed as u64,
-                left: self.left,
-                least: self.counters.limit_for(self.fixed.saturating_add(held)),
-            }
-        })
+    fn least_for(&self, lists: u64) -> u64 {
+        // Of the memory beside the fixed part, without the shares of keys and of tables.
+        const ALL: u64 = KEYS_SHARE * PARTS;
+        const BESIDE: u64 = ALL - PARTS - (HEAP_PARTS + RESIDENT_PARTS) * KEYS_SHARE;
+        // Some bytes more for numbers that were rounded down.
+        let others = lists + self.used + PARTS;
+        self.fixed + (others * ALL).div_ceil(BESIDE)
     }
 }
 
@@ -318,8 +284,9 @@ const NEAR: u64 = size_of::<NumberedSimilarity>() as u64;
 /// Bytes of orders and decisions of so many documents and classes while these are compared, beside the tables of both, groups, and how near
 /// classes are.
 fn comparing_bytes(documents: u64, classes: u64) -> u64 {
-    // One order; of a class the best document, an order, a column by rank beside those of the table, and what is kept.
-    4 * documents + (16 + GROUPING) * classes
+    // One order; of a class the best document, an order, a column by rank beside those of the table, what is kept, the start of its list of
+    // groups, what is left of it while lists are filled, and bits.
+    4 * documents + (16 + 9 + GROUPING) * classes
 }
 
 /// The same while documents are decided on: groups have gone, and columns by rank.
@@ -353,90 +320,65 @@ mod tests {
 
     use super::*;
 
-    fn budget(limit: u64, fixed: u64) -> DedupMemory {
+    const FIXED: u64 = 30 * MIB;
+
+    /// The budget of a job with these tables, which has used so many bytes besides.
+    fn budget(limit: u64, tables: u64, used: u64) -> DedupMemory {
         DedupMemory {
             limit,
-            fixed,
-            used: 0,
-            counters: CounterNeed::default(),
-            least: 0,
+            fixed: FIXED,
+            used,
+            tables,
+            counters: 0,
             grouped: 0,
         }
     }
 
-    /// The least limit with which something does not fail, by halving, if it does with all larger ones; to a thousandth.
-    fn least_limit(succeeds: impl Fn(u64) -> bool) -> u64 {
-        let (mut fails, mut does) = (0, 1 << 44);
-        while does - fails > does / 1000 + 1 {
-            let middle = fails + (does - fails) / 2;
-            match succeeds(middle) {
-                true => does = middle,
-                false => fails = middle,
-            }
-        }
-        does
-    }
-
     proptest! {
         #[test]
-        fn a_refusal_asks_for_what_does_and_a_tenth_more_at_most(
-            fixed in 20 * MIB..200 * MIB,
-            bytes in 1_u64..1 << 36,
-            text in prop_oneof![Just(0), 0_u64..1 << 40],
-            documents in 0..40_000_000_usize,
-            share in 0.0..1.0_f64,
-            part in 0.0..1.0_f64,
+        fn groups_that_need_more_are_refused_with_the_least_that_does(
+            limit in FIXED..FIXED + (1 << 36),
+            tables in prop_oneof![0..1_u64 << 20, 0..1_u64 << 36],
+            used in 0..1_u64 << 30,
+            more in 1..1_u64 << 36,
         ) {
-            let classes = (documents as f64 * share) as usize;
-            let later = later_bytes(documents as u64, classes as u64);
-            // As a job does it.
-            let job = |limit| {
-                let mut budget = budget(limit, fixed);
-                let _plan = budget.plan_counters(text);
-                budget.reading().left_by(bytes + 8 * documents as u64 + later, 1, 1)?;
-                budget.tables(bytes, documents, classes)?;
-                budget.release_counters();
-                budget.near_ranks(classes)
+            let refusing = budget(limit, tables, used);
+            let needed = refusing.for_groups() + more;
+            let BatchError::Memory { least, .. } = refusing.refuse_groups(needed) else {
+                panic!("another error");
             };
-            let does = least_limit(|limit| job(limit).is_ok());
-            let refused = (does as f64 * 0.99 * part) as u64;
-            let Err(BatchError::Memory { least, .. }) = job(refused) else {
-                // A larger limit with more counters may be refused where this one is not.
-                return Ok(());
-            };
-            prop_assert!(job(least).is_ok(), "{least} of {does}");
-            // Keys have a twelfth of what is left, and counters a sixteenth of all.
-            prop_assert!(least as f64 <= 1.1 * does as f64, "{least} of {does}");
+            prop_assert!(least > limit);
+            prop_assert!(budget(least, tables, used).for_groups() >= needed);
+            // Parts are of a whole number of bytes.
+            prop_assert!(budget(least - 4 * PARTS, tables, used).for_groups() < needed);
         }
 
         #[test]
-        fn groups_that_need_more_are_refused_with_what_does(
-            room in 0..1_u64 << 36,
-            needed in 0..1_u64 << 36,
+        fn lists_that_leave_nothing_are_refused_with_what_does(
+            limit in FIXED..FIXED + (1 << 30),
+            lists in 0..1_u64 << 30,
+            tables in 0..1_u64 << 31,
+            used in 0..1_u64 << 30,
         ) {
-            let of = |limit| {
-                let mut budget = budget(limit, MIB);
-                budget.tables(1000, 10, 10).unwrap();
-                budget
-            };
-            let small = of(2 * MIB + room);
-            let BatchError::Memory { least, .. } = small.refuse_groups(small.for_groups() + needed) else {
-                panic!("another error");
-            };
-            prop_assert_eq!(of(least).for_groups(), small.for_groups() + needed);
+            let reading = budget(limit, 0, used).reading();
+            match reading.left_by(tables, lists) {
+                Ok(left) => prop_assert!(left + lists <= reading.left),
+                Err(BatchError::Memory { least, needed, .. }) => {
+                    prop_assert_eq!(needed, lists);
+                    prop_assert!(least > limit);
+                    prop_assert!(budget(least, 0, used).reading().left_by(tables, lists).is_ok());
+                }
+                Err(error) => panic!("{error}"),
+            }
         }
     }
 
     #[test]
-    fn what_all_will_need_is_guessed_from_a_part() {
-        let budget = ReadingBudget::new(100, 10);
-        assert_eq!(budget.left_by(60, 1, 4).unwrap(), 40);
-        let refused = |read| match budget.left_by(120, read, 100) {
-            Err(BatchError::Memory { needed, least, .. }) => (needed, least),
-            _ => panic!("120 of 100 bytes"),
-        };
-        // A twentieth of the 360 bytes that are a guess.
-        assert_eq!(refused(25), (480, 10 + 480 + 18));
-        assert_eq!(refused(100), (120, 10 + 120));
+    fn tables_beyond_their_share_take_no_more_of_the_memory() {
+        let limit = FIXED + 800 * MIB;
+        let left = |tables| budget(limit, tables, 0).for_groups();
+        assert_eq!(left(100 * MIB), 700 * MIB);
+        assert_eq!(left(500 * MIB), 300 * MIB);
+        assert_eq!(left(1 << 40), 300 * MIB);
     }
 }

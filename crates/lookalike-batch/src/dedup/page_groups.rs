@@ -26,6 +26,7 @@ use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels, RankedFeature};
 use crate::dedup::group_windows::StoredGroups;
 use crate::dedup::pages::{ComparedPage, FLOOR, FRAMES_SHARE, PageVerifier, is_mostly_main};
 use crate::dedup::verify::Verifier;
+use crate::spill::table_column::TableColumn;
 
 /// Groups of more members are large: there pages are compared only if other keys propose it.
 pub(crate) const LARGE_GROUP: usize = 64;
@@ -72,7 +73,7 @@ pub(crate) fn page_groups(
     keys.push_prefixes()?;
     keys.push_frames(bound)?;
     keys.writer.finish()?;
-    let virtual_ranks: Vec<u32> = (0..2 * ranks as u32).collect();
+    let virtual_ranks: TableColumn<u32> = (0..2 * ranks as u32).collect();
     let groups = StoredGroups::new(&sink, &virtual_ranks, &resources.groups)?;
     Ok(Some(groups.of_virtual_ranks(ranks, resources.folder)?))
 }
@@ -80,19 +81,19 @@ pub(crate) fn page_groups(
 /// Pages in large groups, with the family of each: those that large groups connect.
 struct PageFamilies {
     /// Ascending.
-    members: Vec<u32>,
+    members: TableColumn<u32>,
     /// By rank; a rank of the family stands for it.
-    parents: Vec<u32>,
+    parents: TableColumn<u32>,
 }
 
 impl PageFamilies {
     fn new(verifier: &Verifier<'_>, by_text: &StoredGroups, bound: usize) -> io::Result<Self> {
         let ranks = verifier.sizes.len() as u32;
         let mut families = Self {
-            members: Vec::new(),
+            members: TableColumn::new(),
             parents: (0..ranks).collect(),
         };
-        let mut is_member = vec![false; ranks as usize];
+        let mut is_member = TableColumn::<bool>::zeroed(ranks as usize);
         by_text.each(|group| {
             if group.ranks.len() <= bound {
                 return;

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dedup::class_id::{ClassId, put};
 use crate::spill::feature_sets::{SetPlace, SetStore};
+use crate::spill::table_column::TableColumn;
 
 /// The resemblance of visible texts that two pages under one headline have at least if they are in frames of one kind.
 pub(crate) const FLOOR: f64 = 0.5;
@@ -78,10 +79,10 @@ impl PageCounts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageColumns {
     /// Bits of [`PageIdentity`]; 0 where a class is no page.
-    identities: Vec<u64>,
+    identities: TableColumn<u64>,
     /// Place and size of the features of the visible text; size 0 where they are those of the text.
-    places: Vec<SetPlace>,
-    sizes: Vec<u32>,
+    places: TableColumn<SetPlace>,
+    sizes: TableColumn<u32>,
 }
 
 impl PageColumns {
@@ -130,7 +131,7 @@ impl PageColumns {
     }
 }
 
-fn sorted<T: Copy + Default>(column: &[T], classes: &[u32]) -> Vec<T> {
+fn sorted<T: Copy + Default>(column: &[T], classes: &[u32]) -> TableColumn<T> {
     let value = |&class: &u32| column.get(class as usize).copied().unwrap_or_default();
     classes.iter().map(value).collect()
 }

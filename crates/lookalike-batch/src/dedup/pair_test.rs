@@ -14,6 +14,7 @@ use lookalike::{DocumentFields, FeatureExtractor, Scheme};
 use crate::setting_words::ParseSettingError;
 use crate::settings_error::SettingsError;
 use crate::spill::feature_sets::{SetPlace, SetStore};
+use crate::spill::table_column::TableColumn;
 
 /// A test in words: `coverage:stops:5:0.478` asks that of the larger set of runs of five function words the smaller
 /// one covers .478.
@@ -119,16 +120,16 @@ impl TestOutcome {
 /// Memory: 12 bytes a class, and the sets up to a budget; see [`SetStore`].
 pub(crate) struct TestSets {
     pub(crate) sets: SetStore,
-    places: Vec<SetPlace>,
-    sizes: Vec<u32>,
+    places: TableColumn<SetPlace>,
+    sizes: TableColumn<u32>,
 }
 
 impl TestSets {
     pub(crate) fn new(budget: u64) -> Self {
         Self {
             sets: SetStore::new(budget),
-            places: Vec::new(),
-            sizes: Vec::new(),
+            places: TableColumn::new(),
+            sizes: TableColumn::new(),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
 use crate::parallel::on_threads;
 use crate::settings::PairScope;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};
+use crate::spill::table_column::TableColumn;
 
 /// Two documents by their place in the order of ids, their similarity as the two halves of its bits, and so that of what a
 /// reader sees, or NaN.
@@ -35,9 +36,9 @@ pub(crate) struct DocumentPair {
 
 /// Documents of each class, by rank, in the order of ids.
 pub(crate) struct ClassCopies {
-    starts: Vec<u32>,
+    starts: TableColumn<u32>,
     /// Places in the order of ids.
-    places: Vec<u32>,
+    places: TableColumn<u32>,
 }
 
 impl ClassCopies {
@@ -49,7 +50,7 @@ impl ClassCopies {
         let rank = |document: u32| {
             documents.classes[document as usize].map(|class| rank_of[class.position()] as usize)
         };
-        let mut ends = vec![0_u32; rank_of.len() + 1];
+        let mut ends = TableColumn::<u32>::zeroed(rank_of.len() + 1);
         for rank in ranking.by_id.iter().filter_map(|&document| rank(document)) {
             ends[rank + 1] += 1;
         }
@@ -59,7 +60,8 @@ impl ClassCopies {
             ends[rank + 1] += ends[rank];
         }
         let starts = ends.clone();
-        let mut places = vec![0; *starts.last().expect("one more than ranks") as usize];
+        let length = *starts.last().expect("one more than ranks") as usize;
+        let mut places = TableColumn::zeroed(length);
         for (place, &document) in ranking.by_id.iter().enumerate() {
             if let Some(rank) = rank(document) {
                 places[ends[rank] as usize] = place as u32;

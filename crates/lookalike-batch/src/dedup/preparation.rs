@@ -28,6 +28,7 @@ use crate::settings::Method;
 use crate::settings_error::{SettingConflict, SettingsError};
 use crate::spill::feature_sets::SetPlace;
 use crate::spill::partitions::PARTS;
+use crate::spill::table_column::TableColumn;
 
 /// Scans before a job gives up on files that go on changing: each finds one more that does.
 const MAX_SCANS: usize = 4;
@@ -37,7 +38,7 @@ pub(crate) struct PreparedJob {
     pub(crate) scanned: ScannedCollection,
     pub(crate) ranking: DocumentRanking,
     /// Rank of each class.
-    pub(crate) rank_of: Vec<u32>,
+    pub(crate) rank_of: TableColumn<u32>,
     pub(crate) repeated_ids: u64,
     pub(super) groups: ClassGroups,
     pub(super) by_rank: ClassColumns,
@@ -50,20 +51,20 @@ pub(crate) struct PreparedJob {
 
 /// Columns of the class table in the order of ranks.
 pub(super) struct ClassColumns {
-    pub(super) places: Vec<SetPlace>,
-    pub(super) sizes: Vec<u32>,
-    pub(super) fingerprints: Vec<u64>,
-    pub(super) high_fingerprints: Vec<u64>,
-    pub(super) categories: Vec<u64>,
-    pub(super) texts: Vec<u128>,
+    pub(super) places: TableColumn<SetPlace>,
+    pub(super) sizes: TableColumn<u32>,
+    pub(super) fingerprints: TableColumn<u64>,
+    pub(super) high_fingerprints: TableColumn<u64>,
+    pub(super) categories: TableColumn<u64>,
+    pub(super) texts: TableColumn<u128>,
     pub(super) pages: PageColumns,
     /// Bytes of the texts, where they are looked at.
-    pub(super) lengths: Vec<u64>,
+    pub(super) lengths: TableColumn<u64>,
 }
 
 impl DedupJob<'_> {
     /// Reads all inputs and groups candidates.
-    pub(super) fn prepare(&self, log: Option<&ScanLogPlace>) -> Result<PreparedJob, BatchError> {
+    pub(crate) fn prepare(&self, log: Option<&ScanLogPlace>) -> Result<PreparedJob, BatchError> {
         self.ensure_documents_fit()?;
         self.prepare_scan(expected_text(self.inputs), |plan, keys| {
             self.scan_steady(plan, keys, log)
@@ -117,7 +118,7 @@ impl DedupJob<'_> {
         );
         let rank_of = inverse(&ranking.classes, threads);
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
-        budget.tables(scanned.table_bytes(), documents, classes)?;
+        budget.tables(scanned.table_bytes(), documents, classes);
         if !meets_collection {
             let levels = scanned.frequency.levels_by(self.limits.threads);
             self.push_keys(&scanned, &levels, &sink)
@@ -137,19 +138,17 @@ impl DedupJob<'_> {
         };
         let groups = StoredGroups::new(&sink, &rank_of, &resources).map_err(&temporary)?;
         let in_groups = groups.ranks_in_groups(classes, threads);
-        budget.near_ranks(in_groups.map_err(&temporary)?)?;
+        budget.near_ranks(in_groups.map_err(&temporary)?);
         let all = MemoryShare {
             of: 1,
             folder: self.folder,
         };
-        let by_text = budget
-            .groups(groups, classes, threads, all)
-            .map_err(&temporary)?;
+        let by_text = budget.groups(groups, threads, all).map_err(&temporary)?;
         let wants_lengths = self.settings.lengths.is_some();
         let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.threads);
         if self.addition.is_none() {
             // There is a copy by rank; only an addition looks sets up by class again.
-            scanned.classes.places = Vec::new();
+            scanned.classes.places = TableColumn::new();
         }
         let mut prepared = PreparedJob {
             scanned,
@@ -201,7 +200,6 @@ impl DedupJob<'_> {
             frequency: is_ordered.then_some(&frequency),
             sets_budget: budget.sets(1 + self.settings.tests.len()),
             reading: budget.reading(),
-            document_count: self.document_count,
             folder: self.folder,
         };
         let (mut scanned, sink) = read(&plan, budget.keys())?;
@@ -249,7 +247,7 @@ impl DedupJob<'_> {
             of: if groups.are_on_disk() { 2 } else { 1 },
             folder: self.folder,
         };
-        let found = budget.groups(found, ranks, threads, share)?;
+        let found = budget.groups(found, threads, share)?;
         if found.is_on_disk() {
             // Windows of both need little of what all groups by text have.
             budget.release_groups();
@@ -360,9 +358,9 @@ fn sorted<T: Copy + Zeroable + Send + Sync>(
     values: &[T],
     classes: &[u32],
     threads: usize,
-) -> Vec<T> {
+) -> TableColumn<T> {
     if values.is_empty() {
-        return Vec::new();
+        return TableColumn::new();
     }
     column(classes.len(), threads, |rank| {
         values[classes[rank] as usize]

@@ -10,17 +10,18 @@ use crate::kernel::survivor_order::ordered_bits;
 use crate::parallel::{column, in_ranges, inverse};
 use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
 use crate::settings::{KeepRule, KeepRules, RepeatedIds};
+use crate::spill::table_column::TableColumn;
 
 /// The orders in which everything after the scan happens.
 pub(crate) struct DocumentRanking {
     /// Documents by id.
-    pub(crate) by_id: Vec<u32>,
+    pub(crate) by_id: TableColumn<u32>,
     /// Position of each document in `by_id`.
-    pub(crate) id_ranks: Vec<u32>,
+    pub(crate) id_ranks: TableColumn<u32>,
     /// Classes from the most to the least wanted.
-    pub(crate) classes: Vec<u32>,
+    pub(crate) classes: TableColumn<u32>,
     /// Most wanted document of each class, by class position.
-    pub(crate) best: Vec<u32>,
+    pub(crate) best: TableColumn<u32>,
     /// Number of classes at the front that hold a document given with `--against`.
     pub(crate) fixed: usize,
 }
@@ -78,7 +79,7 @@ impl DocumentRanking {
 
 /// The order of documents by id, in which no two ids are the same.
 pub(crate) struct IdOrder {
-    by_id: Vec<u32>,
+    by_id: TableColumn<u32>,
     /// Number of ids that were repeated and had to be numbered.
     pub(crate) renamed: u64,
 }
@@ -92,7 +93,7 @@ impl IdOrder {
         threads: usize,
     ) -> Result<Self, BatchError> {
         let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
-        documents.record_hashes = Vec::new();
+        documents.record_hashes = TableColumn::new();
         Ok(Self { by_id, renamed })
     }
 }
@@ -119,9 +120,9 @@ impl SurvivorOrder<'_> {
     }
 
     /// The most wanted document of each class.
-    fn best_documents(&self, classes: usize, threads: usize) -> Vec<u32> {
+    fn best_documents(&self, classes: usize, threads: usize) -> TableColumn<u32> {
         const NONE: u32 = u32::MAX;
-        let best: Vec<AtomicU32> = (0..classes).map(|_| AtomicU32::new(NONE)).collect();
+        let best: TableColumn<AtomicU32> = (0..classes).map(|_| AtomicU32::new(NONE)).collect();
         // A total order has one least document, whichever thread comes first.
         in_ranges(self.documents.len(), threads, |range| {
             for document in range {
@@ -141,11 +142,11 @@ impl SurvivorOrder<'_> {
                 }
             }
         });
-        best.into_iter().map(AtomicU32::into_inner).collect()
+        best.into_numbers()
     }
 
     /// Classes from the most to the least wanted, by the best document of each.
-    fn sorted_classes(&self, best: &[u32], threads: usize) -> Vec<u32> {
+    fn sorted_classes(&self, best: &[u32], threads: usize) -> TableColumn<u32> {
         let keyed = |key: &(dyn Fn(usize) -> u64 + Sync)| {
             column(best.len(), threads, |class| {
                 KeyedNumber::new(key(best[class] as usize), class as u32)
@@ -228,7 +229,7 @@ fn sort_ids(
     classes: &TextClasses,
     repeated: RepeatedIds,
     threads: usize,
-) -> Result<(Vec<u32>, u64), BatchError> {
+) -> Result<(TableColumn<u32>, u64), BatchError> {
     let mut renamed = 0;
     loop {
         let order = sorted_by_id(documents, classes, threads);
@@ -256,7 +257,11 @@ fn sort_ids(
     }
 }
 
-fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses, threads: usize) -> Vec<u32> {
+fn sorted_by_id(
+    documents: &DocumentTable,
+    classes: &TextClasses,
+    threads: usize,
+) -> TableColumn<u32> {
     let is_new = |document: u32| document as usize >= documents.against;
     let content = |document: u32| {
         let class = documents.classes[document as usize];
@@ -343,18 +348,18 @@ fn leading_bytes(id: &[u8]) -> u64 {
 }
 
 /// Documents whose id equals that of their predecessor, with 2 for the second of a kind, 3 for the third.
-fn repeats(documents: &DocumentTable, order: &[u32], threads: usize) -> Vec<(u32, u32)> {
+fn repeats(documents: &DocumentTable, order: &[u32], threads: usize) -> TableColumn<(u32, u32)> {
     let repeats_last = |place: &usize| {
         let [last, own] = [order[place - 1] as usize, order[*place] as usize];
         let same_side = (last >= documents.against) == (own >= documents.against);
         same_side && documents.raw_id(last) == documents.raw_id(own)
     };
-    let places = in_ranges(order.len(), threads, |range| -> Vec<usize> {
+    let places = in_ranges(order.len(), threads, |range| -> TableColumn<usize> {
         (range.start.max(1)..range.end)
             .filter(repeats_last)
             .collect()
     });
-    let (mut found, mut number, mut last) = (Vec::new(), 1, 0);
+    let (mut found, mut number, mut last) = (TableColumn::new(), 1, 0);
     for place in places.into_iter().flatten() {
         // `last` is the place of the repeat before: a neighbour repeats the same id once more.
         number = match place == last + 1 {
@@ -443,7 +448,8 @@ mod tests {
             documents.record_hashes.push(0);
             while classes.hashes.len() <= class {
                 classes.sizes.push(0);
-                classes.hashes.push(classes.hashes.len() as u128 * 77 % 13);
+                let hash = classes.hashes.len() as u128 * 77 % 13;
+                classes.hashes.push(hash);
             }
         }
         (documents, classes)
@@ -560,7 +566,7 @@ mod tests {
             (KeepRule::Min("f".into()), ["a", "b", "c"]),
         ] {
             let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]);
-            documents.values = vec![-1.0, 4.0, f64::NAN];
+            documents.values = [-1.0, 4.0, f64::NAN].into_iter().collect();
             let (ranking, _) = ranked(&mut documents, &classes, &keep.into());
             let best = best(&ranking);
             assert_eq!(ids(&documents, &best), expected);
@@ -595,7 +601,7 @@ mod tests {
     #[test]
     fn texts_rank_by_their_bytes_and_ties_go_to_the_next_rule() {
         let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 9), ("c", 2, 5), ("d", 3, 7)]);
-        documents.values = vec![0.0, 0.0, f64::NAN, 0.0];
+        documents.values = [0.0, 0.0, f64::NAN, 0.0].into_iter().collect();
         for text in ["v2", "v10", "v10"] {
             documents.value_texts.push(text);
         }

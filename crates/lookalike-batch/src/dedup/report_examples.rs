@@ -21,6 +21,7 @@ use crate::error::BatchError;
 use crate::report::{
     BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, SkipRow,
 };
+use crate::spill::table_column::TableColumn;
 
 /// Clusters that the report shows with an example.
 const SHOWN: usize = 30;
@@ -48,8 +49,10 @@ impl ReportExamples {
     /// Chooses the largest clusters, and of each the member least like its survivor; and the pairs just below the
     /// threshold.
     pub(crate) fn choose(verdicts: &DecisionCheckpoint, clusters: &ClusterTable) -> Self {
-        let mut largest: Vec<usize> = (0..clusters.len()).collect();
-        largest.sort_by_key(|&cluster| std::cmp::Reverse(clusters.get(cluster).1.len()));
+        let mut largest: TableColumn<usize> = (0..clusters.len()).collect();
+        largest.sort_unstable_by_key(|&cluster| {
+            (std::cmp::Reverse(clusters.get(cluster).1.len()), cluster)
+        });
         largest.truncate(SHOWN);
         let mut examples = Self {
             shown: Vec::new(),

@@ -46,6 +46,7 @@ use crate::error::BatchError;
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED, write_file};
 use crate::settings_error::SettingsError;
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
+use crate::spill::table_memory;
 
 /// Clusters of a summary that are shown.
 const LARGEST: usize = 5;
@@ -123,6 +124,7 @@ impl DedupJob<'_> {
         self.check_tables(options.format)?;
         let _lock = place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
+        let _tables = self.open_tables();
         let old = DecisionCheckpoint::load(&checkpoint, &identity.settings, &identity.input);
         let logs = self.log_places(&place, &identity);
         let (verdicts, resumed) = match old {
@@ -448,6 +450,7 @@ impl DedupJob<'_> {
             tables: self.tables(place.folder, options.format),
             largest,
             limits: self.limits.clone(),
+            tables_on_disk: table_memory::most_mapped(self.folder),
             resumed,
             added: self.added(&place.state(STAGED))?,
             measured: self.observer.measured(),
@@ -520,7 +523,7 @@ fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()>
     }
     let pairs = decided.deciding_pairs();
     write_in_pieces(out, pairs.len(), decided.threads, |out, at| {
-        write(out, pairs[at])
+        write(out, pairs[at].1)
     })
 }
 

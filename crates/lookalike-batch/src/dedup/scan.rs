@@ -35,6 +35,7 @@ use crate::pipeline::{ChunkWorker, InputChunk, run_in_order};
 use crate::settings::{KeepRule, Method, PairScope};
 use crate::skipped::SkippedInput;
 use crate::spill::feature_sets::{SetStore, header, place};
+use crate::spill::table_memory;
 
 /// Options of a scan.
 pub(crate) struct ScanPlan<'a> {
@@ -61,8 +62,6 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) sets_budget: u64,
     /// Bytes of feature sets and tables together.
     pub(crate) reading: ReadingBudget,
-    /// The number of documents, if it is known before they are read.
-    pub(crate) document_count: Option<u64>,
     pub(crate) folder: &'a Path,
 }
 
@@ -573,7 +572,7 @@ impl<'a> ScanCollector<'a> {
         ensure_wanted(observer).map_err(BatchError::temporary(self.plan.folder))
     }
 
-    /// Refuses what does not fit, and has feature sets make room for tables.
+    /// Has feature sets make room for tables, and refuses what neither they nor files make room for.
     fn keep_within_memory(&mut self, batch: &ScanBatch) -> Result<(), BatchError> {
         let reasons = batch.bad.iter().map(|bad| bad.reason.len());
         let reasons = reasons.chain(batch.skips.iter().map(|skip| skip.reason.len()));
@@ -590,14 +589,7 @@ impl<'a> ScanCollector<'a> {
         let rows = (documents.len() + batch.rows.len()) as u64;
         let texts = (classes.len() + batch.classes.len()) as u64;
         let tables = tables + later_bytes(rows, texts);
-        let (read, total) = match self.plan.document_count {
-            Some(count) => (rows, count),
-            None => (self.read_bytes, self.plan.inputs.total_bytes()),
-        };
-        let left = self
-            .plan
-            .reading
-            .left_by(tables + self.list_bytes, read, total)?;
+        let left = self.plan.reading.left_by(tables, self.list_bytes)?;
         let share = left / (1 + test_sets.len() as u64);
         // Those of visible texts, where there are some, take a third of the share.
         let (mut own, pages) = (share, share / 3);
@@ -607,6 +599,7 @@ impl<'a> ScanCollector<'a> {
         let tests = test_sets.iter_mut().map(|test| (&mut test.sets, share));
         let mut all = tests.chain([(sets, own), (page_sets, pages)]);
         all.try_for_each(|(sets, room)| sets.shrink(room, self.plan.folder))
+            .and_then(|()| table_memory::check(self.plan.folder))
             .map_err(BatchError::temporary(self.plan.folder))
     }
 

@@ -7,22 +7,38 @@ use hashbrown::HashTable;
 
 use crate::dedup::class_id::ClassId;
 use crate::spill::partitions::lock;
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::TableAllocator;
 
 /// Texts seen so far, by hash: 64 parts with a lock each.
 ///
-/// Memory: 16 bytes a class and 6 to 11 of the table, and room to grow.
+/// Memory: 16 bytes a class and 10 to 20 of the table, and room to grow.
 pub(crate) struct SeenTexts {
-    /// Positions of classes: 5 bytes an entry, so that a table stays in cache long after one of hashes would have left it.
-    parts: Vec<Mutex<HashTable<u32>>>,
+    parts: Vec<Mutex<HashTable<KnownText, TableAllocator>>>,
     hashes: SharedHashes,
     next: AtomicUsize,
+}
+
+/// An entry of a table: enough of the hash to grow the table, and to tell most other texts apart, without a look at the whole one, which
+/// misses the cache, or lies on the disk.
+#[derive(Clone, Copy)]
+struct KnownText {
+    hash: u32,
+    position: u32,
+}
+
+impl KnownText {
+    /// Where a text stands in the table of its part: tables look at both ends of such a number.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash) << 32 | u64::from(hash)
+    }
 }
 
 /// A hash in two halves.
 type HashCell = [AtomicU64; 2];
 
 /// Hashes of one block after another; none where no class is yet.
-type HashBlocks = Box<[OnceLock<Box<[HashCell]>>]>;
+type HashBlocks = Box<[OnceLock<TableColumn<HashCell>>]>;
 
 /// Hashes by class, in blocks that stay where they are: some threads read while others add.
 struct SharedHashes {
@@ -45,11 +61,7 @@ impl SharedHashes {
         let block = position / Self::BLOCK;
         let group = self.groups[block / Self::GROUP]
             .get_or_init(|| (0..Self::GROUP).map(|_| OnceLock::new()).collect());
-        let block = group[block % Self::GROUP].get_or_init(|| {
-            (0..Self::BLOCK)
-                .map(|_| [AtomicU64::new(0), AtomicU64::new(0)])
-                .collect()
-        });
+        let block = group[block % Self::GROUP].get_or_init(|| TableColumn::zeroed(Self::BLOCK));
         &block[position % Self::BLOCK]
     }
 
@@ -72,12 +84,14 @@ fn hash_of([high, low]: &HashCell) -> u128 {
 
 impl SeenTexts {
     /// Bytes of a class, at most.
-    pub(crate) const CLASS_BYTES: u64 = 28;
+    pub(crate) const CLASS_BYTES: u64 = 36;
 
     pub(crate) fn new() -> Self {
         Self {
             // Far more parts than threads, so that two seldom want the same lock.
-            parts: (0..64).map(|_| Mutex::default()).collect(),
+            parts: (0..64)
+                .map(|_| Mutex::new(HashTable::new_in(TableAllocator::new())))
+                .collect(),
             hashes: SharedHashes::new(),
             next: AtomicUsize::new(0),
         }
@@ -86,10 +100,10 @@ impl SeenTexts {
     /// The class of a text, and whether it is new. None when there are too many.
     pub(crate) fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
         let mut part = lock(&self.parts[(hash >> 122) as usize]);
-        // Any 64 bits of a cryptographic hash are as good as a hash of it.
-        let is_it = |&position: &u32| self.hashes.get(position) == hash;
-        if let Some(&position) = part.find(hash as u64, is_it) {
-            return Some((ClassId::new(position as usize)?, false));
+        let is_it =
+            |text: &KnownText| text.hash == hash as u32 && self.hashes.get(text.position) == hash;
+        if let Some(text) = part.find(KnownText::spread(hash as u32), is_it) {
+            return Some((ClassId::new(text.position as usize)?, false));
         }
         // Within the lock of the part: no two threads give one text two numbers. Numbers depend on who comes
         // first; nothing else does, for ranks replace them.
@@ -105,19 +119,23 @@ impl SeenTexts {
         self.next.fetch_max(class.position() + 1, Ordering::Relaxed);
     }
 
-    fn insert(&self, part: &mut HashTable<u32>, hash: u128, class: ClassId) {
+    fn insert(&self, part: &mut HashTable<KnownText, TableAllocator>, hash: u128, class: ClassId) {
         let position = class.position();
         self.hashes.set(position, hash);
-        part.insert_unique(hash as u64, position as u32, |&other| {
-            self.hashes.get(other) as u64
-        });
+        let text = KnownText {
+            // Any bits of a cryptographic hash are as good as a hash of it.
+            hash: hash as u32,
+            position: position as u32,
+        };
+        let spread = |text: &KnownText| KnownText::spread(text.hash);
+        part.insert_unique(spread(&text), text, spread);
     }
 
     /// The hash of each of so many classes. Tables go first, and each block is let go of before the next one is looked at.
-    pub(crate) fn into_hashes(self, classes: usize) -> Vec<u128> {
+    pub(crate) fn into_hashes(self, classes: usize) -> TableColumn<u128> {
         let Self { parts, hashes, .. } = self;
         drop(parts);
-        let mut all = Vec::with_capacity(classes);
+        let mut all = TableColumn::with_capacity(classes);
         let groups = hashes.groups.into_iter().filter_map(OnceLock::into_inner);
         for block in groups.flatten() {
             // A class whose batch was never collected belongs to a job that failed.

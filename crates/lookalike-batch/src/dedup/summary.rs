@@ -77,6 +77,8 @@ pub struct DedupSummary {
     pub largest: Vec<ClusterRow>,
     /// Limits of the job.
     pub limits: JobLimits,
+    /// Most bytes of tables of documents that were in temporary files at once, because they took more than their share of the memory.
+    pub tables_on_disk: u64,
     /// True if the decisions of an interrupted job were taken over.
     pub resumed: bool,
     /// Documents that were added to a collection, if that was asked for.

@@ -39,6 +39,7 @@ use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedLine;
 use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::{SetStore, header};
+use crate::spill::table_column::TableColumn;
 
 const MAGIC: [u8; 8] = *b"LOOKOVL2";
 
@@ -174,8 +175,8 @@ fn write_sets(
 /// Reads a segment of sets back, of classes below `classes`.
 fn read_sets(file: &mut HashingStream<impl Read>, classes: usize) -> io::Result<Vec<u64>> {
     let (sets, chunks) = (file.word()?, file.word()?);
-    let of: Vec<u32> = read_numbers(file, sets, ExpectedNumber::Next)?;
-    let lengths: Vec<u32> = read_numbers(file, sets, ExpectedNumber::Next)?;
+    let of: TableColumn<u32> = read_numbers(file, sets, ExpectedNumber::Next)?;
+    let lengths: TableColumn<u32> = read_numbers(file, sets, ExpectedNumber::Next)?;
     let chunks: Vec<u64> = file.column(chunks)?;
     let mut words = Vec::with_capacity(of.len() + chunks.len());
     let mut rest = &chunks[..];
@@ -230,8 +231,9 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::
         *size = file.word()?;
     }
     let [id_bytes, documents, url_bytes, sites, classes, chunkings] = sizes;
-    let ids = IdTable::decoded(file.column(id_bytes)?, documents as usize).ok_or_else(damaged)?;
-    let of: Vec<u64> = read_numbers(file, documents, ExpectedNumber::Next)?;
+    let ids =
+        IdTable::decoded(file.table_column(id_bytes)?, documents as usize).ok_or_else(damaged)?;
+    let of: TableColumn<u64> = read_numbers(file, documents, ExpectedNumber::Next)?;
     let lengths = file.column(documents)?.into_iter().collect();
     read.documents = DocumentTable::from_columns(ids, lengths, 0);
     let class = |number: u64| match usize::try_from(number).map_err(|_| damaged())? {
@@ -240,10 +242,10 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::
         number => ClassId::new(number - 1).map(Some).ok_or_else(damaged),
     };
     read.documents.classes = of.into_iter().map(class).collect::<io::Result<_>>()?;
-    read.documents.record_hashes = file.column(documents)?;
+    read.documents.record_hashes = file.table_column(documents)?;
     let urls = String::from_utf8(file.column(url_bytes)?).map_err(|_| damaged())?;
     let url_ends = file.column(sites)?;
-    let servers: Vec<u32> = read_numbers(file, sites, ExpectedNumber::Next)?;
+    let servers: TableColumn<u32> = read_numbers(file, sites, ExpectedNumber::Next)?;
     let servers = servers.into_iter().map(NonZeroU32::new).collect();
     read.sites = DocumentSites::from_columns(urls, url_ends, servers);
     for (position, hash) in file.column::<u128>(classes)?.into_iter().enumerate() {

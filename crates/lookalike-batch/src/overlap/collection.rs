@@ -9,12 +9,13 @@ use crate::dedup::documents::DocumentTable;
 use crate::dedup::ranking::DocumentRanking;
 use crate::error::BatchError;
 use crate::settings::{KeepRule, RepeatedIds};
+use crate::spill::table_column::TableColumn;
 
 /// The documents; see the module's header.
 pub(crate) struct OverlapDocuments {
     pub(crate) documents: DocumentTable,
-    pub(crate) by_id: Vec<u32>,
-    pub(crate) id_ranks: Vec<u32>,
+    pub(crate) by_id: TableColumn<u32>,
+    pub(crate) id_ranks: TableColumn<u32>,
     pub(crate) exact: ExactSets,
     pub(crate) sites: DocumentSites,
     pub(crate) servers: ServerTable,

@@ -15,14 +15,13 @@ use super::count::{self, SharedLists};
 use super::defer::Deferral;
 use super::plan::{CountPlan, EngineChoice};
 use super::postings::{CountResources, Postings, collect, steps};
-use super::read::{ChunkSets, ReadOut, ReadPlan, read};
+use super::read::{ChunkSets, ReadOut, ReadPlan, TableLimit, read};
 use super::row_log::RowLog;
 use super::rows::RowWriter;
 use super::settings::{OverlapSettings, OverlapUnit};
 use super::sort::{SortEngine, SortFailure};
 use crate::contents;
 use crate::dedup::counts::InputCounts;
-use crate::dedup::memory_budget::ReadingBudget;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::{BatchError, FieldSetting, MissingField};
 use crate::fields::{FieldTally, LinkedRecords, first_names};
@@ -188,7 +187,10 @@ impl OverlapJob<'_> {
             threads: self.limits.threads,
             memory: DocumentMemory::new(self.limits, chunks, self.inputs, self.options),
             sets_budget: left / 3,
-            reading: ReadingBudget::new(left.saturating_sub(LEAST_LEFT), fixed + LEAST_LEFT),
+            tables: TableLimit {
+                left: left.saturating_sub(LEAST_LEFT),
+                fixed: fixed + LEAST_LEFT,
+            },
             folder: self.folder,
         };
         let old = kept.and_then(|kept| kept.load(&plan));

@@ -15,7 +15,6 @@ use super::settings::OverlapSettings;
 use super::site::DocumentSite;
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
-use crate::dedup::memory_budget::ReadingBudget;
 use crate::dedup::scan_tally::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::DocumentMemory;
@@ -38,7 +37,7 @@ pub(crate) struct ReadPlan<'a> {
     /// Bytes of chunks to keep in memory.
     pub(crate) sets_budget: u64,
     /// Bytes of chunks and tables together.
-    pub(crate) reading: ReadingBudget,
+    pub(crate) tables: TableLimit,
     pub(crate) folder: &'a Path,
 }
 
@@ -60,6 +59,35 @@ pub(crate) struct ChunkSets {
     pub(crate) sets: SetStore,
     /// Chunks of each class.
     pub(crate) sizes: Vec<u32>,
+}
+
+/// Memory that tables may take while records are read: looked at from the first one, so that a job that cannot end is refused before it
+/// has taken what it must not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableLimit {
+    pub(crate) left: u64,
+    /// Bytes of the memory that are not left.
+    pub(crate) fixed: u64,
+}
+
+impl TableLimit {
+    /// Memory that `tables` leave for sets of chunks, after `read` of `total` bytes of input; an error where they leave nothing.
+    /// What all of the input will need is guessed from what this part of it does.
+    fn left_by(&self, tables: u64, read: u64, total: u64) -> Result<u64, BatchError> {
+        /// Records ahead may take more than those that were read: one of so many parts of what they are expected to take.
+        const UNSURE: f64 = 20.0;
+        self.left.checked_sub(tables).ok_or_else(|| {
+            let parts = (total as f64 / read.max(1) as f64).max(1.0);
+            let needed = tables as f64 * parts;
+            let unsure = (needed - tables as f64) / UNSURE;
+            BatchError::Memory {
+                what: "the table of documents",
+                needed: needed as u64,
+                left: self.left,
+                least: self.fixed.saturating_add((needed + unsure) as u64),
+            }
+        })
+    }
 }
 
 /// URLs and servers of documents; empty when nobody asked.
@@ -401,9 +429,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
             }
             read += batch.disk_bytes;
             out.append(batch, plan)?;
-            let left = plan
-                .reading
-                .left_by(out.bytes() + line_bytes, read, total)?;
+            let left = plan.tables.left_by(out.bytes() + line_bytes, read, total)?;
             out.shrink(left, plan)?;
             observer.advance(read);
             ensure_wanted(observer).map_err(BatchError::temporary(plan.folder))
@@ -414,4 +440,25 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
     }
     out.skipped = rows.finish();
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_will_need_is_guessed_from_a_part() {
+        let limit = TableLimit {
+            left: 100,
+            fixed: 10,
+        };
+        assert_eq!(limit.left_by(60, 1, 4).unwrap(), 40);
+        let refused = |read| match limit.left_by(120, read, 100) {
+            Err(BatchError::Memory { needed, least, .. }) => (needed, least),
+            _ => panic!("120 of 100 bytes"),
+        };
+        // A twentieth of the 360 bytes that are a guess.
+        assert_eq!(refused(25), (480, 10 + 480 + 18));
+        assert_eq!(refused(100), (120, 10 + 120));
+    }
 }

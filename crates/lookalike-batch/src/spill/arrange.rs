@@ -81,6 +81,9 @@ pub(crate) struct RecordArranger {
     longs: Mutex<LongRecords>,
 }
 
+/// Bytes before each part of a record.
+const FRAME_HEADER: usize = 8;
+
 /// Longer records do not go through memory.
 const LONG: usize = 1 << 20;
 
@@ -104,6 +107,8 @@ impl RecordArranger {
         threads: usize,
     ) -> io::Result<Self> {
         let ExpectedRecords { places, bytes } = *expected;
+        // Of short records most is what stands around them.
+        let bytes = bytes + places as u64 * (FRAME_HEADER + size_of::<FramePosition>()) as u64;
         // Partitions that are read back whole are an eighth of the budget at most; and each is put in order by
         // jumping about in it, so it should fit the cache. One output may get all.
         let fitting = bytes.saturating_mul(8 * threads as u64) / budget.max(1);
@@ -153,7 +158,7 @@ impl RecordArranger {
         bytes: [&[u8]; 2],
     ) -> io::Result<()> {
         let part = output * self.parts + place as usize / self.places_per_part;
-        let framed = 8 + bytes[0].len() + bytes[1].len();
+        let framed = FRAME_HEADER + bytes[0].len() + bytes[1].len();
         let frame = |frames: &mut Vec<u8>| add_frame(frames, place, length, bytes);
         self.frames.push(part, framed, frame)
     }
@@ -200,14 +205,14 @@ fn arrange(blocks: Vec<Vec<u8>>) -> ArrangedPart {
                 at,
             });
             let length = word(block, at + 4) as usize;
-            at += 8 + if length > LONG { 4 } else { length };
+            at += FRAME_HEADER + if length > LONG { 4 } else { length };
         }
     }
     // By place, then by arrival: the parts of one record stay in the order in which they came.
     index.sort_unstable();
     let bytes = blocks.iter().map(Vec::len).sum::<usize>();
     let mut arranged = ArrangedPart {
-        bytes: Vec::with_capacity(bytes - 8 * index.len()),
+        bytes: Vec::with_capacity(bytes - FRAME_HEADER * index.len()),
         longs: Vec::new(),
     };
     for FramePosition { block, at, .. } in index {
@@ -215,11 +220,11 @@ fn arrange(blocks: Vec<Vec<u8>>) -> ArrangedPart {
         let length = word(block, at + 4) as usize;
         match length > LONG {
             true => {
-                let number = word(block, at + 8) as usize;
+                let number = word(block, at + FRAME_HEADER) as usize;
                 arranged.longs.push((arranged.bytes.len(), number));
             }
             false => {
-                let bytes = &block[at + 8..at + 8 + length];
+                let bytes = &block[at + FRAME_HEADER..][..length];
                 arranged.bytes.extend_from_slice(bytes);
             }
         }

@@ -6,6 +6,8 @@ pub(crate) mod feature_sets;
 pub(crate) mod frame_sort;
 pub(crate) mod partitions;
 pub(crate) mod prefetch;
+pub(crate) mod table_column;
+pub(crate) mod table_memory;
 
 /// Prefix of the names of folders for temporary files. Those of jobs that were killed are removed by the next job in the
 /// same output folder.

@@ -109,6 +109,13 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     skipped(&summary.skipped);
     skipped_files(&summary.written, folder);
     cost(&summary.measured);
+    if summary.tables_on_disk > 0 {
+        line!(
+            "",
+            "{} of tables on disk: more --memory would be faster",
+            show(summary.tables_on_disk)
+        );
+    }
     line!("results", "{} (open report.html)", folder.display());
 }
 

@@ -354,34 +354,3 @@ fn pairs_of_groups_that_do_not_fit_in_memory_are_those_of_groups_that_do() {
     let [few, ample] = ["few", "ample"].map(|name| fs::read(folder.path(name)).unwrap());
     assert!(ample.len() > 200_000 && few == ample);
 }
-
-#[test]
-fn dedup_asked_for_half_more_than_it_needs() {
-    let folder = Folder::new();
-    let mut numbers = Numbers(3);
-    let lines = (0..400_000).map(|at| record(&format!("n{at}"), &numbers.words(6, 5000)));
-    let input = folder.add("notes.jsonl", lines.collect::<String>());
-    let job = |mebibytes: u64| {
-        let mut command = lookalike("dedup");
-        command.arg(&input).arg("-o").arg(folder.path("out"));
-        command.args(["--overwrite", "--threads", "2", "-q", "--memory"]);
-        command.arg(format!("{mebibytes}M"));
-        command
-    };
-    // What is asked for at first is guessed from a part of the input; then it is known.
-    let (said, _) = measured(&mut job(60), 1);
-    let guessed = asked(&said);
-    let (said, _) = measured(&mut job(guessed * 85 / 100), 1);
-    let least = asked(&said);
-    assert!(guessed.abs_diff(least) * 10 <= least, "{guessed}, {least}");
-    let enough = least.max(guessed);
-    let (_, most) = measured(&mut job(enough), 0);
-    assert!(
-        most * 10 <= enough * MIB * 11,
-        "{} of {enough} MiB",
-        most / MIB
-    );
-    // A tenth less is too little.
-    let (said, _) = measured(&mut job(least * 10 / 11 - 1), 1);
-    assert!(asked(&said) <= least + 1, "{said}");
-}

@@ -687,7 +687,7 @@ fn a_disk_that_was_full_while_a_job_read_left_nothing_to_resume() {
     let command = || {
         let mut command = lookalike("dedup");
         command.arg(&reference.input).arg("-o").arg(&out);
-        command.args(["--memory", "52M", "--threads", "2", "--checkpoint", "512K"]);
+        command.args(["--memory", "64M", "--threads", "2", "--checkpoint", "512K"]);
         command.args(["--quiet", "--resume"]);
         command
     };

@@ -22,6 +22,7 @@ use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{KeySalt, text_key};
 use crate::settings::JobSettings;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
+use crate::spill::table_column::TableColumn;
 
 /// A record that has a key of new classes: segment, record, and the number of the key.
 pub(crate) type KeyPosting = [u32; 3];
@@ -32,9 +33,9 @@ pub(crate) struct NewClasses<'a> {
     classes: &'a TextClasses,
     rule: CandidateRule,
     /// By class: true if it survives whatever resembles it, so that nothing is looked for.
-    is_settled: Vec<bool>,
+    is_settled: TableColumn<bool>,
     /// Keys under which classes are found of which a reader sees the same, by partition. A class need not have its own.
-    text_keys: Vec<KeyRecord>,
+    text_keys: TableColumn<KeyRecord>,
     /// The resemblance from which on neighbours matter of classes that may be in the sample of [`margin_search`](crate::dedup::margin_search).
     margin: f64,
     last_sampled: u64,
@@ -71,7 +72,7 @@ pub(crate) struct KeySearch<'a> {
 pub(crate) struct SharedCounts {
     first: u32,
     /// By class, from `first` on; zeros between two records.
-    counts: Vec<u32>,
+    counts: TableColumn<u32>,
     touched: Vec<u32>,
 }
 
@@ -79,7 +80,7 @@ impl<'a> NewClasses<'a> {
     pub(crate) fn new(
         settings: &'a JobSettings,
         classes: &'a TextClasses,
-        is_settled: Vec<bool>,
+        is_settled: TableColumn<bool>,
     ) -> Self {
         let hashes = classes.hashes.iter().map(|hash| (hash >> 64) as u64);
         let mut new = Self {
@@ -87,7 +88,7 @@ impl<'a> NewClasses<'a> {
             classes,
             rule: CandidateRule::of(settings),
             is_settled,
-            text_keys: Vec::new(),
+            text_keys: TableColumn::new(),
             margin: BelowMargin::below(settings.threshold).from(),
             last_sampled: last_sampled(hashes),
         };
@@ -286,7 +287,7 @@ impl SharedCounts {
     pub(crate) fn new(classes: &Range<u32>) -> Self {
         Self {
             first: classes.start,
-            counts: vec![0; classes.len()],
+            counts: TableColumn::zeroed(classes.len()),
             touched: Vec::new(),
         }
     }

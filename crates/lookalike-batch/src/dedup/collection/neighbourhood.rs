@@ -40,6 +40,7 @@ use crate::error::BatchError;
 use crate::settings::{JobSettings, PairList};
 use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 use crate::spill::partitions::PARTS;
+use crate::spill::table_column::TableColumn;
 
 /// Words of feature sets that are kept together.
 const SEGMENT_WORDS: usize = 1 << 17;
@@ -151,16 +152,17 @@ impl Neighbourhood<'_> {
     /// Step 1: classes of the collection that have the text of a new one, or what a reader sees of it.
     fn find_texts(&self, found: &mut FoundRecords) -> Result<(), BatchError> {
         let classes = &self.scanned.classes;
-        let mut wanted: Vec<(u128, u32)> = classes.hashes.iter().copied().zip(0..).collect();
+        let mut wanted: TableColumn<(u128, u32)> =
+            classes.hashes.iter().copied().zip(0..).collect();
         wanted.sort_unstable();
         // What a reader sees of a page may be all of another text, which has no key that says so.
         let visible = (0..classes.len()).map(|class| classes.visible_text(class));
         let parts = visible.zip(&classes.hashes);
         let parts = parts.filter(|(visible, hash)| visible != *hash);
-        let mut visible: Vec<u128> = parts.map(|(visible, _)| visible).collect();
+        let mut visible: TableColumn<u128> = parts.map(|(visible, _)| visible).collect();
         visible.sort_unstable();
         let hashes = wanted.iter().map(|(hash, _)| hash).chain(&visible);
-        let mut tops: Vec<u64> = hashes.map(|hash| (hash >> 64) as u64).collect();
+        let mut tops: TableColumn<u64> = hashes.map(|hash| (hash >> 64) as u64).collect();
         tops.sort_unstable();
         // A repeated one would show its records twice.
         tops.dedup();
@@ -191,7 +193,7 @@ impl Neighbourhood<'_> {
 
     /// Step 2: classes of the collection that a new one may resemble, and the keys that they share with new ones.
     fn find_keys(&self, found: &mut FoundRecords) -> Result<(), BatchError> {
-        let mut is_settled = vec![false; self.scanned.classes.len()];
+        let mut is_settled = TableColumn::<bool>::zeroed(self.scanned.classes.len());
         if self.settings.pairs == PairList::Deciding {
             // A class with a text of the collection survives like that.
             let known = found.classes.values().map(|class| class.position());

@@ -33,6 +33,7 @@ use crate::dedup::documents::{DocumentTable, RankingFacts, TextClasses};
 use crate::dedup::pair_test::TestSets;
 use crate::spill::feature_sets::SetStore;
 use crate::spill::partitions::PARTS;
+use crate::spill::table_column::TableColumn;
 
 /// Bytes of an entry of rows, of sizes, and of keys and ids.
 pub(crate) const ROW: usize = 24;
@@ -127,9 +128,9 @@ struct AddedDocument {
 struct SegmentBuilder<'a> {
     source: &'a SegmentSource<'a>,
     sections: SegmentSections,
-    ids: Vec<[u32; 3]>,
+    ids: TableColumn<[u32; 3]>,
     /// Record of each class, `u32::MAX` for one that is not added.
-    record_of: Vec<u32>,
+    record_of: TableColumn<u32>,
     record: Vec<u8>,
     set: Vec<u64>,
 }
@@ -137,8 +138,8 @@ struct SegmentBuilder<'a> {
 /// The file of a segment in the making, to which records are written first.
 pub(crate) struct SegmentSections {
     out: CheckedBlockWriter,
-    rows: Vec<[u64; 3]>,
-    sizes: Vec<u32>,
+    rows: TableColumn<[u64; 3]>,
+    sizes: TableColumn<u32>,
 }
 
 /// A table of keys or of ids in the making.
@@ -166,15 +167,15 @@ impl SegmentSource<'_> {
                 document,
             }
         };
-        let mut chosen: Vec<AddedDocument> = chosen.map(added).collect();
+        let mut chosen: TableColumn<AddedDocument> = chosen.map(added).collect();
         // By class, those without one last: equal texts stand together and hashes ascend.
         chosen.sort_unstable();
         let identity = self.identity(&chosen);
         let mut builder = SegmentBuilder {
             source: self,
             sections: SegmentSections::create(&folder.join(name), identity)?,
-            ids: Vec::with_capacity(chosen.len()),
-            record_of: vec![u32::MAX; self.classes.len()],
+            ids: TableColumn::with_capacity(chosen.len()),
+            record_of: std::iter::repeat_n(u32::MAX, self.classes.len()).collect(),
             record: Vec::new(),
             set: Vec::new(),
         };
@@ -393,8 +394,8 @@ impl SegmentSections {
     pub(crate) fn create(path: &Path, identity: u64) -> io::Result<Self> {
         Ok(Self {
             out: CheckedBlockWriter::create(path, identity)?,
-            rows: Vec::new(),
-            sizes: Vec::new(),
+            rows: TableColumn::new(),
+            sizes: TableColumn::new(),
         })
     }
 

@@ -331,7 +331,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             }
             let mut results = lock(&self.results);
             let compared = std::mem::take(&mut results.comparisons);
-            settled.refused.append(&mut results.refused);
+            settled.refused.extend(results.refused.drain(..));
             drop(results);
             settled.comparisons.add(&compared);
             settled.compared_bytes += compared_bytes(self.verifier, &block, &compared);

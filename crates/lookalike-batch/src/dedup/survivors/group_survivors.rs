@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::verify::{CandidateMembers, Verifier};
 use crate::parallel::in_ranges;
+use crate::spill::table_column::TableColumn;
 
 /// Survivors so far, by rank and by group.
 ///
@@ -14,9 +15,9 @@ use crate::parallel::in_ranges;
 /// survivors.
 pub(super) struct GroupSurvivors<'g> {
     groups: &'g CandidateGroups,
-    bits: Vec<u64>,
+    bits: TableColumn<u64>,
     /// Ranks in large groups, one bit each: of the others only that they survived is noted.
-    in_large: Vec<u64>,
+    in_large: TableColumn<u64>,
     /// Lists of large groups, each in the place of its group. Pages of small groups are never touched.
     lists: Vec<u32>,
     /// Of each group, for strong members and for weak ones.
@@ -26,9 +27,8 @@ pub(super) struct GroupSurvivors<'g> {
 /// Larger groups keep a list of their survivors.
 const SMALL: usize = 32;
 
-/// Bytes that [`settle`](super::settle) will touch beside the groups of so many ranks, at most: lists of large groups, of which memory is given by pages, and
-/// two bits a rank.
-pub(crate) fn settling_bytes(groups: &CandidateGroups, ranks: usize, threads: usize) -> u64 {
+/// Bytes that [`settle`](super::settle) will touch beside the groups of so many ranks, at most: lists of large groups, of which memory is given by pages.
+pub(crate) fn settling_bytes(groups: &CandidateGroups, threads: usize) -> u64 {
     const PAGE: usize = 4096;
     let (postings, count) = (groups.members.len(), groups.len());
     let large = in_ranges(count, threads, |range| {
@@ -44,14 +44,14 @@ pub(crate) fn settling_bytes(groups: &CandidateGroups, ranks: usize, threads: us
     });
     let lists = (4 * postings).min(4 * members + PAGE * large);
     let lengths = (8 * count).min(PAGE * large);
-    (lists + lengths + ranks / 4) as u64
+    (lists + lengths) as u64
 }
 
 impl<'g> GroupSurvivors<'g> {
     fn new(groups: &'g CandidateGroups, ranks: usize, threads: usize) -> Self {
         let lists = vec![0; groups.members.len()];
         let lengths = vec![[0; 2]; groups.len()];
-        let words: Vec<AtomicU64> = (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let words: TableColumn<AtomicU64> = TableColumn::zeroed(ranks.div_ceil(64));
         in_ranges(groups.len(), threads, |range| {
             let members = range.map(|group| groups.members(group as u32));
             for &rank in members.filter(|members| members.len() > SMALL).flatten() {
@@ -61,8 +61,8 @@ impl<'g> GroupSurvivors<'g> {
         });
         Self {
             groups,
-            bits: vec![0; ranks.div_ceil(64)],
-            in_large: words.into_iter().map(AtomicU64::into_inner).collect(),
+            bits: TableColumn::zeroed(ranks.div_ceil(64)),
+            in_large: words.into_numbers(),
             lists,
             lengths,
         }

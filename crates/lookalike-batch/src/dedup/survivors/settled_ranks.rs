@@ -2,6 +2,7 @@
 
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
+use crate::spill::table_column::TableColumn;
 
 /// Decision on all classes.
 pub(crate) struct ClassDecisions {
@@ -23,9 +24,9 @@ pub(crate) struct SettledRanks {
     /// Counts of what was looked at for them.
     pub(crate) comparisons: ComparisonCounts,
     /// Ranks that resemble a survivor by their main text, but not as pages; some more than once.
-    pub(crate) refused: Vec<u32>,
+    pub(crate) refused: TableColumn<u32>,
     /// The same, found at the ends of windows: no log tells of them.
-    pub(super) refused_as_weak: Vec<u32>,
+    pub(super) refused_as_weak: TableColumn<u32>,
     /// Bytes of feature sets that were compared for those settled by this process, roughly.
     pub(crate) compared_bytes: u64,
 }

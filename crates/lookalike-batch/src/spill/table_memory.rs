@@ -1,0 +1,610 @@
+//! Memory of the tables of a job: the heap, and, once its share of the heap is full, mapped files without a name.
+//!
+//! A table of documents is arrays that are read and written at any place. Beyond the memory of a job they lie in temporary files that are
+//! mapped, so the code that works on them is the same, and the system reads and writes what is used. A thread lets go of mapped pages when
+//! more of them are resident than the job allows: they stay in the cache of the system while it has room, and count to no process.
+//!
+//! Columns need no reference to their job: shares and mappings are those of the process. Where several jobs run at once, each adds its
+//! share, and the files are in the folder of one of them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use allocator_api2::alloc::{AllocError, Allocator, Global, Layout};
+use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
+
+use crate::spill::partitions::lock;
+
+/// Bytes of the smallest array that a share counts, and that may lie in a file.
+const LARGE: usize = 1 << 17;
+
+/// No more than the smallest page of any system, to which mappings are aligned.
+const MOST_ALIGNED: usize = 4096;
+
+/// Time between two looks at what is resident. A thread that does nothing but touch pages has some 8 MB more meanwhile.
+const TRIM_INTERVAL: Duration = Duration::from_micros(500);
+
+/// That of this process.
+static TABLES: TableMemory = TableMemory::new();
+
+/// What tables take.
+#[derive(Debug)]
+struct TableMemory {
+    /// Bytes of large arrays on the heap.
+    heap: AtomicU64,
+    /// Most bytes of these: all, while no job limits them.
+    heap_share: AtomicU64,
+    /// True once a file could not be made.
+    has_failed: AtomicBool,
+    state: Mutex<TableState>,
+}
+
+#[derive(Debug)]
+struct TableState {
+    /// Those of jobs that run.
+    shares: Vec<OpenShare>,
+    next_share: u64,
+    /// Mappings by their addresses.
+    regions: BTreeMap<usize, MmapMut>,
+    /// Bytes of these.
+    mapped: u64,
+    /// True while a thread looks at what is resident.
+    is_trimmed: bool,
+}
+
+#[derive(Debug)]
+struct OpenShare {
+    number: u64,
+    sizes: TableShareSizes,
+    folder: PathBuf,
+    /// Most bytes that were mapped at once.
+    most_mapped: u64,
+    failure: Option<io::Error>,
+}
+
+/// Bytes that the tables of a job may take of its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TableShareSizes {
+    /// On the heap.
+    pub(crate) heap: u64,
+    /// Resident, of those that are mapped.
+    pub(crate) resident: u64,
+}
+
+impl TableShareSizes {
+    /// Both together.
+    pub(crate) fn all(self) -> u64 {
+        self.heap + self.resident
+    }
+}
+
+/// A job's share, as long as the job runs.
+#[derive(Debug)]
+pub(crate) struct TableShare {
+    memory: &'static TableMemory,
+    number: u64,
+}
+
+impl TableShare {
+    /// Limits large arrays of tables to these sizes; what is beyond goes to files in `folder`.
+    pub(crate) fn open(sizes: TableShareSizes, folder: &Path) -> Self {
+        TABLES.open_share(sizes, folder)
+    }
+}
+
+impl Drop for TableShare {
+    fn drop(&mut self) {
+        let mut state = lock(&self.memory.state);
+        state.shares.retain(|share| share.number != self.number);
+        self.memory.set_heap_share(&state);
+    }
+}
+
+/// Returns what went wrong with files in `folder`: the arrays that they were for are in memory, above its limit.
+///
+/// # Errors
+/// That of the file system.
+pub(crate) fn check(folder: &Path) -> io::Result<()> {
+    TABLES.check(folder)
+}
+
+/// Most bytes that were in files of `folder` at once, of jobs that run.
+pub(crate) fn most_mapped(folder: &Path) -> u64 {
+    TABLES.most_mapped(folder)
+}
+
+/// The same error once more.
+fn copied(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+/// Returns true if arrays lie in files: memory is short then, and another copy of one would not fit.
+pub(crate) fn are_mapped() -> bool {
+    lock(&TABLES.state).mapped > 0
+}
+
+impl TableMemory {
+    const fn new() -> Self {
+        Self {
+            heap: AtomicU64::new(0),
+            heap_share: AtomicU64::new(u64::MAX),
+            has_failed: AtomicBool::new(false),
+            state: Mutex::new(TableState {
+                shares: Vec::new(),
+                next_share: 0,
+                regions: BTreeMap::new(),
+                mapped: 0,
+                is_trimmed: false,
+            }),
+        }
+    }
+
+    fn open_share(&'static self, sizes: TableShareSizes, folder: &Path) -> TableShare {
+        let mut state = lock(&self.state);
+        let number = state.next_share;
+        state.next_share += 1;
+        state.shares.push(OpenShare {
+            number,
+            sizes,
+            folder: folder.to_owned(),
+            most_mapped: 0,
+            failure: None,
+        });
+        self.set_heap_share(&state);
+        TableShare {
+            memory: self,
+            number,
+        }
+    }
+
+    fn check(&self, folder: &Path) -> io::Result<()> {
+        if !self.has_failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let state = lock(&self.state);
+        let mut own = state.shares.iter().filter(|share| share.folder == folder);
+        let failure = own.find_map(|share| share.failure.as_ref());
+        failure.map_or(Ok(()), |error| Err(copied(error)))
+    }
+
+    fn most_mapped(&self, folder: &Path) -> u64 {
+        let state = lock(&self.state);
+        let own = state.shares.iter().filter(|share| share.folder == folder);
+        own.map(|share| share.most_mapped).max().unwrap_or(0)
+    }
+
+    fn set_heap_share(&self, state: &TableState) {
+        let heap = match state.shares.is_empty() {
+            true => u64::MAX,
+            false => state.shares.iter().map(|share| share.sizes.heap).sum(),
+        };
+        self.heap_share.store(heap, Ordering::Relaxed);
+    }
+
+    /// Counts bytes on the heap, if the share has room for them.
+    fn take(&self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let before = self.heap.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.saturating_add(bytes) <= self.heap_share.load(Ordering::Relaxed);
+        if !fits {
+            self.give_back(bytes as usize);
+        }
+        fits
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.heap.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// An array in a file, all zeros; none where that is no file's business or fails.
+    fn map(&'static self, layout: Layout) -> Option<NonNull<[u8]>> {
+        if layout.align() > MOST_ALIGNED {
+            return None;
+        }
+        let mut state = lock(&self.state);
+        let folder = state.shares.last()?.folder.clone();
+        // Space is reserved within the lock: it takes the file system a moment, and large arrays are few.
+        let mapped = mapped_file(&folder, layout.size());
+        let share = state.shares.last_mut()?;
+        let mut region = match mapped {
+            Ok(region) => region,
+            Err(error) => {
+                share.failure.get_or_insert(error);
+                self.has_failed.store(true, Ordering::Relaxed);
+                return None;
+            }
+        };
+        let bytes = NonNull::from(&mut region[..]);
+        state.mapped += region.len() as u64;
+        state.regions.insert(bytes.addr().get(), region);
+        let mapped = state.mapped;
+        let share = state.shares.last_mut()?;
+        share.most_mapped = share.most_mapped.max(mapped);
+        if !state.is_trimmed {
+            state.is_trimmed = trim_in_background(self).is_ok();
+        }
+        Some(bytes)
+    }
+
+    fn allocate(
+        &'static self,
+        layout: Layout,
+        on_heap: impl FnOnce() -> Result<NonNull<[u8]>, AllocError>,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        if !self.take(layout.size()) {
+            if let Some(mapped) = self.map(layout) {
+                return Ok(mapped);
+            }
+            // Above the share, until the job looks whether its files failed.
+            self.heap.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        }
+        on_heap().inspect_err(|_| self.give_back(layout.size()))
+    }
+
+    /// Unmaps an array, if it is in a file.
+    fn unmap(&self, start: NonNull<u8>) -> bool {
+        let mut state = lock(&self.state);
+        let region = state.regions.remove(&start.addr().get());
+        state.mapped -= region.as_ref().map_or(0, |region| region.len() as u64);
+        // The system takes its time to give the pages back.
+        drop(state);
+        region.is_some()
+    }
+
+    fn is_mapped(&self, start: NonNull<u8>) -> bool {
+        let state = lock(&self.state);
+        state.regions.contains_key(&start.addr().get())
+    }
+}
+
+/// A file without a name, mapped.
+#[expect(unsafe_code, reason = "mapping a file")]
+fn mapped_file(folder: &Path, bytes: usize) -> io::Result<MmapMut> {
+    let file = tempfile::tempfile_in(folder)?;
+    reserve(&file, bytes as u64)?;
+    // SAFETY: the file has no name and this process has no other handle of it, so nobody else changes or cuts it.
+    let mapped = unsafe { MmapOptions::new().len(bytes).map_mut(&file) }?;
+    // Else the system caches the file in folios of up to 2 MiB, each of which is resident as a whole when one byte of it is used: a
+    // gigabyte within a millisecond, which nobody could let go of in time. A hint: without it more is resident for moments.
+    let _ = mapped.advise(Advice::Random);
+    Ok(mapped)
+}
+
+/// Gives a file its length, with space on the disk where the system can reserve it: a write to a mapping that finds the disk full ends the
+/// process.
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+        // Not every file system can.
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+        reserved => return reserved.map_err(io::Error::from),
+    }
+    file.set_len(bytes)
+}
+
+/// Starts a thread that lets go of mapped pages when too many are resident. It ends when nothing is mapped any more.
+fn trim_in_background(tables: &'static TableMemory) -> io::Result<()> {
+    let Some(before) = resident_file_bytes() else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    let thread = std::thread::Builder::new().name("tables".to_owned());
+    thread.spawn(move || {
+        loop {
+            std::thread::sleep(TRIM_INTERVAL);
+            let mut state = lock(&tables.state);
+            if state.regions.is_empty() {
+                state.is_trimmed = false;
+                return;
+            }
+            state.trim(before);
+        }
+    })?;
+    Ok(())
+}
+
+impl TableState {
+    /// Lets go of all pages if more are resident than `before` and the shares together.
+    fn trim(&self, before: u64) {
+        let shares = self.shares.iter().map(|share| share.sizes.resident);
+        let most = before + shares.sum::<u64>();
+        // After the last job, whoever keeps its tables decides.
+        let is_limited = !self.shares.is_empty();
+        if is_limited && resident_file_bytes().is_some_and(|resident| resident > most) {
+            self.regions.values().for_each(forget_pages);
+        }
+    }
+}
+
+/// Takes the pages of a mapping out of the process; they come back when they are used.
+#[expect(unsafe_code, reason = "advice that needs a promise")]
+fn forget_pages(region: &MmapMut) {
+    // SAFETY: the mapping shares its pages with a file, which keeps what was written: whoever reads sees the same bytes. An error means
+    // that they stay.
+    let _ = unsafe { region.unchecked_advise(UncheckedAdvice::DontNeed) };
+}
+
+/// Bytes of files that are resident in this process, where the system tells.
+fn resident_file_bytes() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        let counts = std::fs::read_to_string("/proc/self/statm").ok()?;
+        let pages: u64 = counts.split(' ').nth(2)?.parse().ok()?;
+        Some(pages * rustix::param::page_size() as u64)
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// Allocates arrays of tables; see the module's header. Small ones are always on the heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableAllocator(&'static TableMemory);
+
+impl TableAllocator {
+    /// With the memory of this process.
+    pub(crate) const fn new() -> Self {
+        Self(&TABLES)
+    }
+
+    /// Allocates, copies and frees: for arrays that change from one kind of memory to another.
+    ///
+    /// # Safety
+    /// As [`Allocator::grow`] and [`Allocator::shrink`].
+    #[expect(unsafe_code, reason = "an allocator")]
+    unsafe fn move_to(
+        self,
+        start: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        let moved = self.allocate(new)?;
+        let bytes = old.size().min(new.size());
+        // SAFETY: both blocks have so many bytes, and a new block overlaps no other. The old one came from this allocator with this
+        // layout.
+        unsafe {
+            std::ptr::copy_nonoverlapping(start.as_ptr(), moved.cast::<u8>().as_ptr(), bytes);
+            self.deallocate(start, old);
+        }
+        Ok(moved)
+    }
+}
+
+// SAFETY: blocks are those of the global allocator, or mappings that last until they are deallocated; both stay where they are however
+// often this value, a reference, is copied or moved. Blocks are told apart by their layouts and addresses.
+#[expect(unsafe_code, reason = "an allocator")]
+unsafe impl Allocator for TableAllocator {
+    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        match layout.size() < LARGE {
+            true => Global.allocate(layout),
+            false => self.0.allocate(layout, || Global.allocate(layout)),
+        }
+    }
+
+    fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        match layout.size() < LARGE {
+            true => Global.allocate_zeroed(layout),
+            // Files begin with zeros.
+            false => self.0.allocate(layout, || Global.allocate_zeroed(layout)),
+        }
+    }
+
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+        if layout.size() >= LARGE {
+            if self.0.unmap(start) {
+                return;
+            }
+            self.0.give_back(layout.size());
+        }
+        // SAFETY: the block is on the heap, and has this layout.
+        unsafe { Global.deallocate(start, layout) }
+    }
+
+    unsafe fn grow(
+        &self,
+        start: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        if new.size() < LARGE {
+            // SAFETY: a small block is on the heap; the rest is the caller's promise.
+            return unsafe { Global.grow(start, old, new) };
+        }
+        let counted = if old.size() < LARGE { 0 } else { old.size() };
+        let is_on_heap = counted == 0 || !self.0.is_mapped(start);
+        if is_on_heap && self.0.take(new.size() - counted) {
+            // The system may move the pages instead of their bytes.
+            // SAFETY: the block is on the heap; the rest is the caller's promise.
+            let grown = unsafe { Global.grow(start, old, new) };
+            return grown.inspect_err(|_| self.0.give_back(new.size() - counted));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.move_to(start, old, new) }
+    }
+
+    unsafe fn grow_zeroed(
+        &self,
+        start: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        // SAFETY: the caller's promise; the bytes behind the old ones are there.
+        unsafe {
+            let grown = self.grow(start, old, new)?;
+            let more = grown.cast::<u8>().add(old.size());
+            more.write_bytes(0, new.size() - old.size());
+            Ok(grown)
+        }
+    }
+
+    unsafe fn shrink(
+        &self,
+        start: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        if old.size() < LARGE {
+            // SAFETY: a small block is on the heap; the rest is the caller's promise.
+            return unsafe { Global.shrink(start, old, new) };
+        }
+        if new.size() < LARGE {
+            // SAFETY: the caller's promise.
+            return unsafe { self.move_to(start, old, new) };
+        }
+        if self.0.is_mapped(start) {
+            // The file keeps its length.
+            return Ok(NonNull::slice_from_raw_parts(start, new.size()));
+        }
+        // SAFETY: the block is on the heap; the rest is the caller's promise.
+        let shrunk = unsafe { Global.shrink(start, old, new) }?;
+        self.0.give_back(old.size() - new.size());
+        Ok(shrunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allocator_api2::vec::Vec as AllocatedVec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn memory() -> &'static TableMemory {
+        Box::leak(Box::new(TableMemory::new()))
+    }
+
+    fn sizes(heap: usize, resident: usize) -> TableShareSizes {
+        TableShareSizes {
+            heap: heap as u64,
+            resident: resident as u64,
+        }
+    }
+
+    fn numbers(memory: &'static TableMemory, count: usize) -> AllocatedVec<u32, TableAllocator> {
+        let mut numbers = AllocatedVec::new_in(TableAllocator(memory));
+        numbers.extend(0..count as u32);
+        numbers
+    }
+
+    fn are_whole(numbers: &[u32]) -> bool {
+        (0..).zip(numbers).all(|(at, &number)| at == number)
+    }
+
+    #[derive(Clone, Debug)]
+    enum Change {
+        Push(usize),
+        Truncate(usize),
+        Shrink,
+        New(usize),
+        Drop(usize),
+    }
+
+    fn changes() -> impl Strategy<Value = Vec<(usize, Change)>> {
+        // Around a megabyte of numbers, where arrays become large.
+        let length = 0..3 * LARGE / 4;
+        let change = prop_oneof![
+            length.clone().prop_map(Change::Push),
+            length.clone().prop_map(Change::Truncate),
+            Just(Change::Shrink),
+            length.prop_map(Change::New),
+            (0..4_usize).prop_map(Change::Drop),
+        ];
+        prop::collection::vec((0..4_usize, change), 0..24)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn arrays_keep_their_values_wherever_they_lie(changes in changes(), heap in 0..8 * LARGE) {
+            let folder = tempfile::tempdir().unwrap();
+            let memory = memory();
+            let share = memory.open_share(sizes(heap, LARGE), folder.path());
+            let mut arrays: Vec<_> = (0..4).map(|_| numbers(memory, 0)).collect();
+            for (at, change) in changes {
+                let array = &mut arrays[at];
+                match change {
+                    Change::Push(more) => {
+                        let end = (array.len() + more).min(2 * LARGE) as u32;
+                        array.extend(array.len() as u32..end);
+                    }
+                    Change::Truncate(length) => array.truncate(length),
+                    Change::Shrink => array.shrink_to_fit(),
+                    Change::New(length) => *array = numbers(memory, length),
+                    Change::Drop(other) => arrays[other] = numbers(memory, 0),
+                }
+                prop_assert!(arrays.iter().all(|array| are_whole(array)));
+                prop_assert!(memory.heap.load(Ordering::Relaxed) <= heap as u64);
+            }
+            drop(arrays);
+            prop_assert_eq!(memory.heap.load(Ordering::Relaxed), 0);
+            prop_assert_eq!(lock(&memory.state).mapped, 0);
+            drop(share);
+            prop_assert_eq!(memory.heap_share.load(Ordering::Relaxed), u64::MAX);
+        }
+    }
+
+    #[test]
+    fn cleared_arrays_are_cleared_wherever_they_lie() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = memory();
+        let _share = memory.open_share(sizes(2 * LARGE, 0), folder.path());
+        let allocator = TableAllocator(memory);
+        let layout = Layout::array::<u8>(LARGE).unwrap();
+        for _ in 0..4 {
+            let mut bytes = allocator.allocate_zeroed(layout).unwrap();
+            // SAFETY: nobody else has the block, which is filled with zeros.
+            #[expect(unsafe_code, reason = "a test of an allocator")]
+            let bytes = unsafe { bytes.as_mut() };
+            assert!(bytes.iter().all(|&byte| byte == 0));
+            bytes.fill(1);
+        }
+        assert_eq!(memory.heap.load(Ordering::Relaxed), 2 * LARGE as u64);
+        assert_eq!(memory.most_mapped(folder.path()), 2 * LARGE as u64);
+    }
+
+    #[test]
+    fn a_folder_without_room_is_told_and_loses_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = folder.path().join("gone");
+        let memory = memory();
+        let _share = memory.open_share(sizes(0, 0), &gone);
+        let array = numbers(memory, LARGE);
+        assert!(are_whole(&array));
+        for _ in 0..2 {
+            let error = memory.check(&gone).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        }
+        assert!(memory.check(folder.path()).is_ok());
+        drop(array);
+        assert_eq!(memory.heap.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn pages_of_files_do_not_stay_resident() {
+        const COUNT: usize = 16 * LARGE;
+        let folder = tempfile::tempdir().unwrap();
+        let memory = memory();
+        let before = resident_file_bytes().unwrap();
+        let share = memory.open_share(sizes(0, LARGE), folder.path());
+        let array = numbers(memory, COUNT);
+        let bytes = (4 * COUNT) as u64;
+        // Other tests map files meanwhile, but not so many.
+        let started = std::time::Instant::now();
+        while resident_file_bytes().unwrap() > before + bytes / 2 {
+            assert!(started.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(TRIM_INTERVAL);
+        }
+        assert!(are_whole(&array));
+        drop(share);
+        assert!(are_whole(&array));
+    }
+}
