@@ -136,7 +136,7 @@ impl DedupJob<'_> {
     /// Lets tables of documents take their share of the memory. A job holds it as long as it works.
     pub(crate) fn open_tables(&self) -> TableShare {
         let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
-        TableShare::open(budget.allocated_share(self.limits.threads), self.folder)
+        TableShare::open(budget.table_share(), self.folder)
     }
 
     /// Tells the observer of progress; an error if it has cancelled the job, or tables could not go to disk.

@@ -51,9 +51,6 @@ const HEAP_PARTS: u64 = 4;
 /// Those that may be resident of tables in files.
 const RESIDENT_PARTS: u64 = 1;
 
-/// Bytes of files that a thread makes resident before pages are let go of.
-const TOUCHED: u64 = 8 * MIB;
-
 /// Share of the memory that is left, and a place for what does not fit.
 pub(crate) struct MemoryShare<'a> {
     /// One of so many.
@@ -112,15 +109,6 @@ impl DedupMemory {
         TableShareSizes {
             heap: self.all() / PARTS * HEAP_PARTS,
             resident: self.all() / PARTS * RESIDENT_PARTS,
-        }
-    }
-
-    /// What allocators may give tables: less on the heap, for what threads touch of files before somebody lets go of it.
-    pub(crate) fn allocated_share(&self, threads: usize) -> TableShareSizes {
-        let share = self.table_share();
-        TableShareSizes {
-            heap: share.heap.saturating_sub(TOUCHED * threads as u64),
-            ..share
         }
     }
 

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use allocator_api2::alloc::{AllocError, Allocator, Global, Layout};
+use lookalike_corpus::spawn_detached;
 use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
 
 use crate::spill::partitions::lock;
@@ -297,7 +298,7 @@ fn trim_in_background(tables: &'static TableMemory) -> io::Result<()> {
         return Err(io::ErrorKind::Unsupported.into());
     };
     let thread = std::thread::Builder::new().name("tables".to_owned());
-    thread.spawn(move || {
+    spawn_detached(thread, move || {
         loop {
             std::thread::sleep(TRIM_INTERVAL);
             let mut state = lock(&tables.state);
@@ -307,8 +308,7 @@ fn trim_in_background(tables: &'static TableMemory) -> io::Result<()> {
             }
             state.trim(before);
         }
-    })?;
-    Ok(())
+    })
 }
 
 impl TableState {
