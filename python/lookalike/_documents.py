@@ -93,7 +93,7 @@ class DocumentColumns:
             data = _extended(rows, list(dict.fromkeys(others)), {text[0]: list(self.texts(rows))})
         names = ("id", "order", "category", "site", "html", "page")
         columns = {"text": text, "fields": list(self.fields), **{name: getattr(self, name) for name in names}}
-        return {"rows": data, "columns": columns, "count": len(rows)}
+        return {"rows": data, "columns": columns}
 
     @property
     def _read(self) -> list[str]:

@@ -28,8 +28,6 @@ pub(crate) struct CallerRows {
     /// A list, or an object with Arrow data.
     rows: Py<PyAny>,
     columns: DocumentColumns,
-    /// The number of rows.
-    pub(crate) count: u64,
 }
 
 /// Columns of the data by what they are for.
@@ -367,7 +365,7 @@ impl DocumentSource {
     /// The documents of a list, or of an object with Arrow data.
     pub(crate) fn of(
         py: Python<'_>,
-        CallerRows { rows, columns, .. }: CallerRows,
+        CallerRows { rows, columns }: CallerRows,
         order: Option<Arc<OrderField>>,
     ) -> Result<Self, CallError> {
         let data = rows.bind(py);

@@ -1,12 +1,12 @@
 //! `--memory` counts from the first record: what cannot fit goes to disk, or is refused before it has taken more.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::results::Results;
-use crate::support::{Finish, Folder, STORY, lookalike, record};
+use crate::support::{Finish, Folder, STORY, SmallDisk, lookalike, record};
 
 const MIB: u64 = 1 << 20;
 
@@ -77,19 +77,34 @@ fn records_without_end_take_a_tenth_more_than_the_limit_at_most() {
     limited(&folder, &["dedup", "-o"], &bad, (1, &list));
 }
 
+/// A file of half a million notes, a quarter of which repeat one.
+fn notes(folder: &Folder) -> PathBuf {
+    const NOTES: u64 = 500_000;
+    let lines = (0..NOTES).map(|number| {
+        let text = number - number % 4 / 3;
+        let id = format!("page-{:07}-of-a-site", number * 7_919 % NOTES);
+        record(&id, &format!("note {text} of {}", text * 31 % 9_973))
+    });
+    folder.add("in.jsonl", lines.collect::<String>())
+}
+
+fn assert_same_results(a: &Path, b: &Path) {
+    for file in [
+        "kept.jsonl",
+        "removed.jsonl",
+        "clusters.jsonl",
+        "pairs.jsonl",
+    ] {
+        let read = |out: &Path| std::fs::read(out.join(file)).unwrap();
+        assert!(read(a) == read(b), "{file}");
+    }
+}
+
 /// A table of documents of twice the memory lies in files, which nothing but time tells of.
 #[test]
 fn a_table_that_does_not_fit_goes_to_disk() {
-    const RECORDS: u64 = 500_000;
     let folder = Folder::new();
-    let lines: String = (0..RECORDS)
-        .map(|number| {
-            let text = number - number % 4 / 3;
-            let id = format!("page-{:07}-of-a-site", number * 7_919 % RECORDS);
-            record(&id, &format!("note {text} of {}", text * 31 % 9_973))
-        })
-        .collect();
-    let input = folder.add("in.jsonl", lines);
+    let input = notes(&folder);
     let job = |out: &Path, memory: &str, threads: &str| {
         let mut command = lookalike("dedup");
         command.arg(&input).arg("-o").arg(out);
@@ -106,15 +121,31 @@ fn a_table_that_does_not_fit_goes_to_disk() {
     let on_disk = |out: &Path| Results::read(out).run["tables_on_disk"].as_u64().unwrap();
     assert!(on_disk(&little) > 32 * MIB);
     assert_eq!(on_disk(&much), 0);
-    for file in [
-        "kept.jsonl",
-        "removed.jsonl",
-        "clusters.jsonl",
-        "pairs.jsonl",
-    ] {
-        let read = |out: &Path| std::fs::read(out.join(file)).unwrap();
-        assert!(read(&little) == read(&much), "{file}");
-    }
+    assert_same_results(&little, &much);
+}
+
+#[test]
+fn a_table_that_fills_the_disk_ends_the_job_which_goes_on_with_more_room() {
+    let folder = Folder::new();
+    let Some(disk) = SmallDisk::mounted(folder.path("disk"), 30) else {
+        return;
+    };
+    let input = notes(&folder);
+    let job = |out: &Path, memory: &str| {
+        let mut command = lookalike("dedup");
+        command.arg(&input).arg("-o").arg(out);
+        command.args(["--threads", "2", "--checkpoint", "1M", "--resume"]);
+        command.args(["--memory", memory, "--tmp"]).arg(disk.path());
+        command
+    };
+    let (little, much) = (folder.path("little"), folder.path("much"));
+    let full = job(&little, "56M").fail(1);
+    full.says(&["No space left on device", "--tmp", "--resume continues"]);
+    disk.grow(400);
+    job(&little, "56M").succeed();
+    job(&much, "2G").succeed();
+    assert_eq!(Results::read(&little).run["resumed"], true);
+    assert_same_results(&little, &much);
 }
 
 /// The tables of a job take memory by the number of its documents, however short these are.
