@@ -1,7 +1,7 @@
 //! Division of `--memory`.
 //!
 //! The limit is on the resident size of the process. A fixed part is for code, chunks in flight and each thread's tools. Of the rest,
-//! tables of documents take what they need, up to [`DedupMemory::table_share`]: what is beyond that lies in files, see
+//! tables of documents take up to [`DedupMemory::table_share`], and lie in files beyond that: see
 //! [`table_memory`](crate::spill::table_memory). Of what they leave, feature sets may keep half in memory while reading, a third of that
 //! those of visible texts, keys a twelfth. Groups take what is left, and go to disk if they need more.
 
@@ -104,7 +104,7 @@ impl DedupMemory {
         self.all().saturating_sub(self.used + tables)
     }
 
-    /// What tables may take.
+    /// Bytes that tables may take.
     pub(crate) fn table_share(&self) -> TableShareSizes {
         TableShareSizes {
             heap: self.all() / PARTS * HEAP_PARTS,
@@ -224,7 +224,7 @@ pub(crate) struct ReadingBudget {
     /// The most that tables take of it.
     tables: u64,
     fixed: u64,
-    /// What others than tables took beside the fixed part.
+    /// Bytes that others than tables took beside the fixed part.
     used: u64,
 }
 

@@ -28,7 +28,7 @@ struct KnownText {
 }
 
 impl KnownText {
-    /// Where a text stands in the table of its part: tables look at both ends of such a number.
+    /// The hash by which a table places a text: tables look at both ends of such a number.
     fn spread(hash: u32) -> u64 {
         u64::from(hash) << 32 | u64::from(hash)
     }

@@ -72,7 +72,7 @@ pub(crate) struct TableLimit {
 
 impl TableLimit {
     /// Memory that `tables` leave for sets of chunks, after `read` of `total` bytes of input; an error where they leave nothing.
-    /// What all of the input will need is guessed from what this part of it does.
+    /// The need of all of the input is guessed from that of this part.
     fn left_by(&self, tables: u64, read: u64, total: u64) -> Result<u64, BatchError> {
         /// Records ahead may take more than those that were read: one of so many parts of what they are expected to take.
         const UNSURE: f64 = 20.0;

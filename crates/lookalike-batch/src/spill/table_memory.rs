@@ -31,10 +31,10 @@ const MOST_ALIGNED: usize = 4096;
 /// Time between two looks at what is resident. A thread that does nothing but touch pages has some 8 MB more meanwhile.
 const TRIM_INTERVAL: Duration = Duration::from_micros(500);
 
-/// That of this process.
+/// The tables of this process.
 static TABLES: TableMemory = TableMemory::new();
 
-/// What tables take.
+/// Memory that tables take: counts, shares of jobs, and mappings.
 #[derive(Debug)]
 struct TableMemory {
     /// Bytes of large arrays on the heap.
