@@ -21,9 +21,6 @@ use crate::observer::JobStage;
 /// Bytes of a chunk below which another thread brings nothing.
 const LEAST_PART: u64 = 64 << 10;
 
-/// Parts of Q that each thread has at least: each is a step from which an interrupted join goes on.
-const PARTS: u64 = 8;
-
 /// An index of F.
 struct JoinedIndex<'a, W: Word> {
     name: &'a str,
@@ -60,18 +57,14 @@ impl FingerprintJoin<'_> {
         }
         self.observer
             .stage(JobStage::Join, q.total_bytes().unwrap_or(0));
-        let mut shares = MemoryPlan::new(self.limits).streaming();
+        let shares = MemoryPlan::new(self.limits)
+            .streaming()
+            .with_parts(q.total_bytes(), LEAST_PART);
         let mut held = 0_u64;
         for source in self.f {
             held = held.wrapping_add(index::digest(source.path())?);
         }
         let matches = Mutex::new(self.matches(shares.matches, held)?);
-        // Each thread has its part, however small Q is.
-        let part = q
-            .total_bytes()
-            .unwrap_or(u64::MAX)
-            .div_ceil(PARTS * self.limits.threads as u64);
-        shares.chunk = shares.chunk.min(part.max(LEAST_PART));
         self.stream(&mut q, &shares, &matches, &|_| (), &|chunk, _, found| {
             // Shards divide Q here: each index is searched whole.
             chunk.retain_shard(self.shard);

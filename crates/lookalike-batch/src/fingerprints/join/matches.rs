@@ -14,6 +14,8 @@ use super::checkpoint::{JoinState, KeptPairs, checked_run};
 use super::stream_position::StreamedPart;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintName;
+use crate::parallel::on_items;
+use crate::parallel_sort::sort_unequal_by;
 
 /// A pair as bytes, which sort as the lines do: lengths of both keys (4 and 4), the key of f, the key of q, the
 /// distance (1).
@@ -149,6 +151,8 @@ fn prefix(record: MatchRecord<'_>) -> u64 {
 pub(super) struct JoinMatches {
     folder: PathBuf,
     budget: u64,
+    /// Threads that sort.
+    threads: usize,
     bytes: Vec<u8>,
     /// First bytes of each record in memory, and where it is.
     places: Vec<(u64, usize)>,
@@ -162,10 +166,11 @@ pub(super) struct JoinMatches {
 }
 
 impl JoinMatches {
-    pub(super) fn new(folder: &Path, budget: u64) -> Self {
+    pub(super) fn new(folder: &Path, budget: u64, threads: usize) -> Self {
         Self {
             folder: folder.to_owned(),
             budget,
+            threads,
             bytes: Vec::new(),
             places: Vec::new(),
             file: None,
@@ -176,13 +181,18 @@ impl JoinMatches {
     }
 
     /// Pairs that are kept for another join to go on with, those of an earlier one among them.
-    pub(super) fn resumed(folder: &Path, budget: u64, kept: (KeptPairs, File)) -> Self {
+    pub(super) fn resumed(
+        folder: &Path,
+        budget: u64,
+        threads: usize,
+        kept: (KeptPairs, File),
+    ) -> Self {
         let (kept, file) = kept;
         Self {
             file: Some(file),
             runs: kept.runs(),
             kept: Some(kept),
-            ..Self::new(folder, budget)
+            ..Self::new(folder, budget, threads)
         }
     }
 
@@ -241,12 +251,17 @@ impl JoinMatches {
     fn sort(&mut self) {
         let bytes = &self.bytes;
         // Most comparisons end with the prefixes, without a look at the records.
-        self.places.sort_unstable_by(|a, b| {
+        sort_unequal_by(&mut self.places, self.threads, |a, b| {
             // Places are sorted, 16 bytes each, and records stay where they are until they are written in
             // order.
             let record = |place: &(u64, usize)| first(&bytes[place.1..]);
-            (a.0.cmp(&b.0)).then_with(|| keys(record(a)).cmp(&keys(record(b))))
+            (a.0.cmp(&b.0))
+                .then_with(|| keys(record(a)).cmp(&keys(record(b))))
+                // A pair may be there several times.
+                .then(a.1.cmp(&b.1))
         });
+        self.places
+            .dedup_by(|a, b| a.0 == b.0 && first(&bytes[a.1..]) == first(&bytes[b.1..]));
     }
 
     fn spill(&mut self) -> io::Result<()> {
@@ -279,11 +294,15 @@ impl JoinMatches {
 
     /// Writes a line for each distinct pair, in order, and returns how many.
     pub(super) fn write(
-        self,
+        mut self,
         sides: PairSides,
         out: &mut dyn Write,
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<u64, BatchError> {
+        if self.file.is_none() {
+            self.sort();
+            return self.write_sorted(sides, out);
+        }
         let mut lines = MatchLines {
             out,
             sides,
@@ -292,6 +311,31 @@ impl JoinMatches {
         };
         self.each(&mut |record| lines.write(record), temporary)?;
         lines.end()
+    }
+
+    /// Writes the lines of what is in memory, which threads make.
+    fn write_sorted(&self, sides: PairSides, out: &mut dyn Write) -> Result<u64, BatchError> {
+        /// Lines that a thread makes at once.
+        const LINES: usize = 1 << 13;
+        let made = |places: &[(u64, usize)]| -> Result<Vec<u8>, BatchError> {
+            let mut made = Vec::new();
+            let mut lines = MatchLines {
+                out: &mut made,
+                sides,
+                last: Vec::new(),
+                count: 0,
+            };
+            let mut places = places.iter();
+            places.try_for_each(|&(_, at)| lines.write(first(&self.bytes[at..])))?;
+            Ok(made)
+        };
+        for places in self.places.chunks(LINES * self.threads) {
+            for lines in on_items(places.chunks(LINES), self.threads, made) {
+                out.write_all(&lines?).map_err(unwritten)?;
+            }
+        }
+        out.flush().map_err(unwritten)?;
+        Ok(self.places.len() as u64)
     }
 
     /// Visits, for each pair of fingerprints that [`FoundPairs::push_codes`] was given, the least name and the distance.
@@ -586,7 +630,7 @@ mod tests {
         let checkpoint = JoinCheckpoint::enter(&folder.path().join("pairs"), false).unwrap();
         let (kept, file) = KeptPairs::open(&checkpoint, String::new(), 0).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut matches = JoinMatches::resumed(folder.path(), 0, (kept, full));
+        let mut matches = JoinMatches::resumed(folder.path(), 0, 1, (kept, full));
         let append = |matches: &mut JoinMatches| {
             let mut found = FoundPairs::default();
             found.push(FingerprintName::Number(1), FingerprintName::Number(2), 3);
@@ -610,7 +654,7 @@ mod tests {
     #[test]
     fn pairs_beyond_a_small_memory_were_read_from_all_runs_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let mut matches = JoinMatches::new(folder.path(), 3 * RUN_BYTES as u64);
+        let mut matches = JoinMatches::new(folder.path(), 3 * RUN_BYTES as u64, 2);
         // Half of the memory is a run, and three runs are merged at once.
         let count = 164_000_u64;
         for start in (0..count).step_by(1000) {
@@ -651,9 +695,10 @@ mod tests {
         fn pairs_come_out_sorted_and_once_whatever_the_memory(
             pairs in prop::collection::vec(("[ab]{0,10}", 0..400_u64, 0..3_u32), 0..400),
             budget in prop_oneof![Just(0_u64), Just(4_000), Just(1 << 20)],
+            threads in 1..4_usize,
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let mut matches = JoinMatches::new(folder.path(), budget);
+            let mut matches = JoinMatches::new(folder.path(), budget, threads);
             for some in pairs.chunks(50) {
                 let mut found = FoundPairs::default();
                 for (f, q, distance) in some {

@@ -15,7 +15,7 @@ use crate::settings::JobLimits;
 const MIB: u64 = 1 << 20;
 /// Chunks beyond this bring nothing.
 const LARGEST_CHUNK: u64 = 128 * MIB;
-const SMALLEST_CHUNK: u64 = MIB;
+pub(super) const SMALLEST_CHUNK: u64 = MIB;
 /// Pairs that wait in memory beyond this are written anyway.
 const MOST_MATCHES: u64 = 512 * MIB;
 
@@ -128,6 +128,17 @@ impl MemoryPlan {
         }
     }
 
+    /// Cuts a stream of so many bytes, if that is known, into parts for all threads, however small it is; none is smaller than `least`.
+    pub(super) fn with_parts(self, total: Option<u64>, least: u64) -> Self {
+        /// Parts of each thread: the last ones end at about the same time, and each is a step from which an interrupted join goes on.
+        const PARTS: u64 = 8;
+        let part = total.unwrap_or(u64::MAX).div_ceil(PARTS * self.threads);
+        Self {
+            chunk: self.chunk.min(part.max(least)),
+            ..self
+        }
+    }
+
     /// Memory left beside queries of so many bytes, shared out.
     pub(super) fn after<W: Word>(
         self,
@@ -164,6 +175,17 @@ mod tests {
     fn shares(memory: u64, threads: usize) -> MemoryPlan {
         let limits = JobLimits { memory, threads };
         MemoryPlan::new(&limits)
+    }
+
+    #[test]
+    fn a_stream_that_fits_one_chunk_was_joined_by_one_thread() {
+        let chunk = |total| {
+            let plan = shares(64 << 30, 16).after::<u64>(32 * MIB, 4 << 20, 3);
+            plan.unwrap().with_parts(total, SMALLEST_CHUNK).chunk
+        };
+        assert_eq!(chunk(Some(1 << 30)), 8 * MIB);
+        assert_eq!(chunk(Some(1000)), SMALLEST_CHUNK);
+        assert_eq!(chunk(None), LARGEST_CHUNK);
     }
 
     proptest! {

@@ -45,7 +45,7 @@ use crate::spill::partitions::lock;
 pub use checkpoint::JoinCheckpoint;
 use checkpoint::KeptPairs;
 use matches::{JoinMatches, PairSides};
-use memory_plan::{MemoryPlan, MemoryPurpose};
+use memory_plan::{MemoryPlan, MemoryPurpose, SMALLEST_CHUNK};
 pub use pair_merge::{MergeSummary, MergedList, PairMerge};
 pub use pair_merge_error::PairMergeError;
 use queries::QuerySet;
@@ -172,8 +172,9 @@ impl FingerprintJoin<'_> {
 
     /// The pairs so far: those that an interrupted join left, if this one goes on with it. `held` tells what is in memory.
     fn matches(&self, budget: u64, held: u64) -> Result<JoinMatches, BatchError> {
+        let threads = self.limits.threads;
         let Some(checkpoint) = self.checkpoint else {
-            return Ok(JoinMatches::new(self.folder, budget));
+            return Ok(JoinMatches::new(self.folder, budget, threads));
         };
         let names = |sources: &[FingerprintSource]| -> Vec<String> {
             sources
@@ -193,7 +194,7 @@ impl FingerprintJoin<'_> {
             self.losses,
         );
         let kept = KeptPairs::open(checkpoint, settings, held)?;
-        Ok(JoinMatches::resumed(self.folder, budget, kept))
+        Ok(JoinMatches::resumed(self.folder, budget, threads, kept))
     }
 
     fn write_two<W: Word>(
@@ -212,7 +213,9 @@ impl FingerprintJoin<'_> {
         let whole = FingerprintShard::ALL;
         let queries = QuerySet::<W>::read(&mut q, whole, &shares, purpose, self.observer)?;
         let count = queries.codes().len() as u64;
-        let shares = shares.after::<W>(queries.bytes(), count, self.distance)?;
+        let shares = shares
+            .after::<W>(queries.bytes(), count, self.distance)?
+            .with_parts(f.total_bytes(), SMALLEST_CHUNK);
         let join = self.tables(&queries, &shares, &f)?;
         self.observer
             .stage(JobStage::Join, f.total_bytes().unwrap_or(0));
@@ -285,6 +288,10 @@ impl FingerprintJoin<'_> {
         join: &ChunkJoin<'_, W>,
     ) -> Result<(), BatchError> {
         let before = lock(matches).state().streamed();
+        let most = match self.checkpoint.is_some() && self.distance >= SLOW_DISTANCE {
+            true => shares.chunk.min(SLOW_CHUNK),
+            false => shares.chunk,
+        };
         let source = Mutex::new(StreamSource::new(f));
         let counters = [lock(&source).bytes_read()];
         let failed = Mutex::new(None);
@@ -292,10 +299,6 @@ impl FingerprintJoin<'_> {
             before,
             ..StreamKept::default()
         });
-        let most = match self.checkpoint.is_some() && self.distance >= SLOW_DISTANCE {
-            true => shares.chunk.min(SLOW_CHUNK),
-            false => shares.chunk,
-        };
         // Whoever has the lock reads, and the others compare: reading is one stream, and no thread does nothing
         // but read.
         let work = || {

@@ -12,7 +12,7 @@ use lookalike_corpus::ReadError;
 use lookalike_hamming::{SelfJoinLimits, SelfJoinProgress, Word, self_join_from};
 
 use super::matches::{FoundPairs, JoinMatches, PairSides};
-use super::memory_plan::{MemoryPlan, MemoryPurpose};
+use super::memory_plan::{MemoryPlan, MemoryPurpose, SMALLEST_CHUNK};
 use super::queries::QuerySet;
 use super::stream_position::{StreamedPart, digest_of_codes, folded};
 use super::{FingerprintJoin, JoinSummary, JoinedSides};
@@ -174,6 +174,7 @@ impl FingerprintJoin<'_> {
         // Two lists of pairs, one after the other but not quite.
         shares.matches /= 2;
         let mut all = self.open(self.f)?;
+        let shares = shares.with_parts(all.total_bytes(), SMALLEST_CHUNK);
         let join = self.tables(&own, &shares, &all)?;
         self.observer
             .stage(JobStage::Join, all.total_bytes().unwrap_or(0));
@@ -207,7 +208,11 @@ impl FingerprintJoin<'_> {
             return Err(ReadError::Changed { name }.into());
         }
         let temporary = BatchError::temporary(self.folder);
-        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches));
+        let matches = Mutex::new(JoinMatches::new(
+            self.folder,
+            shares.matches,
+            self.limits.threads,
+        ));
         let failed = Mutex::new(None);
         push_equal(&own, MatchHandover::new(&matches, &failed));
         let mut named = MatchHandover::new(&matches, &failed);
