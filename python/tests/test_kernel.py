@@ -97,7 +97,7 @@ class Engine:
                 alone.append(row)
             elif row["copies"] is None:
                 document = texts[row["against"], row["id"]]
-                together.append({**row, "text": document["text"], "category": document.get("category")})
+                together.append({**row, "copies": [], "text": document["text"], "category": document.get("category")})
             else:
                 together.append({**row, "text": None, "category": None})
         settled = self.spread(_kernels.settle, together, "component", self.words, memory, schema=self._schema())

@@ -401,7 +401,7 @@ class _Stages:
         )
 
     def _edges(self, groups: Stage) -> Stage:
-        """Promising pairs of classes, and the chains of large groups."""
+        """Classes that promising pairs and the chains of large groups connect."""
         from pyspark.sql import functions as F
 
         def make() -> DataFrame:
@@ -450,7 +450,8 @@ class _Stages:
             copies = members.rows.where("copies is not null and not are_against")
             settled = None
             if members["texts"]:
-                texts = self._in_components(members)
+                # No nulls: where lists are null, Spark goes over all rows of a batch for each that it adds.
+                texts = self._in_components(members).withColumn("copies", F.array().cast("array<string>"))
                 own = copies.where("component is not null").select("component", "order", "id", "against", "copies", "are_against")
                 both = texts.unionByName(own, allowMissingColumns=True)
                 count = self._partitions(members["texts"], _TEXTS_OF_A_TASK)

@@ -178,10 +178,14 @@ _PAIRS = pa.schema([("x", pa.int64()), ("y", pa.int64())])
 
 
 def promising(batches: Batches, words: list[str]) -> Batches:
-    """The pairs of whole buckets that share enough to be compared."""
+    """Of the pairs of whole buckets that share enough to be compared, those that connect the same classes: a star for each component."""
     whole = list(batches)
     if whole:
-        yield from _out(_lookalike.DedupKernel(words).promising(whole), _PAIRS)
+        pairs = pa.table(_lookalike.DedupKernel(words).promising(whole))
+        found = pa.table(_lookalike.DedupKernel.connected(pairs.to_batches()))
+        # Documents of a family make pairs by its square, and only their components are wanted.
+        stars = found.filter(pc.not_equal(found["node"], found["component"]))
+        yield from _out(stars.rename_columns(_PAIRS.names), _PAIRS)
 
 
 _COMPONENTS = pa.schema([("node", pa.int64()), ("component", pa.int64())])
@@ -272,8 +276,7 @@ def settle(batches: Batches, words: list[str], memory: int) -> Batches:
 def _classes(batches: Batches, copies: list[pa.RecordBatch]) -> Batches:
     """The classes among the rows; rows of copies are set aside."""
     for batch in batches:
-        of_copies = pc.is_valid(batch.column("copies"))
-        # The engine gets no column of lists: where all are null, Spark 3.5 has no offsets for what would be in them.
+        of_copies = pc.greater(pc.list_value_length(batch.column("copies")), 0)
         classes = batch.select([name for name in batch.schema.names if name not in ("copies", "are_against")])
         if pc.any(of_copies).as_py():
             copies.append(batch.select(["order", "copies", "are_against"]).filter(of_copies))

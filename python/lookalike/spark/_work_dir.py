@@ -139,10 +139,11 @@ class WorkDir:
         """A stage with the rows that ``make`` returns. The result of ``measure`` on them is stored with the marker. Packed rows are written unchanged."""
 
         def write(attempt: str) -> dict[str, Any]:
-            writer = make().write
+            # Most values are ids and hashes: a dictionary would be filled and then thrown away.
+            writer = make().write.option("parquet.enable.dictionary", "false")
             if is_packed:
-                # Long rows of hashes: nothing makes them fewer, and no two are equal.
-                writer = writer.option("compression", "uncompressed").option("parquet.enable.dictionary", "false")
+                # Long rows of hashes, which nothing makes fewer.
+                writer = writer.option("compression", "uncompressed")
             writer.parquet(f"{self.path}/{name}/{attempt}")
             rows = self._read(name, attempt, schema)
             told = {} if measure is None else measure(rows)
