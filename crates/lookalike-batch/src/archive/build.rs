@@ -30,6 +30,7 @@ use crate::observer::JobStage;
 use crate::skipped::SkippedRow;
 use crate::spill::arrange::{ExpectedRecords, RecordArranger};
 use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::most_mapped;
 
 /// Longer parts of records, and parts that are not the first, do not go through memory.
 const SHORT: usize = 1 << 19;
@@ -273,7 +274,10 @@ impl DedupJob<'_> {
         Ok(ArchiveSummary {
             // Read back: the directory passes the checks that every reader makes.
             archive: CollectionArchive::open(path)?.info(),
-            counts: plan.counts,
+            counts: InputCounts {
+                tables_on_disk: most_mapped(self.folder),
+                ..plan.counts
+            },
             skipped: plan.skipped,
         })
     }

@@ -26,6 +26,7 @@ use crate::error::BatchError;
 use crate::observer::JobStage;
 use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedRow;
+use crate::spill::table_memory::most_mapped;
 
 /// Summary of an addition to a collection.
 #[derive(Clone, Debug, Serialize)]
@@ -137,7 +138,10 @@ impl DedupJob<'_> {
         staged.commit(writer)?;
         Ok(CollectionSummary {
             added,
-            counts: input_counts(&scanned, self.inputs, 0, &self.options, 0),
+            counts: InputCounts {
+                tables_on_disk: most_mapped(self.folder),
+                ..input_counts(&scanned, self.inputs, 0, &self.options, 0)
+            },
             skipped: skipped(self.inputs, &scanned, none),
             resumed: scanned.is_resumed,
         })

@@ -27,6 +27,7 @@ use crate::parallel::{in_ranges, inverse};
 use crate::settings::{Method, PairList};
 use crate::skipped::SkippedRow;
 use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::most_mapped;
 
 /// Ranks of the smallest window of groups that are on disk, where all pairs are looked for.
 const JOINED_RANKS: usize = 1024;
@@ -311,7 +312,10 @@ impl DedupJob<'_> {
         written
             .and_then(|()| out.flush())
             .map_err(BatchError::result(Path::new(OUTPUT)))?;
-        let counts = self.counts(&prepared);
+        let counts = InputCounts {
+            tables_on_disk: most_mapped(self.folder),
+            ..self.counts(&prepared)
+        };
         let skipped = skipped(self.inputs, scanned, &[]);
         Ok(PairsSummary {
             pairs,

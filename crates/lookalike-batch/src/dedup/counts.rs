@@ -66,6 +66,9 @@ pub struct InputCounts {
     pub against_text_bytes: u64,
     /// Distinct features of all different texts, in temporary storage on disk.
     pub spilled_bytes: u64,
+    /// Most bytes of tables of documents that were in temporary files at once, because they took more than their share of the memory.
+    #[serde(default)]
+    pub tables_on_disk: u64,
     /// Counts of what was taken out of texts, if anything was to be.
     pub boilerplate: Option<BoilerplateCounts>,
     /// HTML pages of which a part was chosen, where there are any.

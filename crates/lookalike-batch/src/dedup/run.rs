@@ -29,6 +29,7 @@ use crate::contents::{self, CONTENTS};
 use crate::dedup::checkpoint::{CheckpointHead, DecisionCheckpoint};
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::comparison::JobLogs;
+use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision_log::DecisionLogPlace;
 use crate::dedup::job::DedupJob;
@@ -46,7 +47,7 @@ use crate::error::BatchError;
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED, write_file};
 use crate::settings_error::SettingsError;
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
-use crate::spill::table_memory;
+use crate::spill::table_memory::most_mapped;
 
 /// Clusters of a summary that are shown.
 const LARGEST: usize = 5;
@@ -440,7 +441,10 @@ impl DedupJob<'_> {
             // A threshold of 0 takes what the method proposes.
             verified: settings.threshold > 0.0,
             recall: self.settings.stated_recall()?,
-            counts: head.counts,
+            counts: InputCounts {
+                tables_on_disk: most_mapped(self.folder),
+                ..head.counts
+            },
             decisions: head.decisions,
             comparisons: head.comparisons,
             written: report.written,
@@ -450,7 +454,6 @@ impl DedupJob<'_> {
             tables: self.tables(place.folder, options.format),
             largest,
             limits: self.limits.clone(),
-            tables_on_disk: table_memory::most_mapped(self.folder),
             resumed,
             added: self.added(&place.state(STAGED))?,
             measured: self.observer.measured(),

@@ -77,8 +77,6 @@ pub struct DedupSummary {
     pub largest: Vec<ClusterRow>,
     /// Limits of the job.
     pub limits: JobLimits,
-    /// Most bytes of tables of documents that were in temporary files at once, because they took more than their share of the memory.
-    pub tables_on_disk: u64,
     /// True if the decisions of an interrupted job were taken over.
     pub resumed: bool,
     /// Documents that were added to a collection, if that was asked for.
@@ -183,6 +181,8 @@ pub(crate) fn input_counts(
         against_text_bytes: (documents.stored..documents.against)
             .map(|document| documents.lengths.get(document))
             .sum(),
+        // Those of the whole job, when it is done.
+        tables_on_disk: 0,
         spilled_bytes: scanned.sets.bytes_on_disk()
             + scanned
                 .test_sets

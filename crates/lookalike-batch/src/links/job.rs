@@ -16,6 +16,7 @@ use crate::observer::JobStage;
 use crate::record_scan::{ChunkSum, RecordScan, RecordWorker};
 use crate::skipped::{SkippedRow, SkippedRows};
 use crate::spill::frame_sort::{FrameSort, SortedFrames};
+use crate::spill::table_memory::{TableShare, TableShareSizes, check, most_mapped};
 
 /// The job: which pages get fields, and where links come from.
 pub struct LinkInversion<'a> {
@@ -56,6 +57,8 @@ pub struct LinksSummary {
     pub cut: u64,
     /// Bytes of temporary files.
     pub temporary_bytes: u64,
+    /// Most bytes of the table of addresses that were in a temporary file, because it took more than its share of the memory.
+    pub tables_on_disk: u64,
     /// Parts that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
@@ -133,6 +136,8 @@ impl LinkInversion<'_> {
             ensure_documents_fit(source.limits, self.documents(), inputs, options)?;
             source.losses.refuse_undiscovered(inputs)?;
         }
+        self.ensure_links_fit()?;
+        let _tables = TableShare::open(self.table_share(), self.folder);
         let mut summary = LinksSummary::default();
         let mut rows = SkippedRows::default();
         let mut sums = None;
@@ -140,6 +145,7 @@ impl LinkInversion<'_> {
         let links = self.links(&table, &mut sums, &mut summary, &mut rows)?;
         // Sorting was budgeted beside the table; the merge that follows has the memory of both.
         drop(table);
+        summary.tables_on_disk = most_mapped(self.folder);
         summary.skipped = rows.finish();
         self.pages.losses.check(&summary.skipped, summary.pages)?;
         self.write_pages(links, &mut sums, &mut summary, out)?;
@@ -162,6 +168,28 @@ impl LinkInversion<'_> {
         self.pages.limits.memory.saturating_sub(self.fixed())
     }
 
+    fn ensure_links_fit(&self) -> Result<(), BatchError> {
+        /// Least memory to sort links with, beside the table.
+        const LEAST: u64 = 2 << 20;
+        match self.left() >= LEAST {
+            true => Ok(()),
+            false => Err(BatchError::Memory {
+                what: "sorting links",
+                needed: LEAST,
+                left: self.left(),
+                least: self.fixed() + LEAST,
+            }),
+        }
+    }
+
+    /// Bytes that the table of addresses may take: a half, and an eighth of what lies in a file.
+    fn table_share(&self) -> TableShareSizes {
+        TableShareSizes {
+            heap: self.left() / 2,
+            resident: self.left() / 8,
+        }
+    }
+
     fn addresses(
         &self,
         sums: &mut FirstSums,
@@ -175,13 +203,7 @@ impl LinkInversion<'_> {
         };
         let total = self.pages.inputs.total_bytes();
         self.pages.observer.stage(JobStage::Scan, total);
-        let collect = |seen: Vec<PageSeen>, read| -> Result<(), BatchError> {
-            // A half at most: sorting links needs the rest.
-            if 2 * table.bytes_with(seen.len()) > self.left() {
-                let parts = (total as f64 / f64::max(read as f64, 1.0)).max(1.0);
-                let pages = (summary.pages + seen.len() as u64) as f64 * parts;
-                return Err(self.table_does_not_fit(pages as u64));
-            }
+        let collect = |seen: Vec<PageSeen>, _| -> Result<(), BatchError> {
             for seen in seen {
                 let page = u32::try_from(summary.pages).map_err(|_| BatchError::TooMany)?;
                 summary.pages += 1;
@@ -191,24 +213,12 @@ impl LinkInversion<'_> {
                     table.push(hash, page);
                 }
             }
-            Ok(())
+            check(self.folder).map_err(BatchError::temporary(self.folder))
         };
         let fields = self.each_record(self.pages, &visit, sums, rows, collect)?;
         fields.check(self.pages.inputs, self.pages.options)?;
         table.sort();
         Ok(table)
-    }
-
-    /// Error for a table of so many pages.
-    fn table_does_not_fit(&self, pages: u64) -> BatchError {
-        // It may just have doubled.
-        let needed = 2 * AddressTable::ENTRY_BYTES * pages;
-        BatchError::Memory {
-            what: "the table of addresses",
-            needed,
-            left: self.left() / 2,
-            least: self.fixed() + 2 * needed,
-        }
     }
 
     fn links(
@@ -227,7 +237,8 @@ impl LinkInversion<'_> {
         let source = self.from.unwrap_or(self.pages);
         let temporary = BatchError::temporary(self.folder);
         // A sort takes half as much again while its buffers grow, and chunks of links wait in front of it.
-        let budget = self.left().saturating_sub(table.bytes()) / 3;
+        let of_table = table.bytes().min(self.table_share().all());
+        let budget = self.left().saturating_sub(of_table) / 3;
         let has_repeats = table.has_repeats();
         let mut single = FrameSort::new(budget >> u32::from(has_repeats), self.folder);
         // As much again sorts the fields that are made of these.

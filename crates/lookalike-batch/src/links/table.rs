@@ -2,10 +2,12 @@
 
 use lookalike_corpus::text_hash;
 
+use crate::spill::table_column::TableColumn;
+
 /// Hashes of addresses with the numbers of pages, sorted.
 #[derive(Default)]
 pub(super) struct AddressTable {
-    entries: Vec<AddressEntry>,
+    entries: TableColumn<AddressEntry>,
 }
 
 /// 24 bytes: as a tuple it were 32.
@@ -22,9 +24,6 @@ pub(super) fn address_hash(address: &str) -> u128 {
 }
 
 impl AddressTable {
-    /// Bytes of a page.
-    pub(super) const ENTRY_BYTES: u64 = size_of::<AddressEntry>() as u64;
-
     /// Adds a page. The table must be sorted before it is asked.
     pub(super) fn push(&mut self, hash: u128, page: u32) {
         self.entries.push(AddressEntry {
@@ -32,16 +31,6 @@ impl AddressTable {
             low: hash as u64,
             page,
         });
-    }
-
-    /// Bytes of the table behind so many more pages. It doubles: what it takes with the old one beside it is less than twice that.
-    pub(super) fn bytes_with(&self, pages: usize) -> u64 {
-        let entries = self.entries.len() + pages;
-        let room = match entries > self.entries.capacity() {
-            true => entries.max(2 * self.entries.capacity()),
-            false => self.entries.capacity(),
-        };
-        (room * size_of::<AddressEntry>()) as u64
     }
 
     pub(super) fn sort(&mut self) {

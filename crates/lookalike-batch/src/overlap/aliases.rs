@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::collection::OverlapDocuments;
 use super::places::DocumentPlaces;
 use super::similar_lists::{FittingList, SimilarLists};
+use crate::spill::table_column::TableColumn;
 
 /// Least share of the pages of the larger of two servers, for which they may be one under two names.
 const ALIAS: f64 = 0.9;
@@ -146,7 +147,7 @@ fn evidence(addresses: &[Vec<String>], a: u32, b: u32) -> Option<AddressEvidence
 
 /// The pages of each server at their paths, as ranks: pages on few servers first.
 fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> Vec<ServerPages> {
-    let mut held: Vec<(u32, u64)> = Vec::new();
+    let mut held: TableColumn<(u32, u64)> = TableColumn::new();
     for (set, &leader) in leaders.iter().enumerate() {
         held.extend(places.of(set as u32).iter().map(|place| {
             let path = place.path.unwrap_or_default();

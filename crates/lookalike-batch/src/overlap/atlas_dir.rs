@@ -39,6 +39,7 @@ use crate::error::BatchError;
 use crate::observer::JobStage;
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, write_file};
 use crate::skipped::SKIPPED;
+use crate::spill::table_column::TableColumn;
 
 /// Names of all results in the folder of an atlas.
 pub const ATLAS_RESULTS: [&str; 19] = [
@@ -92,8 +93,8 @@ pub struct AtlasOptions {
 struct BestChunking {
     replicas: ReplicaCounter,
     /// The set of equal texts that stands for the page of each.
-    pages: Vec<u32>,
-    sizes: Vec<u32>,
+    pages: TableColumn<u32>,
+    sizes: TableColumn<u32>,
     chunking: usize,
     saved: (u64, u64),
 }
@@ -140,7 +141,7 @@ impl OverlapJob<'_> {
         let (server_rows, map) = self.servers(&prepared, &place, options.format)?;
         self.observer.stage(JobStage::Write, 0);
         // Without near copies each set of equal texts is a page of its own.
-        let leaders: Vec<u32> = match &best {
+        let leaders: TableColumn<u32> = match &best {
             Some(best) => best.pages.clone(),
             None => (0..prepared.collection.exact.len() as u32).collect(),
         };
@@ -151,7 +152,7 @@ impl OverlapJob<'_> {
             version: env!("CARGO_PKG_VERSION"),
             command: options.command.clone(),
             settings,
-            overlap: prepared.summary,
+            overlap: self.finished(prepared.summary),
             levels,
             server_rows,
             mirrored_sets: mirrors.sets.len() as u64,

@@ -139,8 +139,7 @@ impl OverlapCheckpoint<'_> {
         // The checksum of all of it. Until here nothing was believed that could do harm: columns are read piece
         // by piece.
         file.end()?;
-        read.sites.names = head.servers;
-        read.sites.addresses = head.addresses;
+        read.sites.set_names(head.servers, head.addresses);
         read.tally = head.tally;
         read.skipped = head.skipped;
         read.lines = head.lines;
@@ -218,7 +217,7 @@ fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
     write_numbers(out, classes, ExpectedNumber::Next)?;
     documents.lengths.write(out)?;
     out.write_all(cast_slice(&documents.record_hashes))?;
-    out.write_all(urls.as_bytes())?;
+    out.write_all(urls)?;
     out.write_all(cast_slice(url_ends))?;
     write_numbers(out, servers.iter().map(server), ExpectedNumber::Next)?;
     out.write_all(cast_slice(&read.classes.hashes))
@@ -243,8 +242,9 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::
     };
     read.documents.classes = of.into_iter().map(class).collect::<io::Result<_>>()?;
     read.documents.record_hashes = file.table_column(documents)?;
-    let urls = String::from_utf8(file.column(url_bytes)?).map_err(|_| damaged())?;
-    let url_ends = file.column(sites)?;
+    let urls = file.table_column(url_bytes)?;
+    str::from_utf8(&urls).map_err(|_| damaged())?;
+    let url_ends = file.table_column(sites)?;
     let servers: TableColumn<u32> = read_numbers(file, sites, ExpectedNumber::Next)?;
     let servers = servers.into_iter().map(NonZeroU32::new).collect();
     read.sites = DocumentSites::from_columns(urls, url_ends, servers);

@@ -26,6 +26,7 @@ use super::SharedCount;
 use super::defer::{CommonChunks, Deferral};
 use super::postings::Postings;
 use crate::error::BatchError;
+use crate::spill::table_column::TableColumn;
 
 /// Bytes of a pair in the table of candidates, the growth of the table included.
 const CANDIDATE: u64 = 40;
@@ -150,8 +151,8 @@ impl CoarseEngine<'_> {
     }
 
     /// Pairs of each unit with later ones, as often as they share a counted chunk.
-    fn work(&self) -> io::Result<Vec<u64>> {
-        let mut work = vec![0; self.postings.sizes.len()];
+    fn work(&self) -> io::Result<TableColumn<u64>> {
+        let mut work = TableColumn::zeroed(self.postings.sizes.len());
         self.deferral.scan(self.postings, |list| {
             // A unit is first in a pair with each that follows it in the list: so the work of a range is that
             // of its first units.
@@ -352,7 +353,7 @@ impl CoarseEngine<'_> {
         if self.deferral.is_empty() {
             return Ok(());
         }
-        let mut wanted = vec![false; self.postings.sizes.len()];
+        let mut wanted = TableColumn::zeroed(self.postings.sizes.len());
         let mut rest = rows;
         while !rest.is_empty() {
             wanted.fill(false);

@@ -13,7 +13,10 @@
 use std::io;
 use std::path::Path;
 
+use bytemuck::Zeroable;
+
 use super::postings::{PostingLists, Postings};
+use crate::spill::table_column::TableColumn;
 
 /// Counted pairs a record that are worth no deferral.
 const EASY: u64 = 16;
@@ -21,7 +24,7 @@ const EASY: u64 = 16;
 const LEAST_CUT: u32 = 16;
 
 /// Facts about the common chunks of one unit: in one place, for it is asked for together.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Zeroable)]
 struct DeferredCounts {
     /// Chunks that it defers.
     deferred: u32,
@@ -38,7 +41,7 @@ pub(crate) struct Deferral {
     /// Common chunks, most common first: units, and the position of their list.
     pub(crate) common: Vec<(u32, u64)>,
     /// Chunks that each unit defers; empty when there are no common chunks.
-    units: Vec<DeferredCounts>,
+    units: TableColumn<DeferredCounts>,
     /// Units that do not defer a common chunk, chunk by chunk.
     pub(crate) remainder: PostingLists,
     /// Pairs that need not be counted.
@@ -92,7 +95,7 @@ impl Deferral {
         let mut deferral = Self {
             cut,
             common: Vec::new(),
-            units: Vec::new(),
+            units: TableColumn::new(),
             remainder: PostingLists::new(budget),
             spared: 0,
             pairs: 0,
@@ -123,7 +126,7 @@ impl Deferral {
 
     /// Lets every unit defer its first `most` common chunks.
     fn walk(&mut self, postings: &Postings, most: u32, folder: &Path) -> io::Result<()> {
-        self.units = vec![DeferredCounts::default(); postings.sizes.len()];
+        self.units = TableColumn::zeroed(postings.sizes.len());
         let (mut buffer, mut active) = (Vec::new(), Vec::new());
         for (rank, &(length, position)) in self.common.iter().enumerate() {
             active.clear();
@@ -213,8 +216,8 @@ impl Deferral {
 ///
 /// Memory: 4 bytes a common chunk of a unit.
 pub(crate) struct CommonChunks {
-    starts: Vec<u64>,
-    ranks: Vec<u32>,
+    starts: TableColumn<u64>,
+    ranks: TableColumn<u32>,
 }
 
 impl CommonChunks {
@@ -229,17 +232,19 @@ impl CommonChunks {
         deferral: &Deferral,
         wanted: impl Fn(u32) -> bool,
     ) -> io::Result<Self> {
-        let mut starts = vec![0_u64];
+        let mut starts = TableColumn::new();
+        starts.push(0_u64);
         for (unit, held) in deferral.held().enumerate() {
             let held = if wanted(unit as u32) {
                 u64::from(held)
             } else {
                 0
             };
-            starts.push(starts[unit] + held);
+            let end = starts[unit] + held;
+            starts.push(end);
         }
         let mut ends = starts.clone();
-        let mut ranks = vec![0; *starts.last().expect("begins with 0") as usize];
+        let mut ranks = TableColumn::zeroed(*starts.last().expect("begins with 0") as usize);
         let mut buffer = Vec::new();
         for (rank, &(length, position)) in deferral.common.iter().enumerate() {
             let list = postings.lists.get(position, length, &mut buffer)?;

@@ -5,6 +5,7 @@
 
 use super::SharedCount;
 use super::places::DocumentPlaces;
+use crate::spill::table_column::TableColumn;
 
 /// Least share of the smaller of two texts in the other at paths that end alike.
 const SAME_PATH: f64 = 0.5;
@@ -23,7 +24,7 @@ struct FamilyLink {
 ///
 /// Memory: 12 bytes a set of equal texts.
 pub(crate) struct PageFamilies<'a> {
-    links: Vec<Option<FamilyLink>>,
+    links: TableColumn<Option<FamilyLink>>,
     places: &'a DocumentPlaces,
     /// Least share of the chunks of the smaller of two pages in the other.
     containment: f64,
@@ -32,7 +33,7 @@ pub(crate) struct PageFamilies<'a> {
 impl<'a> PageFamilies<'a> {
     pub(crate) fn new(sets: usize, places: &'a DocumentPlaces, containment: f64) -> Self {
         Self {
-            links: vec![None; sets],
+            links: (0..sets).map(|_| None).collect(),
             places,
             containment,
         }
@@ -65,7 +66,7 @@ impl<'a> PageFamilies<'a> {
     }
 
     /// The set that stands for each, which may be itself.
-    pub(crate) fn leaders(&self) -> Vec<u32> {
+    pub(crate) fn leaders(&self) -> TableColumn<u32> {
         let sets = self.links.iter().zip(0..);
         sets.map(|(link, set)| link.map_or(set, |link| link.leader))
             .collect()

@@ -15,7 +15,7 @@ use super::count::{self, SharedLists};
 use super::defer::Deferral;
 use super::plan::{CountPlan, EngineChoice};
 use super::postings::{CountResources, Postings, collect, steps};
-use super::read::{ChunkSets, ReadOut, ReadPlan, TableLimit, read};
+use super::read::{ChunkSets, OverlapBudget, ReadOut, ReadPlan, read};
 use super::row_log::RowLog;
 use super::rows::RowWriter;
 use super::settings::{OverlapSettings, OverlapUnit};
@@ -30,10 +30,10 @@ use crate::overlap::settings_error::OverlapSettingsError;
 use crate::settings::JobLimits;
 use crate::skipped::SkippedLine;
 use crate::skipped::SkippedRow;
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::{self, TableShare};
 
 const MIB: u64 = 1 << 20;
-/// Least memory to group and count with, beside the tables.
-const LEAST_LEFT: u64 = 2 * MIB;
 
 /// An overlap job: what to read, what to count, what to use.
 pub struct OverlapJob<'a> {
@@ -134,6 +134,8 @@ pub(crate) struct PreparedOverlap {
     pub(crate) left: u64,
     /// True if an interrupted job had read it.
     pub(crate) resumed: bool,
+    /// Held while the job has tables.
+    _tables: TableShare,
 }
 
 impl OverlapJob<'_> {
@@ -155,13 +157,13 @@ impl OverlapJob<'_> {
         };
         let (summary, _) = self.chunking(&prepared, &count, out, &mut |_, _| ())?;
         prepared.summary.chunkings.push(summary);
-        Ok(prepared.summary)
+        Ok(self.finished(prepared.summary))
     }
 
-    /// Bytes of everything but what is read, grouped and counted.
-    fn fixed(&self) -> u64 {
-        let chunks = DocumentUse::Chunks(self.settings);
-        fixed_bytes(self.limits, chunks, self.options)
+    /// Returns the summary of a job that is done.
+    pub(super) fn finished(&self, mut summary: OverlapSummary) -> OverlapSummary {
+        summary.counts.tables_on_disk = table_memory::most_mapped(self.folder);
+        summary
     }
 
     /// Reads and orders everything.
@@ -175,8 +177,12 @@ impl OverlapJob<'_> {
         self.settings.check()?;
         let chunks = DocumentUse::Chunks(self.settings);
         ensure_documents_fit(self.limits, chunks, self.inputs, self.options)?;
-        let (fixed, limit) = (self.fixed(), self.limits.memory);
-        let left = limit.saturating_sub(fixed);
+        let fixed = fixed_bytes(self.limits, chunks, self.options);
+        let budget = OverlapBudget {
+            all: self.limits.memory.saturating_sub(fixed),
+            fixed,
+        };
+        let tables = TableShare::open(budget.table_share(), self.folder);
         self.observer
             .stage(JobStage::Scan, self.inputs.total_bytes());
         let plan = ReadPlan {
@@ -186,11 +192,8 @@ impl OverlapJob<'_> {
             sites,
             threads: self.limits.threads,
             memory: DocumentMemory::new(self.limits, chunks, self.inputs, self.options),
-            sets_budget: left / 3,
-            tables: TableLimit {
-                left: left.saturating_sub(LEAST_LEFT),
-                fixed: fixed + LEAST_LEFT,
-            },
+            sets_budget: budget.all / 3,
+            budget,
             folder: self.folder,
         };
         let old = kept.and_then(|kept| kept.load(&plan));
@@ -216,6 +219,8 @@ impl OverlapJob<'_> {
         }
         self.observer.stage(JobStage::Rank, 0);
         let distinct = read.classes.len() as u64;
+        let lines = read.lines.iter().map(SkippedLine::text_bytes);
+        let lists = read.lists(lines.sum());
         let collection =
             OverlapDocuments::new(&mut read, self.settings.repeated_ids, self.limits.threads)?;
         let summary = self.summary(&read, &collection, distinct);
@@ -226,15 +231,23 @@ impl OverlapJob<'_> {
             return Err(self.no_servers());
         }
         self.refuse_unknown_address(sites, documents, &collection)?;
-        // Tables stay to the end, so what is left beside them is what grouping and counting share.
-        let left = self.take_tables(&collection, &read.chunks, left)?;
+        // Tables stay to the end, so what is left beside them is what chunks, grouping and counting share.
+        let beside_tables = budget.left_by(collection.bytes(), lists)?;
+        read.shrink(beside_tables / 2, self.folder)?;
+        let resident: u64 = read
+            .chunks
+            .iter()
+            .map(|chunks| chunks.sets.resident())
+            .sum();
+        let left = beside_tables.saturating_sub(resident);
         Ok(PreparedOverlap {
             collection,
             chunks: read.chunks,
             summary,
             skipped: read.lines,
-            left,
+            left: left.max(OverlapBudget::LEAST),
             resumed,
+            _tables: tables,
         })
     }
 
@@ -262,25 +275,6 @@ impl OverlapJob<'_> {
 
     fn no_servers(&self) -> BatchError {
         OverlapSettingsError::NoServer(self.settings.server.to_string()).into()
-    }
-
-    fn take_tables(
-        &self,
-        collection: &OverlapDocuments,
-        chunks: &[ChunkSets],
-        left: u64,
-    ) -> Result<u64, BatchError> {
-        let needed = collection.bytes();
-        let resident: u64 = chunks.iter().map(|chunks| chunks.sets.resident()).sum();
-        if needed + LEAST_LEFT > left {
-            return Err(BatchError::Memory {
-                what: "the table of documents",
-                needed,
-                left,
-                least: self.fixed() + needed + LEAST_LEFT,
-            });
-        }
-        Ok(left.saturating_sub(needed + resident).max(LEAST_LEFT))
     }
 
     fn summary(
@@ -334,7 +328,7 @@ impl OverlapJob<'_> {
         what: &ChunkingCount<'_>,
         out: &mut dyn Write,
         hear: &mut dyn FnMut(SharedCount, &[u32]),
-    ) -> Result<(ChunkingSummary, Vec<u32>), BatchError> {
+    ) -> Result<(ChunkingSummary, TableColumn<u32>), BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let min_shared = self.settings.least(what.number);
         let view = UnitView {
@@ -444,10 +438,11 @@ impl OverlapJob<'_> {
         Ok((postings, deferral))
     }
 
-    /// Tells the observer of progress; an error if it has cancelled the job.
+    /// Tells the observer of progress; an error if it has cancelled the job, or tables could not go to disk.
     pub(super) fn advance(&self, done: u64) -> std::io::Result<()> {
         self.observer.advance(done);
-        ensure_wanted(self.observer)
+        ensure_wanted(self.observer)?;
+        table_memory::check(self.folder)
     }
 
     /// Receiver of the news that rows are being written: with more threads than one they are while others count.

@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::collection::OverlapDocuments;
 use super::settings::ServerName;
+use crate::spill::table_column::TableColumn;
 
 /// A document's server and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,20 +19,21 @@ pub(super) struct ServerPath {
 ///
 /// Memory: 40 bytes a document that has a server.
 pub(crate) struct DocumentPlaces {
-    starts: Vec<u32>,
+    starts: TableColumn<u32>,
     /// Servers and paths of each set, in order.
-    paths: Vec<ServerPath>,
+    paths: TableColumn<ServerPath>,
     /// Hashes of the last two parts of the paths of each set, in order.
-    ends: Vec<u64>,
+    ends: TableColumn<u64>,
 }
 
 impl DocumentPlaces {
     pub(crate) fn new(collection: &OverlapDocuments, name: &ServerName) -> Self {
         let mut places = Self {
-            starts: vec![0],
-            paths: Vec::new(),
-            ends: Vec::new(),
+            starts: TableColumn::with_capacity(collection.exact.len() + 1),
+            paths: TableColumn::new(),
+            ends: TableColumn::new(),
         };
+        places.starts.push(0);
         for set in 0..collection.exact.len() as u32 {
             let start = places.paths.len();
             for &document in collection.exact.members(set) {

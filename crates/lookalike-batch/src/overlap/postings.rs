@@ -17,6 +17,7 @@ use super::units::UnitPlacement;
 use crate::dedup::candidate_groups::{KeyRecord, KeySink};
 use crate::parallel::on_threads;
 use crate::spill::partitions::{PARTS, lock};
+use crate::spill::table_column::TableColumn;
 
 /// Words that are read at once from the file.
 const STEP: usize = 1 << 16;
@@ -173,7 +174,7 @@ pub(crate) struct Postings {
     /// Distinct chunks.
     pub(crate) distinct: u64,
     /// Distinct chunks of each unit.
-    pub(crate) sizes: Vec<u32>,
+    pub(crate) sizes: TableColumn<u32>,
 }
 
 /// Resources of [`collect`].
@@ -210,7 +211,7 @@ pub(crate) fn collect(
         histogram: BTreeMap::new(),
         records: 0,
         distinct: 0,
-        sizes: vec![0; units],
+        sizes: TableColumn::zeroed(units),
     });
     let next = AtomicUsize::new(0);
     on_threads(means.threads, || -> io::Result<()> {
@@ -284,7 +285,7 @@ fn settle(bucket: &mut [(u64, u32)]) {
 
 /// Groups the records of one part after another; one a thread.
 struct PartGrouper {
-    sizes: Vec<u32>,
+    sizes: TableColumn<u32>,
     records: Vec<(u64, u32)>,
     places: Vec<u32>,
     part: PostingLists,
@@ -296,7 +297,7 @@ struct PartGrouper {
 impl PartGrouper {
     fn new(units: usize) -> Self {
         Self {
-            sizes: vec![0; units],
+            sizes: TableColumn::zeroed(units),
             records: Vec::new(),
             places: Vec::new(),
             part: PostingLists::new(u64::MAX),

@@ -24,6 +24,8 @@ use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::skipped::SkippedLine;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 use crate::spill::feature_sets::{SetStore, header};
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::{self, TableShareSizes};
 
 /// Options of the reading.
 pub(crate) struct ReadPlan<'a> {
@@ -36,8 +38,8 @@ pub(crate) struct ReadPlan<'a> {
     pub(crate) memory: DocumentMemory<'a>,
     /// Bytes of chunks to keep in memory.
     pub(crate) sets_budget: u64,
-    /// Bytes of chunks and tables together.
-    pub(crate) tables: TableLimit,
+    /// Bytes of chunks, tables and lists together.
+    pub(crate) budget: OverlapBudget,
     pub(crate) folder: &'a Path,
 }
 
@@ -58,80 +60,129 @@ pub(crate) struct ReadOut {
 pub(crate) struct ChunkSets {
     pub(crate) sets: SetStore,
     /// Chunks of each class.
-    pub(crate) sizes: Vec<u32>,
+    pub(crate) sizes: TableColumn<u32>,
 }
 
-/// Memory that tables may take while records are read: looked at from the first one, so that a job that cannot end is refused before it
-/// has taken what it must not.
+/// Memory beside the fixed part. Tables of documents take up to a half of it on the heap and lie in files beyond that, of which an eighth may
+/// be resident: see [`table_memory`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TableLimit {
-    pub(crate) left: u64,
-    /// Bytes of the memory that are not left.
+pub(crate) struct OverlapBudget {
+    pub(crate) all: u64,
+    /// Bytes of the limit that are not in `all`.
     pub(crate) fixed: u64,
 }
 
-impl TableLimit {
-    /// Memory that `tables` leave for sets of chunks, after `read` of `total` bytes of input; an error where they leave nothing.
-    /// The need of all of the input is guessed from that of this part.
-    fn left_by(&self, tables: u64, read: u64, total: u64) -> Result<u64, BatchError> {
-        /// Records ahead may take more than those that were read: one of so many parts of what they are expected to take.
-        const UNSURE: f64 = 20.0;
-        self.left.checked_sub(tables).ok_or_else(|| {
-            let parts = (total as f64 / read.max(1) as f64).max(1.0);
-            let needed = tables as f64 * parts;
-            let unsure = (needed - tables as f64) / UNSURE;
-            BatchError::Memory {
-                what: "the table of documents",
-                needed: needed as u64,
-                left: self.left,
-                least: self.fixed.saturating_add((needed + unsure) as u64),
-            }
+impl OverlapBudget {
+    /// Least memory to group and count with, beside tables and lists.
+    pub(crate) const LEAST: u64 = 2 << 20;
+
+    /// Parts of the memory: all, those for tables on the heap, and those for what is resident of mapped ones.
+    const PARTS: u64 = 8;
+    const HEAP: u64 = 4;
+    const RESIDENT: u64 = 1;
+
+    pub(crate) fn table_share(&self) -> TableShareSizes {
+        TableShareSizes {
+            heap: self.all / Self::PARTS * Self::HEAP,
+            resident: self.all / Self::PARTS * Self::RESIDENT,
+        }
+    }
+
+    /// Memory that `tables`, and `lists`, which stay in memory, leave for sets of chunks, or for grouping and counting.
+    ///
+    /// # Errors
+    /// If the lists do not fit beside tables.
+    pub(crate) fn left_by(&self, tables: u64, lists: ResidentLists) -> Result<u64, BatchError> {
+        let kept = lists.names + lists.unread + Self::LEAST;
+        let beside_tables = self.all - tables.min(self.table_share().all());
+        if kept <= beside_tables {
+            return Ok(beside_tables - (kept - Self::LEAST));
+        }
+        let largest = [
+            (Self::LEAST, "counting"),
+            (lists.names, "the list of servers"),
+            (lists.unread, "the list of what could not be read"),
+        ];
+        let (_, what) = largest.into_iter().max().expect("three of them");
+        // Beside the whole share of tables; bytes more for parts that are rounded down.
+        let least = (Self::PARTS * kept).div_ceil(Self::PARTS - Self::HEAP - Self::RESIDENT);
+        Err(BatchError::Memory {
+            what,
+            needed: kept,
+            left: beside_tables,
+            least: self.fixed + least + Self::PARTS,
         })
     }
+}
+
+/// Bytes of what stays in memory whatever the limit is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ResidentLists {
+    /// Names of servers, and their addresses.
+    pub(crate) names: u64,
+    /// Parts that could not be read.
+    pub(crate) unread: u64,
 }
 
 /// URLs and servers of documents; empty when nobody asked.
 #[derive(Default)]
 pub(crate) struct DocumentSites {
-    urls: String,
+    /// UTF-8.
+    urls: TableColumn<u8>,
     /// Ends of the URLs in `urls`, by document; an empty one stands for the id.
-    url_ends: Vec<u64>,
+    url_ends: TableColumn<u64>,
     /// Numbers of servers, one more than their position in `names`.
-    pub(crate) servers: Vec<Option<NonZeroU32>>,
+    pub(crate) servers: TableColumn<Option<NonZeroU32>>,
     /// Servers as they turned up.
     pub(crate) names: Vec<String>,
     numbers: HashMap<String, NonZeroU32>,
     /// Addresses of servers.
     pub(crate) addresses: BTreeSet<(NonZeroU32, String)>,
+    /// Bytes of these names and addresses.
+    name_bytes: u64,
+}
+
+/// Bytes of the name of a server, in both tables.
+fn bytes_of_name(name: &str) -> u64 {
+    2 * name.len() as u64 + 96
+}
+
+/// Bytes of the address of a server.
+fn bytes_of_address(address: &str) -> u64 {
+    64 + address.len() as u64
 }
 
 impl DocumentSites {
     fn push(&mut self, site: DocumentSite) {
-        self.urls.push_str(site.url.as_deref().unwrap_or_default());
+        let url = site.url.as_deref().unwrap_or_default();
+        self.urls.extend_from_slice(url.as_bytes());
         self.url_ends.push(self.urls.len() as u64);
         let server = site.server.map(|name| {
             let next = NonZeroU32::MIN.saturating_add(self.names.len() as u32);
             *self.numbers.entry(name).or_insert_with_key(|name| {
+                self.name_bytes += bytes_of_name(name);
                 self.names.push(name.clone());
                 next
             })
         });
         self.servers.push(server);
         if let (Some(server), Some(address)) = (server, site.address) {
-            self.addresses.insert((server, address));
+            let bytes = bytes_of_address(&address);
+            let is_new = self.addresses.insert((server, address));
+            self.name_bytes += if is_new { bytes } else { 0 };
         }
     }
 
     /// URLs, their ends, and numbers of servers.
-    pub(crate) fn columns(&self) -> (&str, &[u64], &[Option<NonZeroU32>]) {
+    pub(crate) fn columns(&self) -> (&[u8], &[u64], &[Option<NonZeroU32>]) {
         (&self.urls, &self.url_ends, &self.servers)
     }
 
     /// From its columns, without the names of servers; nothing can be added.
     pub(crate) fn from_columns(
-        urls: String,
-        url_ends: Vec<u64>,
-        servers: Vec<Option<NonZeroU32>>,
+        urls: TableColumn<u8>,
+        url_ends: TableColumn<u64>,
+        servers: TableColumn<Option<NonZeroU32>>,
     ) -> Self {
         Self {
             urls,
@@ -147,18 +198,29 @@ impl DocumentSites {
         let start = document
             .checked_sub(1)
             .map_or(0, |before| self.url_ends[before] as usize);
-        (end > start).then(|| &self.urls[start..end])
+        (end > start).then(|| {
+            let url = &self.urls[start..end];
+            str::from_utf8(url).expect("URLs are stored from strings")
+        })
     }
 
+    /// Bytes of the columns.
     pub(crate) fn bytes(&self) -> u64 {
-        let names: usize = self.names.iter().map(|name| 2 * name.len() + 96).sum();
-        let addresses: usize = self
-            .addresses
+        (self.urls.capacity() + self.url_ends.capacity() * 8 + self.servers.capacity() * 4) as u64
+    }
+
+    /// Gives columns the names of their servers, and the addresses.
+    pub(crate) fn set_names(
+        &mut self,
+        names: Vec<String>,
+        addresses: BTreeSet<(NonZeroU32, String)>,
+    ) {
+        let of_names: u64 = names.iter().map(|name| bytes_of_name(name)).sum();
+        let of_addresses = addresses
             .iter()
-            .map(|address| 64 + address.1.len())
-            .sum();
-        let columns = self.urls.capacity() + self.url_ends.capacity() * 8;
-        (columns + self.servers.capacity() * 4 + names + addresses) as u64
+            .map(|(_, address)| bytes_of_address(address));
+        self.name_bytes = of_names + of_addresses.sum::<u64>();
+        (self.names, self.addresses) = (names, addresses);
     }
 }
 
@@ -318,7 +380,7 @@ impl ReadOut {
             chunks: chunks
                 .map(|_| ChunkSets {
                     sets: SetStore::new(share),
-                    sizes: Vec::new(),
+                    sizes: TableColumn::new(),
                 })
                 .collect(),
             tally: ScanTally::default(),
@@ -332,19 +394,27 @@ impl ReadOut {
     fn bytes(&self) -> u64 {
         let (documents, texts) = (self.documents.len() as u64, self.classes.len() as u64);
         let tables = self.documents.bytes() + self.classes.bytes() + self.sites.bytes();
-        // A list that grows is in memory twice for a moment.
-        let lines = 2 * self.lines.capacity() * size_of::<SkippedLine>();
-        let tables = tables + lines as u64;
         tables + 40 * documents + 36 * texts
     }
 
+    /// Bytes of names, and of the lines about what could not be read, whose texts have so many.
+    pub(crate) fn lists(&self, line_bytes: u64) -> ResidentLists {
+        // A list that grows is in memory twice for a moment.
+        let lines = 2 * self.lines.capacity() * size_of::<SkippedLine>();
+        ResidentLists {
+            names: self.sites.name_bytes,
+            unread: lines as u64 + line_bytes,
+        }
+    }
+
     /// Has chunks make room for tables.
-    fn shrink(&mut self, left: u64, plan: &ReadPlan<'_>) -> Result<(), BatchError> {
+    pub(crate) fn shrink(&mut self, left: u64, folder: &Path) -> Result<(), BatchError> {
         let share = left / self.chunks.len() as u64;
         let mut chunks = self.chunks.iter_mut();
         chunks
-            .try_for_each(|chunks| chunks.sets.shrink(share, plan.folder))
-            .map_err(BatchError::temporary(plan.folder))
+            .try_for_each(|chunks| chunks.sets.shrink(share, folder))
+            .and_then(|()| table_memory::check(folder))
+            .map_err(BatchError::temporary(folder))
     }
 
     fn append(&mut self, batch: ChunkedBatch, plan: &ReadPlan<'_>) -> Result<(), BatchError> {
@@ -414,7 +484,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
         rows.take(SkippedInput::part(skip));
         out.lines.push(SkippedLine::of_part(skip));
     }
-    let (mut read, mut line_bytes, total) = (0, 0, plan.inputs.total_bytes());
+    let (mut read, mut line_bytes) = (0, 0);
     run_in_order(
         plan.inputs.chunks(plan.options),
         plan.memory,
@@ -429,8 +499,8 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
             }
             read += batch.disk_bytes;
             out.append(batch, plan)?;
-            let left = plan.tables.left_by(out.bytes() + line_bytes, read, total)?;
-            out.shrink(left, plan)?;
+            let left = plan.budget.left_by(out.bytes(), out.lists(line_bytes))?;
+            out.shrink(left, plan.folder)?;
             observer.advance(read);
             ensure_wanted(observer).map_err(BatchError::temporary(plan.folder))
         },
@@ -444,21 +514,30 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[test]
-    fn what_all_will_need_is_guessed_from_a_part() {
-        let limit = TableLimit {
-            left: 100,
-            fixed: 10,
-        };
-        assert_eq!(limit.left_by(60, 1, 4).unwrap(), 40);
-        let refused = |read| match limit.left_by(120, read, 100) {
-            Err(BatchError::Memory { needed, least, .. }) => (needed, least),
-            _ => panic!("120 of 100 bytes"),
-        };
-        // A twentieth of the 360 bytes that are a guess.
-        assert_eq!(refused(25), (480, 10 + 480 + 18));
-        assert_eq!(refused(100), (120, 10 + 120));
+    proptest! {
+        #[test]
+        fn lists_that_do_not_fit_are_refused_with_the_least_that_does(
+            all in 0..1_u64 << 36,
+            fixed in 0..1_u64 << 30,
+            tables in 0..1_u64 << 40,
+            names in 0..1_u64 << 32,
+            unread in 0..1_u64 << 32,
+        ) {
+            let budget = OverlapBudget { all, fixed };
+            let lists = ResidentLists { names, unread };
+            match budget.left_by(tables, lists) {
+                Ok(left) => prop_assert!((OverlapBudget::LEAST..=all).contains(&left)),
+                Err(BatchError::Memory { least, .. }) => {
+                    prop_assert!(least > all + fixed);
+                    let more = OverlapBudget { all: least - fixed, fixed };
+                    prop_assert!(more.left_by(tables, lists).is_ok());
+                }
+                Err(other) => prop_assert!(false, "{other}"),
+            }
+        }
     }
 }

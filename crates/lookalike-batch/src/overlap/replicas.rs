@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::SharedCount;
 use super::collection::OverlapDocuments;
+use crate::spill::table_column::TableColumn;
 
 /// Upper ends of the classes of replicas, the document itself included: 1, 2, 3 to 10, 11 to 100, ...
 const ENDS: [u64; 5] = [1, 2, 10, 100, 1000];
@@ -25,10 +26,10 @@ pub(crate) struct SkippablePage {
 /// Memory: 24 bytes a set of equal texts.
 pub(crate) struct ReplicaCounter {
     /// Other documents that overlap with those of each set.
-    others: Vec<u64>,
+    others: TableColumn<u64>,
     /// The kept set that a set overlaps with, or itself.
-    pub(crate) leaders: Vec<u32>,
-    skipped: Vec<Option<(u32, u32)>>,
+    pub(crate) leaders: TableColumn<u32>,
+    skipped: TableColumn<Option<(u32, u32)>>,
     /// Least share of a page's chunks in a kept page for which it is skipped.
     containment: f64,
 }
@@ -36,9 +37,9 @@ pub(crate) struct ReplicaCounter {
 impl ReplicaCounter {
     pub(crate) fn new(sets: usize, containment: f64) -> Self {
         Self {
-            others: vec![0; sets],
+            others: TableColumn::zeroed(sets),
             leaders: (0..sets as u32).collect(),
-            skipped: vec![None; sets],
+            skipped: (0..sets).map(|_| None).collect(),
             containment,
         }
     }

@@ -69,7 +69,7 @@ impl OverlapJob<'_> {
             };
             write_line(out, &line).map_err(&failed)?;
         }
-        Ok(prepared.summary)
+        Ok(self.finished(prepared.summary))
     }
 
     /// Writes a row for every document that overlaps with the one of this id or URL, the most containing first: `a` is the
@@ -118,7 +118,7 @@ impl OverlapJob<'_> {
             }
         }
         prepared.summary.same_page = same_page;
-        Ok(prepared.summary)
+        Ok(self.finished(prepared.summary))
     }
 
     fn prepare_one(&self) -> Result<PreparedOverlap, BatchError> {

@@ -15,6 +15,7 @@ use super::sort::SortEngine;
 use super::units::UnitPlacement;
 use crate::error::BatchError;
 use crate::spill::feature_sets::{SetStore, header};
+use crate::spill::table_column::TableColumn;
 
 /// The definition: every pair, counted by sets.
 fn naive(units: &[BTreeSet<u64>], min_shared: u32) -> Vec<SharedCount> {
@@ -37,7 +38,7 @@ fn naive(units: &[BTreeSet<u64>], min_shared: u32) -> Vec<SharedCount> {
 fn chunk_sets(units: &[BTreeSet<u64>], folder: &std::path::Path) -> ChunkSets {
     let mut chunks = ChunkSets {
         sets: SetStore::new(1 << 30),
-        sizes: Vec::new(),
+        sizes: TableColumn::new(),
     };
     for (segment, part) in units.chunks(7).enumerate() {
         let mut words = Vec::new();
@@ -66,7 +67,7 @@ fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -
         folder,
     };
     // Units arrive in another order than that of their names.
-    let order: Vec<u32> = (0..units.len() as u32).rev().collect();
+    let order = (0..units.len() as u32).rev().collect();
     let arrived: Vec<BTreeSet<u64>> = units.iter().rev().cloned().collect();
     let postings = collect(
         &chunk_sets(&arrived, folder),

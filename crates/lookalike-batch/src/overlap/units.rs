@@ -7,17 +7,18 @@ use std::num::NonZeroU32;
 use super::read::DocumentSites;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::ranking::DocumentRanking;
+use crate::spill::table_column::TableColumn;
 
 /// Documents of equal text: the one with the smallest id stands for all (Shivakumar and Garcia-Molina 1998, section 2).
 ///
 /// Memory: 8 bytes a document, 8 a class.
 pub(crate) struct ExactSets {
     /// Documents of all sets, by set, by id in each.
-    members: Vec<u32>,
+    members: TableColumn<u32>,
     /// Start of each set in `members`; one more at the end.
-    starts: Vec<u32>,
+    starts: TableColumn<u32>,
     /// Set of each class.
-    pub(crate) of_class: Vec<u32>,
+    pub(crate) of_class: TableColumn<u32>,
 }
 
 impl ExactSets {
@@ -27,8 +28,9 @@ impl ExactSets {
         classes: &TextClasses,
         ranking: &DocumentRanking,
     ) -> Self {
-        let mut of_class = vec![u32::MAX; classes.len()];
-        let mut sizes = Vec::new();
+        let mut of_class: TableColumn<u32> = (0..classes.len()).map(|_| u32::MAX).collect();
+        let mut starts = TableColumn::new();
+        starts.push(0);
         let class_of =
             |document: u32| documents.classes[document as usize].map(|class| class.position());
         // By ids: the first document of a class is the one of the smallest id, so sets are numbered in the
@@ -39,18 +41,19 @@ impl ExactSets {
             .filter_map(|&document| class_of(document))
         {
             if of_class[class] == u32::MAX {
-                of_class[class] = sizes.len() as u32;
-                sizes.push(0_u32);
+                of_class[class] = starts.len() as u32 - 1;
+                starts.push(0_u32);
             }
-            sizes[of_class[class] as usize] += 1;
+            // The size of each set, until all are known.
+            starts[of_class[class] as usize + 1] += 1;
         }
-        let mut starts = vec![0];
-        starts.extend(sizes.iter().scan(0, |end, size| {
-            *end += size;
-            Some(*end)
-        }));
+        let mut end = 0;
+        for start in &mut starts[..] {
+            end += *start;
+            *start = end;
+        }
         let mut ends = starts.clone();
-        let mut members = vec![0; *starts.last().expect("begins with 0") as usize];
+        let mut members = TableColumn::zeroed(end as usize);
         for &document in &ranking.by_id {
             if let Some(class) = class_of(document) {
                 let end = &mut ends[of_class[class] as usize];
@@ -83,9 +86,9 @@ impl ExactSets {
 /// The units that each class is a part of.
 pub(crate) enum UnitPlacement {
     /// One each: its exact set.
-    Sets(Vec<u32>),
+    Sets(TableColumn<u32>),
     /// Those servers that hold it: where the list of each class begins, and all lists.
-    Servers(Vec<u32>, Vec<u32>),
+    Servers(TableColumn<u32>, TableColumn<u32>),
 }
 
 impl UnitPlacement {
@@ -105,7 +108,7 @@ impl UnitPlacement {
 pub(crate) struct ServerTable {
     pub(crate) names: Vec<String>,
     /// Server of each document.
-    pub(crate) of: Vec<Option<u32>>,
+    pub(crate) of: TableColumn<Option<u32>>,
     /// Addresses of each server that are known, in order.
     pub(crate) addresses: Vec<Vec<String>>,
 }
@@ -121,7 +124,7 @@ impl ServerTable {
         let rank =
             |number: &Option<NonZeroU32>| number.map(|number| ranks[number.get() as usize - 1]);
         let of = sites.servers.iter().map(rank).collect();
-        sites.servers = Vec::new();
+        sites.servers = TableColumn::new();
         let names = order
             .iter()
             .map(|&number| std::mem::take(&mut sites.names[number]))
@@ -140,13 +143,13 @@ impl ServerTable {
     /// The servers that hold each class.
     pub(crate) fn placement(&self, documents: &DocumentTable, classes: usize) -> UnitPlacement {
         let held = documents.classes.iter().zip(&self.of);
-        let mut held: Vec<(u32, u32)> = held
+        let mut held: TableColumn<(u32, u32)> = held
             .filter_map(|(class, server)| Some(((*class)?.position() as u32, (*server)?)))
             .collect();
         held.sort_unstable();
         // A server that has a text at several places holds it once.
         held.dedup();
-        let mut starts = vec![0_u32; classes + 1];
+        let mut starts = TableColumn::<u32>::zeroed(classes + 1);
         held.iter()
             .for_each(|&(class, _)| starts[class as usize + 1] += 1);
         for class in 0..classes {

@@ -12,8 +12,8 @@ use lookalike_batch::report::diff;
 use crate::size::show;
 
 use super::lines::{
-    HOMOGLYPHS, MOJIBAKE, boilerplate, cost, counted, grouped, line, noteworthy, share, skipped,
-    texts,
+    HOMOGLYPHS, MOJIBAKE, boilerplate, cost, counted, grouped, line, noteworthy, on_disk, share,
+    skipped, texts,
 };
 
 /// Prints the summary of `dedup`.
@@ -109,13 +109,7 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     skipped(&summary.skipped);
     skipped_files(&summary.written, folder);
     cost(&summary.measured);
-    if summary.tables_on_disk > 0 {
-        line!(
-            "",
-            "{} of tables on disk: more --memory would be faster",
-            show(summary.tables_on_disk)
-        );
-    }
+    on_disk(counts.tables_on_disk);
     line!("results", "{} (open report.html)", folder.display());
 }
 
@@ -147,6 +141,7 @@ pub(crate) fn collection_summary(
     noteworthy(counts);
     skipped(&summary.skipped);
     cost(measured);
+    on_disk(counts.tables_on_disk);
     added(&summary.added, folder);
 }
 
@@ -168,6 +163,7 @@ pub(crate) fn archive_summary(summary: &ArchiveSummary, file: &Path, measured: &
         grouped(archive.copies)
     );
     cost(measured);
+    on_disk(counts.tables_on_disk);
     line!(
         "archive",
         "{}, {} of {}: {:.2} to 1",
@@ -216,6 +212,7 @@ pub(crate) fn pairs_summary(
     }
     skipped(divided.map_or(&summary.skipped, |divided| &divided.skipped));
     cost(measured);
+    on_disk(summary.counts.tables_on_disk);
 }
 
 /// Prints the summary of `extract`.
@@ -305,6 +302,7 @@ pub(crate) fn links_summary(summary: &lookalike_batch::LinksSummary, measured: &
     }
     skipped(&summary.skipped);
     cost(measured);
+    on_disk(summary.tables_on_disk);
 }
 
 /// Prints the summary of `terms`.

@@ -57,6 +57,17 @@ pub(crate) fn cost(measured: &MeasuredCost) {
     }
 }
 
+/// Prints how much of the tables was on disk, if anything was.
+pub(super) fn on_disk(tables: u64) {
+    if tables > 0 {
+        line!(
+            "",
+            "{} of tables on disk: more --memory would be faster",
+            show(tables)
+        );
+    }
+}
+
 /// Prints the number of texts, and of records that repeat one: the same count for every job over the same input.
 pub(super) fn texts(counts: &InputCounts, shared: Option<u64>) {
     let shared = match shared {

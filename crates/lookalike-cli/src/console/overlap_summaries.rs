@@ -8,7 +8,7 @@ use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, CoarseFigures, Ove
 
 use crate::size::show;
 
-use super::lines::{cost, counted, grouped, line, noteworthy_of, share, skipped, texts};
+use super::lines::{cost, counted, grouped, line, noteworthy_of, on_disk, share, skipped, texts};
 
 /// Prints the summary of `overlap`.
 pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost) {
@@ -49,6 +49,7 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
     );
     skipped(&summary.skipped);
     cost(measured);
+    on_disk(counts.tables_on_disk);
 }
 
 /// Prints the summary of `overlap -o`.
