@@ -260,8 +260,6 @@ impl JoinMatches {
                 // A pair may be there several times.
                 .then(a.1.cmp(&b.1))
         });
-        self.places
-            .dedup_by(|a, b| a.0 == b.0 && first(&bytes[a.1..]) == first(&bytes[b.1..]));
     }
 
     fn spill(&mut self) -> io::Result<()> {
@@ -299,7 +297,7 @@ impl JoinMatches {
         out: &mut dyn Write,
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<u64, BatchError> {
-        if self.file.is_none() {
+        if self.file.is_none() && self.threads > 1 {
             self.sort();
             return self.write_sorted(sides, out);
         }
@@ -317,25 +315,35 @@ impl JoinMatches {
     fn write_sorted(&self, sides: PairSides, out: &mut dyn Write) -> Result<u64, BatchError> {
         /// Lines that a thread makes at once.
         const LINES: usize = 1 << 13;
-        let made = |places: &[(u64, usize)]| -> Result<Vec<u8>, BatchError> {
+        let record = |place: usize| first(&self.bytes[self.places[place].1..]);
+        let all = self.places.len();
+        let made = |from: usize| -> Result<(Vec<u8>, u64), BatchError> {
             let mut made = Vec::new();
             let mut lines = MatchLines {
                 out: &mut made,
                 sides,
-                last: Vec::new(),
+                // Of equal records, which stand together, one is written.
+                last: from
+                    .checked_sub(1)
+                    .map_or(Vec::new(), |last| record(last).to_vec()),
                 count: 0,
             };
-            let mut places = places.iter();
-            places.try_for_each(|&(_, at)| lines.write(first(&self.bytes[at..])))?;
-            Ok(made)
+            (from..all.min(from + LINES)).try_for_each(|place| lines.write(record(place)))?;
+            let count = lines.count;
+            Ok((made, count))
         };
-        for places in self.places.chunks(LINES * self.threads) {
-            for lines in on_items(places.chunks(LINES), self.threads, made) {
-                out.write_all(&lines?).map_err(unwritten)?;
+        let mut count = 0;
+        for start in (0..all).step_by(LINES * self.threads) {
+            let parts = (all - start).div_ceil(LINES).min(self.threads);
+            let starts = (0..parts).map(|part| start + part * LINES);
+            for made in on_items(starts, self.threads, made) {
+                let (lines, written) = made?;
+                out.write_all(&lines).map_err(unwritten)?;
+                count += written;
             }
         }
         out.flush().map_err(unwritten)?;
-        Ok(self.places.len() as u64)
+        Ok(count)
     }
 
     /// Visits, for each pair of fingerprints that [`FoundPairs::push_codes`] was given, the least name and the distance.
@@ -649,6 +657,28 @@ mod tests {
         matches.keep(tables, StreamedPart::default()).unwrap();
         let (kept, _) = KeptPairs::open(&checkpoint, String::new(), 0).unwrap();
         assert_eq!(kept.state.tables(), JoinedTables::default());
+    }
+
+    #[test]
+    fn lines_that_several_threads_make_are_those_of_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = |threads: usize| {
+            let mut matches = JoinMatches::new(folder.path(), 1 << 30, threads);
+            let mut found = FoundPairs::default();
+            // Each three times, so that equal ones stand on both sides of where parts meet.
+            for number in (0..90_000_u64).map(|number| number * 7_919 % 30_000) {
+                let name = FingerprintName::Number(number);
+                found.push(name, FingerprintName::Text("q"), 2);
+            }
+            matches.append(&mut found).unwrap();
+            let mut out = Vec::new();
+            let temporary = BatchError::temporary(folder.path());
+            let count = matches.write(PairSides::FQ, &mut out, temporary);
+            (count.unwrap(), out)
+        };
+        let one = written(1);
+        assert_eq!(one.0, 30_000);
+        assert!(written(3) == one && written(2) == one);
     }
 
     #[test]
