@@ -34,7 +34,7 @@ pub(super) enum MemoryPurpose {
 /// Shares of the memory, in bytes.
 pub(super) struct MemoryPlan {
     limit: u64,
-    threads: u64,
+    pub(super) threads: u64,
     fixed: u64,
     left: u64,
     /// Of fingerprints and ids of one chunk of F.

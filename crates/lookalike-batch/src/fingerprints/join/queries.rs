@@ -10,6 +10,7 @@ use crate::fingerprints::files::{
     CodeFiles, FingerprintFile, FingerprintIds, FingerprintName, sum,
 };
 use crate::observer::{JobObserver, ensure_wanted};
+use crate::parallel_sort::sort_unequal_by;
 
 /// A collection in memory.
 pub(super) struct QuerySet<W> {
@@ -110,7 +111,8 @@ impl<W: Word> QuerySet<W> {
             let code = codes[row as usize];
             (code, ids.name(row as usize, code), row)
         };
-        rows.sort_unstable_by(|&a, &b| key(a).cmp(&key(b)));
+        let threads = shares.threads as usize;
+        sort_unequal_by(&mut rows, threads, |&a, &b| key(a).cmp(&key(b)));
         let codes = rows.iter().map(|&row| codes[row as usize]).collect();
         Ok(Self {
             codes,
