@@ -42,15 +42,6 @@ const KEYS_SHARE: u64 = 12;
 /// Bytes of text for each byte of compressed input, roughly.
 const COMPRESSION_RATIO: u64 = 4;
 
-/// Parts of the memory beside the fixed part.
-const PARTS: u64 = 8;
-
-/// Those that tables may take on the heap.
-const HEAP_PARTS: u64 = 4;
-
-/// Those that may be resident of tables in files.
-const RESIDENT_PARTS: u64 = 1;
-
 /// Share of the memory that is left, and a place for what does not fit.
 pub(crate) struct MemoryShare<'a> {
     /// One of so many.
@@ -106,10 +97,7 @@ impl DedupMemory {
 
     /// Bytes that tables may take.
     pub(crate) fn table_share(&self) -> TableShareSizes {
-        TableShareSizes {
-            heap: self.all() / PARTS * HEAP_PARTS,
-            resident: self.all() / PARTS * RESIDENT_PARTS,
-        }
+        TableShareSizes::of(self.all())
     }
 
     /// Counters for the features of so many bytes of text; they take a sixteenth of the memory, at most, whatever the threads take.
@@ -172,7 +160,7 @@ impl DedupMemory {
     pub(crate) fn refuse_groups(&self, needed: u64) -> BatchError {
         let others = self.used + needed;
         // Either all tables are in memory too, or they take their share, which grows with the limit.
-        let with_files = (others * PARTS).div_ceil(PARTS - HEAP_PARTS - RESIDENT_PARTS) + PARTS;
+        let with_files = TableShareSizes::least_beside(others);
         BatchError::Memory {
             what: "the index of shared features",
             needed,
@@ -254,10 +242,10 @@ impl ReadingBudget {
 
     fn least_for(&self, lists: u64) -> u64 {
         // Of the memory beside the fixed part, without the shares of keys and of tables.
-        const ALL: u64 = KEYS_SHARE * PARTS;
-        const BESIDE: u64 = ALL - PARTS - (HEAP_PARTS + RESIDENT_PARTS) * KEYS_SHARE;
+        const ALL: u64 = KEYS_SHARE * TableShareSizes::PARTS;
+        const BESIDE: u64 = KEYS_SHARE * TableShareSizes::LEFT - TableShareSizes::PARTS;
         // Some bytes more for numbers that were rounded down.
-        let others = lists + self.used + PARTS;
+        let others = lists + self.used + TableShareSizes::PARTS;
         self.fixed + (others * ALL).div_ceil(BESIDE)
     }
 }
@@ -338,7 +326,7 @@ mod tests {
             prop_assert!(least > limit);
             prop_assert!(budget(least, tables, used).for_groups() >= needed);
             // Parts are of a whole number of bytes.
-            prop_assert!(budget(least - 4 * PARTS, tables, used).for_groups() < needed);
+            prop_assert!(budget(least - 4 * TableShareSizes::PARTS, tables, used).for_groups() < needed);
         }
 
         #[test]

@@ -182,12 +182,9 @@ impl LinkInversion<'_> {
         }
     }
 
-    /// Bytes that the table of addresses may take: a half, and an eighth of what lies in a file.
+    /// Bytes that the table of addresses may take.
     fn table_share(&self) -> TableShareSizes {
-        TableShareSizes {
-            heap: self.left() / 2,
-            resident: self.left() / 8,
-        }
+        TableShareSizes::of(self.left())
     }
 
     fn addresses(

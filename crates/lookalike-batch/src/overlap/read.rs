@@ -63,8 +63,7 @@ pub(crate) struct ChunkSets {
     pub(crate) sizes: TableColumn<u32>,
 }
 
-/// Memory beside the fixed part. Tables of documents take up to a half of it on the heap and lie in files beyond that, of which an eighth may
-/// be resident: see [`table_memory`].
+/// Memory beside the fixed part. Tables of documents take their share of it and lie in files beyond that: see [`table_memory`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OverlapBudget {
     pub(crate) all: u64,
@@ -76,16 +75,8 @@ impl OverlapBudget {
     /// Least memory to group and count with, beside tables and lists.
     pub(crate) const LEAST: u64 = 2 << 20;
 
-    /// Parts of the memory: all, those for tables on the heap, and those for what is resident of mapped ones.
-    const PARTS: u64 = 8;
-    const HEAP: u64 = 4;
-    const RESIDENT: u64 = 1;
-
     pub(crate) fn table_share(&self) -> TableShareSizes {
-        TableShareSizes {
-            heap: self.all / Self::PARTS * Self::HEAP,
-            resident: self.all / Self::PARTS * Self::RESIDENT,
-        }
+        TableShareSizes::of(self.all)
     }
 
     /// Memory that `tables`, and `lists`, which stay in memory, leave for sets of chunks, or for grouping and counting.
@@ -104,13 +95,11 @@ impl OverlapBudget {
             (lists.unread, "the list of what could not be read"),
         ];
         let (_, what) = largest.into_iter().max().expect("three of them");
-        // Beside the whole share of tables; bytes more for parts that are rounded down.
-        let least = (Self::PARTS * kept).div_ceil(Self::PARTS - Self::HEAP - Self::RESIDENT);
         Err(BatchError::Memory {
             what,
             needed: kept,
             left: beside_tables,
-            least: self.fixed + least + Self::PARTS,
+            least: self.fixed + TableShareSizes::least_beside(kept),
         })
     }
 }

@@ -79,6 +79,29 @@ pub(crate) struct TableShareSizes {
 }
 
 impl TableShareSizes {
+    /// Parts of the memory of a job.
+    pub(crate) const PARTS: u64 = 8;
+    /// Those for tables on the heap.
+    const HEAP: u64 = 4;
+    /// Those for what is resident of mapped tables.
+    const RESIDENT: u64 = 1;
+    /// Those that tables leave.
+    pub(crate) const LEFT: u64 = Self::PARTS - Self::HEAP - Self::RESIDENT;
+
+    /// The share of tables in so many bytes: a half on the heap, and an eighth of mapped ones resident.
+    pub(crate) fn of(memory: u64) -> Self {
+        Self {
+            heap: memory / Self::PARTS * Self::HEAP,
+            resident: memory / Self::PARTS * Self::RESIDENT,
+        }
+    }
+
+    /// Least memory of which tables, with their whole share, leave so many bytes.
+    pub(crate) fn least_beside(bytes: u64) -> u64 {
+        // Parts are rounded down.
+        (Self::PARTS * bytes).div_ceil(Self::LEFT) + Self::PARTS
+    }
+
     /// Both together.
     pub(crate) fn all(self) -> u64 {
         self.heap + self.resident
