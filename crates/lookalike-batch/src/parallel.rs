@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, mpsc};
 
 use bytemuck::Zeroable;
-use lookalike_hamming::threads::{join_all, on_each};
+use lookalike_hamming::threads::{OrderedResults, in_parallel, join_all, on_each};
 
 use crate::spill::partitions::lock;
 use crate::spill::table_column::TableColumn;
@@ -27,19 +27,17 @@ pub(crate) fn on_items<I, R: Send>(
     if threads < 2 {
         return items.map(work).collect();
     }
+    let results = OrderedResults::new(items.len());
     let items = Mutex::new(items.enumerate());
-    let done = on_each(0..threads, |_| {
-        let mut own = Vec::new();
+    in_parallel(threads, &|_| {
         loop {
             let Some((number, item)) = lock(&items).next() else {
-                return own;
+                return;
             };
-            own.push((number, work(item)));
+            results.set(number, work(item));
         }
     });
-    let mut done: Vec<(usize, R)> = done.into_iter().flatten().collect();
-    done.sort_unstable_by_key(|&(number, _)| number);
-    done.into_iter().map(|(_, result)| result).collect()
+    results.into_vec()
 }
 
 /// Positions of each share of the work.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, mpsc};
 
 use lookalike_corpus::RecordChunk;
+use lookalike_hamming::threads::join_all;
 
 use crate::document_memory::{CHUNK_BYTES, DocumentMemory, LongestDocument};
 use crate::error::BatchError;
@@ -92,67 +93,116 @@ where
         }
         return Ok(workers);
     }
-    let window = workers.len() as u64 * 2 + 2;
-    // One that is worked on, and for every other worker one that waits.
-    let ordinary = workers.len() as u64 * CHUNK_BYTES * 3 / 2;
-    let line = PipelineState {
-        progress: Mutex::default(),
-        moved: Condvar::new(),
-        stop: AtomicBool::new(false),
-        window,
+    let window = workers.len() * 2 + 2;
+    let done = Outputs::new(window);
+    let mut erased: Vec<_> = (workers.iter_mut())
+        .map(|worker| NumberedWorker {
+            worker,
+            done: &done,
+        })
+        .collect();
+    let pipeline = Pipeline {
+        workers: erased.iter_mut().map(|worker| worker as _).collect(),
+        window: window as u64,
         memory,
-        in_flight: memory.in_flight().max(ordinary),
     };
-    let (chunk_sender, received) = mpsc::sync_channel(workers.len());
-    let received = Mutex::new(received);
-    let (sender, results) = mpsc::channel();
-    std::thread::scope(|scope| {
-        let line = &line;
-        let reader = scope.spawn(move || line.read(chunks, &chunk_sender));
-        let mut handles = Vec::new();
-        for mut worker in workers {
-            let (received, sender) = (&received, sender.clone());
-            handles.push(scope.spawn(move || {
-                while let Some((number, chunk)) = receive(received) {
-                    let result = catch_unwind(AssertUnwindSafe(|| worker.run(&chunk)));
-                    let result = result.unwrap_or_else(|panic| {
-                        // The collector waits for this chunk, the reader for the collector, and others for the reader.
-                        line.stop();
-                        while receive(received).is_some() {}
-                        resume_unwind(panic)
-                    });
-                    let done = ChunkDone {
-                        bytes: chunk.held_bytes() as u64,
-                        result,
-                    };
-                    // Its memory must be free before another chunk is let in for it.
-                    drop(chunk);
-                    if done.bytes > SHRINK_BYTES {
-                        worker.shrink();
-                    }
-                    if sender.send((number, done)).is_err() {
-                        break;
-                    }
-                }
-                worker
-            }));
-        }
-        drop(sender);
-        // Also when `collect` panics.
-        let _stop = StopAtEnd(line);
-        let collected = line.collect(&results, &mut collect);
-        // Nobody listens any more: workers end with what they have in hand.
-        drop(results);
-        let read = reader.join().expect("the reader does not panic");
-        let joined = handles.into_iter().map(|handle| {
-            let joined = handle.join();
-            joined.unwrap_or_else(|panic| resume_unwind(panic))
-        });
-        let workers = joined.collect();
-        collected?;
-        read?;
-        Ok(workers)
-    })
+    let mut chunks = chunks.map(|chunk| chunk.map_err(BatchError::from));
+    pipeline.run(&mut chunks, &mut |number| collect(done.take(number)))?;
+    Ok(workers)
+}
+
+/// What workers made of chunks that were not collected yet.
+struct Outputs<T>(Vec<Mutex<Option<T>>>);
+
+impl<T> Outputs<T> {
+    /// For chunks whose numbers differ by less than `window`.
+    fn new(window: usize) -> Self {
+        let places = std::iter::repeat_with(Mutex::default);
+        Self(places.take(window).collect())
+    }
+
+    fn place(&self, number: u64) -> MutexGuard<'_, Option<T>> {
+        lock(&self.0[(number % self.0.len() as u64) as usize])
+    }
+
+    fn take(&self, number: u64) -> T {
+        self.place(number).take().expect("a worker made it")
+    }
+}
+
+/// A worker whose outputs wait elsewhere, so that threads and channels need not know their type: for each type, they would be fifteen
+/// thousand lines of machine code.
+struct NumberedWorker<'a, W, T> {
+    worker: &'a mut W,
+    done: &'a Outputs<T>,
+}
+
+/// See [`NumberedWorker`].
+trait ErasedWorker<C>: Send {
+    fn run(&mut self, number: u64, chunk: &C) -> Result<(), BatchError>;
+    fn shrink(&mut self);
+}
+
+impl<C, W: ChunkWorker<C>> ErasedWorker<C> for NumberedWorker<'_, W, W::Output> {
+    fn run(&mut self, number: u64, chunk: &C) -> Result<(), BatchError> {
+        let output = self.worker.run(chunk)?;
+        *self.done.place(number) = Some(output);
+        Ok(())
+    }
+
+    fn shrink(&mut self) {
+        self.worker.shrink();
+    }
+}
+
+/// A reader, several workers and a collector.
+struct Pipeline<'a, C> {
+    workers: Vec<&'a mut dyn ErasedWorker<C>>,
+    /// Chunks that may be between reader and collector.
+    window: u64,
+    memory: DocumentMemory<'a>,
+}
+
+impl<C: InputChunk> Pipeline<'_, C> {
+    /// Tells `collect` the number of each chunk in turn, once a worker is done with it.
+    fn run(
+        self,
+        chunks: &mut (dyn Iterator<Item = Result<C, BatchError>> + Send),
+        collect: &mut dyn FnMut(u64) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        let workers = self.workers;
+        // One that is worked on, and for every other worker one that waits.
+        let ordinary = workers.len() as u64 * CHUNK_BYTES * 3 / 2;
+        let line = PipelineState {
+            progress: Mutex::default(),
+            moved: Condvar::new(),
+            stop: AtomicBool::new(false),
+            window: self.window,
+            memory: self.memory,
+            in_flight: self.memory.in_flight().max(ordinary),
+        };
+        let (chunk_sender, received) = mpsc::sync_channel(workers.len());
+        let received = Mutex::new(received);
+        let (sender, results) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let (line, received) = (&line, &received);
+            let reader = scope.spawn(move || line.read(chunks, &chunk_sender));
+            let begin = |worker| {
+                let sender = sender.clone();
+                scope.spawn(move || line.work(worker, received, &sender))
+            };
+            let working = workers.into_iter().map(begin).collect();
+            drop(sender);
+            // Also when `collect` panics.
+            let _stop = StopAtEnd(line);
+            let collected = line.collect(&results, collect);
+            // Nobody listens any more: workers end with what they have in hand.
+            drop(results);
+            let read = reader.join().expect("the reader does not panic");
+            join_all(working);
+            collected.and(read)
+        })
+    }
 }
 
 fn ensure_fits<C: InputChunk>(memory: DocumentMemory<'_>, chunk: &C) -> Result<(), BatchError> {
@@ -167,10 +217,11 @@ fn receive<C>(chunks: &Mutex<mpsc::Receiver<(u64, C)>>) -> Option<(u64, C)> {
     lock(chunks).recv().ok()
 }
 
-/// The result of a worker for a chunk, and the bytes of that.
-struct ChunkDone<T> {
+/// A chunk that a worker is done with, and what became of it.
+struct ChunkDone {
+    number: u64,
     bytes: u64,
-    result: Result<T, BatchError>,
+    result: Result<(), BatchError>,
 }
 
 /// Progress of reader and collector.
@@ -239,14 +290,11 @@ impl PipelineState<'_> {
         self.wait_while(is_full).in_flight += bytes;
     }
 
-    fn read<C: InputChunk, E>(
+    fn read<C: InputChunk>(
         &self,
-        chunks: impl Iterator<Item = Result<C, E>>,
+        chunks: &mut dyn Iterator<Item = Result<C, BatchError>>,
         sender: &mpsc::SyncSender<(u64, C)>,
-    ) -> Result<(), BatchError>
-    where
-        BatchError: From<E>,
-    {
+    ) -> Result<(), BatchError> {
         for (number, chunk) in (0..).zip(chunks) {
             let chunk = chunk?;
             let bytes = chunk.held_bytes() as u64;
@@ -266,26 +314,58 @@ impl PipelineState<'_> {
         Ok(())
     }
 
-    fn collect<T>(
+    /// Takes chunks until there are none, or nobody wants to hear of them.
+    fn work<C: InputChunk>(
         &self,
-        results: &mpsc::Receiver<(u64, ChunkDone<T>)>,
-        collect: &mut impl FnMut(T) -> Result<(), BatchError>,
+        worker: &mut dyn ErasedWorker<C>,
+        received: &Mutex<mpsc::Receiver<(u64, C)>>,
+        sender: &mpsc::Sender<ChunkDone>,
+    ) {
+        while let Some((number, chunk)) = receive(received) {
+            let result = catch_unwind(AssertUnwindSafe(|| worker.run(number, &chunk)));
+            let result = result.unwrap_or_else(|panic| {
+                // The collector waits for this chunk, the reader for the collector, and others for the reader.
+                self.stop();
+                while receive(received).is_some() {}
+                resume_unwind(panic)
+            });
+            let bytes = chunk.held_bytes() as u64;
+            // Its memory must be free before another chunk is let in for it.
+            drop(chunk);
+            if bytes > SHRINK_BYTES {
+                worker.shrink();
+            }
+            let done = ChunkDone {
+                number,
+                bytes,
+                result,
+            };
+            if sender.send(done).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn collect(
+        &self,
+        results: &mpsc::Receiver<ChunkDone>,
+        collect: &mut dyn FnMut(u64) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         let mut waiting = BTreeMap::new();
         let mut next = 0;
         let mut outcome = Ok(());
-        for (number, done) in results {
-            waiting.insert(number, done);
-            while let Some(ChunkDone { bytes, result }) = waiting.remove(&next) {
+        for done in results {
+            waiting.insert(done.number, done);
+            while let Some(done) = waiting.remove(&next) {
                 next += 1;
                 if outcome.is_ok() {
                     // After a failure chunks are still counted, or the reader would wait for room that never
                     // comes.
-                    outcome = result.and_then(&mut *collect);
+                    outcome = done.result.and_then(|()| collect(done.number));
                 }
                 let mut progress = lock(&self.progress);
                 progress.collected = next;
-                progress.in_flight -= bytes;
+                progress.in_flight -= done.bytes;
                 drop(progress);
                 if outcome.is_err() {
                     self.stop.store(true, Ordering::Relaxed);

@@ -5,6 +5,7 @@
 //! nor anywhere else in the workspace (`scripts/check-names` looks).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 
 /// Does some work on each item, with a thread for each, that of the caller among them. Results are in the order of the items.
@@ -16,17 +17,77 @@ where
     I: Send,
     R: Send,
 {
-    let mut items = items.into_iter();
-    let Some(first) = items.next() else {
-        return Vec::new();
-    };
+    let items: Vec<Option<I>> = items.into_iter().map(Some).collect();
+    let results = OrderedResults::new(items.len());
+    let (threads, items) = (items.len(), Mutex::new(items));
+    in_parallel(threads, &|number| {
+        let item = lock(&items)[number].take();
+        // Each number has one thread, and so its item.
+        if let Some(item) = item {
+            results.set(number, work(item));
+        }
+    });
+    results.into_vec()
+}
+
+/// Results of several threads, in the order of their numbers.
+#[derive(Debug)]
+pub struct OrderedResults<R>(Mutex<Vec<Option<R>>>);
+
+impl<R> OrderedResults<R> {
+    /// So many, none of which is there yet.
+    pub fn new(count: usize) -> Self {
+        let mut results = Vec::new();
+        results.resize_with(count, || None);
+        Self(Mutex::new(results))
+    }
+
+    /// Sets the result of this number.
+    ///
+    /// # Panics
+    /// If there is no such number.
+    pub fn set(&self, number: usize, result: R) {
+        lock(&self.0)[number] = Some(result);
+    }
+
+    /// All that were set.
+    #[expect(
+        clippy::manual_flatten,
+        reason = "adapters would be as much machine code again for each type"
+    )]
+    pub fn into_vec(self) -> Vec<R> {
+        let results = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::with_capacity(results.len());
+        for result in results {
+            if let Some(result) = result {
+                all.push(result);
+            }
+        }
+        all
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does the same work on so many threads, that of the caller among them, each of which has a number.
+///
+/// A scope is a thousand lines of machine code for each type that it is used with: here is the one of most of the workspace.
+///
+/// # Panics
+/// As `work` does, once all threads have ended.
+pub fn in_parallel(threads: usize, work: &(dyn Fn(usize) + Sync)) {
+    if threads == 0 {
+        return;
+    }
     std::thread::scope(|scope| {
-        let work = &work;
-        let others: Vec<_> = items.map(|item| scope.spawn(move || work(item))).collect();
+        let begin = |number| scope.spawn(move || work(number));
+        let others: Vec<_> = (1..threads).map(begin).collect();
         // The caller's thread does a part instead of waiting for the others. Where that panics, they are joined all the same.
-        let own = catch_unwind(AssertUnwindSafe(|| work(first)));
-        results(std::iter::once(own).chain(others.into_iter().map(ScopedJoinHandle::join)))
-    })
+        let own = catch_unwind(AssertUnwindSafe(|| work(0)));
+        results(std::iter::once(own).chain(others.into_iter().map(ScopedJoinHandle::join)));
+    });
 }
 
 /// Waits for threads, and returns their results in order.

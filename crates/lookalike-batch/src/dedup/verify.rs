@@ -391,10 +391,7 @@ impl<'a> Verifier<'a> {
         visit: &mut impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<Option<BestSoFar>> {
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
-            // The likeliest first: the bar then rises at once and the others fail early.
-            candidates.sort_unstable_by_key(|candidate| {
-                (u32::MAX - candidate.shared_groups, candidate.y)
-            });
+            sort_by_likelihood(candidates);
             let x = candidates[0].x;
             if let Some(of_last) = best.take_if(|best| best.x != x) {
                 visit(of_last.x, of_last.found);
@@ -665,6 +662,11 @@ impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
         // Halves have fewer members each. It ends, for a range of few ranks always has room.
         Some([middle..within.end, within.start..middle])
     }
+}
+
+/// Sorts candidates of one class: the bar rises at the first, and the others fail early.
+fn sort_by_likelihood(candidates: &mut [CandidatePair]) {
+    candidates.sort_unstable_by_key(|pair| (u32::MAX - pair.shared_groups, pair.y));
 }
 
 #[cfg(test)]

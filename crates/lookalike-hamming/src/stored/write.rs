@@ -286,11 +286,7 @@ impl<W: Write> IndexFileWriter<W> {
         if missing {
             return Err(BuildError::Changed);
         }
-        // These pairs are sorted; texts stay where they are and are looked at among equal fingerprints only.
-        order.sort_unstable_by(|a, b| {
-            let text = |&(_, document): &(N, N)| ids.of(document.into() as usize);
-            a.0.cmp(&b.0).then_with(|| text(a).cmp(text(b)))
-        });
+        sort_by_text(&mut order, ids);
         let sections = self.id_sections(&order, table.len(), ids);
         sections.map_err(BuildError::Write)
     }
@@ -346,6 +342,12 @@ impl<W: Write> IndexFileWriter<W> {
         written.map_err(BuildError::Write)?;
         Ok(self.out.out)
     }
+}
+
+/// Sorts pairs of a rank and a document by the texts of documents where ranks are equal; texts stay where they are.
+fn sort_by_text<N: Copy + Ord + Into<u64>>(order: &mut [(N, N)], ids: IdTexts<'_>) {
+    let text = |&(_, document): &(N, N)| ids.of(document.into() as usize);
+    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| text(a).cmp(text(b))));
 }
 
 impl StoredDirectory {

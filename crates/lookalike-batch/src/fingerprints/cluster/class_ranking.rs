@@ -10,7 +10,7 @@ use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintName, ListedId};
 use crate::fingerprints::sketches::DistinctSketches;
 use crate::observer::JobStage;
-use crate::parallel_sort::sort_unequal_by;
+use crate::parallel_sort::{ItemOrder, sort_unequal_by};
 
 /// No document.
 const NOBODY: u32 = u32::MAX;
@@ -169,13 +169,14 @@ impl<'s> RankedDocuments<'_, 's> {
         let place = |class: &u32| best[*class as usize];
         let id = |class: &u32| &ids[*class as usize];
         let mut classes: Vec<u32> = (0..best.len() as u32).collect();
-        sort_unequal_by(&mut classes, threads, |a, b| match keep {
+        let by_wish: &ItemOrder<'_, u32> = &|a, b| match keep {
             FingerprintKeep::First => place(a).cmp(&place(b)),
             FingerprintKeep::Last => place(b).cmp(&place(a)),
             // Equal ids of two classes are refused when results are written; until then places keep the order
             // total.
             FingerprintKeep::Id => (id(a), place(a)).cmp(&(id(b), place(b))),
-        });
+        };
+        sort_unequal_by(&mut classes, threads, by_wish);
         // The inverse of `classes`: both directions are asked for each edge and each document.
         ranking.ranks = vec![0; classes.len()];
         for (rank, &class) in (0..).zip(&classes) {

@@ -10,7 +10,7 @@ use crate::fingerprints::files::{
     CodeFiles, FingerprintFile, FingerprintIds, FingerprintName, sum,
 };
 use crate::observer::{JobObserver, ensure_wanted};
-use crate::parallel_sort::sort_unequal_by;
+use crate::parallel_sort::{ItemOrder, sort_unequal_by};
 
 /// A collection in memory.
 pub(super) struct QuerySet<W> {
@@ -112,7 +112,8 @@ impl<W: Word> QuerySet<W> {
             (code, ids.name(row as usize, code), row)
         };
         let threads = shares.threads as usize;
-        sort_unequal_by(&mut rows, threads, |&a, &b| key(a).cmp(&key(b)));
+        let by_key: &ItemOrder<'_, u32> = &|&a, &b| key(a).cmp(&key(b));
+        sort_unequal_by(&mut rows, threads, by_key);
         let codes = rows.iter().map(|&row| codes[row as usize]).collect();
         Ok(Self {
             codes,

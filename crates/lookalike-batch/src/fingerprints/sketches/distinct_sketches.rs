@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::fingerprints::files::SketchShape;
-use crate::parallel_sort::sort_unequal_by;
+use crate::parallel_sort::{ItemOrder, sort_unequal_by};
 
 /// Different sketches in ascending order of their words.
 #[derive(Debug)]
@@ -74,9 +74,9 @@ impl GroupedSketches {
         let documents = words.len() / shape.words();
         let mut order: Vec<u32> = (0..documents as u32).collect();
         let sketch = |at: &u32| row(&words, shape, *at);
-        sort_unequal_by(&mut order, threads, |a, b| {
-            sketch(a).cmp(sketch(b)).then_with(|| compare(*a, *b))
-        });
+        let by_sketch: &ItemOrder<'_, u32> =
+            &|a, b| sketch(a).cmp(sketch(b)).then_with(|| compare(*a, *b));
+        sort_unequal_by(&mut order, threads, by_sketch);
         let (mut distinct, mut starts) = (Vec::with_capacity(words.len()), Vec::new());
         let mut end = 0;
         for group in order.chunk_by(|a, b| sketch(a) == sketch(b)) {

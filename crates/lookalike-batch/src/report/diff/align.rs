@@ -5,7 +5,8 @@
 //! that stays too large without an anchor counts as different. So the work is bounded by the
 //! sizes alone, and repetitive or crafted texts cost no more than others.
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
+use similar::algorithms::{Capture, Compact, Replace, myers};
 
 /// Steps that all leaves together may take in the worst case.
 const BUDGET: usize = 1 << 28;
@@ -84,7 +85,7 @@ impl DiffAligner {
     }
 
     fn leaf(&mut self, a: &[u32], b: &[u32], at: (usize, usize)) {
-        for op in capture_diff_slices(Algorithm::Myers, a, b) {
+        for op in shortest_edits(a, b) {
             if let DiffOp::Equal {
                 old_index,
                 new_index,
@@ -101,6 +102,13 @@ impl DiffAligner {
             self.matches.push(AlignedRange { a, b, len });
         }
     }
+}
+
+/// The shortest edit script. `similar::capture_diff_slices` does the same, and compiles six algorithms to choose from.
+fn shortest_edits(a: &[u32], b: &[u32]) -> Vec<DiffOp> {
+    let mut hook = Compact::new(Replace::new(Capture::new()), a, b);
+    let Ok(()) = myers::diff(&mut hook, a, 0..a.len(), b, 0..b.len());
+    hook.into_inner().into_inner().into_ops()
 }
 
 /// Joins runs that touch on both sides.
