@@ -63,23 +63,24 @@ fn naive(
         set.iter()
             .for_each(|chunk| holders.entry(chunk).or_default().push(number));
     }
-    let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-    for list in holders.values() {
-        for (i, &a) in list.iter().enumerate() {
-            list[i + 1..]
-                .iter()
-                .for_each(|&b| *shared.entry((a, b)).or_default() += 1);
-        }
-    }
     let mut rows = Rows::new();
-    for ((a, b), shared) in shared.into_iter().filter(|(_, shared)| *shared >= least) {
-        let (a, b) = if documents[a].0 < documents[b].0 {
-            (a, b)
-        } else {
-            (b, a)
-        };
-        let sizes = [shared, sets[a].len(), sets[b].len()].map(|n| n as u64);
-        rows.insert((documents[a].0.clone(), documents[b].0.clone()), sizes);
+    // Chunks that a document shares with each one behind it.
+    let mut shared = vec![0_u64; documents.len()];
+    for (a, set) in sets.iter().enumerate() {
+        shared.fill(0);
+        for chunk in set {
+            for &b in &holders[chunk] {
+                shared[b] += 1;
+            }
+        }
+        for b in a + 1..documents.len() {
+            if shared[b] > 0 && shared[b] >= least as u64 {
+                let swapped = documents[b].0 < documents[a].0;
+                let (x, y) = if swapped { (b, a) } else { (a, b) };
+                let sizes = [shared[b], sets[x].len() as u64, sets[y].len() as u64];
+                rows.insert((documents[x].0.clone(), documents[y].0.clone()), sizes);
+            }
+        }
     }
     rows
 }
