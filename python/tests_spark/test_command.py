@@ -199,6 +199,21 @@ def test_a_picture_in_a_folder_ended_the_job(spark, tmp_path):
         lks.read_archives(spark, picture).collect()
 
 
+def test_a_file_that_went_after_its_folder_was_listed_ended_the_job(spark, tmp_path):
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (pages / name).write_text(f"a text of some words in {name}")
+    listed, named = (lks.read_archives(spark, given, losses=True) for given in (pages, [pages / "a.txt", pages / "b.txt"]))
+    (pages / "b.txt").unlink()
+    rows = {row["source"]: row for row in listed.collect()}
+    assert rows[str(pages / "a.txt")]["text"] == "a text of some words in a.txt"
+    lost = rows[str(pages / "b.txt")]
+    assert (lost["text"], lost["count"]) == (None, 1) and lost["reason"].startswith("unreadable: ")
+    with pytest.raises(Exception, match="b.txt"):
+        named.collect()
+
+
 class _Bucket(http.server.BaseHTTPRequestHandler):
     """What S3 answers to the request for a list of objects (ListObjectsV2), for one bucket."""
 
