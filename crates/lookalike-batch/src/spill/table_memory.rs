@@ -371,6 +371,12 @@ fn resident_file_bytes() -> Option<u64> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableAllocator(&'static TableMemory);
 
+impl Default for TableAllocator {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl TableAllocator {
     /// With the memory of this process.
     pub(crate) const fn new() -> Self {

@@ -11,7 +11,7 @@ use lookalike_batch::fingerprints::sketches::EqualPlaces;
 
 use crate::size::show;
 
-use super::lines::{boilerplate, cost, counted, grouped, line, share, skipped};
+use super::lines::{boilerplate, cost, counted, grouped, line, on_disk, share, skipped};
 
 /// Prints the summary of `fingerprint`.
 pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &MeasuredCost) {
@@ -125,6 +125,7 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
         .inputs
         .iter()
         .for_each(|input| skipped(&input.skipped));
+    on_disk(counts.tables_on_disk);
     let pairs = grouped(counts.pairs);
     let rule = pair_rule(summary.distance, summary.equal.as_ref());
     line!("pairs", "{pairs}{rule}");

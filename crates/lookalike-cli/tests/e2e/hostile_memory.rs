@@ -158,6 +158,39 @@ fn overlap_refused_a_table_that_does_not_fit() {
     }
 }
 
+/// The same of fingerprints, an eighth of which have a neighbour.
+#[test]
+fn cluster_refused_fingerprints_that_do_not_fit() {
+    let folder = Folder::new();
+    let fingerprint = |number: u64| {
+        let is_near = number % 8 == 1;
+        let other = (number - u64::from(is_near)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (other ^ other >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ u64::from(is_near)
+    };
+    let bytes = (0..3_000_000).flat_map(|number| fingerprint(number).to_le_bytes());
+    let input = folder.add("in.u64", bytes.collect::<Vec<u8>>());
+    let job = |out: &Path, memory: &str| {
+        let mut command = lookalike("cluster");
+        command
+            .arg(&input)
+            .args(["--distance", "1", "--threads", "2"]);
+        command.args(["--memory", memory, "-o"]).arg(out);
+        command
+    };
+    let (little, much) = (folder.path("little"), folder.path("much"));
+    let (said, most) = measured(&mut job(&little, "52M"), 0);
+    assert!(said.contains("of tables on disk"), "{said}");
+    assert!(most <= 52 * MIB + CHECKED, "{} MiB", most / MIB);
+    let (said, _) = measured(&mut job(&much, "2G"), 0);
+    assert!(!said.contains("on disk"), "{said}");
+    for file in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
+        let [found, expected] = [&little, &much].map(|out| std::fs::read(out.join(file)).unwrap());
+        assert!(!found.is_empty() && found == expected, "{file}");
+    }
+    let (said, _) = measured(&mut job(&folder.path("refused"), "44M"), 1);
+    assert!(said.contains("do not fit in 44 MiB"), "{said}");
+}
+
 #[test]
 fn a_table_that_fills_the_disk_ends_the_job_which_goes_on_with_more_room() {
     let folder = Folder::new();

@@ -8,7 +8,6 @@ use super::class_ranking::ClassRanking;
 use super::edge_spool::Edge;
 use super::error::ClusterError;
 use super::linked_classes::{ClassIndex, LinkedClasses};
-use super::memory_shares::MemoryShares;
 use super::{FingerprintClustering, FingerprintRule};
 use crate::error::BatchError;
 use crate::observer::JobStage;
@@ -62,10 +61,9 @@ impl FingerprintClustering<'_> {
                 ClassDecisions::Components(firsts.collect())
             }
             FingerprintRule::Stars => {
-                let shares = MemoryShares::new(self.limits);
                 // Distances and both ranks, later one first: sorted so, each class sees its pairs together and
                 // in ascending distance, whatever the order in which the threads found them.
-                let budget = shares.sorting(u64::from(ranks), ranking.held_bytes)?;
+                let budget = self.sorting_budget(&linked.index, ranking)?;
                 let mut sort = ExternalSort::new(budget, self.folder);
                 let walked = each_ranked(linked, ranking, &mut wrong, |edge| sort.push(edge));
                 walked.map_err(&temporary)?;

@@ -11,6 +11,8 @@ use crate::fingerprints::files::{FingerprintName, ListedId};
 use crate::fingerprints::sketches::DistinctSketches;
 use crate::observer::JobStage;
 use crate::parallel_sort::{ItemOrder, sort_unequal_by};
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::check;
 
 /// No document.
 const NOBODY: u32 = u32::MAX;
@@ -18,24 +20,26 @@ const NOBODY: u32 = u32::MAX;
 /// Facts about the documents of each class.
 pub(super) struct ClassRanking<'s> {
     /// Place of the best document, by class.
-    pub(super) best: Vec<u32>,
+    pub(super) best: TableColumn<u32>,
     /// Number of documents, by class.
-    pub(super) members: Vec<u32>,
+    pub(super) members: TableColumn<u32>,
     /// Rank, by class: the most wanted first.
-    pub(super) ranks: Vec<u32>,
+    pub(super) ranks: TableColumn<u32>,
     /// Class, by rank.
-    pub(super) classes: Vec<u32>,
+    pub(super) classes: TableColumn<u32>,
     /// Bytes of the ids of all these documents.
     pub(super) id_bytes: u64,
     /// Fingerprint, by class; empty where no file was read, or fingerprints are the classes.
-    pub(super) fingerprints: Vec<u128>,
+    pub(super) fingerprints: TableColumn<u128>,
     /// The sketches whose positions these fingerprints are, if they are.
     sketches: Option<&'s DistinctSketches>,
     /// Digest of the files that were read.
     pub(super) digest: Option<u64>,
     /// Ids of all these documents.
     pub(super) linked: SortedIds,
-    /// Bytes that are held of ids.
+    /// Bytes of the table of these.
+    pub(super) linked_bytes: u64,
+    /// Bytes of ids that are held in memory.
     pub(super) held_bytes: u64,
 }
 
@@ -65,9 +69,9 @@ struct RankedDocuments<'i, 's> {
     /// Id of the best document, by class, where ids decide.
     ids: Vec<Option<ListedId<'static>>>,
     /// True for each id of the pairs that is in a file.
-    met: Vec<bool>,
+    met: TableColumn<bool>,
     /// Number of the id whose fingerprint is that of its class, where files must agree with pairs.
-    witnesses: Vec<u32>,
+    witnesses: TableColumn<u32>,
     linked: LinkedIds,
 }
 
@@ -142,7 +146,7 @@ impl<'s> RankedDocuments<'_, 's> {
         let ClassIndex::Ids { ids, .. } = self.index else {
             return Ok(());
         };
-        let mut missing = (0..).zip(&self.met).filter(|(_, met)| !**met);
+        let mut missing = (0..).zip(self.met.iter()).filter(|(_, met)| !**met);
         match missing.next() {
             None => Ok(()),
             Some((number, _)) => Err(ClusterError::UnknownId {
@@ -160,15 +164,15 @@ impl<'s> RankedDocuments<'_, 's> {
             linked,
             ..
         } = self;
-        ranking.held_bytes = linked.memory();
+        ranking.linked_bytes = linked.memory();
         if keep == FingerprintKeep::Id {
-            ranking.held_bytes += ranking.id_bytes;
+            ranking.held_bytes = ranking.id_bytes;
         }
         ranking.linked = linked.sorted();
         let best = &ranking.best;
         let place = |class: &u32| best[*class as usize];
         let id = |class: &u32| &ids[*class as usize];
-        let mut classes: Vec<u32> = (0..best.len() as u32).collect();
+        let mut classes: TableColumn<u32> = (0..best.len() as u32).collect();
         let by_wish: &ItemOrder<'_, u32> = &|a, b| match keep {
             FingerprintKeep::First => place(a).cmp(&place(b)),
             FingerprintKeep::Last => place(b).cmp(&place(a)),
@@ -178,8 +182,8 @@ impl<'s> RankedDocuments<'_, 's> {
         };
         sort_unequal_by(&mut classes, threads, by_wish);
         // The inverse of `classes`: both directions are asked for each edge and each document.
-        ranking.ranks = vec![0; classes.len()];
-        for (rank, &class) in (0..).zip(&classes) {
+        ranking.ranks = TableColumn::zeroed(classes.len());
+        for (rank, &class) in (0..).zip(classes.iter()) {
             ranking.ranks[class as usize] = rank;
         }
         ranking.classes = classes;
@@ -247,26 +251,28 @@ impl FingerprintClustering<'_> {
             index,
             keep,
             ranking: ClassRanking {
-                best: vec![NOBODY; classes],
-                members: vec![0; classes],
-                ranks: Vec::new(),
-                classes: Vec::new(),
+                best: std::iter::repeat_n(NOBODY, classes).collect(),
+                members: TableColumn::zeroed(classes),
+                ranks: TableColumn::new(),
+                classes: TableColumn::new(),
                 id_bytes: 0,
-                fingerprints: vec![0; of_files],
+                fingerprints: TableColumn::zeroed(of_files),
                 sketches,
                 digest: None,
                 linked: LinkedIds::default().sorted(),
+                linked_bytes: 0,
                 held_bytes: 0,
             },
             ids: match keep {
                 FingerprintKeep::Id => vec![None; classes],
                 FingerprintKeep::First | FingerprintKeep::Last => Vec::new(),
             },
-            met: vec![false; ids],
-            witnesses: vec![0; of_files],
+            met: TableColumn::zeroed(ids),
+            witnesses: TableColumn::zeroed(of_files),
             linked: LinkedIds::default(),
         };
         let read = documents.each(&mut |document| ranked.add(&document))?;
+        check(self.folder).map_err(BatchError::temporary(self.folder))?;
         ranked.check_met()?;
         ranked.ranking.digest = read.map(|read| read.digest);
         Ok(ranked.finish(self.limits.threads))

@@ -13,6 +13,7 @@ use crate::fingerprints::files::{
 use crate::fingerprints::sketches::{DistinctSketches, SketchReading};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
+use crate::spill::table_column::TableColumn;
 
 /// Bytes of fingerprints and ids that are in memory at once.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -48,7 +49,7 @@ pub(super) enum ClusterDocuments<'a> {
     /// Those of files, in their order.
     Files(DocumentFiles<'a>),
     /// Ids in ascending order.
-    Ids(&'a IdTable, Vec<u32>),
+    Ids(&'a IdTable, TableColumn<u32>),
 }
 
 /// Files of fingerprints, in the order in which they are named.
@@ -83,7 +84,7 @@ impl ClusterDocuments<'_> {
             Self::Files(files) => return files.read(visit).map(Some),
             Self::Ids(ids, order) => (ids, order),
         };
-        for (place, &number) in (0..).zip(order) {
+        for (place, &number) in (0..).zip(order.iter()) {
             visit(ClusterDocument {
                 place,
                 id: DocumentId::Listed(ids, number),

@@ -6,14 +6,16 @@ use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::fingerprints::files::ListedId;
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::TableAllocator;
 
 /// Ids by number. Memory: their bytes, and about 16 beside each.
 #[derive(Default)]
 pub(super) struct IdTable {
-    bytes: Vec<u8>,
+    bytes: TableColumn<u8>,
     /// End of each, shifted left by one; the lowest bit is set where it is a number.
-    ends: Vec<u64>,
-    numbers: HashTable<u32>,
+    ends: TableColumn<u64>,
+    numbers: HashTable<u32, TableAllocator>,
 }
 
 /// An id as bytes, and whether it is a number.

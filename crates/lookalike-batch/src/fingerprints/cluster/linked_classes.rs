@@ -16,6 +16,8 @@ use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, ListedPair, PairFile, PairFileError, sum};
 use crate::observer::{JobStage, ensure_wanted};
 use crate::parallel_sort::sort_unequal_by;
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::check;
 
 /// Lines between two looks at the memory and the observer.
 const STEP: u64 = 1 << 14;
@@ -39,7 +41,7 @@ pub(super) enum ClassIndex {
     /// A class is a set of ids; an edge has their numbers.
     Ids {
         ids: IdTable,
-        classes: Vec<u32>,
+        classes: TableColumn<u32>,
         count: u32,
     },
 }
@@ -111,21 +113,17 @@ impl FingerprintClustering<'_> {
         let bytes = sizes.total_bytes().unwrap_or(0);
         drop(sizes);
         let shares = MemoryShares::new(self.limits);
+        shares.beside_fingerprints::<W>(expected)?;
         self.observer.stage(JobStage::Scan, bytes);
-        let mut all: Vec<W> = Vec::new();
-        // Memory that is not written to costs nothing; a vector that grows is there twice for a moment.
-        all.reserve_exact(shares.most_fingerprints::<W>().min(expected) as usize);
+        let temporary = BatchError::temporary(self.folder);
+        // Memory that is not written to costs nothing; a column that grows is there twice for a moment.
+        let mut all: TableColumn<W> = TableColumn::with_capacity(expected as usize);
         let read = files.read(&mut |document| {
             all.extend(document.fingerprint.map(W::from_u128));
-            match all.len() as u64 > shares.most_fingerprints::<W>() {
-                true => Err(shares
-                    .refusal::<W>("the fingerprints", expected.max(2 * all.len() as u64))
-                    .into()),
-                false => Ok(()),
-            }
+            check(self.folder).map_err(&temporary)
         })?;
         self.observer.stage(JobStage::Compare, 0);
-        let shares = shares.beside_fingerprints::<W>(all.len() as u64);
+        let shares = shares.beside_fingerprints::<W>(all.len() as u64)?;
         // Sorting on several threads takes a copy.
         let threads = match shares.join >= size_of_val(all.as_slice()) as u64 {
             true => self.limits.threads,
@@ -135,9 +133,8 @@ impl FingerprintClustering<'_> {
         let repeated = drop_repeated(&mut all);
         let marks = FingerprintMarks::new(all.len());
         // Documents of equal fingerprints are a cluster even where the class has no neighbour.
-        repeated.into_iter().for_each(|at| marks.set(at));
+        repeated.iter().for_each(|&at| marks.set(at));
         let sorted = SortedKeys::new(all);
-        let temporary = BatchError::temporary(self.folder);
         let edges = EdgeSpool::new(self.folder, shares.pairs).map_err(&temporary)?;
         let limits = SelfJoinLimits::default()
             .threads(self.limits.threads)
@@ -166,7 +163,7 @@ impl FingerprintClustering<'_> {
         let mut ids = IdTable::default();
         let edges = EdgeSpool::new(self.folder, shares.list_pairs).map_err(&temporary)?;
         let mut writer = edges.writer();
-        let mut equal = Vec::new();
+        let mut equal = TableColumn::new();
         let lists: Vec<PairFile> = (self.pairs.iter())
             .map(PairFile::open)
             .collect::<Result<_, _>>()?;
@@ -192,6 +189,7 @@ impl FingerprintClustering<'_> {
                 if line % STEP == 1 {
                     ensure_wanted(self.observer).map_err(|_| BatchError::Cancelled)?;
                     self.observer.advance(sum(&counters));
+                    check(self.folder).map_err(&temporary)?;
                     let used = ids.memory() + 8 * equal.capacity() as u64;
                     shares.ensure_list(used, u64::from(ids.len()))?;
                 }
@@ -260,8 +258,8 @@ impl FingerprintClustering<'_> {
 }
 
 /// Leaves each of some ascending fingerprints once; the new positions of those that there were several of.
-fn drop_repeated<W: Word>(all: &mut Vec<W>) -> Vec<u32> {
-    let mut repeated = Vec::new();
+fn drop_repeated<W: Word>(all: &mut TableColumn<W>) -> TableColumn<u32> {
+    let mut repeated = TableColumn::new();
     let mut count = 0;
     for at in 0..all.len() {
         if count > 0 && all[at] == all[count - 1] {
@@ -295,12 +293,12 @@ fn link<W: Word>(
 }
 
 /// The class of each of some ids, where equal ones are one, and the number of classes.
-fn classes_of(ids: u32, equal: &[[u32; 2]]) -> (Vec<u32>, u32) {
+fn classes_of(ids: u32, equal: &[[u32; 2]]) -> (TableColumn<u32>, u32) {
     let mut joined = Components::new(ids);
     for &[a, b] in equal {
         joined.join(a, b);
     }
-    let (mut classes, mut count) = (vec![0; ids as usize], 0);
+    let (mut classes, mut count) = (TableColumn::zeroed(ids as usize), 0);
     for id in 0..ids {
         let first = joined.first(id);
         // The first of a class stands before the others.

@@ -4,11 +4,12 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::sorted_fingerprints::SortedKeys;
 use crate::fingerprints::files::ListedId;
+use crate::spill::table_column::TableColumn;
 
 /// Hashes of 128 bits: two different ids never have the same.
 #[derive(Default)]
 pub(super) struct LinkedIds {
-    hashes: Vec<u128>,
+    hashes: TableColumn<u128>,
 }
 
 /// The same in order, once all are there.

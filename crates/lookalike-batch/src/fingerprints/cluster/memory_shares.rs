@@ -1,24 +1,31 @@
 //! Division of `--memory` in a decision by fingerprints.
 //!
-//! A fixed part is for code, threads and reading. While pairs are found, fingerprints take about ten bytes each (of 128 bits eighteen); a quarter of the
-//! rest is for pairs that wait, and what remains for the tables of the join. Later, classes take their share in the place of fingerprints.
+//! A fixed part is for code, threads and reading. Tables of fingerprints, ids and classes take their share of the rest, and lie in files beyond
+//! that: see [`table_memory`](crate::spill::table_memory). Of what they leave, a quarter is for pairs that wait, and the remainder for the
+//! scratch of the join.
 
 use lookalike_hamming::Word;
 
 use super::error::ClusterError;
 use super::sorted_fingerprints::SortedKeys;
 use crate::settings::JobLimits;
+use crate::spill::table_memory::TableShareSizes;
 
 const MIB: u64 = 1 << 20;
 /// Pairs that wait in memory beyond this are written anyway.
 const MOST_PAIRS: u64 = 512 * MIB;
 /// Least memory of a join beside the fingerprints.
 const LEAST_JOIN: u64 = 4 * MIB;
-/// Bytes of a class besides its fingerprint: the best of its documents, their number, its rank both ways, survivor, distance, and its
-/// place among the results.
-const CLASS_BYTES: u64 = 4 + 4 + 8 + 5 + 12;
+/// Bytes of a class in tables, besides its fingerprint: the best of its documents, their number, its rank both ways, and its place among
+/// the results.
+const CLASS_BYTES: u64 = 4 + 4 + 8 + 12;
+/// Bytes of a class that stay in memory: its survivor and the distance to it.
+const DECISION_BYTES: u64 = 5;
+/// Bytes of an id that stay in memory while equal ones are joined.
+const JOINED_BYTES: u64 = 4;
 
 /// Shares of the memory, in bytes.
+#[derive(Clone, Copy)]
 pub(super) struct MemoryShares {
     limit: u64,
     fixed: u64,
@@ -27,7 +34,7 @@ pub(super) struct MemoryShares {
     pub(super) pairs: u64,
     /// The same, beside the ids of a list.
     pub(super) list_pairs: u64,
-    /// Of the tables of a join.
+    /// Of the scratch of a join.
     pub(super) join: u64,
 }
 
@@ -45,39 +52,47 @@ impl MemoryShares {
         }
     }
 
-    /// Bytes for so many fingerprints while pairs are found: the sorted ones, a mark and its number for each 64.
+    /// The share of tables.
+    pub(super) fn tables(&self) -> TableShareSizes {
+        TableShareSizes::of(self.left)
+    }
+
+    /// Bytes that tables of so many bytes leave.
+    fn beside(&self, tables: u64) -> u64 {
+        self.left.saturating_sub(tables.min(self.tables().all()))
+    }
+
+    fn refusal(&self, what: &'static str, least: u64) -> ClusterError {
+        ClusterError::Memory {
+            what,
+            limit: self.limit,
+            least: (self.fixed + least).div_ceil(MIB),
+        }
+    }
+
+    /// Bytes of so many fingerprints while pairs are found: the sorted ones, a mark and its number for each 64.
     fn fingerprint_bytes<W: Word>(count: u64) -> u64 {
         SortedKeys::<W>::memory(count) + count / 8 + count / 16
     }
 
-    /// Most fingerprints that leave room for a join.
-    pub(super) fn most_fingerprints<W: Word>(&self) -> u64 {
-        let room = self.left.saturating_sub(LEAST_JOIN + MIB);
-        // For sixteen at a time, where the eighth and the sixteenth of a byte are whole.
-        room * 16 / Self::fingerprint_bytes::<W>(16)
-    }
-
-    /// The error of more fingerprints than fit.
-    pub(super) fn refusal<W: Word>(&self, what: &'static str, count: u64) -> ClusterError {
-        let bytes = self.fixed + Self::fingerprint_bytes::<W>(count) + LEAST_JOIN + 2 * MIB;
-        ClusterError::Memory {
-            what,
-            limit: self.limit,
-            least: bytes.div_ceil(MIB),
-        }
-    }
-
     /// Memory left beside so many fingerprints, shared out.
-    pub(super) fn beside_fingerprints<W: Word>(self, count: u64) -> Self {
-        let left = self
-            .left
-            .saturating_sub(Self::fingerprint_bytes::<W>(count));
+    ///
+    /// # Errors
+    /// If there is not enough of it for a join.
+    pub(super) fn beside_fingerprints<W: Word>(self, count: u64) -> Result<Self, ClusterError> {
+        const LEAST: u64 = LEAST_JOIN + MIB;
+        let tables = Self::fingerprint_bytes::<W>(count);
+        let left = self.beside(tables);
+        if left < LEAST {
+            let least = TableShareSizes::least_beside(LEAST).min(tables + LEAST);
+            return Err(self.refusal("the fingerprints", least));
+        }
         let pairs = (left / 4).clamp(MIB, MOST_PAIRS);
-        Self {
-            join: left.saturating_sub(pairs).max(LEAST_JOIN),
+        Ok(Self {
+            join: left - pairs,
             pairs,
             ..self
-        }
+        })
     }
 
     /// Bytes of feature sets that are held while texts are read.
@@ -85,30 +100,35 @@ impl MemoryShares {
         self.left / 4
     }
 
-    /// Refuses ids and equal pairs of a list that take so many bytes and leave no room for a decision about them.
+    /// Refuses ids and equal pairs of a list, of so many bytes, that leave no room for a decision about them.
     pub(super) fn ensure_list(&self, used: u64, ids: u64) -> Result<(), ClusterError> {
-        // Vectors grow by doubling.
-        let needed = 2 * used + ids * (4 + CLASS_BYTES) + 2 * self.list_pairs;
-        match needed <= self.left {
-            true => Ok(()),
-            false => Err(ClusterError::Memory {
-                what: "the ids of the pairs",
-                limit: self.limit,
-                least: (self.fixed + 2 * needed).div_ceil(MIB),
-            }),
+        // Columns grow by doubling.
+        let tables = 2 * used + ids * (4 + CLASS_BYTES);
+        let resident = ids * (JOINED_BYTES + DECISION_BYTES);
+        if resident + 2 * self.list_pairs <= self.beside(tables) {
+            return Ok(());
         }
+        // Pairs take a quarter of any memory, and two MiB at least.
+        let in_files = TableShareSizes::least_beside(resident + 2 * MIB).max(8 * (resident + 8));
+        let in_memory = tables + resident + ((tables + resident) / 3).max(2 * MIB) + 8;
+        Err(self.refusal("the ids of the pairs", in_files.min(in_memory)))
     }
 
-    /// Memory for pairs while they are sorted, beside so many classes, of which so many bytes of fingerprints and ids are held.
-    pub(super) fn sorting(&self, classes: u64, held_bytes: u64) -> Result<u64, ClusterError> {
-        let needed = classes * CLASS_BYTES + held_bytes + 2 * MIB;
-        match self.left.checked_sub(needed) {
+    /// Memory for pairs while they are sorted, beside so many classes, tables of so many other bytes, and what is held in memory.
+    pub(super) fn sorting(
+        &self,
+        classes: u64,
+        tables: u64,
+        held: u64,
+    ) -> Result<u64, ClusterError> {
+        let tables = tables + classes * CLASS_BYTES;
+        let resident = classes * DECISION_BYTES + held + 2 * MIB;
+        match self.beside(tables).checked_sub(resident) {
             Some(left) => Ok((left / 4).clamp(MIB, MOST_PAIRS)),
-            None => Err(ClusterError::Memory {
-                what: "the fingerprints that have a neighbour",
-                limit: self.limit,
-                least: (self.fixed + needed).div_ceil(MIB) + 4,
-            }),
+            None => {
+                let least = TableShareSizes::least_beside(resident).min(tables + resident);
+                Err(self.refusal("the fingerprints that have a neighbour", least))
+            }
         }
     }
 }
@@ -119,23 +139,37 @@ mod tests {
 
     use super::*;
 
+    /// The limit that an error asks for.
+    fn asked(error: &ClusterError) -> u64 {
+        match error {
+            ClusterError::Memory { least, .. } => least * MIB,
+            _ => unreachable!("all refusals here are of memory"),
+        }
+    }
+
     proptest! {
         #[test]
         fn shares_stay_within_the_memory_and_a_refusal_says_what_is_enough(
             memory in prop_oneof![0..512 * MIB, 0..(64_u64 << 30)],
             threads in 1..65_usize,
-            count in prop_oneof![0..10_000_u64, 0..2_000_000_000_u64],
+            count in prop_oneof![0..10_000_u64, 0..4_000_000_000_u64],
+            used in 0..(64_u64 << 30),
         ) {
             let shares = MemoryShares::new(&JobLimits { memory, threads });
-            if count <= shares.most_fingerprints::<u64>() {
-                let fixed = shares.fixed;
-                let shares = shares.beside_fingerprints::<u64>(count);
-                let taken = fixed + MemoryShares::fingerprint_bytes::<u64>(count) + shares.pairs + shares.join;
-                prop_assert!(taken <= memory + MIB, "{taken} of {memory}");
-            } else {
-                let ClusterError::Memory { least, .. } = shares.refusal::<u64>("they", count) else { unreachable!() };
-                let enough = MemoryShares::new(&JobLimits { memory: least * MIB, threads });
-                prop_assert!(count <= enough.most_fingerprints::<u64>(), "{least} MiB are refused");
+            let with = |memory: u64| MemoryShares::new(&JobLimits { memory, threads });
+            match shares.beside_fingerprints::<u64>(count) {
+                Ok(divided) => {
+                    let tables = MemoryShares::fingerprint_bytes::<u64>(count).min(shares.tables().all());
+                    let taken = shares.fixed + tables + divided.pairs + divided.join;
+                    prop_assert!(taken <= memory, "{taken} of {memory}");
+                }
+                Err(error) => prop_assert!(with(asked(&error)).beside_fingerprints::<u64>(count).is_ok(), "{error}"),
+            }
+            if let Err(error) = shares.ensure_list(used, count) {
+                prop_assert!(with(asked(&error)).ensure_list(used, count).is_ok(), "{error}");
+            }
+            if let Err(error) = shares.sorting(count, used, used / 50) {
+                prop_assert!(with(asked(&error)).sorting(count, used, used / 50).is_ok(), "{error}");
             }
         }
     }

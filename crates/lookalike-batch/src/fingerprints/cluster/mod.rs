@@ -12,7 +12,8 @@
 //! results            files once more: kept, removed, clusters
 //! ```
 //!
-//! Memory: about ten bytes a fingerprint while pairs are found, then some forty for each class that matters. Pairs wait on disk. Nothing depends on
+//! Memory: about ten bytes a fingerprint while pairs are found, then some forty for each class that matters, in files beyond their share
+//! (five bytes a class stay). Pairs wait on disk. Nothing depends on
 //! the order of pairs, the threads or the memory. No text is seen unless `text_verification` is asked to hold the removals against it: a decision by
 //! fingerprints is not verified.
 
@@ -59,6 +60,9 @@ use crate::observer::{JobObserver, JobStage};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, first_there};
 use crate::setting_words::setting_words;
 use crate::settings::JobLimits;
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::{TableShare, most_mapped};
+use class_ranking::ClassRanking;
 use documents::{ClusterDocuments, DocumentFiles};
 use linked_classes::{ClassIndex, LinkedClasses};
 use memory_shares::MemoryShares;
@@ -208,6 +212,7 @@ impl FingerprintClustering<'_> {
         command: &str,
         sketches: Option<&SketchClasses>,
     ) -> Result<ClusterSummary, BatchError> {
+        let _tables = TableShare::open(MemoryShares::new(self.limits).tables(), self.folder);
         let distinct = sketches.map(SketchClasses::distinct);
         let files = DocumentFiles {
             paths: self.inputs,
@@ -236,16 +241,12 @@ impl FingerprintClustering<'_> {
         let verify = |texts| self.verify(texts, &outcomes, &documents);
         let verified = self.verify.map(verify).transpose()?;
         self.observer.stage(JobStage::Write, 0);
-        let shares = MemoryShares::new(self.limits);
         let writer = ClusterWriter {
             outcomes: &outcomes,
             verified: verified.as_ref(),
             place,
             folder: self.folder,
-            budget: shares.sorting(
-                linked.index.len() as u64,
-                linked.index.fingerprint_bytes() + ranking.held_bytes,
-            )?,
+            budget: self.sorting_budget(&linked.index, &ranking)?,
         };
         let written = writer.write(&documents)?;
         let mut summary = self.summary(written, linked.edges.len(), command);
@@ -261,7 +262,7 @@ impl FingerprintClustering<'_> {
     ) -> ClusterDocuments<'l> {
         match &linked.index {
             ClassIndex::Ids { ids, .. } if self.inputs.is_empty() => {
-                let mut order: Vec<u32> = (0..ids.len()).collect();
+                let mut order: TableColumn<u32> = (0..ids.len()).collect();
                 order.sort_unstable_by(|&a, &b| ids.compare(a, b));
                 ClusterDocuments::Ids(ids, order)
             }
@@ -270,6 +271,16 @@ impl FingerprintClustering<'_> {
                 ..files
             }),
         }
+    }
+
+    /// Bytes for pairs that are sorted, beside all that is known of classes.
+    fn sorting_budget(
+        &self,
+        index: &ClassIndex,
+        ranking: &ClassRanking<'_>,
+    ) -> Result<u64, ClusterError> {
+        let tables = index.fingerprint_bytes() + ranking.linked_bytes;
+        MemoryShares::new(self.limits).sorting(index.len() as u64, tables, ranking.held_bytes)
     }
 
     fn summary(&self, written: WrittenClusters, pairs: u64, command: &str) -> ClusterSummary {
@@ -294,6 +305,7 @@ impl FingerprintClustering<'_> {
                 repeated: written.repeated,
                 without_features: inputs.iter().map(|file| file.without_features).sum(),
                 pairs,
+                tables_on_disk: most_mapped(self.folder),
             },
             inputs,
             decisions: written.counts,

@@ -4,6 +4,7 @@ use super::class_decisions::ClassDecisions;
 use super::class_ranking::ClassRanking;
 use super::documents::ClusterDocument;
 use super::linked_classes::ClassIndex;
+use crate::spill::table_column::TableColumn;
 
 /// Outcome of a document.
 #[derive(Clone, Copy)]
@@ -47,9 +48,9 @@ impl ClusterOutcomes<'_> {
     }
 
     /// Documents that are removed, by rank of their survivor.
-    pub(super) fn sizes(&self) -> Vec<u32> {
-        let mut sizes = vec![0; self.ranking.classes.len()];
-        for (rank, &class) in (0..).zip(&self.ranking.classes) {
+    pub(super) fn sizes(&self) -> TableColumn<u32> {
+        let mut sizes = TableColumn::zeroed(self.ranking.classes.len());
+        for (rank, &class) in (0..).zip(self.ranking.classes.iter()) {
             let members = self.ranking.members[class as usize];
             match self.decisions.survivor(rank) {
                 // The best stays. A class that joins another leaves as a whole.

@@ -25,6 +25,8 @@ use crate::error::BatchError;
 use crate::fingerprints::files::ListedId;
 use crate::output_dir::OutputDir;
 use crate::spill::arrange::{ExpectedRecords, RecordArranger};
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::check;
 
 /// Names of all results of `cluster` in its folder.
 pub const CLUSTER_RESULTS: [&str; 5] =
@@ -70,25 +72,25 @@ struct RemovedMember<'a> {
 /// Places of clusters and of their members among all lines and members of `clusters.jsonl`, by rank of the survivor.
 struct ClusterPlaces {
     /// Place of each survivor, and the end.
-    starts: Vec<u32>,
+    starts: TableColumn<u32>,
     /// Place of its next member.
-    next: Vec<u32>,
+    next: TableColumn<u32>,
     /// Number of its cluster.
-    numbers: Vec<u32>,
+    numbers: TableColumn<u32>,
     /// The survivor for which most documents are removed, the first of several.
     largest: Option<u32>,
 }
 
 impl ClusterPlaces {
     /// Takes the number of removed documents by rank of their survivor.
-    fn new(sizes: Vec<u32>) -> Self {
+    fn new(sizes: TableColumn<u32>) -> Self {
         let ranks = sizes.len();
         let most = sizes.iter().copied().max().filter(|&most| most > 0);
         let largest = sizes.iter().position(|&size| Some(size) == most);
-        let (mut starts, mut next) = (sizes, Vec::with_capacity(ranks));
-        let mut numbers = Vec::with_capacity(ranks);
+        let (mut starts, mut next) = (sizes, TableColumn::with_capacity(ranks));
+        let mut numbers = TableColumn::with_capacity(ranks);
         let (mut end, mut clusters) = (0, 0);
-        for start in &mut starts {
+        for start in starts.iter_mut() {
             let size = *start;
             *start = end;
             // The survivor has the place before its members.
@@ -220,6 +222,7 @@ impl ClusterWriter<'_> {
             None => self.outcomes.sizes(),
         };
         let places = ClusterPlaces::new(sizes);
+        check(self.folder).map_err(BatchError::temporary(self.folder))?;
         let all = places.all();
         let expected = ExpectedRecords {
             places: all as usize,

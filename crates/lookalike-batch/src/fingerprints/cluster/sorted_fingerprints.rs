@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike_hamming::Word;
 
+use crate::spill::table_column::TableColumn;
+
 /// Keys of a bucket, on average and where they are spread evenly.
 const BUCKET: usize = 4;
 
@@ -15,9 +17,9 @@ fn leading<K: Word>(key: K, bits: u32) -> usize {
 
 /// Ascending keys with a directory, which takes a byte for each.
 pub(super) struct SortedKeys<K> {
-    keys: Vec<K>,
+    keys: TableColumn<K>,
     /// Position of the first key of each bucket, and the end.
-    starts: Vec<u32>,
+    starts: TableColumn<u32>,
     /// Leading bits that choose a bucket.
     bits: u32,
 }
@@ -50,16 +52,16 @@ impl<K: Word> SortedFingerprints for SortedKeys<K> {
 
 impl<K: Word> SortedKeys<K> {
     /// Takes keys that ascend, each once.
-    pub(super) fn new(keys: Vec<K>) -> Self {
+    pub(super) fn new(keys: TableColumn<K>) -> Self {
         debug_assert!(keys.is_sorted_by(|a, b| a < b), "each once");
         let bits = (keys.len() / BUCKET).max(1).ilog2();
-        let mut starts = vec![0_u32; (1 << bits) + 1];
-        for key in &keys {
+        let mut starts: TableColumn<u32> = TableColumn::zeroed((1 << bits) + 1);
+        for key in keys.iter() {
             // Counted one place on, so that the sums below are the starts.
             starts[leading(*key, bits) + 1] += 1;
         }
         let mut end = 0;
-        for start in &mut starts {
+        for start in starts.iter_mut() {
             end += *start;
             *start = end;
         }
@@ -99,14 +101,13 @@ impl<K: Word> SortedKeys<K> {
 
 /// A bit for each position, which all threads may set.
 pub(super) struct FingerprintMarks {
-    words: Vec<AtomicU64>,
+    words: TableColumn<AtomicU64>,
 }
 
 impl FingerprintMarks {
     pub(super) fn new(count: usize) -> Self {
-        let words = (0..count.div_ceil(64)).map(|_| AtomicU64::new(0));
         Self {
-            words: words.collect(),
+            words: TableColumn::zeroed(count.div_ceil(64)),
         }
     }
 
@@ -125,22 +126,23 @@ impl FingerprintMarks {
 
     /// Numbers the marked positions from 0, in their order.
     pub(super) fn numbered(self) -> NumberedMarks {
+        let words = self.words.into_numbers();
         let mut count = 0;
-        let numbered = self.words.into_iter().map(|word| {
-            let (word, before) = (word.into_inner(), count);
+        let before = words.iter().map(|word| {
+            let before = count;
             count += word.count_ones();
-            (word, before)
+            before
         });
-        let (words, before) = numbered.unzip();
+        let before = before.collect();
         NumberedMarks { words, before }
     }
 }
 
 /// Marks that tell how many others stand before each.
 pub(super) struct NumberedMarks {
-    words: Vec<u64>,
+    words: TableColumn<u64>,
     /// Marks before each word.
-    before: Vec<u32>,
+    before: TableColumn<u32>,
 }
 
 impl NumberedMarks {
@@ -168,7 +170,7 @@ mod tests {
         #[test]
         fn longer_keys_are_found_too(all in prop::collection::btree_set(prop_oneof![any::<u128>(), 0..9_u128], 0..300), other in any::<u128>()) {
             let keys: Vec<u128> = all.iter().copied().collect();
-            let sorted = SortedKeys::new(keys.clone());
+            let sorted = SortedKeys::new(keys.iter().copied().collect());
             for (at, &key) in keys.iter().enumerate() {
                 prop_assert_eq!(sorted.find(key), Some(at as u32));
             }
@@ -177,7 +179,7 @@ mod tests {
 
         #[test]
         fn every_fingerprint_is_found_at_its_position_and_no_other(all in fingerprints(), others in fingerprints()) {
-            let sorted = SortedKeys::<u64>::new(all.clone());
+            let sorted = SortedKeys::<u64>::new(all.iter().copied().collect());
             for (at, &fingerprint) in all.iter().enumerate() {
                 prop_assert_eq!(sorted.find(fingerprint), Some(at as u32));
             }
@@ -191,7 +193,7 @@ mod tests {
             let marks = FingerprintMarks::new(all.len());
             let chosen: Vec<u32> = (0..all.len() as u32).filter(|at| choice >> (at % 61) & 1 == 1).collect();
             chosen.iter().for_each(|&at| marks.set(at));
-            let retained = SortedKeys::<u64>::new(all.clone()).retain(&marks);
+            let retained = SortedKeys::<u64>::new(all.iter().copied().collect()).retain(&marks);
             let expected: Vec<u64> = chosen.iter().map(|&at| all[at as usize]).collect();
             prop_assert_eq!(retained.keys(), expected);
             let numbered = marks.numbered();

@@ -60,6 +60,8 @@ pub struct ClusterCounts {
     pub without_features: u64,
     /// Pairs of different fingerprints that were found, or pairs that were listed with a distance above zero.
     pub pairs: u64,
+    /// Bytes of tables that were in temporary files at once.
+    pub tables_on_disk: u64,
 }
 
 /// Counts of what was decided.

@@ -25,6 +25,8 @@ use crate::record_scan::{RecordScan, RecordWorker};
 use crate::settings_error::SettingsError;
 use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::check;
 
 /// Nobody's number.
 const NOBODY: u32 = u32::MAX;
@@ -48,17 +50,17 @@ pub struct TextVerification<'a> {
 struct ClaimedRemovals {
     ids: IdTable,
     /// Number of a removed document's id, and the rank of its survivor.
-    removed: Vec<[u32; 2]>,
+    removed: TableColumn<[u32; 2]>,
     /// Number of each survivor's id, by rank.
-    survivors: Vec<u32>,
+    survivors: TableColumn<u32>,
 }
 
 /// Removals as the texts confirm or refute them.
 pub(super) struct VerifiedRemovals {
     /// Resemblance of each removed document to its survivor, in the order of documents; not a number if it is below the threshold.
-    pub(super) similarities: Vec<f64>,
+    pub(super) similarities: TableColumn<f64>,
     /// Documents that remain removed, by rank of their survivor.
-    pub(super) sizes: Vec<u32>,
+    pub(super) sizes: TableColumn<u32>,
     pub(super) counts: VerificationCounts,
     /// Texts that could not be read.
     pub(super) skipped: Vec<SkippedRow>,
@@ -68,7 +70,7 @@ pub(super) struct VerifiedRemovals {
 struct TextSets {
     sets: SetStore,
     /// Place and size of the set; none for a document that was not met.
-    places: Vec<Option<(SetPlace, u32)>>,
+    places: TableColumn<Option<(SetPlace, u32)>>,
     /// Texts that could not be read.
     skipped: Vec<SkippedRow>,
 }
@@ -145,7 +147,7 @@ impl ClaimedRemovals {
         shares: &MemoryShares,
     ) -> Result<Self, BatchError> {
         let mut claimed = Self {
-            survivors: vec![NOBODY; outcomes.ranking.classes.len()],
+            survivors: std::iter::repeat_n(NOBODY, outcomes.ranking.classes.len()).collect(),
             ..Self::default()
         };
         let sizes = outcomes.sizes();
@@ -192,8 +194,10 @@ impl FingerprintClustering<'_> {
         let shares = MemoryShares::new(self.limits);
         let claimed = ClaimedRemovals::collect(outcomes, documents, &shares)?;
         let sets = self.read_texts(texts, &claimed.ids, &shares)?;
+        check(self.folder).map_err(BatchError::temporary(self.folder))?;
         self.observer.stage(JobStage::Compare, 0);
-        let mut similarities = vec![f64::NAN; claimed.removed.len()];
+        let mut similarities: TableColumn<f64> =
+            std::iter::repeat_n(f64::NAN, claimed.removed.len()).collect();
         // Each thread writes into its own stretch: results need no lock, and their order is that of documents.
         let share = claimed.removed.len().div_ceil(self.limits.threads).max(1);
         let shares_of_work = claimed.removed.chunks(share);
@@ -205,13 +209,13 @@ impl FingerprintClustering<'_> {
         );
         let compared: std::io::Result<()> = compared.into_iter().collect();
         compared.map_err(BatchError::temporary(self.folder))?;
-        let mut sizes = vec![0; claimed.survivors.len()];
+        let mut sizes: TableColumn<u32> = TableColumn::zeroed(claimed.survivors.len());
         let mut counts = VerificationCounts {
             texts: sets.places.iter().flatten().count() as u64,
             missing: sets.places.iter().filter(|place| place.is_none()).count() as u64,
             ..VerificationCounts::default()
         };
-        for (&[_, survivor], similarity) in claimed.removed.iter().zip(&similarities) {
+        for (&[_, survivor], similarity) in claimed.removed.iter().zip(similarities.iter()) {
             match similarity.is_nan() {
                 true => counts.kept_after_all += 1,
                 false => sizes[survivor as usize] += 1,
@@ -253,7 +257,7 @@ impl FingerprintClustering<'_> {
         };
         let mut read = TextSets {
             sets: SetStore::new(shares.texts()),
-            places: vec![None; ids.len() as usize],
+            places: std::iter::repeat_n(None, ids.len() as usize).collect(),
             skipped: Vec::new(),
         };
         let counts = scan.run(documents, worker, |made: TextBatch, _| {
