@@ -38,7 +38,7 @@ impl KeyedNumber {
 }
 
 /// An order that is found where a comparison looks things up anyway: a call by address costs little beside that, and all of them share the
-/// machine code of one sort.
+/// code of one sort.
 pub(crate) type ItemOrder<'a, T> = dyn Fn(&T, &T) -> Ordering + Sync + 'a;
 
 /// Sorts by a total order, in which no two items are equal: then the result is the same for any number of threads.

@@ -111,7 +111,7 @@ where
     Ok(workers)
 }
 
-/// What workers made of chunks that were not collected yet.
+/// Outputs of workers, of chunks that were not collected yet.
 struct Outputs<T>(Vec<Mutex<Option<T>>>);
 
 impl<T> Outputs<T> {
@@ -131,7 +131,7 @@ impl<T> Outputs<T> {
 }
 
 /// A worker whose outputs wait elsewhere, so that threads and channels need not know their type: for each type, they would be fifteen
-/// thousand lines of machine code.
+/// thousand lines of intermediate code.
 struct NumberedWorker<'a, W, T> {
     worker: &'a mut W,
     done: &'a Outputs<T>,

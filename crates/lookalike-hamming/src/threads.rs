@@ -53,7 +53,7 @@ impl<R> OrderedResults<R> {
     /// All that were set.
     #[expect(
         clippy::manual_flatten,
-        reason = "adapters would be as much machine code again for each type"
+        reason = "adapters would be as much code again for each type"
     )]
     pub fn into_vec(self) -> Vec<R> {
         let results = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Does the same work on so many threads, that of the caller among them, each of which has a number.
 ///
-/// A scope is a thousand lines of machine code for each type that it is used with: here is the one of most of the workspace.
+/// A scope is a thousand lines of intermediate code for each type that it is used with: here is the one of most of the workspace.
 ///
 /// # Panics
 /// As `work` does, once all threads have ended.

@@ -37,11 +37,12 @@ impl ClassDecisions {
 }
 
 impl FingerprintClustering<'_> {
-    /// Decides about all classes.
+    /// Decides about all classes; pairs take up to `budget` bytes of memory while they are sorted.
     pub(super) fn decide(
         &self,
         linked: &LinkedClasses,
         ranking: &ClassRanking<'_>,
+        budget: u64,
     ) -> Result<ClassDecisions, BatchError> {
         self.observer.stage(JobStage::Group, 0);
         let temporary = BatchError::temporary(self.folder);
@@ -63,7 +64,6 @@ impl FingerprintClustering<'_> {
             FingerprintRule::Stars => {
                 // Distances and both ranks, later one first: sorted so, each class sees its pairs together and
                 // in ascending distance, whatever the order in which the threads found them.
-                let budget = self.sorting_budget(&linked.index, ranking)?;
                 let mut sort = ExternalSort::new(budget, self.folder);
                 let walked = each_ranked(linked, ranking, &mut wrong, |edge| sort.push(edge));
                 walked.map_err(&temporary)?;

@@ -113,15 +113,19 @@ impl FingerprintClustering<'_> {
         let bytes = sizes.total_bytes().unwrap_or(0);
         drop(sizes);
         let shares = MemoryShares::new(self.limits);
-        shares.beside_fingerprints::<W>(expected)?;
+        // Before anything is read, what no number of fingerprints would leave enough for.
+        shares.beside_fingerprints::<W>(0)?;
         self.observer.stage(JobStage::Scan, bytes);
         let temporary = BatchError::temporary(self.folder);
-        // Memory that is not written to costs nothing; a column that grows is there twice for a moment.
-        let mut all: TableColumn<W> = TableColumn::with_capacity(expected as usize);
+        // Memory that is not written to costs nothing; a column that grows is there twice for a moment. In a file it would take space on
+        // the disk, for a number that is a guess.
+        let room = shares.tables().heap / size_of::<W>() as u64;
+        let mut all: TableColumn<W> = TableColumn::with_capacity(expected.min(room) as usize);
         let read = files.read(&mut |document| {
             all.extend(document.fingerprint.map(W::from_u128));
             check(self.folder).map_err(&temporary)
         })?;
+        all.shrink_to_fit();
         self.observer.stage(JobStage::Compare, 0);
         let shares = shares.beside_fingerprints::<W>(all.len() as u64)?;
         // Sorting on several threads takes a copy.

@@ -19,8 +19,8 @@ const LEAST_JOIN: u64 = 4 * MIB;
 /// Bytes of a class in tables, besides its fingerprint: the best of its documents, their number, its rank both ways, and its place among
 /// the results.
 const CLASS_BYTES: u64 = 4 + 4 + 8 + 12;
-/// Bytes of a class that stay in memory: its survivor and the distance to it.
-const DECISION_BYTES: u64 = 5;
+/// Bytes of a class that stay in memory, at most: its survivor and the distance to it, or two numbers while components are found.
+const DECISION_BYTES: u64 = 8;
 /// Bytes of an id that stay in memory while equal ones are joined.
 const JOINED_BYTES: u64 = 4;
 

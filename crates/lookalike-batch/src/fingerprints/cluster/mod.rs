@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Memory: about ten bytes a fingerprint while pairs are found, then some forty for each class that matters, in files beyond their share
-//! (five bytes a class stay). Pairs wait on disk. Nothing depends on
+//! (eight bytes a class stay). Pairs wait on disk. Nothing depends on
 //! the order of pairs, the threads or the memory. No text is seen unless `text_verification` is asked to hold the removals against it: a decision by
 //! fingerprints is not verified.
 
@@ -232,7 +232,8 @@ impl FingerprintClustering<'_> {
         if let ClusterDocuments::Files(files) = &mut documents {
             files.digest = ranking.digest;
         }
-        let decisions = self.decide(&linked, &ranking)?;
+        let budget = self.sorting_budget(&linked.index, &ranking)?;
+        let decisions = self.decide(&linked, &ranking, budget)?;
         let outcomes = ClusterOutcomes {
             index: &linked.index,
             ranking: &ranking,
@@ -246,7 +247,7 @@ impl FingerprintClustering<'_> {
             verified: verified.as_ref(),
             place,
             folder: self.folder,
-            budget: self.sorting_budget(&linked.index, &ranking)?,
+            budget,
         };
         let written = writer.write(&documents)?;
         let mut summary = self.summary(written, linked.edges.len(), command);
