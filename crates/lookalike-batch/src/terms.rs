@@ -4,9 +4,8 @@ use std::path::Path;
 
 use lookalike::feature::FeatureExtractor;
 use lookalike::hash::siphash::SipKey;
-use lookalike::scheme::Scheme;
 use lookalike::terms::TermsFileError;
-use lookalike::{GrowingTerms, SchemeMismatch, TermCounts};
+use lookalike::{GrowingTerms, SchemeMismatch};
 use lookalike_corpus::Record;
 use serde::Serialize;
 
@@ -15,17 +14,14 @@ use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::BatchError;
 use crate::record_scan::{RecordScan, RecordWorker};
 use crate::skipped::SkippedRow;
+use crate::spill::external_sort::SortedRuns;
 
-/// The job: what to read and how texts become features.
+/// The job: what to read, and where counts go meanwhile.
 pub struct TermTable<'a> {
     /// Sources to read, and how.
     pub scan: RecordScan<'a>,
-    /// Scheme whose features are counted.
-    pub scheme: Scheme,
-    /// True to keep the features of single documents too.
-    pub singles: bool,
-    /// Bytes of other tables that are in memory meanwhile.
-    pub held: u64,
+    /// Directory for counts that do not fit the memory.
+    pub folder: &'a Path,
 }
 
 /// Memory for tables of terms.
@@ -101,8 +97,16 @@ pub struct TermsSummary {
     /// Of a table that was made of another one: how far its weights had moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftSummary>,
+    /// Bytes of counts that went to temporary files.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub bytes_on_disk: u64,
     /// Parts that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// Distance of the weights of the counts from those in use.
@@ -167,7 +171,7 @@ pub fn merge_terms(
     memory
         .ensure_fits(needed, || needed)
         .map_err(TermsError::Memory)?;
-    Ok(table.merge(counts)?)
+    Ok(table.counts_mut().merge(counts)?)
 }
 
 impl TermsSummary {
@@ -222,43 +226,44 @@ impl RecordWorker for TermCounter {
 }
 
 impl TermTable<'_> {
-    /// Counts all documents. The summary says what was read, and nothing of the table.
+    /// Adds the documents to the counts of `table`, of the features that these are of. The summary says what was read, and nothing of the
+    /// table, which has the weights that it had.
+    ///
+    /// Counts that the memory cannot hold go to temporary files, sorted, and are merged at the end. Features of single documents, which
+    /// mostly are most, need no memory then unless they are kept.
     ///
     /// # Errors
-    /// [`BatchError`]: the input cannot be read, or the counts do not fit the memory.
-    pub fn count(&self) -> Result<(TermCounts, TermsSummary), BatchError> {
+    /// [`BatchError`]: the input cannot be read, temporary files cannot be written, or the table does not fit the memory.
+    pub fn count(&self, table: &mut GrowingTerms) -> Result<TermsSummary, BatchError> {
         /// Bytes that are left for each feature of a batch: it takes an eighth of them, and a merge moves some ten features for each that
         /// is read.
         const LEFT_FOR_EACH: u64 = 256;
-        let documents = DocumentUse::Features(&self.scheme);
+        let in_use = table.memory() - table.counts().memory();
+        let counts = table.counts_mut();
+        let scheme = *counts.scheme();
+        let documents = DocumentUse::Features(&scheme);
         let RecordScan {
-            inputs,
-            options,
-            limits,
-            ..
+            options, limits, ..
         } = self.scan;
         let memory = TermsMemory {
             limit: limits.memory,
-            taken: fixed_bytes(limits, documents, options) + self.held,
+            taken: fixed_bytes(limits, documents, options) + in_use,
         };
         let batch = usize::try_from(memory.left() / LEFT_FOR_EACH).unwrap_or(usize::MAX);
-        let mut counts = TermCounts::new(&self.scheme).with_batch(batch);
-        if self.singles {
-            counts = counts.with_singles();
-        }
+        counts.set_batch(batch);
         let counter = || TermCounter {
-            extractor: FeatureExtractor::new(&self.scheme),
+            extractor: FeatureExtractor::new(&scheme),
         };
-        let total = inputs.total_bytes();
-        let read = self.scan.run(documents, counter, |sets: TermSets, read| {
+        let failed = BatchError::temporary(self.folder);
+        let mut runs = TermRuns::new(memory.left() / 4, self.folder);
+        let read = self.scan.run(documents, counter, |sets: TermSets, _| {
+            // Before the lists grow.
             let new = sets.features.len();
-            // Before the lists grow. All of the input is taken to have as many different features as this part of it.
-            memory.ensure_fits(counts.memory_with(new), || {
-                let parts = (total as f64 / read.max(1) as f64).max(1.0);
-                let features = ((counts.distinct() + new) as f64 * parts) as u64;
-                // With the batch, which has an eighth of what is left.
-                features * TABLE_BYTES / 7 * 8
-            })?;
+            if counts.memory_with(new) > memory.left() {
+                runs.add(counts.take()).map_err(&failed)?;
+                let needed = counts.memory_with(new);
+                memory.ensure_fits(needed, || needed)?;
+            }
             let mut start = 0;
             for end in sets.ends {
                 counts.add(&sets.features[start..end]);
@@ -266,14 +271,129 @@ impl TermTable<'_> {
             }
             Ok(())
         })?;
+        if runs.bytes > 0 || counts.memory_of_table() > memory.left() {
+            runs.add(counts.take()).map_err(&failed)?;
+        }
+        let bytes_on_disk = runs.bytes;
+        if bytes_on_disk > 0 {
+            counts.restore(runs.merged(counts.keeps_singles(), memory)?);
+        }
         let needed = counts.memory_of_table();
         memory.ensure_fits(needed, || needed)?;
-        let summary = TermsSummary {
+        Ok(TermsSummary {
             read: Some(read.records),
             boilerplate: read.boilerplate,
+            bytes_on_disk,
             skipped: read.skipped,
             ..TermsSummary::default()
+        })
+    }
+}
+
+/// Counts in temporary files: runs of features, ascending, each with the number of its documents.
+struct TermRuns<'a> {
+    runs: SortedRuns<[u64; 2]>,
+    bytes: u64,
+    folder: &'a Path,
+}
+
+impl<'a> TermRuns<'a> {
+    fn new(budget: u64, folder: &'a Path) -> Self {
+        Self {
+            runs: SortedRuns::new(budget, folder),
+            bytes: 0,
+            folder,
+        }
+    }
+
+    fn add(&mut self, counts: Vec<(u64, u32)>) -> std::io::Result<()> {
+        self.bytes += size_of_val(counts.as_slice()) as u64;
+        let rows = counts.into_iter();
+        self.runs
+            .add(rows.map(|(feature, count)| [feature, count.into()]))
+    }
+
+    /// Counts of all runs together, those of single documents only if they are wanted. An error if a table of them does not fit.
+    fn merged(self, singles: bool, memory: TermsMemory) -> Result<Vec<(u64, u32)>, BatchError> {
+        let failed = BatchError::temporary(self.folder);
+        let mut kept = Vec::new();
+        // Of those that are kept, whether they fit or not: a refusal tells what all of them take.
+        let mut features = 0_u64;
+        let most = memory.left() / TABLE_BYTES;
+        let mut keep = |feature: u64, count: u64| {
+            if count > u64::from(!singles) {
+                features += 1;
+                if features <= most {
+                    grow(&mut kept);
+                    kept.push((feature, u32::try_from(count).unwrap_or(u32::MAX)));
+                }
+            }
         };
-        Ok((counts, summary))
+        let mut last: Option<[u64; 2]> = None;
+        let merge = self.runs.merge(|[feature, count]: [u64; 2]| {
+            match &mut last {
+                Some(last) if last[0] == feature => last[1] += count,
+                _ => {
+                    if let Some([feature, count]) = last.replace([feature, count]) {
+                        keep(feature, count);
+                    }
+                }
+            }
+            Ok::<_, std::io::Error>(())
+        });
+        merge.map_err(failed)?;
+        if let Some([feature, count]) = last {
+            keep(feature, count);
+        }
+        let needed = features * TABLE_BYTES;
+        memory.ensure_fits(needed, || needed)?;
+        kept.shrink_to_fit();
+        Ok(kept)
+    }
+}
+
+/// Makes room for one more, if there is none, and for a quarter of those that are there: both lists take less than the table will.
+fn grow(list: &mut Vec<(u64, u32)>) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 4 + 1024);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn runs_make_the_counts_of_a_map(
+            parts in prop::collection::vec(prop::collection::btree_map(0..50_u64, 1..4_u32, 0..40), 0..6),
+            singles in any::<bool>(),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let mut runs = TermRuns::new(0, folder.path());
+            let mut all = BTreeMap::new();
+            for part in parts {
+                part.iter().for_each(|(&feature, &count)| *all.entry(feature).or_insert(0) += count);
+                runs.add(part.into_iter().collect()).unwrap();
+            }
+            all.retain(|_, count| singles || *count > 1);
+            let memory = |limit| TermsMemory { limit, taken: 100 };
+            let needed = all.len() as u64 * TABLE_BYTES;
+            let expected: Vec<_> = all.into_iter().collect();
+            // A byte too little, where there is anything, is told with the number that does.
+            let mut found = runs.merged(singles, memory(100 + needed));
+            prop_assert_eq!(found.as_ref().ok(), Some(&expected));
+            if needed > 0 {
+                let mut runs = TermRuns::new(0, folder.path());
+                runs.add(expected.clone()).unwrap();
+                found = runs.merged(singles, memory(99 + needed));
+                let is_told = matches!(found, Err(BatchError::Memory { least, .. }) if least == 100 + needed);
+                prop_assert!(is_told);
+            }
+        }
     }
 }

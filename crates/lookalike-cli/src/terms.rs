@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lookalike::hash::siphash::SipKey;
-use lookalike::{GrowingTerms, TermCounts};
+use lookalike::{GrowingTerms, Scheme, TermCounts};
 use lookalike_batch::{
     DriftSummary, JobObserver, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms,
     read_terms,
@@ -203,9 +203,12 @@ impl TermsCountArguments {
         let output = self.output.as_deref();
         let output = output.expect("required where there is no subcommand");
         let console = Console::new(self.reading.run.quiet);
-        let (counts, summary) = self.reading.count(None, self.singles, output, &console)?;
-        self.reading
-            .finish(GrowingTerms::new(counts), summary, output, &console)
+        let start = TableStart::Empty {
+            singles: self.singles,
+        };
+        let (mut table, summary) = self.reading.count(start, output, &console)?;
+        table.follow(0.0);
+        self.reading.finish(table, summary, output, &console)
     }
 }
 
@@ -213,38 +216,66 @@ impl TermsAddArguments {
     fn run(&self) -> Result<(), Failure> {
         let reading = &self.reading;
         let memory = TermsMemory::of_tables(reading.run.limits().memory);
-        let mut table = read(&self.table, reading.scheme.key()?, memory)?;
+        let table = read(&self.table, reading.scheme.key()?, memory)?;
         let console = Console::new(reading.run.quiet);
-        // As the table does: without them a merge would count a feature of one old and one new document once.
-        let singles = table.counts().keeps_singles();
-        let (counts, mut summary) =
-            reading.count(Some((&self.table, &table)), singles, &self.output, &console)?;
-        merge_terms(&mut table, GrowingTerms::new(counts), memory)
-            .map_err(|error| failed(&self.table, error))?;
-        // After the merge: weights are those of all counts, compared with the ones that fingerprints were made
-        // with.
+        let start = TableStart::Old {
+            path: &self.table,
+            table: Box::new(table),
+        };
+        let (mut table, mut summary) = reading.count(start, &self.output, &console)?;
+        // Weights are those of all counts, compared with the ones that fingerprints were made with.
         summary.drift = Some(DriftSummary::follow(&mut table, self.tolerance));
         reading.finish(table, summary, &self.output, &console)
     }
 }
 
+/// The table that documents are added to.
+enum TableStart<'a> {
+    Empty {
+        singles: bool,
+    },
+    Old {
+        path: &'a Path,
+        table: Box<GrowingTerms>,
+    },
+}
+
+impl TableStart<'_> {
+    /// Refuses to count the features of another scheme.
+    fn check(&self, scheme: &Scheme) -> Result<(), Failure> {
+        match self {
+            Self::Empty { .. } => Ok(()),
+            Self::Old { path, table } => {
+                let same = table.counts().scheme().ensure_same(scheme);
+                same.map_err(|error| failed(path, TermsError::Features(error)))
+            }
+        }
+    }
+
+    fn table(self, scheme: &Scheme) -> GrowingTerms {
+        match self {
+            Self::Empty { singles: false } => GrowingTerms::new(TermCounts::new(scheme)),
+            Self::Empty { singles: true } => {
+                GrowingTerms::new(TermCounts::new(scheme).with_singles())
+            }
+            Self::Old { table, .. } => *table,
+        }
+    }
+}
+
 impl ReadingArguments {
-    /// Counts what is read, beside a table that it shall be added to.
+    /// Counts what is read, and adds it to a table. That has its weights of before.
     fn count(
         &self,
-        table: Option<(&Path, &GrowingTerms)>,
-        singles: bool,
+        start: TableStart<'_>,
         output: &Path,
         console: &Console,
-    ) -> Result<(TermCounts, TermsSummary), Failure> {
+    ) -> Result<(GrowingTerms, TermsSummary), Failure> {
         let mut options = self.input.options(None);
         let boilerplate = &self.boilerplate;
         let scheme = |options: &InputOptions| {
             let scheme = self.scheme.counted(options)?;
-            if let Some((path, table)) = table {
-                let same = table.counts().scheme().ensure_same(&scheme);
-                same.map_err(|error| failed(path, TermsError::Features(error)))?;
-            }
+            start.check(&scheme)?;
             Ok::<_, Failure>(scheme)
         };
         // Before anything is read where that can be: wrong settings should not cost time.
@@ -260,15 +291,14 @@ impl ReadingArguments {
             Some(scheme) => scheme,
             None => scheme(&options)?,
         };
+        let mut table = start.table(&scheme);
         let job = TermTable {
             scan: self.input.scan(&inputs, &options, &limits, console),
-            scheme,
-            singles,
-            held: table.map_or(0, |(_, table)| table.memory()),
+            folder: spool.path(),
         };
-        let done = console.ended(job.count())?;
+        let summary = console.ended(job.count(&mut table))?;
         self.input.warn_of_unused(&inputs, self.run.quiet);
-        Ok(done)
+        Ok((table, summary))
     }
 
     /// Writes the table and says what was done.
@@ -284,6 +314,7 @@ impl ReadingArguments {
             // Only where a table was added to: else all documents are new.
             read: summary.read.filter(|_| summary.drift.is_some()),
             boilerplate: summary.boilerplate,
+            bytes_on_disk: summary.bytes_on_disk,
             drift: summary.drift,
             skipped: summary.skipped,
             ..TermsSummary::of(&table)
@@ -319,7 +350,7 @@ impl TermsDecayArguments {
         let key = hash_key(self.output.hash_key.as_deref())?;
         let mut table = read(&self.table, key, self.output.memory())?;
         // Counts only: weights follow by the same rule as after documents were added.
-        table.decay(self.factor);
+        table.counts_mut().decay(self.factor);
         self.output.finish(table, self.tolerance)
     }
 }

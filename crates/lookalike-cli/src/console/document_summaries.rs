@@ -317,6 +317,9 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
         false => "in two records or more",
     };
     line!("terms", "{} {counted_in}", grouped(summary.terms));
+    if summary.bytes_on_disk > 0 {
+        line!("sorted", "{} on disk", show(summary.bytes_on_disk));
+    }
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
     if let Some(drift) = &summary.drift {

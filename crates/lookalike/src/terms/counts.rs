@@ -9,7 +9,7 @@ const BATCH: usize = 1 << 22;
 /// Counts in how many documents each feature occurs.
 ///
 /// Memory: 16 bytes for each distinct feature, and twice that while a batch is merged, besides
-/// 32 MB for the batch, or what [`TermCounts::with_batch`] says. Time: a sort of all features and
+/// 32 MB for the batch, or what [`TermCounts::set_batch`] says. Time: a sort of all features and
 /// a merge a batch. The order of the documents changes nothing.
 ///
 /// ```
@@ -62,12 +62,8 @@ impl TermCounts {
 
     /// Merges whenever so many features are collected, 4 million at most: fewer take less memory
     /// and more time.
-    #[must_use]
-    pub fn with_batch(self, features: usize) -> Self {
-        Self {
-            batch_features: features.min(BATCH),
-            ..self
-        }
+    pub fn set_batch(&mut self, features: usize) {
+        self.batch_features = features.min(BATCH);
     }
 
     /// Counts one document: its distinct features. One without features counts too.
@@ -112,6 +108,37 @@ impl TermCounts {
             entry.1 = scaled(entry.1.into()) as u32;
         }
         self.counts.retain(|entry| entry.1 > 0);
+    }
+
+    /// Takes the counts of all features out, in ascending order of the features, to be merged elsewhere:
+    /// where memory cannot hold them. The number of documents stays. [`TermCounts::restore`] puts them
+    /// back.
+    ///
+    /// ```
+    /// use lookalike::{Scheme, TermCounts};
+    /// let mut counts = TermCounts::new(&Scheme::default());
+    /// counts.add(&[5, 7]);
+    /// let first = counts.take();
+    /// counts.add(&[7]);
+    /// assert_eq!((first, counts.take()), (vec![(5, 1), (7, 1)], vec![(7, 1)]));
+    /// counts.restore(vec![(5, 1), (7, 2)]);
+    /// assert_eq!((counts.documents(), counts.terms().count(7)), (2, 2));
+    /// ```
+    #[must_use]
+    pub fn take(&mut self) -> Vec<(u64, u32)> {
+        self.merge_batch();
+        std::mem::take(&mut self.counts)
+    }
+
+    /// Puts counts in the place of those that are there.
+    ///
+    /// # Panics
+    /// If their features do not ascend.
+    pub fn restore(&mut self, counts: Vec<(u64, u32)>) {
+        let ascend = |a: &(u64, u32), b: &(u64, u32)| a.0 < b.0;
+        assert!(counts.is_sorted_by(ascend), "features ascend");
+        self.batch.clear();
+        self.counts = counts;
     }
 
     /// The scheme whose features are counted, without weight and sketch.

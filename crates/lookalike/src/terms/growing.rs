@@ -1,7 +1,6 @@
 //! Tables that follow a collection: counts go on, weights stay until they have moved by a tolerance.
 
 use super::{TermCounts, Terms, idf};
-use crate::scheme::SchemeMismatch;
 
 /// Bits of the fingerprints by which drift is told.
 const BITS: f64 = 64.0;
@@ -19,7 +18,7 @@ const BITS: f64 = 64.0;
 /// (0..1000).for_each(|document| counts.add(&[document % 7, 100 + document % 50, 1000 + document]));
 /// let mut table = GrowingTerms::new(counts);
 /// let id = table.terms().id();
-/// table.count(&[1, 2, 3]);
+/// table.counts_mut().add(&[1, 2, 3]);
 /// assert!(!table.follow(1.0).renewed && table.terms().id() == id);
 /// assert!(table.follow(0.0).renewed && table.terms().documents() == 1001);
 /// ```
@@ -72,22 +71,10 @@ impl GrowingTerms {
         (self.terms, self.counts)
     }
 
-    /// Counts one document: its distinct features.
-    pub fn count(&mut self, set: &[u64]) {
-        self.counts.add(set);
-    }
-
-    /// Adds the counts of other documents.
-    ///
-    /// # Errors
-    /// [`SchemeMismatch`] when the other counts are of other features.
-    pub fn merge(&mut self, other: TermCounts) -> Result<(), SchemeMismatch> {
-        self.counts.merge(other)
-    }
-
-    /// Lets the documents so far count less: see [`TermCounts::decay`].
-    pub fn decay(&mut self, factor: f64) {
-        self.counts.decay(factor);
+    /// The counts, to add documents to, or other counts, or to let them decay. The table does not change
+    /// before [`GrowingTerms::follow`].
+    pub fn counts_mut(&mut self) -> &mut TermCounts {
+        &mut self.counts
     }
 
     /// Takes over the weights of the counts if they are `tolerance` bits or more from those in use;

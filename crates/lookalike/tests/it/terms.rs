@@ -45,7 +45,8 @@ proptest! {
     /// Batches of any size make the same counts, in no more memory than was told before.
     #[test]
     fn a_merge_takes_no_more_memory_than_told(documents in documents(), batch in 0..40usize, singles in any::<bool>()) {
-        let mut small = TermCounts::new(&Scheme::default()).with_batch(batch);
+        let mut small = TermCounts::new(&Scheme::default());
+        small.set_batch(batch);
         if singles {
             small = small.with_singles();
         }
@@ -70,7 +71,7 @@ proptest! {
         // Weights of the first half; counts of all that go on behind it.
         let (first, rest) = documents.split_at(documents.len() / 2);
         let mut grown = GrowingTerms::new(counts(first));
-        rest.iter().for_each(|set| grown.count(set));
+        rest.iter().for_each(|set| grown.counts_mut().add(set));
         grown.follow(100.0);
         let mut bytes = grown.to_bytes();
         prop_assert_eq!(Terms::from_bytes(&bytes, None), Ok(table(first)));
@@ -92,15 +93,25 @@ proptest! {
         let (front, back) = documents.split_at(cut);
         let whole = part(&documents);
         let (mut merged, mut turned) = (part(front), part(back));
-        merged.merge(part(back).into_parts().1).unwrap();
-        turned.merge(part(front).into_parts().1).unwrap();
+        merged.counts_mut().merge(part(back).into_parts().1).unwrap();
+        turned.counts_mut().merge(part(front).into_parts().1).unwrap();
         merged.follow(0.0);
         turned.follow(0.0);
         prop_assert_eq!(merged.to_bytes(), whole.to_bytes());
         prop_assert_eq!(turned.to_bytes(), whole.to_bytes());
+        // Added one by one, documents count in full where the table lists a feature.
+        let mut added = GrowingTerms::new(counts(front));
+        back.iter().for_each(|set| added.counts_mut().add(set));
+        added.follow(0.0);
+        let listed = table(front);
+        for feature in 0..60 {
+            let (found, all) = (added.terms().count(feature), whole.terms().count(feature));
+            let most = if listed.count(feature) > 1 { 0 } else { 1 };
+            prop_assert!(found <= all && all <= found + most, "{}: {} of {}", feature, found, all);
+        }
         // Without them no count is too high, and none too low by more than one.
         let mut lossy = GrowingTerms::new(counts(front));
-        lossy.merge(GrowingTerms::new(counts(back)).into_parts().1).unwrap();
+        lossy.counts_mut().merge(GrowingTerms::new(counts(back)).into_parts().1).unwrap();
         lossy.follow(0.0);
         for feature in 0..60 {
             let (found, all) = (lossy.terms().count(feature), whole.terms().count(feature));
@@ -119,6 +130,24 @@ proptest! {
             let expected = scaled(f64::from(before.count(feature))).max(1.0);
             prop_assert_eq!(f64::from(after.count(feature)), expected);
         }
+    }
+}
+
+proptest! {
+    /// Counts that are taken out at any moment and merged by others are those of one count.
+    #[test]
+    fn counts_taken_out_are_merged_elsewhere(documents in documents(), often in 1..10usize) {
+        let mut parts = TermCounts::new(&Scheme::default());
+        let mut elsewhere = BTreeMap::new();
+        for (at, set) in documents.iter().enumerate() {
+            parts.add(set);
+            if at % often == 0 {
+                parts.take().into_iter().for_each(|(feature, count)| *elsewhere.entry(feature).or_insert(0) += count);
+            }
+        }
+        parts.take().into_iter().for_each(|(feature, count)| *elsewhere.entry(feature).or_insert(0) += count);
+        parts.restore(elsewhere.into_iter().collect());
+        prop_assert_eq!(GrowingTerms::new(parts).to_bytes(), GrowingTerms::new(counts(&documents)).to_bytes());
     }
 }
 
@@ -154,7 +183,9 @@ fn drift_tells_the_bits_that_fingerprints_move() {
     for grown in [1100, 2000, 4000] {
         let mut table = GrowingTerms::new(counts(&all[..1000]).with_singles());
         let old = table.terms().clone();
-        all[1000..grown].iter().for_each(|set| table.count(set));
+        all[1000..grown]
+            .iter()
+            .for_each(|set| table.counts_mut().add(set));
         let told = table.follow(0.0);
         assert!(told.renewed);
         let moved = distance(&old, table.terms());
@@ -174,7 +205,9 @@ fn a_table_keeps_its_id_until_its_weights_have_moved_by_the_tolerance() {
     let id = table.terms().id();
     let bits = [1050, 1500, 4000].map(|end| {
         let from = table.counts().documents() as usize;
-        all[from..end].iter().for_each(|set| table.count(set));
+        all[from..end]
+            .iter()
+            .for_each(|set| table.counts_mut().add(set));
         let found = table.follow(64.0);
         assert!(!found.renewed && table.terms().id() == id);
         found.bits
