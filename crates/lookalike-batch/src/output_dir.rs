@@ -294,10 +294,10 @@ impl OutputDir<'_> {
         if progress == Some(JobProgress::Finished) {
             return Err(self.refuse(FolderRefusal::Finished));
         }
-        let Ok(text) = std::fs::read_to_string(self.state(JOB)) else {
+        let Ok(text) = std::fs::read(self.state(JOB)) else {
             return Ok(());
         };
-        let Ok(found) = serde_json::from_str::<JobIdentity>(&text) else {
+        let Ok(found) = serde_json::from_slice::<JobIdentity>(&text) else {
             return Ok(());
         };
         identity

@@ -49,7 +49,7 @@ fn ensure_same_build(
     identity: &JobIdentity,
 ) -> Result<(), CollectionError> {
     let there = log.found_description();
-    let there = there.and_then(|there| serde_json::from_str::<JobIdentity>(&there).ok());
+    let there = there.and_then(|there| serde_json::from_slice::<JobIdentity>(&there).ok());
     let same = there.map_or(Ok(()), |there| identity.ensure_same(there));
     same.map_err(|reason| CollectionError::OtherBuild {
         folder: writer.folder().to_owned(),

@@ -196,10 +196,10 @@ impl ScanLogPlace {
     }
 
     /// The description in the log that is there; none where it cannot be read.
-    pub(crate) fn found_description(&self) -> Option<String> {
+    pub(crate) fn found_description(&self) -> Option<Vec<u8>> {
         let mut file = HashingStream::new(BufReader::new(File::open(&self.path).ok()?));
         let head = LogHead::read(&mut file).ok()?;
-        String::from_utf8(head.description).ok()
+        Some(head.description)
     }
 
     /// Removes the log: what followed from it is on the disk, or nobody can go on from it.
@@ -577,7 +577,7 @@ mod tests {
             description: String::new(),
             ..place
         };
-        assert_eq!(other.found_description().as_deref(), Some("seven"));
+        assert_eq!(other.found_description().as_deref(), Some(&b"seven"[..]));
         assert_eq!(replayed(&other, &[]), expected([]));
     }
 

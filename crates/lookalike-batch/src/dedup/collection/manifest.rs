@@ -99,7 +99,7 @@ impl DirectoryManifest {
         }
         // First what every version has: another one may lack what this one wants, and deserves a better
         // message.
-        let version: ManifestVersion = serde_json::from_str(&json)
+        let version: ManifestVersion = serde_json::from_slice(json.as_bytes())
             .map_err(|error| damaged(&format!("it is not a manifest: {error}")))?;
         if version.program != PROGRAM {
             return Err(damaged("another program wrote it"));
@@ -111,7 +111,7 @@ impl DirectoryManifest {
                 known: FORMAT,
             });
         }
-        let manifest = serde_json::from_str(&json)
+        let manifest = serde_json::from_slice(json.as_bytes())
             .map_err(|error| damaged(&format!("it is not a manifest: {error}")))?;
         Ok(Some((manifest, checksum)))
     }

@@ -168,7 +168,9 @@ impl IndexBuild<'_> {
     fn done_before(&self, folder: &Path) -> Result<Option<IndexBuildSummary>, BatchError> {
         let settings = self.settings(Some(self.output));
         let job = build_folder::done_before(folder, self.output, &settings)?;
-        let Some(job) = job.and_then(|text| serde_json::from_str::<JobFile>(&text).ok()) else {
+        let Some(job) =
+            job.and_then(|text| serde_json::from_slice::<JobFile>(text.as_bytes()).ok())
+        else {
             return Ok(None);
         };
         let gathering = job.gathered(self.losses)?;

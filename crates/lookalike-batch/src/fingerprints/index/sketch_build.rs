@@ -119,7 +119,8 @@ impl SketchIndexBuild<'_> {
         let folder = folder.path();
         let settings = self.settings(Some(self.output));
         let job = build_folder::done_before(folder, self.output, &settings)?;
-        let job = job.and_then(|text| serde_json::from_str::<SketchJobFile>(&text).ok());
+        let job =
+            job.and_then(|text| serde_json::from_slice::<SketchJobFile>(text.as_bytes()).ok());
         let summary = match job {
             Some(job) => {
                 check_losses(self.losses, &job.inputs)?;
