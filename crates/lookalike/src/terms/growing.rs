@@ -78,11 +78,11 @@ impl GrowingTerms {
     }
 
     /// Takes over the weights of the counts if they are `tolerance` bits or more from those in use;
-    /// with 0 always.
+    /// with 0 always, and where no documents gave those in use.
     pub fn follow(&mut self, tolerance: f64) -> TermsDrift {
         self.counts.settle();
         let bits = self.drift();
-        let renewed = bits >= tolerance;
+        let renewed = bits >= tolerance || self.terms.documents() == 0;
         if renewed {
             self.terms = self.counts.terms();
         }
