@@ -226,11 +226,11 @@ impl RecordWorker for TermCounter {
 }
 
 impl TermTable<'_> {
-    /// Adds the documents to the counts of `table`, of the features that these are of. The summary says what was read, and nothing of the
-    /// table, which has the weights that it had.
+    /// Adds the documents of the input to the counts of `table`. The weights of the table stay until [`GrowingTerms::follow`]. The summary
+    /// says what was read, not what the table has.
     ///
-    /// Counts that the memory cannot hold go to temporary files, sorted, and are merged at the end. Features of single documents, which
-    /// mostly are most, need no memory then unless they are kept.
+    /// Counts that do not fit the memory go to temporary files as sorted runs, which are merged at the end. Most features of a large
+    /// collection occur in a single document: they take no memory in the end, unless the table keeps them.
     ///
     /// # Errors
     /// [`BatchError`]: the input cannot be read, temporary files cannot be written, or the table does not fit the memory.
@@ -313,7 +313,7 @@ impl<'a> TermRuns<'a> {
             .add(rows.map(|(feature, count)| [feature, count.into()]))
     }
 
-    /// Counts of all runs together, those of single documents only if they are wanted. An error if a table of them does not fit.
+    /// Merges all runs. Drops the features of single documents unless `singles` is true. Refuses what makes a table that does not fit.
     fn merged(self, singles: bool, memory: TermsMemory) -> Result<Vec<(u64, u32)>, BatchError> {
         let failed = BatchError::temporary(self.folder);
         let mut kept = Vec::new();
@@ -352,7 +352,7 @@ impl<'a> TermRuns<'a> {
     }
 }
 
-/// Makes room for one more, if there is none, and for a quarter of those that are there: both lists take less than the table will.
+/// Grows a full list by a quarter: the old and the new one together take less than the table will.
 fn grow(list: &mut Vec<(u64, u32)>) {
     if list.len() == list.capacity() {
         list.reserve_exact(list.len() / 4 + 1024);
