@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Share of the time a request may wait for a thread that it may wait to be read, for ever: 20 ms of a second.
 const TARGET_SHARE: u32 = 50;
-/// Requests of an interval without which nothing is judged: a slow machine is no crowd.
+/// Requests that were read in an interval, or stood in the queue, without which nothing is judged: a slow machine is no crowd.
 const ENOUGH: u64 = 100;
 
 /// A request that is to be shed, as an extension of it.
@@ -95,14 +95,12 @@ impl LoadShedder {
         // Microseconds that requests waited beyond what is borne. Divided by the interval they are requests
         // that stood in the queue at any time (Little's law: L = lambda W).
         let excess = waits.saturating_sub(requests.saturating_mul(self.target));
-        let stands = is_over && requests >= ENOUGH && excess > 0;
+        let queue = excess / interval;
+        // A crowd before a slow service is one too, though few requests are read.
+        let stands = is_over && excess > 0 && requests.max(queue) >= ENOUGH;
         // Two intervals in a row: a burst drains within one, a standing queue does not.
         let stood = self.stood.swap(stands, Relaxed);
-        let beyond = if stands && stood {
-            excess / interval
-        } else {
-            0
-        };
+        let beyond = if stands && stood { queue } else { 0 };
         // What is left to be shed of the last interval lapses with it.
         self.beyond.store(beyond, Relaxed);
         self.end.store(now + interval, Relaxed);
@@ -302,7 +300,7 @@ mod tests {
                 &LoadShedder::new(Duration::from_secs(1)),
                 4,
                 50,
-                500 * MILLI
+                200 * MILLI
             ),
             [0; 4]
         );
@@ -313,6 +311,17 @@ mod tests {
             let at = INTERVAL * 2 + INTERVAL * n / 3000;
             assert!(!overload.sheds_at(waited, at), "{n}");
         }
+    }
+
+    #[test]
+    fn a_crowd_before_a_service_that_reads_few_was_never_shed() {
+        // Sixty a tenth of a second that waited 3.3 s each: two thousand at once.
+        let overload = LoadShedder::new(Duration::from_secs(1));
+        assert_eq!(
+            shed(&overload, 4, 60, 3300 * MILLI),
+            [0, 0, 60, 60],
+            "all that are read"
+        );
     }
 
     #[test]

@@ -417,7 +417,7 @@ fn a_crowd_of_connections_is_shed_by_what_it_waits() {
     assert_eq!(status, 200);
     // Many fingerprints each, so that the service has more to do than those who ask it.
     let head = "POST /v1/collections/pages/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/vnd.lookalike.packed\r\n";
-    let codes: Vec<u8> = (1..=250_u64)
+    let codes: Vec<u8> = (1..=100_u64)
         .flat_map(|n| code(n * 7919).to_le_bytes())
         .collect();
     let mut request = format!("{head}Content-Length: {}\r\n\r\n", codes.len()).into_bytes();
@@ -427,7 +427,7 @@ fn a_crowd_of_connections_is_shed_by_what_it_waits() {
     let send = || {
         let mut streams: Vec<TcpStream> = (0..EACH).map(|_| service.connect()).collect();
         let mut answered = [0_u64; 2];
-        while begun.elapsed() < Duration::from_secs(20) && answered[1] == 0 {
+        while begun.elapsed() < Duration::from_secs(60) && answered[1] == 0 {
             for stream in &mut streams {
                 stream.write_all(&request).unwrap();
             }
