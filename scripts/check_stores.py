@@ -93,8 +93,9 @@ class Store:
     wrong: dict
     # An address that the right key does not open either, and the environment to see that with.
     closed: tuple
-    # Puts another object in the place of one of `data`.
+    # Puts another object in the place of one of `data`, and removes one.
     put: typing.Callable
+    remove: typing.Callable
     # Variables that a message must name, and what may stand nowhere.
     variables: list
     secrets: list
@@ -110,6 +111,8 @@ class Gate(http.server.ThreadingHTTPServer):
         self.behind, self.keeps_host, self.permits = port, keeps_host, permits
         # After how many bytes the next large answers break off; None: not.
         self.breaks = iter(())
+        # What to do before a path is asked for.
+        self.before = lambda path: None
         threading.Thread(target=self.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -122,6 +125,7 @@ class Passing(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         gate = self.server
+        gate.before(self.path)
         status, headers, body = gate.permits(self.path, self.headers) or self.behind()
         end = next(gate.breaks, None) if len(body) > 1_000_000 or "Range" in self.headers or "x-ms-range" in self.headers else None
         self.send_response_only(status)
@@ -212,6 +216,7 @@ def amazon():
         wrong={**right, "AWS_SECRET_ACCESS_KEY": "hush-hush-hush"},
         closed=("s3://closed", right),
         put=lambda name, content: reader.put_object(Bucket="data", Key=name, Body=content),
+        remove=lambda name: reader.delete_object(Bucket="data", Key=name),
         variables=["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT"],
         secrets=[key["SecretAccessKey"], "hush"],
         others=[("by the scheme of Hadoop", "s3a://data", right), ("that is public", "s3://open", anybody)],
@@ -231,6 +236,10 @@ def google():
     def put(name, content, bucket="data"):
         name = urllib.parse.quote(name, safe="")
         post(f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name={name}", content, "application/octet-stream")
+
+    def remove(name):
+        path = f"/storage/v1/b/data/o/{urllib.parse.quote(name, safe='')}"
+        urllib.request.urlopen(urllib.request.Request(behind + path, method="DELETE")).close()
 
     opened = {TWISTED: b"out of reach", "crawl/a.jsonl": FILES["crawl/a.jsonl"]}
     for bucket, objects in {"data": OBJECTS, "closed": OBJECTS, "open": opened}.items():
@@ -272,6 +281,7 @@ def google():
         wrong=service("GOOGLE_SERVICE_ACCOUNT", wrong),
         closed=("gs://closed", service("GOOGLE_SERVICE_ACCOUNT", right)),
         put=put,
+        remove=remove,
         variables=["GOOGLE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_BASE_URL"],
         secrets=["PRIVATE KEY"],
         others=[
@@ -318,6 +328,7 @@ def microsoft():
         wrong={**right, "AZURE_STORAGE_ACCOUNT_KEY": other},
         closed=("az://closed", shared),
         put=lambda name, content: service.get_blob_client("data", name).upload_blob(content, overwrite=True),
+        remove=lambda name: service.get_blob_client("data", name).delete_blob(),
         variables=["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_ENDPOINT"],
         secrets=[key, other, signature, urllib.parse.quote(signature, safe="")],
         others=[
@@ -445,6 +456,22 @@ def check_store(store):
     refused("a bucket of others", f"{address}/crawl/a.jsonl", environment, *store.variables)
     refused("a list of others", f"{address}/crawl/", environment, *store.variables)
     refused("an environment that says nothing", f"{at}/crawl/a.jsonl", {}, *store.variables)
+
+    # Removed between the list, which has it, and its turn.
+    def removing(path):
+        if path.partition("?")[0].endswith("700.txt"):
+            store.remove("many/700.txt")
+            store.put("many/9999.txt", b"new since")
+
+    gate.before = removing
+    done = run("extract", f"{at}/many/", status=3, environment=store.environment)
+    gate.before = lambda path: None
+    sources = sorted(json.loads(row)["source"].rpartition("/")[2] for row in done.stdout.splitlines())
+    expected = sorted(name.rpartition("/")[2] for name in MANY if name != "many/700.txt")
+    say("an object that was removed after the list is left out", sources, expected)
+    say("it is a loss with its name", f"{at}/many/700.txt" in done.stderr, True)
+    done = run("extract", f"{at}/crawl/a.jsonl", f"{at}/many/700.txt", "--skip-unreadable", "--quiet", status=3, environment=store.environment)
+    say("a missing object of a list of files is left out when asked", len(done.stdout.splitlines()), 2)
 
     # The library goes on by itself ten times.
     for what, breaks in [("once", [9_000_000]), ("often", itertools.repeat(1_300_000))]:

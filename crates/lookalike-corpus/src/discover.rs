@@ -147,23 +147,25 @@ impl<'o> InputDiscovery<'o> {
         let path = Path::new(argument);
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => self.many(argument, vec![path.to_owned()]),
+            // A file that is really called `a[1].txt` wins over the glob.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && glob::is_glob(argument) => {
+                self.glob(argument)
+            }
             // As if it had been found in a folder.
-            Ok(_) if self.options.skip_unreadable => {
+            _ if self.options.skip_unreadable => {
                 self.entry(path, &[]);
                 Ok(())
             }
             Ok(meta) => self.named(path, &meta),
-            // A file that is really called `a[1].txt` wins over the glob.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.glob(argument),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(InputError::NotFound {
+                name: name::display(path).into_owned(),
+            }),
             Err(error) => Err(io_error(path, error)),
         }
     }
 
     fn glob(&mut self, argument: &OsStr) -> Result<(), InputError> {
         let name = name::display(Path::new(argument)).into_owned();
-        if !glob::is_glob(argument) {
-            return Err(InputError::NotFound { name });
-        }
         let before = self.skips.len();
         let mut unreadable = Vec::new();
         let expanded = glob::expand(
@@ -499,17 +501,29 @@ impl<'o> InputDiscovery<'o> {
         }
         // One object under exactly this name, not a prefix or a pattern: what is wrong with it is an error, as
         // for a file.
-        let is_named =
-            !self.options.skip_unreadable && objects.iter().all(|object| object.url == url);
+        let is_named = !self.options.skip_unreadable
+            && objects.iter().all(|object| match object {
+                Ok(object) => object.url == url,
+                Err(refusal) => refusal.name == url,
+            });
         for object in objects {
-            if let Some(refusal) = self.object(object)?
-                && is_named
-            {
-                return Err(InputError::Unsupported {
-                    name: name(),
-                    reason: refusal.reason,
-                    remedy: refusal.remedy.to_owned(),
-                });
+            match object {
+                Ok(object) => {
+                    if let Some(refusal) = self.object(object)?
+                        && is_named
+                    {
+                        return Err(InputError::Unsupported {
+                            name: name(),
+                            reason: refusal.reason,
+                            remedy: refusal.remedy.to_owned(),
+                        });
+                    }
+                }
+                Err(refusal) if is_named => return Err(refusal.into()),
+                Err(refusal) => {
+                    let path = Path::new(&refusal.name);
+                    self.skip(path, SkipKind::Unreadable, refusal.reason);
+                }
             }
         }
         Ok(())

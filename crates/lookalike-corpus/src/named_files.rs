@@ -122,11 +122,14 @@ fn objects(
         let name = url.to_owned();
         return Err(InputError::NoMatch { name });
     }
-    let named = objects.into_iter().map(|object| NamedFile {
-        name: object.url,
-        path: object.copy,
+    let named = objects.into_iter().map(|object| {
+        let remote::RemoteObject { url, copy, .. } = object?;
+        Ok(NamedFile {
+            name: url,
+            path: copy,
+        })
     });
-    Ok(named.collect())
+    named.collect()
 }
 
 #[cfg(not(feature = "cloud"))]

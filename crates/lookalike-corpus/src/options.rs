@@ -47,7 +47,7 @@ pub struct InputOptions {
     pub pdf_limit: Option<Duration>,
     /// Links in a walked directory that lead out of it are followed.
     pub follow_links: bool,
-    /// Named files that cannot be read as documents are skipped, as those in a folder are; else they are errors.
+    /// Named files that are missing or cannot be read as documents are skipped, as those in a folder are; else they are errors.
     pub skip_unreadable: bool,
     /// Settings of object stores, for arguments such as `s3://bucket/a.jsonl`.
     pub store: StoreSettings,

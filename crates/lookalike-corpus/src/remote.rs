@@ -68,7 +68,7 @@ mod store {
     use std::io::Write;
     use std::path::{Path, PathBuf};
 
-    use futures_util::TryStreamExt;
+    use futures_util::{StreamExt, TryStreamExt, stream};
     use object_store::path::Path as Location;
     use object_store::{
         GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, ObjectStoreScheme,
@@ -167,6 +167,7 @@ mod store {
             StoreRefusal {
                 name: name.to_owned(),
                 reason: one_line(&error.to_string()),
+                is_missing: matches!(error, object_store::Error::NotFound { .. }),
                 remedy: match error {
                     object_store::Error::InvalidPath { .. } => TWISTED,
                     _ => self.remedy(),
@@ -202,6 +203,8 @@ mod store {
         pub(crate) name: String,
         pub(crate) reason: String,
         pub(crate) remedy: &'static str,
+        /// True if the store answers and has no such object.
+        pub(crate) is_missing: bool,
     }
 
     impl From<StoreRefusal> for InputError {
@@ -219,31 +222,43 @@ mod store {
             StoreRefusal {
                 name: name.to_owned(),
                 reason,
+                is_missing: false,
                 remedy: "check the directory for temporary files, or choose another with --tmp",
             }
         }
     }
 
+    /// Objects that are copied at a time: stores limit the rate of a connection, not of a client.
+    const TRANSFERS: usize = 8;
+
     /// Copies what a URL names into `spool`, in the order of names: one object, all below a path that ends in `/`, or
-    /// those that a `*` stands for. `number` tells apart the copies of several calls.
+    /// those that a `*` stands for. Objects that are missing come as refusals among the others: those of a list have been
+    /// removed since. `number` tells apart the copies of several calls.
     pub(crate) fn fetch(
         url: &str,
         settings: &StoreSettings,
         spool: &Path,
         number: usize,
-    ) -> Result<Vec<RemoteObject>, StoreRefusal> {
+    ) -> Result<Vec<Result<RemoteObject, StoreRefusal>>, StoreRefusal> {
         on_objects(url, settings, async |store, address, locations| {
-            let mut objects = Vec::new();
-            for location in locations {
+            let copies = locations.iter().enumerate().map(|(index, location)| {
                 // Numbers, not names of objects: those may hold slashes, be longer than a file name, or differ
                 // in case only.
-                let copy = spool.join(format!("object-{number}-{}", objects.len()));
-                let url = address.url_of(url, &location);
-                // One after the other: the order and the number of open connections stay known, and one
-                // transfer fills most lines.
-                objects.push(copied(store, address, &location, url, copy).await?);
-            }
-            Ok(objects)
+                let copy = spool.join(format!("object-{number}-{index}"));
+                copied(
+                    store,
+                    address,
+                    location,
+                    address.url_of(url, location),
+                    copy,
+                )
+            });
+            let copies = stream::iter(copies).buffered(TRANSFERS);
+            let copies = copies.map(|copy| match copy {
+                Err(refusal) if !refusal.is_missing => Err(refusal),
+                copy => Ok(copy),
+            });
+            copies.try_collect().await
         })
     }
 
@@ -291,6 +306,7 @@ mod store {
             name: argument.to_owned(),
             reason,
             remedy,
+            is_missing: false,
         })
     }
 
@@ -473,13 +489,17 @@ mod store {
                         range: Some(GetRange::Bounded(bytes..size)),
                         ..GetOptions::default()
                     };
-                    let rest = match is_worth_it {
-                        true => store.get_opts(location, options).await.ok(),
-                        false => None,
-                    };
-                    match rest {
-                        Some(rest) if rest.meta.e_tag == tag => parts = rest.into_stream(),
-                        // Not there any more, or another object.
+                    if !is_worth_it {
+                        return Err(failed(error));
+                    }
+                    match store.get_opts(location, options).await {
+                        Ok(rest) if rest.meta.e_tag == tag => parts = rest.into_stream(),
+                        Err(missing @ object_store::Error::NotFound { .. }) => {
+                            // Nobody reads the half of it; what remains goes with the directory.
+                            let _ = std::fs::remove_file(&copy);
+                            return Err(failed(missing));
+                        }
+                        // Another object by now, or a store that does not answer.
                         _ => return Err(failed(error)),
                     }
                 }

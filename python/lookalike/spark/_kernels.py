@@ -485,21 +485,9 @@ def read_archives(batches: Batches, words: list[str]) -> Batches:
     for batch in batches:
         for file in batch.to_pylist():
             path, is_found = file["path"], file["is_found"]
+            # One that was found may have been removed since.
             own = [*words, "--skip-unreadable"] if is_found and "--skip-unreadable" not in words else words
-            try:
-                yield from _records(path, own)
-            except BadInput:
-                if not is_found or not _has_gone(path):
-                    raise
-                reason = "unreadable: it was there when its folder was listed, and is gone"
-                yield from _records_of(pa.Table.from_pylist([{"source": path, "reason": reason, "count": 1}]))
-
-
-def _has_gone(path: str) -> bool:
-    """Whether a file of a file system is not there; an object is asked for by name, and told as it is."""
-    import os
-
-    return "://" not in path and not os.path.lexists(path)
+            yield from _records(path, own)
 
 
 def _records(path: str, words: list[str]) -> Batches:

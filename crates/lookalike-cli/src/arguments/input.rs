@@ -262,8 +262,8 @@ pub(crate) struct ConvertArguments {
 
     /// Skip named files that cannot be read, as files in a folder are skipped, instead of refusing them
     ///
-    /// For lists of files that other programs make: images, archives and files without permission are counted and listed, and the
-    /// exit status is that of a folder with such files.
+    /// For lists of files that other programs make: images, archives, files without permission and files that are not there any more
+    /// are counted and listed, and the exit status is that of a folder with such files.
     #[arg(long, help_heading = "Input")]
     pub(crate) skip_unreadable: bool,
 }

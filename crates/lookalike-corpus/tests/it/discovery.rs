@@ -295,9 +295,28 @@ mod unix {
         };
         // So that jobs copy it to what they skipped.
         assert_eq!(skip.file.as_deref(), Some(&*corpus.path("picture.png")));
-        let missing = [corpus.path("none.txt").into_os_string()];
-        let options = InputOptions::default().skip_unreadable(true);
-        assert!(Inputs::discover(&missing, &options, corpus.dir()).is_err());
+    }
+
+    #[test]
+    fn a_named_file_that_is_missing_is_a_loss_when_asked() {
+        let corpus = Corpus::with("a.txt", b"a text");
+        let discover = |name: &str, skip: bool| {
+            let arguments = ["a.txt", name].map(|name| corpus.path(name).into_os_string());
+            let options = InputOptions::default().skip_unreadable(skip);
+            Inputs::discover(&arguments, &options, corpus.dir())
+        };
+        // The second is below a file, which fails in another way.
+        for name in ["none.txt", "a.txt/none.txt"] {
+            assert!(discover(name, false).is_err(), "{name}");
+            let inputs = discover(name, true).unwrap();
+            assert_eq!(names(&corpus, &inputs), ["a.txt"]);
+            assert_eq!(kinds(&inputs), [SkipKind::Unreadable]);
+        }
+        // A pattern is no file of a list.
+        assert!(matches!(
+            discover("n*.txt", true),
+            Err(InputError::NoMatch { .. })
+        ));
     }
 
     #[test]
