@@ -247,6 +247,14 @@ pub enum BatchError {
     /// The page of the report could not be made.
     #[error(transparent)]
     Report(#[from] crate::report::ReportError),
+    /// The job to resume, which left this folder beside its output, is another.
+    #[error("{}: {reason}", folder.display())]
+    OtherUnfinished {
+        /// The folder.
+        folder: PathBuf,
+        /// Difference.
+        reason: FolderRefusal,
+    },
     /// A part of an input is not what an interrupted job read of it.
     #[error("{name} has changed since the job to resume read it")]
     ResumedInput {

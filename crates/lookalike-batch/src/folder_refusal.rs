@@ -31,6 +31,12 @@ pub enum FolderRefusal {
     /// The job to resume read other files.
     #[error("the job to resume read other files, or they have changed since")]
     OtherInput,
+    /// An input of the job to resume holds something else than what that read.
+    #[error("{name} has changed since the job to resume read it")]
+    ChangedInput {
+        /// The input.
+        name: String,
+    },
     /// The job to resume has other settings.
     #[error("the job to resume has other settings: {there} there, {now} now")]
     OtherSettings {

@@ -48,6 +48,7 @@ mod settings_error;
 mod skipped;
 mod spill;
 mod terms;
+mod unfinished;
 
 pub use archive::build::ArchiveSummary;
 pub use archive::error::CollectionArchiveError;
@@ -63,7 +64,6 @@ pub use dedup::collection::directory::{
 pub use dedup::collection::error::CollectionError;
 pub use dedup::collection::manifest::CollectionSetting;
 pub use dedup::collection_job::CollectionSummary;
-pub use dedup::comparison::PairsSummary;
 pub use dedup::counts::{
     CollectionUse, ComparisonCounts, DecisionCounts, InputCounts, LargestCluster, WrittenBytes,
 };
@@ -73,6 +73,8 @@ pub use dedup::given::DocumentDedup;
 pub use dedup::job::DedupJob;
 pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
+pub use dedup::pairs_checkpoint::PairsCheckpoint;
+pub use dedup::pairs_job::PairsSummary;
 pub use dedup::paragraphs::{ParagraphCounts, ParagraphRecords, ParagraphSplit};
 pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::saved::SavedDecisions;
@@ -105,6 +107,7 @@ pub use spill::SPOOL;
 pub use terms::{
     DriftSummary, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms, read_terms,
 };
+pub use unfinished::can_resume;
 
 /// The example of the README, as a test.
 #[cfg(doctest)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lookalike_batch::fingerprints::can_resume;
+use lookalike_batch::can_resume;
 use lookalike_batch::{BatchError, CollectionError, CollectionWriter, JobProgress};
 use lookalike_corpus::{AtomicFile, spawn_detached, stop_new_files};
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lookalike::Preset;
-use lookalike_batch::fingerprints::can_resume;
+use lookalike_batch::can_resume;
 use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver, JoinCheckpoint};

@@ -4,17 +4,20 @@ use std::path::PathBuf;
 
 use lookalike::ParagraphRule;
 use lookalike_batch::{
-    DedupJob, JobLimits, JobObserver, JobSettings, PairScope, PairsSummary, ParagraphCounts,
-    ParagraphRecords, ParagraphSplit, RepeatedIds, SkippedRow,
+    DedupJob, JobLimits, JobObserver, JobSettings, PairScope, PairsCheckpoint, PairsSummary,
+    ParagraphCounts, ParagraphRecords, ParagraphSplit, RepeatedIds, SkippedRow, can_resume,
 };
 use lookalike_corpus::{InputOptions, Inputs};
 
 use serde_json::json;
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SimilarityArguments};
+use crate::caller::is_program;
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output_file::{files_of, refuse_input, write_rows};
+use crate::size;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -29,6 +32,7 @@ temporary files.
 
 Examples:
   lookalike pairs news.jsonl --threshold 0.5 -o pairs.jsonl
+  lookalike pairs news.jsonl --threshold 0.5 -o pairs.jsonl --resume    after an interruption
   lookalike pairs pages/ --method minhash --threshold 0.9
   lookalike pairs essays/ --unit paragraphs")]
 pub(crate) struct PairsArguments {
@@ -68,6 +72,20 @@ pub(crate) struct PairsArguments {
     /// Write to this file instead of standard output; .gz and .zst are compressed, .parquet is a table
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
+
+    /// Resume an interrupted search with the same options
+    ///
+    /// It continues from its last checkpoint of reading, and does not compare again what was compared. The inputs must be the same, byte
+    /// for byte.
+    #[arg(long, requires = "output", help_heading = "Output")]
+    resume: bool,
+
+    /// Amount of input between two checkpoints while reading, per thread
+    ///
+    /// Input counts as decompressed. Inputs shorter than this leave no checkpoint. Checkpoints are in FILE.pairing until the output is
+    /// complete and take about as much disk as the input, and 24 bytes a pair.
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, requires = "output", hide_short_help = true, help_heading = "Output")]
+    checkpoint: u64,
 
     #[command(flatten)]
     run: RunArguments,
@@ -120,6 +138,20 @@ impl PairsArguments {
         Ok(Some(split.write(&spool.join("paragraphs.jsonl"))?))
     }
 
+    /// Place where what was read and found is kept until the output is whole.
+    fn checkpoint(&self) -> Result<Option<PairsCheckpoint>, Failure> {
+        // A program puts the output into a folder of its own, to which it does not come back.
+        let Some(output) = self.output.as_ref().filter(|_| !is_program()) else {
+            return Ok(None);
+        };
+        let enter = || PairsCheckpoint::enter(output, self.resume);
+        let checkpoint = interrupt::resumable(enter, PairsCheckpoint::folder)?;
+        if self.resume && !self.run.quiet {
+            interrupt::warn_of_nothing_to_resume(can_resume(checkpoint.folder()));
+        }
+        Ok(Some(checkpoint))
+    }
+
     fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
         let settings = self.similarity.settings(read)?;
         let scope = match self.unit {
@@ -164,6 +196,7 @@ impl PairsArguments {
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
         refuse_input(self.output.as_deref(), files_of(&inputs))?;
+        let checkpoint = self.checkpoint()?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let settings = match early {
@@ -185,9 +218,14 @@ impl PairsArguments {
                 .options(options)
                 .paragraphs(divided);
         }
-        let job = job.settings(settings).limits(limits).observer(console);
+        if let Some(checkpoint) = &checkpoint {
+            job = job.pairs_checkpoint(checkpoint);
+        }
+        let job = job.settings(settings).limits(limits);
+        let job = job.checkpoint_bytes(self.checkpoint).observer(console);
         let written = write_rows(self.output.as_deref(), &example, |out| job.write_pairs(out));
         let summary = console.ended(written)?;
+        checkpoint.map_or(Ok(()), PairsCheckpoint::finish)?;
         if !self.run.quiet {
             self.similarity.warn(summary.counts.without_category);
         }

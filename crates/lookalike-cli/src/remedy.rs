@@ -76,7 +76,8 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
         BatchError::Archive(error) => return of_archive(error, style),
         BatchError::Settings(error) => return of_settings(error, style),
         BatchError::Folder { reason, .. } => return of_folder(reason, style),
-        BatchError::Collection(CollectionError::OtherBuild { reason, .. }) => {
+        BatchError::Collection(CollectionError::OtherBuild { reason, .. })
+        | BatchError::OtherUnfinished { reason, .. } => {
             let anew = format!("run without {} to start again", name("resume"));
             match reason {
                 FolderRefusal::OtherSettings { .. } => {
@@ -194,7 +195,7 @@ fn of_folder(reason: &FolderRefusal, style: OptionStyle) -> Option<String> {
             format!("choose another directory, or replace them with {overwrite}")
         }
         FolderRefusal::Finished => format!("replace its results with {overwrite}"),
-        FolderRefusal::OtherInput => again(style),
+        FolderRefusal::OtherInput | FolderRefusal::ChangedInput { .. } => again(style),
         FolderRefusal::OtherSettings { .. } => {
             format!("repeat it with the same ones, or {}", again(style))
         }

@@ -23,6 +23,7 @@ use crate::dedup::scan::{ScanPlan, ScannedCollection};
 use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::summary::{input_counts, skipped};
 use crate::error::BatchError;
+use crate::folder_refusal::FolderRefusal;
 use crate::observer::JobStage;
 use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedRow;
@@ -105,7 +106,14 @@ impl DedupJob<'_> {
             Err(error) if may_be_mended(error) => {}
             _ => log.forget(),
         }
-        built
+        built.map_err(|error| match error {
+            BatchError::ResumedInput { name } => CollectionError::OtherBuild {
+                folder: writer.folder().to_owned(),
+                reason: FolderRefusal::ChangedInput { name },
+            }
+            .into(),
+            error => error,
+        })
     }
 
     fn collect_with(&self, log: Option<&ScanLogPlace>) -> Result<CollectionSummary, BatchError> {

@@ -1,7 +1,6 @@
 //! Comparison of prepared documents: survivors, texts just below the threshold, and lists of pairs.
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -15,19 +14,17 @@ use crate::dedup::job::DedupJob;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::margin_search::{MarginSearch, last_sampled};
 use crate::dedup::memory_budget::{DedupMemory, with_keys};
+use crate::dedup::pair_log::{PairLog, PairLogPlace};
 use crate::dedup::pairs::{ClassCopies, PairJoin, PairSpool};
-use crate::dedup::paragraphs::ParagraphRecords;
 use crate::dedup::preparation::PreparedJob;
 use crate::dedup::scan_log::ScanLogPlace;
 use crate::dedup::summary::{input_counts, skipped};
 use crate::dedup::survivors::{ClassDecisions, SettledRanks, SettlingResources, settle_stored};
-use crate::error::{BatchError, OUTPUT};
+use crate::error::BatchError;
 use crate::observer::{JobStage, ensure_wanted};
 use crate::parallel::{in_ranges, inverse};
 use crate::settings::{Method, PairList};
-use crate::skipped::SkippedRow;
 use crate::spill::table_column::TableColumn;
-use crate::spill::table_memory::most_mapped;
 
 /// Ranks of the smallest window of groups that are on disk, where all pairs are looked for.
 const JOINED_RANKS: usize = 1024;
@@ -36,6 +33,7 @@ const JOINED_RANKS: usize = 1024;
 pub(crate) struct JobLogs {
     pub(crate) scan: ScanLogPlace,
     pub(crate) decisions: DecisionLogPlace,
+    pub(crate) pairs: PairLogPlace,
 }
 
 impl JobLogs {
@@ -43,6 +41,7 @@ impl JobLogs {
     pub(crate) fn forget(&self) {
         self.scan.forget();
         self.decisions.forget();
+        self.pairs.forget();
     }
 }
 
@@ -79,10 +78,10 @@ impl DedupJob<'_> {
         logs: Option<&JobLogs>,
     ) -> Result<DedupDecisions, BatchError> {
         let prepared = self.prepare(logs.map(|logs| &logs.scan))?;
-        self.choose_survivors(prepared, logs.map(|logs| &logs.decisions))
+        self.choose_survivors(prepared, logs)
     }
 
-    fn counts(&self, prepared: &PreparedJob) -> InputCounts {
+    pub(super) fn counts(&self, prepared: &PreparedJob) -> InputCounts {
         InputCounts {
             stop_features: prepared.groups.by_text.left_out(),
             ..input_counts(
@@ -137,7 +136,7 @@ impl DedupJob<'_> {
     pub(crate) fn choose_survivors(
         &self,
         mut prepared: PreparedJob,
-        log: Option<&DecisionLogPlace>,
+        logs: Option<&JobLogs>,
     ) -> Result<DedupDecisions, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let threads = self.limits.threads;
@@ -155,7 +154,7 @@ impl DedupJob<'_> {
             decisions,
             comparisons,
             kept_as_pages,
-        } = self.settle_logged(&mut prepared, log)?;
+        } = self.settle_logged(&mut prepared, logs.map(|logs| &logs.decisions))?;
         let wants_all = self.settings.pairs == PairList::All;
         if !wants_all {
             // The search below the threshold has a table of its own: the groups make room for it.
@@ -165,7 +164,7 @@ impl DedupJob<'_> {
         prepared.rank_of = inverse(&prepared.ranking.classes, threads);
         let just_below = self.just_below(&prepared, &decisions).map_err(&temporary)?;
         let pairs = match wants_all {
-            true => Some(self.join(&prepared)?),
+            true => Some(self.join(&mut prepared, logs.map(|logs| &logs.pairs))?),
             false => None,
         };
         let PreparedJob {
@@ -243,16 +242,29 @@ impl DedupJob<'_> {
         search.run(margin)
     }
 
-    /// All pairs, spooled.
-    fn join(&self, prepared: &PreparedJob) -> Result<PairSpool, BatchError> {
+    /// All pairs, spooled; those of which a log tells are not looked for again.
+    pub(super) fn join(
+        &self,
+        prepared: &mut PreparedJob,
+        log: Option<&PairLogPlace>,
+    ) -> Result<PairSpool, BatchError> {
         let temporary = BatchError::temporary(self.folder);
-        let documents = &prepared.scanned.documents;
         // Where groups take all that is left by windows, pairs have their part of it.
         let keys = match prepared.groups.are_on_disk() {
             true => prepared.budget.keys(),
             false => DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys(),
         };
-        let spool = PairSpool::new(self.folder, keys, documents.len()).map_err(&temporary)?;
+        let spool = PairSpool::new(self.folder, keys, prepared.scanned.documents.len());
+        let spool = spool.map_err(&temporary)?;
+        let opened = log.map(|log| {
+            let order = prepared.order_hash(self.limits.threads);
+            spool
+                .restored(log, order, prepared.rank_of.len())
+                .map_err(BatchError::result(&log.path))
+        });
+        let log = opened.transpose()?;
+        prepared.scanned.is_resumed |= log.as_ref().is_some_and(PairLog::is_resumed);
+        let documents = &prepared.scanned.documents;
         let copies = ClassCopies::new(documents, &prepared.ranking, &prepared.rank_of);
         let join = PairJoin {
             groups: &prepared.groups,
@@ -262,6 +274,7 @@ impl DedupJob<'_> {
             scope: self.settings.scope,
             threads: self.limits.threads,
             spool: &spool,
+            log: log.as_ref(),
             advance: &|done| self.advance(done as u64),
         };
         join.run(&self.verifier(prepared), JOINED_RANKS)
@@ -273,66 +286,4 @@ impl DedupJob<'_> {
             .map_err(|error| self.without_groups(prepared, error))?;
         Ok(spool)
     }
-
-    /// Writes every verified pair, sorted by both ids, one JSON object a line.
-    ///
-    /// # Errors
-    /// [`BatchError`]; one of kind [`io::ErrorKind::BrokenPipe`] inside [`BatchError::File`] when the reader is gone.
-    pub fn write_pairs(&self, out: &mut dyn Write) -> Result<PairsSummary, BatchError> {
-        // All pairs of documents whose text a collection has, too.
-        let all = DedupJob {
-            settings: self.settings.clone().pairs(PairList::All),
-            limits: self.limits.clone(),
-            options: self.options.clone(),
-            ..*self
-        };
-        let _tables = all.open_tables();
-        let prepared = all.prepare(None)?;
-        self.observer
-            .stage(JobStage::Compare, prepared.rank_of.len() as u64);
-        let spool = self.join(&prepared)?;
-        self.observer.stage(JobStage::Write, 0);
-        let scanned = &prepared.scanned;
-        let fingerprints = self
-            .settings
-            .method
-            .has_fingerprints()
-            .then_some(&scanned.classes);
-        let mut pairs = 0;
-        let written = spool.drain(&prepared.ranking.by_id, |pair| {
-            pairs += 1;
-            crate::dedup::result_lines::write_pair(
-                out,
-                &scanned.documents,
-                fingerprints,
-                self.paragraphs.map(ParagraphRecords::names),
-                pair,
-            )
-        });
-        written
-            .and_then(|()| out.flush())
-            .map_err(BatchError::result(Path::new(OUTPUT)))?;
-        let counts = InputCounts {
-            tables_on_disk: most_mapped(self.folder),
-            ..self.counts(&prepared)
-        };
-        let skipped = skipped(self.inputs, scanned, &[]);
-        Ok(PairsSummary {
-            pairs,
-            counts,
-            skipped,
-        })
-    }
-}
-
-/// Summary of `pairs`.
-#[derive(Debug, serde::Serialize)]
-pub struct PairsSummary {
-    /// Pairs written.
-    pub pairs: u64,
-    /// Counts of what was read.
-    #[serde(flatten)]
-    pub counts: InputCounts,
-    /// Parts that were not read, by reason.
-    pub skipped: Vec<SkippedRow>,
 }

@@ -10,6 +10,7 @@ use lookalike_corpus::{InputOptions, Inputs};
 
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::memory_budget::DedupMemory;
+use crate::dedup::pairs_checkpoint::PairsCheckpoint;
 use crate::dedup::paragraphs::ParagraphRecords;
 use crate::observer::{JobObserver, NoProgress, ensure_wanted};
 use crate::settings::{JobLimits, JobSettings};
@@ -51,6 +52,7 @@ pub struct DedupJob<'a> {
     pub(crate) addition: Option<&'a CollectionWriter>,
     pub(crate) decisions: Option<&'a Path>,
     pub(crate) paragraphs: Option<&'a ParagraphRecords>,
+    pub(crate) pairs_checkpoint: Option<&'a PairsCheckpoint>,
     pub(crate) checkpoint_bytes: u64,
     pub(crate) folder: &'a Path,
     pub(crate) observer: &'a dyn JobObserver,
@@ -66,8 +68,8 @@ lookalike::setters! {
         options: InputOptions,
         /// Says that the first so many sources are compared with, and never removed.
         against_sources: usize,
-        /// Sets after how many bytes of input, as it is once decompressed, for each thread [`DedupJob::dedup`] leaves a checkpoint while it
-        /// reads: 128 MiB, if nothing is said. Shorter inputs leave none.
+        /// Sets after how many bytes of input, as it is once decompressed, for each thread [`DedupJob::dedup`], or a job with
+        /// [`DedupJob::pairs_checkpoint`], leaves a checkpoint while it reads: 128 MiB, if nothing is said. Shorter inputs leave none.
         checkpoint_bytes: u64,
         /// Sets who hears of progress.
         observer: &'a dyn JobObserver,
@@ -87,6 +89,7 @@ impl<'a> DedupJob<'a> {
             addition: None,
             decisions: None,
             paragraphs: None,
+            pairs_checkpoint: None,
             checkpoint_bytes: CHECKPOINT_BYTES,
             folder,
             observer: &NoProgress,
@@ -118,6 +121,16 @@ impl<'a> DedupJob<'a> {
     pub fn leave_decisions(self, path: &'a Path) -> Self {
         Self {
             decisions: Some(path),
+            ..self
+        }
+    }
+
+    /// Sets where [`DedupJob::write_pairs`] keeps what it reads and finds, and goes on from what an interrupted job kept. The caller ends it
+    /// with [`PairsCheckpoint::finish`] once the output is whole.
+    #[must_use]
+    pub fn pairs_checkpoint(self, checkpoint: &'a PairsCheckpoint) -> Self {
+        Self {
+            pairs_checkpoint: Some(checkpoint),
             ..self
         }
     }

@@ -13,16 +13,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
+use crate::dedup::pair_log::{PairLog, PairLogPlace, PairRecord, StridePairs};
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
 use crate::parallel::on_threads;
 use crate::settings::PairScope;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};
 use crate::spill::table_column::TableColumn;
-
-/// Two documents by their place in the order of ids, their similarity as the two halves of its bits, and so that of what a
-/// reader sees, or NaN.
-type PairRecord = [u32; 6];
 
 /// A verified pair of documents: numbers in the document table, the smaller id first.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,22 +88,25 @@ impl PairSpool {
         })
     }
 
-    fn push(
+    /// Takes the pairs of which a log tells, for so many ranks, whose texts have the hash `order`.
+    pub(crate) fn restored(
         &self,
-        writer: &mut SpoolWriter<'_, PairRecord>,
-        x: u32,
-        y: u32,
-        similarity: f64,
-        visible: Option<f64>,
-    ) -> io::Result<()> {
-        let (a, b) = (x.min(y), x.max(y));
-        let [high, low] = halves(similarity);
-        // Records are plain words; no resemblance is NaN, so that is what stands for none.
-        let [visible_high, visible_low] = halves(visible.unwrap_or(f64::NAN));
-        writer.push(
-            a as usize / self.per_part,
-            [a, b, high, low, visible_high, visible_low],
-        )
+        log: &PairLogPlace,
+        order: u64,
+        ranks: usize,
+    ) -> io::Result<PairLog> {
+        let mut writer = self.writer();
+        let log = log.open(order, ranks, |pair| writer.push(pair))?;
+        writer.finish()?;
+        Ok(log)
+    }
+
+    /// Pairs of a thread on their way to the spool.
+    fn writer(&self) -> PairWriter<'_> {
+        PairWriter {
+            writer: SpoolWriter::new(&self.spool),
+            per_part: self.per_part,
+        }
     }
 
     /// Hands out all pairs, sorted by both ids.
@@ -133,6 +133,32 @@ impl PairSpool {
     }
 }
 
+/// Pairs of a thread on their way to the spool.
+struct PairWriter<'s> {
+    writer: SpoolWriter<'s, PairRecord>,
+    per_part: usize,
+}
+
+impl PairWriter<'_> {
+    fn push(&mut self, pair: PairRecord) -> io::Result<()> {
+        // A damaged log may name places that there are not.
+        let part = (pair[0] as usize / self.per_part).min(PARTS - 1);
+        self.writer.push(part, pair)
+    }
+
+    fn finish(self) -> io::Result<()> {
+        self.writer.finish()
+    }
+}
+
+/// The record of two documents, by their places in the order of ids.
+fn pair_record(x: u32, y: u32, similarity: f64, visible: Option<f64>) -> PairRecord {
+    let [high, low] = halves(similarity);
+    // Records are plain words; no resemblance is NaN, so that is what stands for none.
+    let [visible_high, visible_low] = halves(visible.unwrap_or(f64::NAN));
+    [x.min(y), x.max(y), high, low, visible_high, visible_low]
+}
+
 fn halves(value: f64) -> [u32; 2] {
     let bits = value.to_bits();
     [(bits >> 32) as u32, bits as u32]
@@ -153,6 +179,8 @@ pub(crate) struct PairJoin<'a> {
     pub(crate) scope: PairScope,
     pub(crate) threads: usize,
     pub(crate) spool: &'a PairSpool,
+    /// Has the pairs of some ranks, which are in the spool, and gets those of the others.
+    pub(crate) log: Option<&'a PairLog>,
     /// Hears how many classes are done, and its error ends the work.
     pub(crate) advance: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
 }
@@ -161,7 +189,7 @@ impl PairJoin<'_> {
     /// Finds every pair and puts it into the spool, window by window; each has a multiple of `step` ranks.
     pub(crate) fn run(&self, verifier: &Verifier<'_>, step: usize) -> Result<(), GroupError> {
         let ranks = verifier.sizes.len();
-        let mut start = 0;
+        let mut start = self.log.map_or(0, PairLog::first_unfinished);
         while start < ranks {
             let window = self.groups.window(&WindowPlan {
                 ranks: start as u32..ranks as u32,
@@ -183,45 +211,30 @@ impl PairJoin<'_> {
         let next = AtomicUsize::new(ranks.start);
         let done = Mutex::new(ranks.start);
         let work = || -> io::Result<()> {
-            let mut scratch = VerifyScratch::default();
-            let mut whole_pages = VerifyScratch::default();
-            let mut writer = SpoolWriter::new(&self.spool.spool);
+            let mut stride = PairStride {
+                join: self,
+                verifier,
+                scratch: VerifyScratch::default(),
+                whole_pages: VerifyScratch::default(),
+                writer: self.spool.writer(),
+            };
             loop {
                 // The number is all that threads share here; results meet in the spool, which has a lock.
                 let from = next.fetch_add(STRIDE, Ordering::Relaxed);
                 if from >= ranks.end {
-                    return writer.finish();
+                    return stride.writer.finish();
                 }
                 let to = ranks.end.min(from + STRIDE);
-                let stride = from as u32..to as u32;
-                if self.scope.allows(true) {
-                    copies_of_one_text(self.copies, self.against, stride.clone(), |a, b, s| {
-                        self.spool.push(&mut writer, a, b, s, None)
-                    })?;
-                }
-                let mut outcome = Ok(());
-                let earlier = |than| EarlierMembers::new(verifier, than);
-                verifier.matches(stride, &mut scratch, earlier, |x, found| {
-                    // `matches` cannot be stopped from here: what it still finds is let go.
-                    if outcome.is_err() {
-                        return;
-                    }
-                    let similarity = verifier.similarity(x, found);
-                    let visible = match verifier.visible_similarity(x, found.rank, &mut whole_pages)
-                    {
-                        Ok(visible) => visible,
-                        Err(error) => {
-                            outcome = Err(error);
-                            return;
+                match self.log {
+                    None => stride.join(from as u32..to as u32, None)?,
+                    Some(log) => {
+                        for run in log.unfinished(from as u32..to as u32) {
+                            let mut found = log.stride(run.clone());
+                            stride.join(run, Some(&mut found))?;
+                            found.end();
                         }
-                    };
-                    let all = product(self.copies.of(x), self.copies.of(found.rank));
-                    let mut all = all.filter(|&(a, b)| a >= self.against || b >= self.against);
-                    outcome = all.try_for_each(|(a, b)| {
-                        self.spool.push(&mut writer, a, b, similarity, visible)
-                    });
-                })?;
-                outcome?;
+                    }
+                }
                 // Held while the observer hears, so that it hears of numbers that only grow.
                 let mut done = lock(&done);
                 *done += to - from;
@@ -229,6 +242,64 @@ impl PairJoin<'_> {
             }
         };
         on_threads(self.threads, work).map(drop)
+    }
+}
+
+/// A thread's search for the pairs of some ranks at a time.
+struct PairStride<'a> {
+    join: &'a PairJoin<'a>,
+    verifier: &'a Verifier<'a>,
+    scratch: VerifyScratch,
+    whole_pages: VerifyScratch,
+    writer: PairWriter<'a>,
+}
+
+impl PairStride<'_> {
+    /// Finds the pairs of these ranks and earlier ones; `found` gets them, too.
+    fn join(
+        &mut self,
+        ranks: Range<u32>,
+        mut found: Option<&mut StridePairs<'_>>,
+    ) -> io::Result<()> {
+        let Self {
+            join,
+            verifier,
+            scratch,
+            whole_pages,
+            writer,
+        } = self;
+        let (copies, against) = (join.copies, join.against);
+        let mut put = |pair: PairRecord| {
+            if let Some(found) = &mut found {
+                found.push(pair);
+            }
+            writer.push(pair)
+        };
+        if join.scope.allows(true) {
+            copies_of_one_text(copies, against, ranks.clone(), |a, b, similarity| {
+                put(pair_record(a, b, similarity, None))
+            })?;
+        }
+        let mut outcome = Ok(());
+        let earlier = |than| EarlierMembers::new(verifier, than);
+        verifier.matches(ranks, scratch, earlier, |x, other| {
+            // `matches` cannot be stopped from here: what it still finds is let go.
+            if outcome.is_err() {
+                return;
+            }
+            let similarity = verifier.similarity(x, other);
+            let visible = match verifier.visible_similarity(x, other.rank, whole_pages) {
+                Ok(visible) => visible,
+                Err(error) => {
+                    outcome = Err(error);
+                    return;
+                }
+            };
+            let all = product(copies.of(x), copies.of(other.rank));
+            let mut all = all.filter(|&(a, b)| a >= against || b >= against);
+            outcome = all.try_for_each(|(a, b)| put(pair_record(a, b, similarity, visible)));
+        })?;
+        outcome
     }
 }
 
@@ -379,6 +450,7 @@ mod tests {
             budget in prop_oneof![Just(0_u64), Just(1 << 20)],
             step in 1..50_usize,
             is_on_disk in any::<bool>(),
+            cut in prop::option::of(any::<prop::sample::Index>()),
         ) {
             let classes = sets.len();
             let repeated = copies.into_iter().filter(|&class| class < classes);
@@ -393,23 +465,38 @@ mod tests {
                 true => collection.groups_on_disk(),
                 false => collection.groups_in_memory(),
             };
-            let mut memory = 0;
-            let spool = loop {
-                let spool = PairSpool::new(collection.folder.path(), budget, documents.len()).unwrap();
-                let join = PairJoin {
-                    groups: &groups,
-                    memory,
-                    copies: &copies,
-                    against,
-                    scope: PairScope::Everything,
-                    threads,
-                    spool: &spool,
-                    advance: &|_| Ok(()),
-                };
-                match join.run(&verifier, step) {
-                    Ok(()) => break spool,
-                    Err(GroupError::TooLarge(needed)) => memory = needed,
-                    Err(GroupError::Io(error)) => panic!("{error}"),
+            let find = |log: Option<&PairLogPlace>, threads| {
+                let mut memory = 0;
+                loop {
+                    let spool = PairSpool::new(collection.folder.path(), budget, documents.len()).unwrap();
+                    let log = log.map(|log| spool.restored(log, 1, classes).unwrap());
+                    let join = PairJoin {
+                        groups: &groups,
+                        memory,
+                        copies: &copies,
+                        against,
+                        scope: PairScope::Everything,
+                        threads,
+                        spool: &spool,
+                        log: log.as_ref(),
+                        advance: &|_| Ok(()),
+                    };
+                    match join.run(&verifier, step) {
+                        Ok(()) => return spool,
+                        Err(GroupError::TooLarge(needed)) => memory = needed,
+                        Err(GroupError::Io(error)) => panic!("{error}"),
+                    }
+                }
+            };
+            let spool = match cut {
+                None => find(None, threads),
+                Some(cut) => {
+                    // A job that was killed, and one that goes on with what that left.
+                    let log = PairLogPlace { path: collection.folder.path().join("found.bin"), job: 1 };
+                    drop(find(Some(&log), threads));
+                    let bytes = std::fs::read(&log.path).unwrap();
+                    std::fs::write(&log.path, &bytes[..cut.index(bytes.len() + 1)]).unwrap();
+                    find(Some(&log), 4 - threads)
                 }
             };
 

@@ -57,6 +57,8 @@ pub struct ParagraphRecords {
     pub path: PathBuf,
     /// Counts of what was read.
     pub counts: ParagraphCounts,
+    /// What was divided and how, for a later job that goes on with this one.
+    pub(crate) origin: String,
     /// Bytes of the longest record.
     longest: u64,
     names: DocumentNames,
@@ -152,6 +154,19 @@ fn document_key(id: &str, hash: u128) -> String {
 }
 
 impl ParagraphSplit<'_> {
+    /// What is divided, and how.
+    fn origin(&self) -> String {
+        let RecordScan {
+            inputs, options, ..
+        } = &self.scan;
+        format!(
+            "{} {} paragraphs={:?}",
+            inputs.fingerprint(),
+            options.canonical(),
+            self.rule
+        )
+    }
+
     /// Writes the paragraphs of all documents to a new file.
     ///
     /// # Errors
@@ -194,6 +209,7 @@ impl ParagraphSplit<'_> {
         Ok(ParagraphRecords {
             path: path.to_owned(),
             counts,
+            origin: self.origin(),
             longest,
             names: DocumentNames::of(hashes, self.repeated_ids)?,
         })

@@ -34,6 +34,8 @@ use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision_log::DecisionLogPlace;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::expected_text;
+use crate::dedup::pair_log::PairLogPlace;
+use crate::dedup::pairs_checkpoint::FOUND;
 use crate::dedup::result_lines::{write_in_pieces, write_line, write_pair};
 use crate::dedup::result_writer::{
     PAIR, PAIR_WITH_DISTANCE, ResultWriter, common_compression, is_split, record_file_name,
@@ -342,7 +344,15 @@ impl DedupJob<'_> {
             segment_bytes: self.checkpoint_bytes,
         };
         let is_there = decisions.path.exists();
-        let logs = JobLogs { scan, decisions };
+        let pairs = PairLogPlace {
+            path: place.state(FOUND),
+            job: scan.job,
+        };
+        let logs = JobLogs {
+            scan,
+            decisions,
+            pairs,
+        };
         (self.is_worth_a_log(&logs.scan) || is_there).then_some(logs)
     }
 

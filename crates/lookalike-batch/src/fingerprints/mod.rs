@@ -9,8 +9,6 @@ mod mapped;
 pub(crate) mod settings_error;
 mod sketch_values;
 pub mod sketches;
-mod unfinished;
 
 pub use settings_error::FingerprintSettingsError;
 pub use sketch_values::{SketchValues, SketchValuesSummary};
-pub use unfinished::can_resume;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike::Preset;
-use lookalike_batch::fingerprints::can_resume;
+use lookalike_batch::can_resume;
 use lookalike_batch::fingerprints::files::{CodesSummary, FingerprintSource};
 use lookalike_batch::fingerprints::index::{
     BuildFolder, IndexBuild, IndexBuildSummary, SketchIndexBuild,

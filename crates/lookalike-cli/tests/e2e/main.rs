@@ -70,6 +70,7 @@ mod oracle;
 mod overlap;
 mod overlap_atlas;
 mod page_sets;
+mod pairs_resume;
 mod paragraphs;
 #[cfg(feature = "pdf")]
 mod pdf;

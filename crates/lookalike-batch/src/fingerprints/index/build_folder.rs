@@ -12,8 +12,8 @@ use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::fingerprints::unfinished::{DONE, JOB, UnfinishedJob, can_resume, folder_beside, save};
 use crate::folder_lock::FolderLock;
+use crate::unfinished::{DONE, JOB, UnfinishedJob, can_resume, folder_beside, save};
 
 /// The index so far.
 pub(super) const PART: &str = "part";

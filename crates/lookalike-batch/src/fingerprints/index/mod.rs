@@ -31,10 +31,10 @@ use super::mapped::{begins_with, damaged, map_file, unreadable};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, check_losses};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::fingerprints::unfinished::{JOB, save};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::settings::JobLimits;
+use crate::unfinished::{JOB, save};
 use build_folder::{PART, PROGRESS, identity, other_build};
 use gathered::{GatheredFile, GatheredInput, LoadedIds};
 

@@ -26,12 +26,12 @@ use crate::fingerprints::sketches::{
     BandSections, EqualPlaces, IdCounts, LeastEqual, PageChecks, SketchIndexHead,
     SketchIndexSections, SketchReading, bucket, open_sketches, stored_bytes,
 };
-use crate::fingerprints::unfinished::{JOB, save};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, ensure_wanted};
 use crate::parallel::on_threads;
 use crate::settings::JobLimits;
 use crate::spill::frame_sort::FrameSort;
+use crate::unfinished::{JOB, save};
 
 /// Bytes that are read or written at once.
 const STEP: usize = 1 << 20;

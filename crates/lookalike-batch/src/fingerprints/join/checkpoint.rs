@@ -16,8 +16,8 @@ use super::stream_position::StreamedPart;
 use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::fingerprints::unfinished::{JOB, UnfinishedJob, can_resume, folder_beside, save};
 use crate::folder_lock::FolderLock;
+use crate::unfinished::{JOB, UnfinishedJob, can_resume, folder_beside, save};
 
 const PAIRS: &str = "pairs";
 

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fingerprints::can_resume;
+use crate::can_resume;
 use crate::fingerprints::files::{
     ArchiveScratch, CodeWriter, FingerprintName, PlaceKind, SizedFingerprint, SketchShape,
     SketchWriter,

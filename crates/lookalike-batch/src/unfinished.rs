@@ -12,34 +12,39 @@ use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
 
 /// The file that tells what there is to go on from.
-pub(super) const JOB: &str = "job.json";
+pub(crate) const JOB: &str = "job.json";
 
 /// The file that tells that the output has its name.
-pub(super) const DONE: &str = "done";
+pub(crate) const DONE: &str = "done";
+
+/// The log of what `pairs` read, which tells of which job it is.
+pub(crate) const SCANNED: &str = "scanned.bin";
 
 /// True if the folder of a job that was interrupted holds what it can be resumed from, or tells that there is nothing left to do.
 pub fn can_resume(folder: &Path) -> bool {
-    [JOB, DONE].iter().any(|name| folder.join(name).exists())
+    [JOB, SCANNED, DONE]
+        .iter()
+        .any(|name| folder.join(name).exists())
 }
 
 /// The folder of such a job.
-pub(super) fn folder_beside(output: &Path, ending: &str) -> PathBuf {
+pub(crate) fn folder_beside(output: &Path, ending: &str) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
 }
 
 /// Kinds of jobs that have such folders.
-pub(super) struct UnfinishedJob<'a> {
+pub(crate) struct UnfinishedJob<'a> {
     /// Such as `build`.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// All its files, those that tell of others before these.
-    pub(super) files: &'a [&'a str],
+    pub(crate) files: &'a [&'a str],
 }
 
 impl UnfinishedJob<'_> {
     /// Takes the folder for this job, without what an earlier one left unless that is resumed.
-    pub(super) fn enter(&self, folder: &Path, resume: bool) -> Result<FolderLock, BatchError> {
+    pub(crate) fn enter(&self, folder: &Path, resume: bool) -> Result<FolderLock, BatchError> {
         let failed = BatchError::result(folder);
         let refused = |reason: FolderRefusal| BatchError::Folder {
             path: folder.to_owned(),
@@ -75,7 +80,7 @@ impl UnfinishedJob<'_> {
 }
 
 /// Writes a small file that is there whole or not at all.
-pub(super) fn save(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
+pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
     let write = || {
         let mut file = AtomicFile::create(path, Compression::None)?;
         file.write_all(bytes)?;

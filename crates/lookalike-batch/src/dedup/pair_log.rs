@@ -1,0 +1,422 @@
+//! The log of the pairs that were found, on disk: a job that is killed while it looks for all pairs does not compare those documents again.
+//!
+//! Threads compare strides of ranks, in any order, and each stride leaves its pairs in entries, the last of which ends it. The order of ranks
+//! follows from ids and contents alone, so an ended stride tells a resumed job the same, for any number of threads and any memory.
+//!
+//! One file, `found.bin`. Little-endian:
+//!
+//! ```text
+//! 8 bytes   "LOOKPAR1"
+//! u64       XXH3-64 of settings, input, and the texts in the order of ranks
+//! entries   u64 number of the stride; u64 x 2 its ranks if it ends here, else twice 0; u64 pairs; the pairs (u32 x 6)
+//!           u64 XXH3-64 of all that, with the word above as its seed
+//! ```
+//!
+//! Nothing is forced to the disk: after a power cut the sums say what is left.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::dedup::hashing_stream::damaged;
+use crate::spill::partitions::lock;
+
+const MAGIC: [u8; 8] = *b"LOOKPAR1";
+
+/// Bytes of the magic and of the word behind it.
+const HEAD: u64 = 16;
+
+/// Most pairs of an entry: what a thread holds of a stride with very many.
+const MOST_PAIRS: usize = 1 << 13;
+
+/// Time after which entries are handed to the system, where a killed job does not lose them.
+const FLUSH_AFTER: Duration = Duration::from_secs(1);
+
+/// Two documents by their place in the order of ids, their similarity as the two halves of its bits, and so that of what a
+/// reader sees, or NaN.
+pub(crate) type PairRecord = [u32; 6];
+
+/// The place of a log, and the job that it is of.
+pub(crate) struct PairLogPlace {
+    pub(crate) path: PathBuf,
+    pub(crate) job: u64,
+}
+
+/// A log that is open to be written, and the ranks of which it tells.
+pub(crate) struct PairLog {
+    /// None once the disk was full: that ends the log, not the job.
+    file: Mutex<Option<PairLogFile>>,
+    seed: u64,
+    /// A bit for each rank.
+    done: Vec<u64>,
+    ranks: usize,
+    next_stride: AtomicU64,
+}
+
+struct PairLogFile {
+    out: BufWriter<File>,
+    flushed: Instant,
+}
+
+/// Pairs of a stride on their way to the log.
+pub(crate) struct StridePairs<'l> {
+    log: &'l PairLog,
+    stride: u64,
+    ranks: Range<u32>,
+    pairs: Vec<PairRecord>,
+}
+
+/// An entry without its sum: number of the stride, its first rank, its end, number of pairs.
+type EntryHead = [u64; 4];
+
+impl PairLogPlace {
+    /// Opens the log of so many ranks, whose texts have the hash `order` in their order, and hands out all pairs of strides that
+    /// ended; begins another where there are none of this job.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or `visit` fails.
+    pub(crate) fn open(
+        &self,
+        order: u64,
+        ranks: usize,
+        visit: impl FnMut(PairRecord) -> io::Result<()>,
+    ) -> io::Result<PairLog> {
+        let seed = self.job ^ order.rotate_left(32);
+        let mut kept = KeptStrides {
+            seed,
+            done: vec![0; ranks.div_ceil(64)],
+            ranks: ranks as u64,
+            last_stride: 0,
+        };
+        let mut file = OpenOptions::new();
+        let file = file.read(true).write(true).create(true).truncate(false);
+        let mut file = file.open(&self.path)?;
+        let whole = kept.replay(&file, visit)?;
+        file.set_len(whole)?;
+        file.seek(SeekFrom::Start(whole))?;
+        if whole == 0 {
+            file.write_all(&[MAGIC, seed.to_le_bytes()].concat())?;
+        }
+        let file = PairLogFile {
+            out: BufWriter::new(file),
+            flushed: Instant::now(),
+        };
+        Ok(PairLog {
+            file: Mutex::new(Some(file)),
+            seed,
+            done: kept.done,
+            ranks,
+            next_stride: AtomicU64::new(kept.last_stride + 1),
+        })
+    }
+
+    /// Removes the log: what followed from it is on the disk, or nobody can go on from it.
+    pub(crate) fn forget(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Strides that a log tells of.
+struct KeptStrides {
+    seed: u64,
+    done: Vec<u64>,
+    ranks: u64,
+    last_stride: u64,
+}
+
+impl KeptStrides {
+    /// Hands out the pairs of all strides that ended; returns the length of what is whole, 0 if it is no log of this job.
+    fn replay(
+        &mut self,
+        file: &File,
+        mut visit: impl FnMut(PairRecord) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let mut log = BufReader::with_capacity(1 << 18, file);
+        let mut head = [0; HEAD as usize];
+        let expected = [MAGIC, self.seed.to_le_bytes()].concat();
+        if log.read_exact(&mut head).is_err() || head[..] != expected {
+            return Ok(0);
+        }
+        // Where the pairs are of strides that have not ended so far: most strides have one entry.
+        let mut begun: HashMap<u64, Vec<Range<u64>>> = HashMap::new();
+        let (mut whole, mut entry) = (HEAD, Vec::new());
+        // The first entry that is not whole ends it: what lies behind was written later.
+        while let Ok([stride, from, to, pairs]) = self.read_entry(&mut log, &mut entry) {
+            let start = whole + size_of::<EntryHead>() as u64;
+            whole += entry.len() as u64 + 8;
+            self.last_stride = self.last_stride.max(stride);
+            if from == to {
+                let place = start..start + pairs * size_of::<PairRecord>() as u64;
+                begun.entry(stride).or_default().push(place);
+                continue;
+            }
+            for place in begun.remove(&stride).unwrap_or_default() {
+                let mut bytes = vec![0; (place.end - place.start) as usize];
+                file.read_exact_at(&mut bytes, place.start)?;
+                visit_all(&bytes, &mut visit)?;
+            }
+            visit_all(&entry[size_of::<EntryHead>()..], &mut visit)?;
+            (from..to).for_each(|rank| self.done[rank as usize / 64] |= 1 << (rank % 64));
+        }
+        Ok(whole)
+    }
+
+    /// Reads an entry but for its sum, which must be right.
+    fn read_entry(&self, log: &mut impl Read, entry: &mut Vec<u8>) -> io::Result<EntryHead> {
+        let mut head: EntryHead = [0; 4];
+        log.read_exact(bytemuck::cast_slice_mut(&mut head))?;
+        let [_, from, to, pairs] = head;
+        if pairs > MOST_PAIRS as u64 || from > to || to > self.ranks {
+            return Err(damaged());
+        }
+        entry.clear();
+        entry.extend_from_slice(bytemuck::cast_slice(&head));
+        entry.resize(
+            size_of::<EntryHead>() + pairs as usize * size_of::<PairRecord>(),
+            0,
+        );
+        log.read_exact(&mut entry[size_of::<EntryHead>()..])?;
+        let mut sum = [0; 8];
+        log.read_exact(&mut sum)?;
+        match u64::from_le_bytes(sum) == xxh3_64_with_seed(entry, self.seed) {
+            true => Ok(head),
+            false => Err(damaged()),
+        }
+    }
+}
+
+fn visit_all(bytes: &[u8], visit: &mut impl FnMut(PairRecord) -> io::Result<()>) -> io::Result<()> {
+    let records = bytes.chunks_exact(size_of::<PairRecord>());
+    // An entry need not lie where its records are aligned.
+    records
+        .map(bytemuck::pod_read_unaligned)
+        .try_for_each(visit)
+}
+
+impl PairLog {
+    /// True if it tells of anything.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.done.iter().any(|word| *word > 0)
+    }
+
+    /// The first rank of which it does not tell, or their number.
+    pub(crate) fn first_unfinished(&self) -> usize {
+        let full = self.done.iter().take_while(|word| **word == u64::MAX);
+        let word = full.count();
+        let bits = self.done.get(word).map_or(0, |word| word.trailing_ones());
+        (word * 64 + bits as usize).min(self.ranks)
+    }
+
+    /// The ranks among these of which it does not tell, in runs.
+    pub(crate) fn unfinished(&self, ranks: Range<u32>) -> Vec<Range<u32>> {
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        for rank in ranks {
+            if self.done[rank as usize / 64] >> (rank % 64) & 1 == 1 {
+                continue;
+            }
+            match runs.last_mut() {
+                Some(run) if run.end == rank => run.end += 1,
+                _ => runs.push(rank..rank + 1),
+            }
+        }
+        runs
+    }
+
+    /// Begins a stride.
+    pub(crate) fn stride(&self, ranks: Range<u32>) -> StridePairs<'_> {
+        StridePairs {
+            log: self,
+            stride: self.next_stride.fetch_add(1, Ordering::Relaxed),
+            ranks,
+            pairs: Vec::new(),
+        }
+    }
+
+    fn add(&self, head: EntryHead, pairs: &[PairRecord]) {
+        let mut entry = Vec::with_capacity(size_of_val(&head) + size_of_val(pairs) + 8);
+        entry.extend_from_slice(bytemuck::cast_slice(&head));
+        entry.extend_from_slice(bytemuck::cast_slice(pairs));
+        let sum = xxh3_64_with_seed(&entry, self.seed);
+        entry.extend_from_slice(&sum.to_le_bytes());
+        let mut file = lock(&self.file);
+        let Some(open) = &mut *file else { return };
+        if open.add(&entry).is_err() {
+            // The job goes on without more of it. Sums tell that the last entry is half.
+            *file = None;
+        }
+    }
+}
+
+impl PairLogFile {
+    fn add(&mut self, entry: &[u8]) -> io::Result<()> {
+        self.out.write_all(entry)?;
+        if self.flushed.elapsed() >= FLUSH_AFTER {
+            self.out.flush()?;
+            self.flushed = Instant::now();
+        }
+        Ok(())
+    }
+}
+
+impl StridePairs<'_> {
+    pub(crate) fn push(&mut self, pair: PairRecord) {
+        if self.pairs.len() == MOST_PAIRS {
+            self.log
+                .add([self.stride, 0, 0, MOST_PAIRS as u64], &self.pairs);
+            self.pairs.clear();
+        }
+        self.pairs.push(pair);
+    }
+
+    /// Ends the stride: all its pairs were found.
+    pub(crate) fn end(self) {
+        let Range { start, end } = self.ranks;
+        let pairs = self.pairs.len() as u64;
+        let head = [self.stride, start.into(), end.into(), pairs];
+        self.log.add(head, &self.pairs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RANKS: usize = 200;
+
+    /// Pairs that tell of which stride they are.
+    fn pairs_of(ranks: &Range<u32>, count: usize) -> impl Iterator<Item = PairRecord> {
+        let start = ranks.start;
+        (0..count as u32).map(move |number| [start, number, 0, 0, 0, 0])
+    }
+
+    fn reopened(place: &PairLogPlace, order: u64) -> (PairLog, Vec<PairRecord>) {
+        let mut found = Vec::new();
+        let log = place.open(order, RANKS, |pair| {
+            found.push(pair);
+            Ok(())
+        });
+        found.sort_unstable();
+        (log.unwrap(), found)
+    }
+
+    fn written(place: &PairLogPlace, strides: &[(Range<u32>, usize)]) {
+        let (log, _) = reopened(place, 1);
+        for (ranks, count) in strides {
+            let mut stride = log.stride(ranks.clone());
+            pairs_of(ranks, *count).for_each(|pair| stride.push(pair));
+            stride.end();
+        }
+    }
+
+    fn place(folder: &tempfile::TempDir) -> PairLogPlace {
+        PairLogPlace {
+            path: folder.path().join("found.bin"),
+            job: 7,
+        }
+    }
+
+    #[test]
+    fn a_stride_that_did_not_end_has_no_pairs() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        let (log, found) = reopened(&place, 1);
+        assert!(found.is_empty() && !log.is_resumed());
+        // Two at once, whose entries alternate, each with more pairs than an entry holds.
+        let [mut ended, mut killed] = [0..32, 32..64].map(|ranks| log.stride(ranks));
+        for (a, b) in pairs_of(&(0..32), 3 * MOST_PAIRS).zip(pairs_of(&(32..64), 3 * MOST_PAIRS)) {
+            ended.push(a);
+            killed.push(b);
+        }
+        ended.end();
+        drop(killed);
+        drop(log);
+        let (log, found) = reopened(&place, 1);
+        assert!(found.into_iter().eq(pairs_of(&(0..32), 3 * MOST_PAIRS)));
+        assert_eq!(log.first_unfinished(), 32);
+        assert!(log.unfinished(0..40).into_iter().flatten().eq(32..40));
+        // The resumed job makes it again under another number.
+        let mut again = log.stride(32..64);
+        again.push([32, 5, 0, 0, 0, 0]);
+        again.end();
+        drop(log);
+        let (log, found) = reopened(&place, 1);
+        assert_eq!(found.len(), 3 * MOST_PAIRS + 1);
+        assert_eq!(log.first_unfinished(), 64);
+    }
+
+    #[test]
+    fn another_order_of_texts_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        written(&place, &[(0..200, 10)]);
+        let (log, found) = reopened(&place, 1);
+        assert_eq!((found.len(), log.first_unfinished()), (10, RANKS));
+        drop(log);
+        let (log, found) = reopened(&place, 2);
+        assert!(found.is_empty() && !log.is_resumed());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_whole_of_a_damaged_log_is_taken_over(
+            counts in prop::collection::vec(0..20_usize, 1..12),
+            at in any::<prop::sample::Index>(),
+            is_cut in any::<bool>(),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let place = place(&folder);
+            let strides: Vec<_> = (0..).zip(counts)
+                .map(|(at, count)| (at * 16..at * 16 + 16, count))
+                .collect();
+            written(&place, &strides);
+            let mut bytes = std::fs::read(&place.path).unwrap();
+            let at = at.index(bytes.len());
+            match is_cut {
+                true => bytes.truncate(at),
+                false => bytes[at] ^= 0x10,
+            }
+            std::fs::write(&place.path, bytes).unwrap();
+            // Strides before the damage, and nothing else.
+            let mut end = HEAD as usize;
+            let whole = strides.iter().take_while(|(_, count)| {
+                end += size_of::<EntryHead>() + count * size_of::<PairRecord>() + 8;
+                at >= end
+            });
+            let whole = whole.count();
+            let expected = strides[..whole].iter().flat_map(|(ranks, count)| pairs_of(ranks, *count));
+            let (log, found) = reopened(&place, 1);
+            prop_assert!(found.into_iter().eq(expected));
+            prop_assert_eq!(log.first_unfinished(), whole * 16);
+            drop(log);
+            // What a resumed job adds is taken over, too.
+            written(&place, &strides[whole..]);
+            let (log, found) = reopened(&place, 1);
+            prop_assert!(found.into_iter().eq(strides.iter().flat_map(|(ranks, count)| pairs_of(ranks, *count))));
+            prop_assert_eq!(log.first_unfinished(), strides.len() * 16);
+        }
+
+        #[test]
+        fn unfinished_ranks_are_those_of_no_stride(done in prop::collection::btree_set(0..RANKS as u32, 0..150)) {
+            let folder = tempfile::tempdir().unwrap();
+            let place = place(&folder);
+            let strides: Vec<_> = done.iter().map(|&rank| (rank..rank + 1, 0)).collect();
+            written(&place, &strides);
+            let (log, _) = reopened(&place, 1);
+            let runs = log.unfinished(0..RANKS as u32);
+            prop_assert!(runs.iter().all(|run| !run.is_empty()));
+            let missing: Vec<u32> = (0..RANKS as u32).filter(|rank| !done.contains(rank)).collect();
+            prop_assert_eq!(log.first_unfinished(), missing.first().map_or(RANKS, |rank| *rank as usize));
+            prop_assert_eq!(runs.into_iter().flatten().collect::<Vec<_>>(), missing);
+        }
+    }
+}
