@@ -173,7 +173,7 @@ fn row_4_a_line_of_200_mb_passes_through_64_mib() {
         .succeed()
         .json();
     // How much of its code the system keeps mapped differs by some MiB from build to build, and test builds are large.
-    let limit = 72 << 20;
+    let limit = 82 << 20;
     assert!(
         run["measured"]["peak_memory"].as_u64().unwrap() <= limit,
         "{}",
