@@ -32,7 +32,7 @@ temporary files.
 
 Examples:
   lookalike pairs news.jsonl --threshold 0.5 -o pairs.jsonl
-  lookalike pairs news.jsonl --threshold 0.5 -o pairs.jsonl --resume    after an interruption
+  lookalike pairs news.jsonl --threshold 0.5 -o pairs.jsonl --resume    after a kill
   lookalike pairs pages/ --method minhash --threshold 0.9
   lookalike pairs essays/ --unit paragraphs")]
 pub(crate) struct PairsArguments {
