@@ -248,15 +248,27 @@ impl<'o> InputDiscovery<'o> {
 
     /// Visits a path and all below it, depth first, by name.
     fn walk(&mut self, root: PathBuf) {
+        let first = self.sources.len();
         let mut stack = vec![EntryKind::Entry(root)];
         let mut above: Vec<PathBuf> = Vec::new();
+        let mut top = Vec::new();
+        let mut links = Vec::new();
         while let Some(visit) = stack.pop() {
             match visit {
                 EntryKind::Leave => {
                     above.pop();
                 }
+                EntryKind::Entry(path) if !above.is_empty() && is_link_to_file(&path) => {
+                    links.push(FileLink {
+                        position: self.sources.len(),
+                        path,
+                    });
+                }
                 EntryKind::Entry(path) => {
                     if let Some(below) = self.entry(&path, &above) {
+                        if above.is_empty() {
+                            top = vec![below.directory.clone()];
+                        }
                         above.push(below.directory);
                         // Comes up again behind the last entry. A stack of our own, since directories nest
                         // deeper than that of a thread.
@@ -266,6 +278,24 @@ impl<'o> InputDiscovery<'o> {
                 }
             }
         }
+        self.take_links(first, links, &top);
+    }
+
+    /// Takes the files that links of a walk lead to, in the places of the links, unless the walk found them under their own names. The walk
+    /// began with the source `first`, in the directory `top`.
+    fn take_links(&mut self, first: usize, links: Vec<FileLink>, top: &[PathBuf]) {
+        if links.is_empty() {
+            return;
+        }
+        let mut walked = self.sources.split_off(first).into_iter();
+        let mut taken = first;
+        for link in links {
+            let before = walked.by_ref().take(link.position - taken);
+            self.sources.extend(before);
+            taken = link.position;
+            self.entry(&link.path, top);
+        }
+        self.sources.extend(walked);
     }
 
     /// One path: a file is taken or skipped, a directory's entries are returned.
@@ -595,6 +625,13 @@ const AGAIN: &str = "named before; it is read once";
 const IS_COLLECTION: &str = "is a collection of lookalike, which has no documents in it";
 const HOLDS_RESULTS: &str = "holds results of lookalike; name the folder itself to read them";
 
+/// A link to a file in a walk.
+struct FileLink {
+    /// Number of sources before it that are no links.
+    position: usize,
+    path: PathBuf,
+}
+
 enum EntryKind {
     Entry(PathBuf),
     /// The directory entered last has been seen whole.
@@ -613,6 +650,10 @@ enum FoundPath {
     /// Taken before.
     Again,
     Refused(FormatRefusal),
+}
+
+fn is_link_to_file(path: &Path) -> bool {
+    path.is_symlink() && path.is_file()
 }
 
 /// Returns true if a path failed because it is a link that leads to itself.

@@ -256,28 +256,48 @@ mod unix {
         let outside = Corpus::with("far.txt", b"far");
         symlink(outside.path(""), corpus.path("d")).unwrap();
         symlink(outside.path("far.txt"), corpus.path("e.txt")).unwrap();
-        let within = [
-            SkipKind::Unreadable,
-            SkipKind::Duplicate,
-            SkipKind::Loop,
-            SkipKind::Loop,
-        ];
-        // What leads out of the folder is not read, whatever is there, but told.
+        let within = [SkipKind::Unreadable, SkipKind::Loop, SkipKind::Loop];
+        // What leads out of the folder is not read, whatever is there, but told. Links to files come last.
         let inputs = discover(&corpus, &[""]).unwrap();
         assert_eq!(inputs.sources.len(), 5);
-        let outside_kinds = [SkipKind::Outside; 2];
-        assert_eq!(kinds(&inputs), [&within[..], &outside_kinds].concat());
+        let links = [SkipKind::Outside, SkipKind::Duplicate, SkipKind::Outside];
+        assert_eq!(kinds(&inputs), [within, links].concat());
         let options = InputOptions::default().follow_links(true);
         let inputs = corpus.inputs("", &options);
         assert_eq!(names(&corpus, &inputs).last().unwrap(), "d/far.txt");
         assert_eq!(inputs.sources.len(), 6);
         assert_eq!(
             kinds(&inputs),
-            [&within[..], &[SkipKind::Duplicate]].concat()
+            [&within[..], &[SkipKind::Duplicate; 2]].concat()
         );
         // A link that is named is what it leads to.
         assert_eq!(discover(&corpus, &["d"]).unwrap().sources.len(), 1);
         assert_eq!(discover(&corpus, &["e.txt"]).unwrap().sources.len(), 1);
+    }
+
+    #[test]
+    fn a_link_took_the_place_of_the_file_that_sorts_behind_it() {
+        let corpus = sample();
+        symlink("d/e/deep.jsonl", corpus.path("c/a.jsonl")).unwrap();
+        let inputs = discover(&corpus, &["c"]).unwrap();
+        assert_eq!(names(&corpus, &inputs), ["c/d/e/deep.jsonl"]);
+        assert_eq!(kinds(&inputs), [SkipKind::Duplicate]);
+        let outside = Corpus::with("far.txt", b"far");
+        for link in ["c/b.txt", "c/d/x.txt", "c/z.txt"] {
+            symlink(outside.path("far.txt"), corpus.path(link)).unwrap();
+        }
+        // What the walk finds by links only has the place of the first of them.
+        let inputs = corpus.inputs("", &InputOptions::default().follow_links(true));
+        let expected = [
+            "a.txt",
+            "b/one.md",
+            "b/two.txt",
+            "b.html",
+            "c/b.txt",
+            "c/d/e/deep.jsonl",
+        ];
+        assert_eq!(names(&corpus, &inputs), expected);
+        assert_eq!(kinds(&inputs), [SkipKind::Duplicate; 3]);
     }
 
     #[test]
