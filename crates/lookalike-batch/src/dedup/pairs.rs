@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
+use crate::dedup::hashing_stream::damaged;
 use crate::dedup::pair_log::{PairLog, PairLogPlace, PairRecord, StridePairs};
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
@@ -76,6 +77,7 @@ impl ClassCopies {
 /// Verified pairs on their way to the output.
 pub(crate) struct PairSpool {
     spool: PartitionedFile<PairRecord>,
+    documents: usize,
     per_part: usize,
 }
 
@@ -83,6 +85,7 @@ impl PairSpool {
     pub(crate) fn new(folder: &Path, budget: u64, documents: usize) -> io::Result<Self> {
         Ok(Self {
             spool: PartitionedFile::new(folder, budget)?,
+            documents,
             // Partitions are ranges of places, so that one after another they give the order.
             per_part: documents.div_ceil(PARTS).max(1),
         })
@@ -96,7 +99,13 @@ impl PairSpool {
         ranks: usize,
     ) -> io::Result<PairLog> {
         let mut writer = self.writer();
-        let log = log.open(order, ranks, |pair| writer.push(pair))?;
+        let log = log.open(order, ranks, |pair @ [a, b, ..]| {
+            // The sum of the log is right, yet a log is a file: no index in it is trusted.
+            match (a.max(b) as usize) < self.documents {
+                true => writer.push(pair),
+                false => Err(damaged()),
+            }
+        })?;
         writer.finish()?;
         Ok(log)
     }
@@ -141,9 +150,7 @@ struct PairWriter<'s> {
 
 impl PairWriter<'_> {
     fn push(&mut self, pair: PairRecord) -> io::Result<()> {
-        // A damaged log may name places that there are not.
-        let part = (pair[0] as usize / self.per_part).min(PARTS - 1);
-        self.writer.push(part, pair)
+        self.writer.push(pair[0] as usize / self.per_part, pair)
     }
 
     fn finish(self) -> io::Result<()> {
