@@ -76,7 +76,7 @@ pub(crate) struct PairsArguments {
     /// Resume an interrupted search with the same options
     ///
     /// It continues from its last checkpoint of reading, and does not compare again what was compared. The inputs must be the same, byte
-    /// for byte.
+    /// for byte. Without this option the search starts again, and the checkpoints of the interrupted one are removed.
     #[arg(long, requires = "output", help_heading = "Output")]
     resume: bool,
 

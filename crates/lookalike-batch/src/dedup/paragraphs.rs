@@ -57,7 +57,7 @@ pub struct ParagraphRecords {
     pub path: PathBuf,
     /// Counts of what was read.
     pub counts: ParagraphCounts,
-    /// What was divided and how, for a later job that goes on with this one.
+    /// Description of the inputs and the division, for a later job that goes on with this one.
     pub(crate) origin: String,
     /// Bytes of the longest record.
     longest: u64,
@@ -154,7 +154,7 @@ fn document_key(id: &str, hash: u128) -> String {
 }
 
 impl ParagraphSplit<'_> {
-    /// What is divided, and how.
+    /// Describes the inputs and the division.
     fn origin(&self) -> String {
         let RecordScan {
             inputs, options, ..

@@ -125,7 +125,7 @@ impl KilledSearch {
     }
 }
 
-/// Kills a search; whether it was still running.
+/// Kills a search; true if it was still running.
 fn kill(mut child: Child) -> bool {
     let running = child.try_wait().unwrap().is_none();
     child.kill().unwrap();
@@ -133,7 +133,7 @@ fn kill(mut child: Child) -> bool {
     running
 }
 
-/// Whether a log of what was compared has more than its head.
+/// True if a log of what was compared has more than its head.
 fn has_entries(log: &Path) -> bool {
     fs::metadata(log).is_ok_and(|log| log.len() > 16)
 }
