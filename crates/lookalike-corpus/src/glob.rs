@@ -10,8 +10,6 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
-
 /// Returns true if an argument that names no file should be tried as a glob.
 pub(crate) fn is_glob(argument: &OsStr) -> bool {
     argument
@@ -72,25 +70,27 @@ fn matching(
     name: &OsStr,
     unreadable: &mut dyn FnMut(&Path, io::Error),
 ) -> Result<Vec<PathBuf>, String> {
-    let matcher = matcher(name)?;
+    let pattern = pattern_of_names(name)?;
     let hidden = is_hidden(name);
     let mut found = Vec::new();
     for path in paths {
         let names = entries(path, unreadable)
             .into_iter()
-            .filter(|entry| (hidden || !is_hidden(entry)) && matcher.is_match(entry));
+            .filter(|entry| hidden || !is_hidden(entry))
+            .filter(|entry| fast_glob::glob_match(&pattern, entry.as_encoded_bytes()));
         found.extend(names.map(|entry| path.join(entry)));
     }
     Ok(found)
 }
 
-fn matcher(name: &OsStr) -> Result<GlobMatcher, String> {
+fn pattern_of_names(name: &OsStr) -> Result<String, String> {
     let text = name
         .to_str()
         .ok_or("wildcards cannot be combined with bytes that are not UTF-8")?;
-    let glob = GlobBuilder::new(text).literal_separator(true).build();
-    glob.map(|glob| glob.compile_matcher())
-        .map_err(|error| error.kind().to_string())
+    fast_glob::validate(text).map_err(|error| error.to_string())?;
+    // An exclamation mark in front would mean all other names.
+    let escape = if text.starts_with('!') { r"\" } else { "" };
+    Ok(format!("{escape}{text}"))
 }
 
 /// The directories themselves and all below them; links to directories are not followed.

@@ -117,7 +117,13 @@ mod store {
         /// The URL before the name of an object.
         base: String,
         /// The pattern that names must match.
-        pattern: globset::GlobMatcher,
+        pattern: String,
+    }
+
+    impl ObjectListing {
+        fn names(&self, object: &str) -> bool {
+            fast_glob::glob_match(&self.pattern, object)
+        }
     }
 
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -375,7 +381,7 @@ mod store {
         let listing = match path.contains('*') || argument.ends_with('/') {
             true => Some(ObjectListing {
                 base: format!("{scheme}://{bucket}/"),
-                pattern: pattern(path).map_err(|error| (error.to_string(), SHAPE))?,
+                pattern: pattern(path),
             }),
             false => None,
         };
@@ -388,18 +394,18 @@ mod store {
     }
 
     /// Of names in which only `*` is special, and `/` at the end stands for all below.
-    fn pattern(path: &str) -> Result<globset::GlobMatcher, globset::Error> {
-        let pieces: Vec<_> = path.split('*').map(globset::escape).collect();
-        let below = match path.is_empty() || path.ends_with('/') {
-            true => "**",
-            false => "",
-        };
-        let pattern = globset::GlobBuilder::new(&format!("{}{below}", pieces.join("*")))
-            .literal_separator(true)
-            // A backslash is a character of a name here; elsewhere in globs it is an escape.
-            .backslash_escape(false)
-            .build()?;
-        Ok(pattern.compile_matcher())
+    fn pattern(path: &str) -> String {
+        let mut pattern = String::with_capacity(path.len());
+        for character in path.chars() {
+            if matches!(character, '?' | '[' | ']' | '{' | '}' | '!' | '\\') {
+                pattern.push('\\');
+            }
+            pattern.push(character);
+        }
+        if path.is_empty() || path.ends_with('/') {
+            pattern.push_str("**");
+        }
+        pattern
     }
 
     fn open(
@@ -443,8 +449,7 @@ mod store {
             let next = listed.get(next);
             meta.size == 0 && next.is_some_and(|next| name(next).starts_with(&below))
         };
-        let is_meant =
-            |meta: &&ObjectMeta| listing.pattern.is_match(name(meta)) && !is_folder(meta);
+        let is_meant = |meta: &&ObjectMeta| listing.names(name(meta)) && !is_folder(meta);
         let meant = listed.iter().filter(is_meant);
         meant.map(|meta| meta.location.clone()).collect()
     }
@@ -533,8 +538,8 @@ mod store {
                     assert_eq!(folder, name);
                     let listing = listing.expect("a folder");
                     assert_eq!(listing.base, format!("{scheme}://data/"));
-                    assert!(listing.pattern.is_match(format!("{name}/x/y")));
-                    assert!(!listing.pattern.is_match(name));
+                    assert!(listing.names(&format!("{name}/x/y")));
+                    assert!(!listing.names(name));
                 }
             }
         }
@@ -562,11 +567,8 @@ mod store {
                 let (_, location, listing) = named(&format!("gs://data/{pattern}"));
                 assert_eq!(location, folder);
                 let listing = listing.expect("several");
-                assert!(listing.pattern.is_match(fits), "{pattern}");
-                assert!(
-                    fits_not.is_empty() || !listing.pattern.is_match(fits_not),
-                    "{pattern}"
-                );
+                assert!(listing.names(fits), "{pattern}");
+                assert!(fits_not.is_empty() || !listing.names(fits_not), "{pattern}");
             }
         }
 

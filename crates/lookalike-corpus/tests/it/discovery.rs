@@ -80,7 +80,9 @@ fn arguments_keep_their_order_and_are_read_once() {
 fn globs_are_expanded() {
     let corpus = sample();
     corpus.add("b/.hidden.txt", b"h");
-    let cases: [(&str, &[&str]); 7] = [
+    corpus.add("new/!n.rst", b"n");
+    corpus.add("new/1.rst.gz", b"not compressed");
+    let cases: [(&str, &[&str]); 10] = [
         ("*.txt", &["a.txt"]),
         ("b/*", &["b/one.md", "b/two.txt"]),
         ("?/*.{md,txt}", &["b/one.md", "b/two.txt"]),
@@ -88,6 +90,10 @@ fn globs_are_expanded() {
         ("c/**/deep.*", &["c/d/e/deep.jsonl"]),
         ("[a-b]", &["b/one.md", "b/two.txt"]),
         ("b/.*.txt", &["b/.hidden.txt"]),
+        // As in a shell, an alternative may be empty, and an exclamation mark in front is a character of the name.
+        ("new/*.rst{,.gz}", &["new/!n.rst", "new/1.rst.gz"]),
+        ("new/!*", &["new/!n.rst"]),
+        ("new/[!a-z].*", &["new/1.rst.gz"]),
     ];
     for (pattern, expected) in cases {
         let inputs = discover(&corpus, &[pattern]).unwrap();
