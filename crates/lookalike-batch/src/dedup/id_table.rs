@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use crate::dedup::number_column::{put_varint, split_varint};
 use crate::spill::table_column::TableColumn;
@@ -55,20 +54,30 @@ impl IdTable {
         }
     }
 
-    /// The bytes of the ids of consecutive documents: one walk, where each look by number is one of its own.
-    pub(crate) fn raw_in(&self, documents: Range<usize>) -> impl Iterator<Item = &[u8]> {
-        let block = documents.start - documents.start % BLOCK;
-        let first = self.starts.get(documents.start / BLOCK);
-        let mut rest = &self.bytes[first.map_or(self.bytes.len(), |&first| first as usize)..];
-        let ids = (block..documents.end).map(move |document| {
-            let (id, others) = split_first(rest).expect("ids are whole");
-            rest = others;
-            match self.renamed.is_empty() {
-                true => id,
-                false => self.raw(document),
+    /// The bytes of the ids of documents in ascending order. Those of one block take one walk, where each look by number is one of its own.
+    pub(crate) fn raw_of(
+        &self,
+        documents: impl Iterator<Item = usize>,
+    ) -> impl Iterator<Item = &[u8]> {
+        let (mut next, mut rest) = (0, &self.bytes[..]);
+        documents.map(move |document| {
+            let block = document - document % BLOCK;
+            if next < block || document < next {
+                next = block;
+                rest = &self.bytes[self.starts[document / BLOCK] as usize..];
             }
-        });
-        ids.skip(documents.start - block)
+            loop {
+                let (id, others) = split_first(rest).expect("ids are whole");
+                rest = others;
+                next += 1;
+                if next > document {
+                    break match self.renamed.is_empty() {
+                        true => id,
+                        false => self.raw(document),
+                    };
+                }
+            }
+        })
     }
 
     /// The id with which a document came.
@@ -185,9 +194,12 @@ mod tests {
             prop_assert_eq!(came, given);
             prop_assert_eq!(all(&table), names.clone());
             for start in 0..=names.len() {
-                let walked: Vec<&[u8]> = table.raw_in(start..names.len()).collect();
+                let walked: Vec<&[u8]> = table.raw_of(start..names.len()).collect();
                 let expected: Vec<&[u8]> = names[start..].iter().map(|name| name.as_bytes()).collect();
                 prop_assert_eq!(walked, expected);
+                let some: Vec<&[u8]> = table.raw_of((start / 3..names.len()).step_by(start + 1)).collect();
+                let expected: Vec<&[u8]> = names[start / 3..].iter().step_by(start + 1).map(|name| name.as_bytes()).collect();
+                prop_assert_eq!(some, expected);
             }
             let back = IdTable::decoded(table.encoded().into_owned(), names.len()).unwrap();
             prop_assert_eq!(all(&back), names.clone());

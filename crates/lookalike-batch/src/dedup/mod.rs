@@ -23,6 +23,7 @@ pub(crate) mod given;
 pub(crate) mod group_file;
 pub(crate) mod group_windows;
 pub(crate) mod hashing_stream;
+pub(crate) mod id_order;
 pub(crate) mod id_table;
 pub(crate) mod job;
 pub(crate) mod job_keys;

@@ -1,10 +1,10 @@
 //! The orders of documents and classes: by id, and by how much they are wanted. They depend on ids and contents only.
 
 use std::cmp::Ordering;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering as AtomicOrdering};
+use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
 
 use crate::dedup::documents::{DocumentTable, TextClasses};
+use crate::dedup::id_order::IdOrder;
 use crate::error::BatchError;
 use crate::kernel::survivor_order::ordered_bits;
 use crate::parallel::{column, in_ranges, inverse};
@@ -74,27 +74,6 @@ impl DocumentRanking {
             best,
             fixed,
         }
-    }
-}
-
-/// The order of documents by id, in which no two ids are the same.
-pub(crate) struct IdOrder {
-    by_id: TableColumn<u32>,
-    /// Number of ids that were repeated and had to be numbered.
-    pub(crate) renamed: u64,
-}
-
-impl IdOrder {
-    /// Sorts documents by id; repeated ids become different. Hashes of records, which tell these apart, are let go of.
-    pub(crate) fn new(
-        documents: &mut DocumentTable,
-        classes: &TextClasses,
-        repeated: RepeatedIds,
-        threads: usize,
-    ) -> Result<Self, BatchError> {
-        let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
-        documents.record_hashes = TableColumn::new();
-        Ok(Self { by_id, renamed })
     }
 }
 
@@ -223,200 +202,14 @@ impl SurvivorOrder<'_> {
     }
 }
 
-/// Documents by (given with `--against`, id); repeated ids are made different first.
-fn sort_ids(
-    documents: &mut DocumentTable,
-    classes: &TextClasses,
-    repeated: RepeatedIds,
-    threads: usize,
-) -> Result<(TableColumn<u32>, u64), BatchError> {
-    let mut renamed = 0;
-    loop {
-        let order = sorted_by_id(documents, classes, threads);
-        let repeats = repeats(documents, &order, threads);
-        if repeats.is_empty() {
-            // A new name may be that of another document, so the loop goes on until no two are alike. It ends
-            // because names grow.
-            return Ok((order, renamed));
-        }
-        // What of a collection is at hand depends on the new documents: it must not decide whether they are refused.
-        let read = |&(document, _): &(u32, u32)| document as usize >= documents.stored;
-        if repeated == RepeatedIds::Refuse
-            && let Some((first, _)) = repeats.iter().copied().find(read)
-        {
-            return Err(BatchError::RepeatedId {
-                id: documents.id(first as usize).to_owned(),
-                count: repeats.iter().copied().filter(read).count(),
-            });
-        }
-        renamed += repeats.iter().copied().filter(read).count() as u64;
-        for (document, number) in repeats {
-            let id = format!("{}#{number}", documents.id(document as usize));
-            documents.rename(document as usize, &id);
-        }
-    }
-}
-
-fn sorted_by_id(
-    documents: &DocumentTable,
-    classes: &TextClasses,
-    threads: usize,
-) -> TableColumn<u32> {
-    let is_new = |document: u32| document as usize >= documents.against;
-    let content = |document: u32| {
-        let class = documents.classes[document as usize];
-        let text = class.map(|class| classes.hashes[class.position()]);
-        (text, documents.record_hashes[document as usize])
-    };
-    let count = documents.len();
-    if are_sorted(documents, threads) {
-        return column(count, threads, |document| document as u32);
-    }
-    let common = common_prefix(documents, threads);
-    let mut keyed = column(count, threads, |document| {
-        // Eight bytes beside the number decide nearly every comparison without a look at the id itself.
-        let key = leading_bytes(&documents.raw_id(document)[common..]);
-        KeyedNumber::new(key, document as u32)
-    });
-    sort_unequal_by(&mut keyed, threads, |keyed_a, keyed_b| {
-        let (a, b) = (keyed_a.number, keyed_b.number);
-        let ids = || {
-            documents
-                .raw_id(a as usize)
-                .cmp(documents.raw_id(b as usize))
-        };
-        let rest = || {
-            ids()
-                // Documents of one id are told apart by their contents, so that numbers do not depend on the
-                // input's order. If all is equal, it does not matter which is which.
-                .then_with(|| content(a).cmp(&content(b)))
-                .then(a.cmp(&b))
-        };
-        let keys = || keyed_a.key().cmp(&keyed_b.key());
-        match is_new(a).cmp(&is_new(b)).then_with(keys) {
-            Ordering::Equal => rest(),
-            different => different,
-        }
-    });
-    column(count, threads, |place| keyed[place].number)
-}
-
-/// Returns true if documents are in the order in which they are to be sorted.
-fn are_sorted(documents: &DocumentTable, threads: usize) -> bool {
-    let are_sorted = AtomicBool::new(true);
-    in_ranges(documents.len(), threads, |range| {
-        // Nobody looks on where one has seen that they are not.
-        if !are_sorted.load(AtomicOrdering::Relaxed) {
-            return;
-        }
-        let from = range.start.saturating_sub(1);
-        let ids = documents.ids().raw_in(from..range.end);
-        let followers = documents.ids().raw_in(from + 1..range.end);
-        let mut pairs = (from + 1..).zip(ids.zip(followers));
-        if !pairs.all(|(second, (a, b))| a < b || second == documents.against) {
-            are_sorted.store(false, AtomicOrdering::Relaxed);
-        }
-    });
-    are_sorted.into_inner()
-}
-
-/// Bytes with which all ids begin: made ids and URLs share long beginnings, which would make the keys of the sort equal.
-fn common_prefix(documents: &DocumentTable, threads: usize) -> usize {
-    let first = documents.raw_id(0);
-    let common = |range: Range<usize>| {
-        let ids = documents.ids().raw_in(range);
-        ids.fold(first.len(), |common, id| {
-            let same = first[..common]
-                .iter()
-                .zip(id)
-                .take_while(|(a, b)| a == b)
-                .count();
-            same.min(common)
-        })
-    };
-    let common = in_ranges(documents.len(), threads, common);
-    common.into_iter().min().unwrap_or(0)
-}
-
-/// First eight bytes of an id as a number in the order of the bytes.
-fn leading_bytes(id: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let length = id.len().min(8);
-    // Zeros fill up short ids: such a key may equal that of a longer id, and then the ids decide.
-    bytes[..length].copy_from_slice(&id[..length]);
-    u64::from_be_bytes(bytes)
-}
-
-/// Documents whose id equals that of their predecessor, with 2 for the second of a kind, 3 for the third.
-fn repeats(documents: &DocumentTable, order: &[u32], threads: usize) -> TableColumn<(u32, u32)> {
-    let repeats_last = |place: &usize| {
-        let [last, own] = [order[place - 1] as usize, order[*place] as usize];
-        let same_side = (last >= documents.against) == (own >= documents.against);
-        same_side && documents.raw_id(last) == documents.raw_id(own)
-    };
-    let places = in_ranges(order.len(), threads, |range| -> TableColumn<usize> {
-        (range.start.max(1)..range.end)
-            .filter(repeats_last)
-            .collect()
-    });
-    let (mut found, mut number, mut last) = (TableColumn::new(), 1, 0);
-    for place in places.into_iter().flatten() {
-        // `last` is the place of the repeat before: a neighbour repeats the same id once more.
-        number = match place == last + 1 {
-            true => number + 1,
-            false => 2,
-        };
-        last = place;
-        found.push((order[place], number));
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use lookalike_corpus::OrderNumber;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dedup::class_id::ClassId;
+    use crate::dedup::id_order::tests::table;
     use crate::parallel::FEW;
-
-    proptest! {
-        #[test]
-        fn documents_are_sorted_by_id_then_content_then_place(
-            rows in prop::collection::vec(("(http://a/)?[ab\\x00é]{0,10}", 0..4_usize, 0..3_u64), 0..40),
-            against in 0..10_usize,
-        ) {
-            let table_rows: Vec<(&str, usize, u64)> = rows.iter().map(|(id, class, _)| (id.as_str(), *class, 1)).collect();
-            let (mut documents, classes) = table(&table_rows);
-            documents.record_hashes = rows.iter().map(|row| row.2).collect();
-            documents.against = against.min(rows.len());
-            let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
-            expected.sort_by_key(|&document| {
-                let (id, class, hash) = &rows[document as usize];
-                let is_new = document as usize >= documents.against;
-                (is_new, id.as_bytes(), classes.hashes[*class], *hash, document)
-            });
-            prop_assert_eq!(sorted_by_id(&documents, &classes, 1), expected);
-        }
-
-        #[test]
-        fn repeated_ids_become_different_and_others_stay(
-            ids_given in prop::collection::vec("[ab](#[23]){0,2}", 0..30),
-        ) {
-            let rows: Vec<(&str, usize, u64)> = ids_given.iter().map(|id| (id.as_str(), 0, 1)).collect();
-            let (mut documents, classes) = table(&rows);
-            let (order, renamed) = sort_ids(&mut documents, &classes, RepeatedIds::Number, 1).unwrap();
-            let names = ids(&documents, &order);
-            prop_assert!(names.is_sorted_by(|a, b| a < b), "{:?}", names);
-            let distinct: std::collections::BTreeSet<&String> = ids_given.iter().collect();
-            prop_assert_eq!(renamed == 0, distinct.len() == ids_given.len());
-            for (document, given) in ids_given.iter().enumerate() {
-                prop_assert_eq!(documents.given_id(document as u32), given);
-                prop_assert!(documents.id(document).starts_with(given.as_str()));
-            }
-        }
-    }
 
     proptest! {
         #[test]
@@ -437,22 +230,6 @@ mod tests {
             prop_assert_eq!(ranking.fixed, documents.against);
             prop_assert_eq!(ranking.classes, expected);
         }
-    }
-
-    fn table(rows: &[(&str, usize, u64)]) -> (DocumentTable, TextClasses) {
-        let (mut documents, mut classes) = (DocumentTable::default(), TextClasses::default());
-        for &(id, class, length) in rows {
-            documents.push_id(id);
-            documents.classes.push(ClassId::new(class));
-            documents.lengths.push(length);
-            documents.record_hashes.push(0);
-            while classes.hashes.len() <= class {
-                classes.sizes.push(0);
-                let hash = classes.hashes.len() as u128 * 77 % 13;
-                classes.hashes.push(hash);
-            }
-        }
-        (documents, classes)
     }
 
     fn ranked(

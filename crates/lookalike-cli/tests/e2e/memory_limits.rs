@@ -47,9 +47,10 @@ fn keeps_its_word(limits: &[u64], command: impl Fn() -> Command) {
         // The first part of the input tells too little of all of it, and threads take it in any order: some more may be asked for.
         for _ in 0..2 {
             refused = tried(least);
-            if refused.status == Some(1) {
-                least = asked(&refused.err);
+            if refused.status != Some(1) {
+                break;
             }
+            least = asked(&refused.err);
         }
         let mut command = command();
         command.args(["--threads", "2", "--memory", &format!("{least}M")]);

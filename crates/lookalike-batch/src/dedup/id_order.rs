@@ -1,0 +1,468 @@
+//! The order of documents by id, which all numbers of documents in results stand on.
+//!
+//! Ids lie in the order of the input, as long as a walk over some of them to find one, and perhaps on disk. A sort that compares ids looks up
+//! two for each of n log n comparisons. Here eight bytes of each are its key: documents are sorted by these, and those of one key by the
+//! eight bytes behind what their ids have in common, until so few are left that their ids are copied and compared. Each level looks up an id
+//! twice, in the order of the input.
+
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering as AtomicOrdering};
+
+use crate::dedup::documents::{DocumentTable, TextClasses};
+use crate::error::BatchError;
+use crate::parallel::{column, in_ranges, on_items, share_length};
+use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
+use crate::settings::RepeatedIds;
+use crate::spill::table_column::TableColumn;
+
+/// The order of documents by id, in which no two ids are the same.
+pub(crate) struct IdOrder {
+    pub(crate) by_id: TableColumn<u32>,
+    /// Number of ids that were repeated and had to be numbered.
+    pub(crate) renamed: u64,
+}
+
+impl IdOrder {
+    /// Sorts documents by id; repeated ids become different. Hashes of records, which tell these apart, are let go of.
+    pub(crate) fn new(
+        documents: &mut DocumentTable,
+        classes: &TextClasses,
+        repeated: RepeatedIds,
+        threads: usize,
+    ) -> Result<Self, BatchError> {
+        let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
+        documents.record_hashes = TableColumn::new();
+        Ok(Self { by_id, renamed })
+    }
+}
+
+/// Documents by (given with `--against`, id); repeated ids are made different first.
+fn sort_ids(
+    documents: &mut DocumentTable,
+    classes: &TextClasses,
+    repeated: RepeatedIds,
+    threads: usize,
+) -> Result<(TableColumn<u32>, u64), BatchError> {
+    let mut renamed = 0;
+    loop {
+        let (order, may_repeat) = sorted_by_id(documents, classes, threads);
+        let repeats = match may_repeat {
+            true => repeats(documents, &order, threads),
+            false => TableColumn::new(),
+        };
+        if repeats.is_empty() {
+            // A new name may be that of another document, so the loop goes on until no two are alike. It ends
+            // because names grow.
+            return Ok((order, renamed));
+        }
+        // What of a collection is at hand depends on the new documents: it must not decide whether they are refused.
+        let read = |&(document, _): &(u32, u32)| document as usize >= documents.stored;
+        if repeated == RepeatedIds::Refuse
+            && let Some((first, _)) = repeats.iter().copied().find(read)
+        {
+            return Err(BatchError::RepeatedId {
+                id: documents.id(first as usize).to_owned(),
+                count: repeats.iter().copied().filter(read).count(),
+            });
+        }
+        renamed += repeats.iter().copied().filter(read).count() as u64;
+        for (document, number) in repeats {
+            let id = format!("{}#{number}", documents.id(document as usize));
+            documents.rename(document as usize, &id);
+        }
+    }
+}
+
+/// Documents in their order, and false if all ids are known to be different.
+fn sorted_by_id(
+    documents: &DocumentTable,
+    classes: &TextClasses,
+    threads: usize,
+) -> (TableColumn<u32>, bool) {
+    let count = documents.len();
+    if are_sorted(documents, threads) {
+        return (column(count, threads, |document| document as u32), false);
+    }
+    let sort = IdSort {
+        documents,
+        classes,
+        most_gathered: MOST_GATHERED,
+        has_repeats: AtomicBool::new(false),
+    };
+    let order = sort.all(threads);
+    (order, sort.has_repeats.into_inner())
+}
+
+/// Most documents whose ids are looked up once, copied and compared.
+const MOST_GATHERED: usize = 2048;
+
+/// Most bytes of these.
+const MOST_GATHERED_BYTES: usize = 1 << 18;
+
+/// Levels of keys, each of which takes a stack frame. Ids that are not told apart by then are made for it, and are compared.
+const MOST_LEVELS: usize = 64;
+
+/// Bytes of a key.
+const KEY: usize = 8;
+
+/// A sort of documents by id, by eight bytes at a time; see the module's header.
+struct IdSort<'a> {
+    documents: &'a DocumentTable,
+    classes: &'a TextClasses,
+    most_gathered: usize,
+    /// True once two ids were found to be equal.
+    has_repeats: AtomicBool,
+}
+
+impl IdSort<'_> {
+    fn all(&self, threads: usize) -> TableColumn<u32> {
+        let mut order = column(self.documents.len(), threads, |document| {
+            KeyedNumber::new(0, document as u32)
+        });
+        let (old, new) = order.split_at_mut(self.documents.against);
+        self.sort(old, 0, MOST_LEVELS, threads);
+        self.sort(new, 0, MOST_LEVELS, threads);
+        column(order.len(), threads, |place| order[place].number)
+    }
+
+    /// Sorts documents in the order of the input, whose ids begin with the same bytes, so many at least.
+    fn sort(&self, run: &mut [KeyedNumber], common: usize, levels: usize, threads: usize) {
+        if self.sort_gathered(run, common) {
+            return;
+        }
+        let common = self.common_bytes(run, common, threads);
+        self.set_keys(run, common, threads);
+        sort_unequal_by(run, threads, |a, b| {
+            (a.key(), a.number).cmp(&(b.key(), b.number))
+        });
+        let (pieces, large) = pieces(run, share_length(run.len(), threads), threads);
+        on_items(pieces.into_iter(), threads, |piece| {
+            for run in piece.chunk_by_mut(|a, b| a.key() == b.key()) {
+                self.sort_behind_key(run, common, levels, 1);
+            }
+        });
+        for run in large {
+            self.sort_behind_key(run, common, levels, threads);
+        }
+    }
+
+    /// Sorts documents of one key behind so many bytes.
+    fn sort_behind_key(
+        &self,
+        run: &mut [KeyedNumber],
+        common: usize,
+        levels: usize,
+        threads: usize,
+    ) {
+        // A key that ends with a zero may be that of ids that end within it.
+        let has_whole_keys = run[0].key() as u8 != 0;
+        match run.len() {
+            1 => {}
+            _ if levels > 0 && has_whole_keys => self.sort(run, common + KEY, levels - 1, threads),
+            _ if self.sort_gathered(run, common) => {}
+            _ => sort_unequal_by(run, threads, |a, b| {
+                let id = |document: &KeyedNumber| {
+                    let id = self.documents.raw_id(document.number as usize);
+                    (id, document.number)
+                };
+                self.compare(id(a), id(b))
+            }),
+        }
+    }
+
+    /// Sorts a few documents, whose ids begin with the same bytes, so many at least: the others are copied. False if they are too long, or more than a few.
+    fn sort_gathered(&self, run: &mut [KeyedNumber], common: usize) -> bool {
+        if run.len() > self.most_gathered {
+            return false;
+        }
+        let (mut bytes, mut ids) = (Vec::new(), Vec::with_capacity(run.len()));
+        for (document, id) in run.iter().zip(self.ids(run)) {
+            let start = bytes.len();
+            if start + id.len() > common + MOST_GATHERED_BYTES {
+                return false;
+            }
+            bytes.extend_from_slice(&id[common..]);
+            ids.push((start..bytes.len(), document.number));
+        }
+        let id = |(place, number): &(Range<usize>, u32)| (&bytes[place.clone()], *number);
+        ids.sort_unstable_by(|a, b| self.compare(id(a), id(b)));
+        for (place, (_, number)) in run.iter_mut().zip(ids) {
+            place.number = number;
+        }
+        true
+    }
+
+    fn compare(&self, a: (&[u8], u32), b: (&[u8], u32)) -> Ordering {
+        let content = |document: u32| {
+            let class = self.documents.classes[document as usize];
+            let text = class.map(|class| self.classes.hashes[class.position()]);
+            (text, self.documents.record_hashes[document as usize])
+        };
+        a.0.cmp(b.0).then_with(|| {
+            self.has_repeats.store(true, AtomicOrdering::Relaxed);
+            // Documents of one id are told apart by their contents, so that numbers do not depend on the
+            // input's order. If all is equal, it does not matter which is which.
+            let contents = content(a.1).cmp(&content(b.1));
+            contents.then(a.1.cmp(&b.1))
+        })
+    }
+
+    /// The ids of documents in the order of the input.
+    fn ids(&self, run: &[KeyedNumber]) -> impl Iterator<Item = &[u8]> {
+        let documents = run.iter().map(|document| document.number as usize);
+        self.documents.ids().raw_of(documents)
+    }
+
+    /// Bytes with which all these ids begin; so many are known.
+    fn common_bytes(&self, run: &[KeyedNumber], known: usize, threads: usize) -> usize {
+        let first = self.documents.raw_id(run[0].number as usize);
+        let common = |range: Range<usize>| {
+            let mut common = first.len();
+            for id in self.ids(&run[range]) {
+                let both = first[known..common].iter().zip(&id[known..]);
+                common = known + both.take_while(|(a, b)| a == b).count();
+                if common == known {
+                    break;
+                }
+            }
+            common
+        };
+        let common = in_ranges(run.len(), threads, common);
+        common.into_iter().min().unwrap_or(known)
+    }
+
+    /// Gives each document the eight bytes of its id behind so many as its key.
+    fn set_keys(&self, run: &mut [KeyedNumber], common: usize, threads: usize) {
+        let length = share_length(run.len(), threads);
+        on_items(run.chunks_mut(length), threads, |part| {
+            let part = Cell::from_mut(part).as_slice_of_cells();
+            let documents = part.iter().map(|place| place.get().number as usize);
+            let ids = self.documents.ids().raw_of(documents);
+            for (place, id) in part.iter().zip(ids) {
+                place.set(KeyedNumber::new(
+                    leading_bytes(&id[common..]),
+                    place.get().number,
+                ));
+            }
+        });
+    }
+}
+
+/// Divides documents in the order of their keys into pieces of about such a length, none of which ends between two of one key, and into runs of
+/// one key that are longer; on one thread, one piece.
+fn pieces(
+    mut rest: &mut [KeyedNumber],
+    length: usize,
+    threads: usize,
+) -> (Vec<&mut [KeyedNumber]>, Vec<&mut [KeyedNumber]>) {
+    let (mut pieces, mut large) = (Vec::new(), Vec::new());
+    if threads < 2 {
+        return (vec![rest], large);
+    }
+    while !rest.is_empty() {
+        let last = rest[length.min(rest.len()) - 1].key();
+        let start = rest.partition_point(|document| document.key() < last);
+        let end = start + rest[start..].partition_point(|document| document.key() == last);
+        let (piece, others) = rest.split_at_mut(end);
+        rest = others;
+        match end - start > length {
+            true => {
+                let (piece, run) = piece.split_at_mut(start);
+                pieces.push(piece);
+                large.push(run);
+            }
+            false => pieces.push(piece),
+        }
+    }
+    (pieces, large)
+}
+
+/// Returns true if documents are in the order in which they are to be sorted.
+fn are_sorted(documents: &DocumentTable, threads: usize) -> bool {
+    let are_sorted = AtomicBool::new(true);
+    in_ranges(documents.len(), threads, |range| {
+        // Nobody looks on where one has seen that they are not.
+        if !are_sorted.load(AtomicOrdering::Relaxed) {
+            return;
+        }
+        let from = range.start.saturating_sub(1);
+        let ids = documents.ids().raw_of(from..range.end);
+        let followers = documents.ids().raw_of(from + 1..range.end);
+        let mut pairs = (from + 1..).zip(ids.zip(followers));
+        if !pairs.all(|(second, (a, b))| a < b || second == documents.against) {
+            are_sorted.store(false, AtomicOrdering::Relaxed);
+        }
+    });
+    are_sorted.into_inner()
+}
+
+/// First eight bytes of the rest of an id as a number in the order of the bytes.
+fn leading_bytes(id: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = id.len().min(8);
+    // Zeros fill up short ids: such a key may equal that of a longer id.
+    bytes[..length].copy_from_slice(&id[..length]);
+    u64::from_be_bytes(bytes)
+}
+
+/// Documents whose id equals that of their predecessor, with 2 for the second of a kind, 3 for the third.
+fn repeats(documents: &DocumentTable, order: &[u32], threads: usize) -> TableColumn<(u32, u32)> {
+    let repeats_last = |place: &usize| {
+        let [last, own] = [order[place - 1] as usize, order[*place] as usize];
+        let same_side = (last >= documents.against) == (own >= documents.against);
+        same_side && documents.raw_id(last) == documents.raw_id(own)
+    };
+    let places = in_ranges(order.len(), threads, |range| -> TableColumn<usize> {
+        (range.start.max(1)..range.end)
+            .filter(repeats_last)
+            .collect()
+    });
+    let (mut found, mut number, mut last) = (TableColumn::new(), 1, 0);
+    for place in places.into_iter().flatten() {
+        // `last` is the place of the repeat before: a neighbour repeats the same id once more.
+        number = match place == last + 1 {
+            true => number + 1,
+            false => 2,
+        };
+        last = place;
+        found.push((order[place], number));
+    }
+    found
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dedup::class_id::ClassId;
+    use crate::parallel::FEW;
+
+    /// Documents of these ids, classes and lengths.
+    pub(in super::super) fn table(rows: &[(&str, usize, u64)]) -> (DocumentTable, TextClasses) {
+        let (mut documents, mut classes) = (DocumentTable::default(), TextClasses::default());
+        for &(id, class, length) in rows {
+            documents.push_id(id);
+            documents.classes.push(ClassId::new(class));
+            documents.lengths.push(length);
+            documents.record_hashes.push(0);
+            while classes.hashes.len() <= class {
+                classes.sizes.push(0);
+                let hash = classes.hashes.len() as u128 * 77 % 13;
+                classes.hashes.push(hash);
+            }
+        }
+        (documents, classes)
+    }
+
+    /// The order by comparing whole ids.
+    fn compared(
+        rows: &[(String, usize, u64)],
+        documents: &DocumentTable,
+        classes: &TextClasses,
+    ) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+        order.sort_by_key(|&document| {
+            let (id, class, hash) = &rows[document as usize];
+            let is_new = document as usize >= documents.against;
+            (
+                is_new,
+                id.as_bytes(),
+                classes.hashes[*class],
+                *hash,
+                document,
+            )
+        });
+        order
+    }
+
+    fn table_of(rows: &[(String, usize, u64)], against: usize) -> (DocumentTable, TextClasses) {
+        let table_rows: Vec<(&str, usize, u64)> = rows
+            .iter()
+            .map(|(id, class, _)| (id.as_str(), *class, 1))
+            .collect();
+        let (mut documents, classes) = table(&table_rows);
+        documents.record_hashes = rows.iter().map(|row| row.2).collect();
+        documents.against = against.min(rows.len());
+        (documents, classes)
+    }
+
+    proptest! {
+        #[test]
+        fn documents_are_sorted_by_id_then_content_then_place(
+            rows in prop::collection::vec(("(http://a/|page-0000000){0,3}[ab\\x00é]{0,10}", 0..4_usize, 0..3_u64), 0..60),
+            against in 0..10_usize,
+            most_gathered in prop::sample::select(vec![1, 2, 5, MOST_GATHERED]),
+        ) {
+            let (documents, classes) = table_of(&rows, against);
+            let expected = compared(&rows, &documents, &classes);
+            let sort = IdSort { documents: &documents, classes: &classes, most_gathered, has_repeats: AtomicBool::new(false) };
+            prop_assert_eq!(sort.all(1), expected.clone());
+            let (order, may_repeat) = sorted_by_id(&documents, &classes, 1);
+            prop_assert_eq!(&order, &expected);
+            prop_assert!(may_repeat || repeats(&documents, &order, 1).is_empty());
+        }
+
+        #[test]
+        fn repeated_ids_become_different_and_others_stay(
+            ids_given in prop::collection::vec("[ab](#[23]){0,2}", 0..30),
+        ) {
+            let rows: Vec<(&str, usize, u64)> = ids_given.iter().map(|id| (id.as_str(), 0, 1)).collect();
+            let (mut documents, classes) = table(&rows);
+            let (order, renamed) = sort_ids(&mut documents, &classes, RepeatedIds::Number, 1).unwrap();
+            let names: Vec<String> = order.iter().map(|&document| documents.id(document as usize).to_owned()).collect();
+            prop_assert!(names.is_sorted_by(|a, b| a < b), "{:?}", names);
+            let distinct: std::collections::BTreeSet<&String> = ids_given.iter().collect();
+            prop_assert_eq!(renamed == 0, distinct.len() == ids_given.len());
+            for (document, given) in ids_given.iter().enumerate() {
+                prop_assert_eq!(documents.given_id(document as u32), given);
+                prop_assert!(documents.id(document).starts_with(given.as_str()));
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        #[test]
+        fn addresses_are_sorted_on_any_number_of_threads(
+            count in FEW..2 * FEW,
+            sites in prop_oneof![Just(1), Just(3), Just(997)],
+            pages in prop_oneof![Just(1), Just(50), Just(1 << 40)],
+            against in 0..FEW,
+            threads in 1..6_usize,
+        ) {
+            let mixed = |at: usize| (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+            let rows: Vec<(String, usize, u64)> = (0..count).map(|at| {
+                let (site, page) = (mixed(at) % sites, mixed(at + count) % pages);
+                // One of three sites has most pages.
+                let site = if at % 4 == 0 { site } else { 0 };
+                (format!("https://www.site{site}.example/archive/{}/article-{page}", page % 7), at % 10, page % 3)
+            }).collect();
+            let (documents, classes) = table_of(&rows, against);
+            let (order, may_repeat) = sorted_by_id(&documents, &classes, threads);
+            prop_assert_eq!(&order, &compared(&rows, &documents, &classes));
+            prop_assert!(may_repeat || repeats(&documents, &order, threads).is_empty());
+        }
+    }
+
+    /// Each level of keys tells one id from the others.
+    #[test]
+    fn ids_that_are_made_to_take_a_level_each_are_sorted() {
+        let rows: Vec<(String, usize, u64)> = (0..3 * MOST_LEVELS)
+            .rev()
+            .map(|at| ("x".repeat(KEY * at), 0, 0))
+            .collect();
+        let (documents, classes) = table_of(&rows, 0);
+        let sort = IdSort {
+            documents: &documents,
+            classes: &classes,
+            most_gathered: 2,
+            has_repeats: AtomicBool::new(false),
+        };
+        assert_eq!(sort.all(1), compared(&rows, &documents, &classes));
+        assert!(!sort.has_repeats.into_inner());
+    }
+}
