@@ -89,6 +89,8 @@ pub(crate) struct JoinArguments {
     output: Option<PathBuf>,
 
     /// Resume an interrupted join with the same options; pairs already found are not searched for again
+    ///
+    /// The inputs must be the same. Without this option the join starts again, and what the interrupted one found is removed.
     #[arg(long, requires = "output")]
     resume: bool,
 

@@ -1,9 +1,9 @@
 //! The order of documents by id, which all numbers of documents in results stand on.
 //!
-//! Ids lie in the order of the input, as long as a walk over some of them to find one, and perhaps on disk. A sort that compares ids looks up
-//! two for each of n log n comparisons. Here eight bytes of each are its key: documents are sorted by these, and those of one key by the
-//! eight bytes behind what their ids have in common, until so few are left that their ids are copied and compared. Each level looks up an id
-//! twice, in the order of the input.
+//! Ids lie in the order of the input, perhaps on disk, and finding one takes a walk over some of its neighbours. A sort by comparisons finds
+//! two ids for each of n log n comparisons. This one takes eight bytes of each id as a key: it sorts documents by their keys, then those of
+//! one key by the eight bytes behind what their ids have in common, until few are left, whose ids are copied and compared. Each level finds
+//! an id twice, in the order of the input.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -19,6 +19,7 @@ use crate::spill::table_column::TableColumn;
 
 /// The order of documents by id, in which no two ids are the same.
 pub(crate) struct IdOrder {
+    /// Documents by id.
     pub(crate) by_id: TableColumn<u32>,
     /// Number of ids that were repeated and had to be numbered.
     pub(crate) renamed: u64,
@@ -95,13 +96,13 @@ fn sorted_by_id(
     (order, sort.has_repeats.into_inner())
 }
 
-/// Most documents whose ids are looked up once, copied and compared.
+/// Most documents whose ids are copied and compared.
 const MOST_GATHERED: usize = 2048;
 
-/// Most bytes of these.
+/// Most bytes of these ids.
 const MOST_GATHERED_BYTES: usize = 1 << 18;
 
-/// Levels of keys, each of which takes a stack frame. Ids that are not told apart by then are made for it, and are compared.
+/// Levels of keys, each of which takes a stack frame. Ids that are still not told apart are made for it, and are compared.
 const MOST_LEVELS: usize = 64;
 
 /// Bytes of a key.
@@ -127,7 +128,7 @@ impl IdSort<'_> {
         column(order.len(), threads, |place| order[place].number)
     }
 
-    /// Sorts documents in the order of the input, whose ids begin with the same bytes, so many at least.
+    /// Sorts documents that are in the order of the input and whose ids share at least their first `common` bytes.
     fn sort(&self, run: &mut [KeyedNumber], common: usize, levels: usize, threads: usize) {
         if self.sort_gathered(run, common) {
             return;
@@ -148,7 +149,7 @@ impl IdSort<'_> {
         }
     }
 
-    /// Sorts documents of one key behind so many bytes.
+    /// Sorts documents whose ids share `common` bytes and the key behind them.
     fn sort_behind_key(
         &self,
         run: &mut [KeyedNumber],
@@ -172,7 +173,7 @@ impl IdSort<'_> {
         }
     }
 
-    /// Sorts a few documents, whose ids begin with the same bytes, so many at least: the others are copied. False if they are too long, or more than a few.
+    /// Sorts documents by copies of what their ids have behind `common` bytes, which all share. False if they are too many or too long.
     fn sort_gathered(&self, run: &mut [KeyedNumber], common: usize) -> bool {
         if run.len() > self.most_gathered {
             return false;
@@ -215,7 +216,7 @@ impl IdSort<'_> {
         self.documents.ids().raw_of(documents)
     }
 
-    /// Bytes with which all these ids begin; so many are known.
+    /// Length of the longest common prefix of these ids, of which `known` bytes are known.
     fn common_bytes(&self, run: &[KeyedNumber], known: usize, threads: usize) -> usize {
         let first = self.documents.raw_id(run[0].number as usize);
         let common = |range: Range<usize>| {
@@ -233,7 +234,7 @@ impl IdSort<'_> {
         common.into_iter().min().unwrap_or(known)
     }
 
-    /// Gives each document the eight bytes of its id behind so many as its key.
+    /// Sets the key of each document to the eight bytes of its id behind `common`.
     fn set_keys(&self, run: &mut [KeyedNumber], common: usize, threads: usize) {
         let length = share_length(run.len(), threads);
         on_items(run.chunks_mut(length), threads, |part| {
@@ -250,8 +251,8 @@ impl IdSort<'_> {
     }
 }
 
-/// Divides documents in the order of their keys into pieces of about such a length, none of which ends between two of one key, and into runs of
-/// one key that are longer; on one thread, one piece.
+/// Divides documents, sorted by key, into pieces of about `length`, none of which ends within a run of one key, and runs that are longer. One
+/// thread gets one piece.
 fn pieces(
     mut rest: &mut [KeyedNumber],
     length: usize,
