@@ -77,6 +77,16 @@ impl DocumentTable {
         }
     }
 
+    /// The ids, classes and lengths of documents in another order, in which each comes once.
+    pub(crate) fn in_order(&self, order: &[u32]) -> Self {
+        let order_of = || order.iter().map(|&document| document as usize);
+        let lengths = order_of().map(|document| self.lengths.get(document));
+        Self {
+            classes: order_of().map(|document| self.classes[document]).collect(),
+            ..Self::from_columns(self.ids.in_order(order), lengths.collect(), 0)
+        }
+    }
+
     /// The id that a document came with, which others may have too.
     pub(crate) fn given_id(&self, document: u32) -> &str {
         self.ids.given(document as usize)
@@ -194,7 +204,7 @@ impl DocumentTable {
     }
 }
 
-/// Facts of documents that [`DocumentRanking::new`] uses up, by position in the input.
+/// Facts of documents that [`DocumentRanking::of_ids`] uses up, by position in the input.
 ///
 /// Memory: 8 bytes a document, 12 to 20 more when a field decides who survives.
 #[derive(Default)]

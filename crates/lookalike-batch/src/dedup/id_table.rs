@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use crate::dedup::number_column::{put_varint, split_varint};
 use crate::spill::table_column::TableColumn;
+use crate::spill::texts_in_order::texts_in_order;
 
 /// Ids between two whose places are noted: the others are found from there on.
 const BLOCK: usize = 16;
@@ -108,6 +110,23 @@ impl IdTable {
         self.renamed.extend(renamed);
     }
 
+    /// The ids of documents in another order, in which each comes once; they keep those with which they came.
+    pub(crate) fn in_order(&self, order: &[u32]) -> Self {
+        let mut ordered = Self::default();
+        ordered.bytes.reserve_exact(self.bytes.len());
+        let given = |document| self.raw_given(document);
+        let Ok(()) = texts_in_order(order, given, |id| {
+            ordered.push(text(id));
+            Ok::<_, Infallible>(())
+        });
+        for (&document, at) in order.iter().zip(0..).filter(|_| !self.renamed.is_empty()) {
+            if let Some(id) = self.renamed.get(&document) {
+                ordered.renamed.insert(at, id.clone());
+            }
+        }
+        ordered
+    }
+
     /// All ids, each behind its length.
     pub(crate) fn encoded(&self) -> Cow<'_, TableColumn<u8>> {
         if self.renamed.is_empty() {
@@ -205,7 +224,14 @@ mod tests {
             prop_assert_eq!(all(&back), names.clone());
             names.extend(all(&others));
             table.append(&others);
-            prop_assert_eq!(all(&table), names);
+            prop_assert_eq!(all(&table), &names[..]);
+            let order: Vec<u32> = (0..names.len() as u32).rev().collect();
+            let turned = table.in_order(&order);
+            for document in 0..names.len() {
+                let turned_at = names.len() - 1 - document;
+                prop_assert_eq!(turned.get(turned_at), table.get(document));
+                prop_assert_eq!(turned.given(turned_at), table.given(document));
+            }
         }
 
         #[test]

@@ -3,13 +3,12 @@
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
 
-use crate::dedup::documents::{DocumentTable, TextClasses};
+use crate::dedup::documents::DocumentTable;
 use crate::dedup::id_order::IdOrder;
-use crate::error::BatchError;
 use crate::kernel::survivor_order::ordered_bits;
 use crate::parallel::{column, in_ranges, inverse};
 use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
-use crate::settings::{KeepRule, KeepRules, RepeatedIds};
+use crate::settings::{KeepRule, KeepRules};
 use crate::spill::table_column::TableColumn;
 
 /// The orders in which everything after the scan happens.
@@ -27,25 +26,9 @@ pub(crate) struct DocumentRanking {
 }
 
 impl DocumentRanking {
-    /// Ranks documents by id and classes by `keep`, on so many threads. Returns also how many ids were repeated and had to be numbered.
+    /// Ranks so many classes by `keep`, once documents are in the order of their ids.
     ///
     /// O(n log n) comparisons; one pass when the input is in the order of its ids.
-    pub(crate) fn new(
-        documents: &mut DocumentTable,
-        classes: &TextClasses,
-        keep: &KeepRules,
-        repeated: RepeatedIds,
-        threads: usize,
-    ) -> Result<(Self, u64), BatchError> {
-        let ids = IdOrder::new(documents, classes, repeated, threads)?;
-        let renamed = ids.renamed;
-        Ok((
-            Self::of_ids(ids, documents, classes.len(), keep, threads),
-            renamed,
-        ))
-    }
-
-    /// Ranks so many classes by `keep`, once documents are in the order of their ids.
     pub(crate) fn of_ids(
         ids: IdOrder,
         documents: &mut DocumentTable,
@@ -208,8 +191,29 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dedup::documents::TextClasses;
     use crate::dedup::id_order::tests::table;
+    use crate::error::BatchError;
     use crate::parallel::FEW;
+    use crate::settings::RepeatedIds;
+
+    impl DocumentRanking {
+        /// Ranks documents by id and classes by `keep`, on so many threads. Returns also how many ids were repeated and had to be numbered.
+        pub(crate) fn new(
+            documents: &mut DocumentTable,
+            classes: &TextClasses,
+            keep: &KeepRules,
+            repeated: RepeatedIds,
+            threads: usize,
+        ) -> Result<(Self, u64), BatchError> {
+            let ids = IdOrder::new(documents, classes, repeated, threads)?;
+            let renamed = ids.renamed;
+            Ok((
+                Self::of_ids(ids, documents, classes.len(), keep, threads),
+                renamed,
+            ))
+        }
+    }
 
     proptest! {
         #[test]

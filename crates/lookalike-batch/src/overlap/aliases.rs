@@ -5,7 +5,6 @@
 //! known: an alias shares one with the server that it names.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -60,12 +59,6 @@ pub(super) struct AliasClasses {
     pub(super) apart_by_address: u64,
 }
 
-/// A server, and the ranks of its pages at their paths, ascending.
-struct ServerPages {
-    server: u32,
-    pages: Vec<u32>,
-}
-
 /// A class while it grows: members with their pages, and those that they share with the first.
 struct AliasClass {
     members: Vec<(u32, u64, u64)>,
@@ -80,15 +73,22 @@ pub(super) fn server_aliases(
     leaders: &[u32],
     least: u32,
 ) -> AliasClasses {
-    let mut servers = pages_of_servers(places, leaders);
-    servers.retain(|server| server.pages.len() >= least as usize);
+    let held = pages_of_servers(places, leaders);
+    let mut servers: Vec<&[(u32, u32)]> = held
+        .chunk_by(|a, b| a.0 == b.0)
+        .filter(|pages| pages.len() >= least as usize)
+        .collect();
     // Largest first: an alias is compared with a server that has at least as many pages, so the share is that
     // of the larger.
-    servers.sort_by_key(|server| (Reverse(server.pages.len()), server.server));
+    servers.sort_by_key(|held| (Reverse(held.len()), held[0].0));
     let mut firsts = SimilarLists::new(ALIAS);
     let mut classes: Vec<AliasClass> = Vec::new();
     let mut apart_by_address = 0;
-    for ServerPages { server, pages } in servers {
+    let mut pages = Vec::new();
+    for held in servers {
+        let server = held[0].0;
+        pages.clear();
+        pages.extend(held.iter().map(|&(_, page)| page));
         let evidence = |fit: &FittingList| {
             let first = classes[fit.number as usize].members[0].0;
             evidence(&collection.servers.addresses, first, server)
@@ -146,42 +146,34 @@ fn evidence(addresses: &[Vec<String>], a: u32, b: u32) -> Option<AddressEvidence
 }
 
 /// The pages of each server at their paths, as ranks: pages on few servers first.
-fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> Vec<ServerPages> {
-    let mut held: TableColumn<(u32, u64)> = TableColumn::new();
+fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> TableColumn<(u32, u32)> {
+    let mut held: TableColumn<(u64, u32)> = TableColumn::new();
     for (set, &leader) in leaders.iter().enumerate() {
         held.extend(places.of(set as u32).iter().map(|place| {
             let path = place.path.unwrap_or_default();
-            (
-                place.server,
-                xxh3_64(bytemuck::bytes_of(&[u64::from(leader), path])),
-            )
+            let page = xxh3_64(bytemuck::bytes_of(&[u64::from(leader), path]));
+            (page, place.server)
         }));
     }
     held.sort_unstable();
     // Near copies at one path are one page.
     held.dedup();
-    let ranks = ranks_of_pages(&held);
-    let servers = held.chunk_by(|a, b| a.0 == b.0).map(|held| {
-        let mut pages: Vec<u32> = held.iter().map(|(_, page)| ranks[page]).collect();
-        pages.sort_unstable();
-        ServerPages {
-            server: held[0].0,
-            pages,
-        }
-    });
-    servers.collect()
-}
-
-fn ranks_of_pages(held: &[(u32, u64)]) -> HashMap<u64, u32> {
-    let mut pages: Vec<u64> = held.iter().map(|&(_, page)| page).collect();
-    pages.sort_unstable();
-    let mut counted: Vec<(usize, u64)> = pages
-        .chunk_by(|a, b| a == b)
-        .map(|same| (same.len(), same[0]))
-        .collect();
+    // How many servers hold each page, and where they begin.
+    let mut pages: TableColumn<(u32, u32)> = TableColumn::new();
+    let mut start = 0;
+    for page in held.chunk_by(|a, b| a.0 == b.0) {
+        pages.push((page.len() as u32, start));
+        start += page.len() as u32;
+    }
     // `SimilarLists` looks behind the first items of a list, and few servers stand behind rare pages.
-    counted.sort_unstable();
-    counted.into_iter().map(|(_, page)| page).zip(0..).collect()
+    pages.sort_unstable();
+    let mut of_servers: TableColumn<(u32, u32)> = TableColumn::with_capacity(held.len());
+    for (rank, &(servers, start)) in (0..).zip(pages.iter()) {
+        let servers = &held[start as usize..][..servers as usize];
+        of_servers.extend(servers.iter().map(|&(_, server)| (server, rank)));
+    }
+    of_servers.sort_unstable();
+    of_servers
 }
 
 impl AliasClass {
@@ -203,7 +195,7 @@ impl AliasClass {
 /// URLs of one server with equal text, in the order of the sets and servers.
 pub(super) fn url_aliases(collection: &OverlapDocuments) -> Vec<NameAlias> {
     let mut aliases = Vec::new();
-    for set in 0..collection.exact.len() as u32 {
+    for set in collection.exact.repeated() {
         let members = collection.exact.members(set).iter();
         let mut urls: Vec<(u32, &str)> = members
             .filter_map(|&document| {

@@ -1,4 +1,7 @@
-//! Facts about the documents once all are read and ordered: ids, sets of equal texts, servers.
+//! Facts about the documents once all are read: ids, sets of equal texts, servers.
+//!
+//! From here on documents are numbered in the order of their ids, in which their tables lie: results are in that order, and what is on disk
+//! is read in the order in which it lies there.
 
 use lookalike_corpus::host;
 
@@ -6,16 +9,13 @@ use super::read::{DocumentSites, ReadOut};
 use super::settings::OverlapUnit;
 use super::units::{ExactSets, ServerTable, UnitPlacement};
 use crate::dedup::documents::DocumentTable;
-use crate::dedup::ranking::DocumentRanking;
+use crate::dedup::id_order::IdOrder;
 use crate::error::BatchError;
-use crate::settings::{KeepRule, RepeatedIds};
-use crate::spill::table_column::TableColumn;
+use crate::settings::RepeatedIds;
 
 /// The documents; see the module's header.
 pub(crate) struct OverlapDocuments {
     pub(crate) documents: DocumentTable,
-    pub(crate) by_id: TableColumn<u32>,
-    pub(crate) id_ranks: TableColumn<u32>,
     pub(crate) exact: ExactSets,
     pub(crate) sites: DocumentSites,
     pub(crate) servers: ServerTable,
@@ -66,7 +66,7 @@ impl UnitView<'_> {
 }
 
 impl OverlapDocuments {
-    /// Orders what was read, on so many threads.
+    /// Puts what was read in the order of ids, on so many threads.
     pub(crate) fn new(
         read: &mut ReadOut,
         repeated: RepeatedIds,
@@ -74,25 +74,17 @@ impl OverlapDocuments {
     ) -> Result<Self, BatchError> {
         let mut documents = std::mem::take(&mut read.documents);
         let classes = std::mem::take(&mut read.classes);
-        let (ranking, repeated_ids) = DocumentRanking::new(
-            &mut documents,
-            &classes,
-            &KeepRule::First.into(),
-            repeated,
-            threads,
-        )?;
-        let exact = ExactSets::new(&documents, &classes, &ranking);
+        let order = IdOrder::new(&mut documents, &classes, repeated, threads)?;
+        let documents = documents.in_order(&order.by_id);
         let mut sites = std::mem::take(&mut read.sites);
+        sites.put_in_order(&order.by_id);
         let servers = ServerTable::new(&mut sites);
-        let (by_id, id_ranks) = (ranking.by_id, ranking.id_ranks);
         Ok(Self {
+            exact: ExactSets::new(&documents.classes, classes.len()),
             documents,
-            by_id,
-            id_ranks,
-            exact,
             sites,
             servers,
-            repeated_ids,
+            repeated_ids: order.renamed,
         })
     }
 
@@ -100,7 +92,7 @@ impl OverlapDocuments {
     pub(crate) fn bytes(&self) -> u64 {
         // Counted before they are made: what is left is shared out by this.
         let places = 40 * self.servers.of.len() as u64;
-        self.documents.bytes() + self.sites.bytes() + 40 * self.documents.len() as u64 + places
+        self.documents.bytes() + self.sites.bytes() + 32 * self.documents.len() as u64 + places
     }
 
     /// The page that a document is a copy of: its URL, which several documents of an archive may share; else its id.
@@ -131,7 +123,7 @@ impl OverlapDocuments {
     /// Documents of the same text and URL as another.
     pub(crate) fn pages_again(&self) -> u64 {
         let mut again = 0;
-        for set in 0..self.exact.len() as u32 {
+        for set in self.exact.repeated() {
             let members = self.exact.members(set);
             let mut pages: Vec<&str> = members
                 .iter()
@@ -144,20 +136,12 @@ impl OverlapDocuments {
         again as u64
     }
 
-    /// Ranks of the documents of a set in the order of ids.
-    pub(crate) fn ranks_of_set(&self, set: u32) -> impl Iterator<Item = u32> {
-        self.exact
-            .members(set)
-            .iter()
-            .map(|&document| self.id_ranks[document as usize])
-    }
-
-    /// Id and set of the document at a rank, which has a text.
-    pub(crate) fn document_at(&self, rank: u32) -> (&str, u32) {
-        let document = self.by_id[rank as usize] as usize;
-        let class = self.documents.classes[document].expect("documents in rows have a text");
+    /// Id and set of a document that has a text.
+    pub(crate) fn document_with_text(&self, document: u32) -> (&str, u32) {
+        let class = self.documents.classes[document as usize];
+        let class = class.expect("documents in rows have a text");
         (
-            self.documents.id(document),
+            self.documents.id(document as usize),
             self.exact.of_class[class.position()],
         )
     }

@@ -284,8 +284,6 @@ impl OverlapJob<'_> {
         distinct: u64,
     ) -> OverlapSummary {
         let tally = &read.tally;
-        let sets = (0..collection.exact.len() as u32)
-            .filter(|&set| collection.exact.members(set).len() > 1);
         let servers = &collection.servers;
         let chunks = read
             .chunks
@@ -310,7 +308,7 @@ impl OverlapJob<'_> {
                 boilerplate: tally.removed.counts(self.options),
                 ..InputCounts::default()
             },
-            shared_texts: sets.count() as u64,
+            shared_texts: collection.exact.repeated().count() as u64,
             pages_again: collection.pages_again(),
             same_page: 0,
             servers: servers.names.len() as u64,

@@ -10,6 +10,7 @@ use super::collection::OverlapDocuments;
 use super::page_sets::{PageHoldings, PageSet, SetShares, page_sets};
 use super::places::DocumentPlaces;
 use crate::settings_error::{BoundedSetting, SettingsError};
+use crate::spill::table_column::TableColumn;
 
 /// Example pages that a mirrored set names.
 const EXAMPLES: usize = 3;
@@ -134,7 +135,7 @@ pub(crate) fn mirrors(
 
 /// The servers of each page.
 fn holdings(places: &DocumentPlaces, leaders: &[u32]) -> PageHoldings {
-    let mut held: Vec<(u32, u32)> = Vec::new();
+    let mut held: TableColumn<(u32, u32)> = TableColumn::new();
     for (set, &leader) in leaders.iter().enumerate() {
         held.extend(
             places

@@ -17,16 +17,17 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::similar_lists::{SimilarLists, is_share};
+use crate::spill::table_column::TableColumn;
 
 /// Pages of which each is held by two or more servers.
 #[derive(Default)]
 pub(super) struct PageHoldings {
     /// The pages, ascending.
-    pages: Vec<u32>,
+    pages: TableColumn<u32>,
     /// End of each page's servers.
-    ends: Vec<usize>,
+    ends: TableColumn<usize>,
     /// Servers of all pages, ascending in each.
-    servers: Vec<u32>,
+    servers: TableColumn<u32>,
 }
 
 /// Shares that decide what is in a set.
@@ -118,7 +119,7 @@ fn rename_by_rarity(holdings: &mut PageHoldings) -> Vec<u32> {
         .enumerate()
         .for_each(|(rank, &server)| ranks[server as usize] = rank as u32);
     let mut start = 0;
-    for &end in &holdings.ends {
+    for &end in holdings.ends.iter() {
         let list = &mut holdings.servers[start..end];
         list.iter_mut()
             .for_each(|server| *server = ranks[*server as usize]);
@@ -158,18 +159,18 @@ struct SetGrowth<'a> {
     holdings: &'a PageHoldings,
     shares: SetShares,
     /// Positions of pages, those with equal lists beside one another.
-    order: Vec<u32>,
+    order: TableColumn<u32>,
     /// Heaviest first.
-    groups: Vec<ListGroup>,
+    groups: TableColumn<ListGroup>,
 }
 
 impl<'a> SetGrowth<'a> {
     fn new(holdings: &'a PageHoldings, shares: SetShares) -> Self {
-        let mut order: Vec<u32> = (0..holdings.pages.len() as u32).collect();
+        let mut order: TableColumn<u32> = (0..holdings.pages.len() as u32).collect();
         let list = |position: u32| holdings.servers(position);
-        order.sort_by(|&a, &b| list(a).cmp(list(b)).then(a.cmp(&b)));
+        order.sort_unstable_by(|&a, &b| list(a).cmp(list(b)).then(a.cmp(&b)));
         let mut start = 0;
-        let mut groups: Vec<ListGroup> = order
+        let mut groups: TableColumn<ListGroup> = order
             .chunk_by(|&a, &b| list(a) == list(b))
             .map(|group| {
                 let group = ListGroup {
@@ -180,7 +181,7 @@ impl<'a> SetGrowth<'a> {
                 group
             })
             .collect();
-        groups.sort_by_key(|group| {
+        groups.sort_unstable_by_key(|group| {
             let first = order[group.start];
             (
                 Reverse(group.end - group.start),

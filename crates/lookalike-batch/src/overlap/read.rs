@@ -1,7 +1,9 @@
 //! The first stage: every record once; its id, site and text's class, and once a class its chunks under every chunking.
 
 use std::collections::{BTreeSet, HashMap};
+use std::convert::Infallible;
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,6 +28,7 @@ use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 use crate::spill::feature_sets::{SetStore, header};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::{self, TableShareSizes};
+use crate::spill::texts_in_order::texts_in_order;
 
 /// Options of the reading.
 pub(crate) struct ReadPlan<'a> {
@@ -141,6 +144,12 @@ fn bytes_of_address(address: &str) -> u64 {
     64 + address.len() as u64
 }
 
+/// Where the URL of a document is.
+fn url_range(ends: &[u64], document: usize) -> Range<usize> {
+    let start = document.checked_sub(1).map_or(0, |before| ends[before]);
+    start as usize..ends[document] as usize
+}
+
 impl DocumentSites {
     fn push(&mut self, site: DocumentSite) {
         let url = site.url.as_deref().unwrap_or_default();
@@ -183,14 +192,35 @@ impl DocumentSites {
 
     /// The URL of a document, if it has one that is not its id.
     pub(crate) fn url(&self, document: usize) -> Option<&str> {
-        let end = *self.url_ends.get(document)? as usize;
-        let start = document
-            .checked_sub(1)
-            .map_or(0, |before| self.url_ends[before] as usize);
-        (end > start).then(|| {
-            let url = &self.urls[start..end];
-            str::from_utf8(url).expect("URLs are stored from strings")
-        })
+        if self.urls.is_empty() {
+            return None;
+        }
+        let url = &self.urls[url_range(&self.url_ends, document)];
+        (!url.is_empty()).then(|| str::from_utf8(url).expect("URLs are stored from strings"))
+    }
+
+    /// The sites of documents in another order.
+    pub(super) fn put_in_order(&mut self, order: &[u32]) {
+        if !self.servers.is_empty() {
+            let servers = order
+                .iter()
+                .map(|&document| self.servers[document as usize]);
+            self.servers = servers.collect();
+        }
+        let urls = std::mem::take(&mut self.urls);
+        let url_ends = std::mem::take(&mut self.url_ends);
+        // Where all URLs are ids there is none to look at.
+        if urls.is_empty() {
+            return;
+        }
+        self.urls.reserve_exact(urls.len());
+        self.url_ends.reserve_exact(url_ends.len());
+        let url = |document| &urls[url_range(&url_ends, document)];
+        let Ok(()) = texts_in_order(order, url, |url| {
+            self.urls.extend_from_slice(url);
+            self.url_ends.push(self.urls.len() as u64);
+            Ok::<_, Infallible>(())
+        });
     }
 
     /// Bytes of the columns.

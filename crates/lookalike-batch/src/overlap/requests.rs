@@ -1,6 +1,6 @@
 //! Two uses of the chunks of single documents (Shivakumar and Garcia-Molina 1998, section 4): results in the order of what is new in each, and copies of one page.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -181,17 +181,24 @@ impl OverlapJob<'_> {
 
 /// The documents that have these ids, or else these URLs.
 fn named(collection: &OverlapDocuments, names: &[String]) -> Result<Vec<u32>, BatchError> {
-    let mut documents: HashMap<&str, u32> = HashMap::new();
-    // Ids go before URLs, and of equal URLs the smallest id.
-    for &document in collection.by_id.iter().rev() {
-        documents.insert(collection.page(document), document);
-    }
-    for &document in &collection.by_id {
-        documents.insert(collection.documents.id(document as usize), document);
+    let wanted: HashSet<&str> = names.iter().map(String::as_str).collect();
+    let (mut by_id, mut by_page) = (HashMap::new(), HashMap::new());
+    for document in 0..collection.documents.len() as u32 {
+        let id = collection.documents.id(document as usize);
+        if wanted.contains(id) {
+            by_id.insert(id, document);
+        }
+        let page = collection.page(document);
+        if wanted.contains(page) {
+            // Of equal URLs the smallest id.
+            by_page.entry(page).or_insert(document);
+        }
     }
     let named = names.iter().map(|name| {
-        let document = documents.get(name.as_str()).copied();
-        document.ok_or_else(|| OverlapSettingsError::UnknownDocument(name.clone()).into())
+        let name = name.as_str();
+        // Ids go before URLs.
+        let document = by_id.get(name).or_else(|| by_page.get(name)).copied();
+        document.ok_or_else(|| OverlapSettingsError::UnknownDocument(name.to_owned()).into())
     });
     named.collect()
 }

@@ -207,7 +207,7 @@ impl RowWriter<'_> {
         Ok(lines)
     }
 
-    /// Rows of sets to rows of documents, by their ranks.
+    /// Rows of sets to rows of documents.
     fn expand(
         &self,
         hear: &mut dyn FnMut(SharedCount),
@@ -220,16 +220,16 @@ impl RowWriter<'_> {
         let mut push = |a: u32, b: u32, shared: u32| {
             sort.push([a.min(b), a.max(b), shared]).map_err(&temporary)
         };
+        let members = |set| self.view.collection.exact.members(set);
         engine(&mut |row| {
             if !self.wants(&row) {
                 return Ok(());
             }
             hear(row);
-            for a in self.view.collection.ranks_of_set(row.a) {
-                self.view
-                    .collection
-                    .ranks_of_set(row.b)
-                    .try_for_each(|b| push(a, b, row.shared))?;
+            for &a in members(row.a) {
+                members(row.b)
+                    .iter()
+                    .try_for_each(|&b| push(a, b, row.shared))?;
             }
             Ok(())
         })?;
@@ -240,7 +240,7 @@ impl RowWriter<'_> {
             .enumerate()
             .filter(|(_, size)| **size >= self.min_shared)
         {
-            let members: Vec<u32> = self.view.collection.ranks_of_set(set as u32).collect();
+            let members = members(set as u32);
             for (i, &a) in members.iter().enumerate() {
                 members[i + 1..]
                     .iter()
@@ -251,7 +251,7 @@ impl RowWriter<'_> {
     }
 
     fn row_of_documents(&self, a: u32, b: u32, shared: u32) -> OverlapRow<'_> {
-        let ends = [a, b].map(|rank| self.view.collection.document_at(rank));
+        let ends = [a, b].map(|document| self.view.collection.document_with_text(document));
         let names = ends.map(|(id, _)| id);
         let chunks = ends.map(|(_, set)| self.sizes[set as usize]);
         OverlapRow::new(names, self.chunking, shared, chunks)

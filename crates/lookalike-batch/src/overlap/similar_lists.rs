@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use crate::spill::table_column::TableColumn;
+
 /// A list that fits another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FittingList {
@@ -38,10 +40,10 @@ pub(super) struct SimilarLists {
     share: f64,
     /// Lists by the items at their beginnings.
     postings: HashMap<u32, Vec<u32>>,
-    items: Vec<u32>,
-    ends: Vec<usize>,
+    items: TableColumn<u32>,
+    ends: TableColumn<usize>,
     /// The last question for which a list was looked at.
-    asked: Vec<u32>,
+    asked: TableColumn<u32>,
     question: u32,
 }
 
@@ -51,9 +53,9 @@ impl SimilarLists {
         Self {
             share,
             postings: HashMap::new(),
-            items: Vec::new(),
-            ends: Vec::new(),
-            asked: Vec::new(),
+            items: TableColumn::new(),
+            ends: TableColumn::new(),
+            asked: TableColumn::new(),
             question: 0,
         }
     }

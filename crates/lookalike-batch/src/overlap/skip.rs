@@ -3,10 +3,14 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::collection::OverlapDocuments;
-use super::replicas::ReplicaCounter;
+use super::replicas::{ReplicaCounter, SkippablePage};
 use crate::dedup::result_lines::write_line;
+use crate::parallel_sort::KeyedNumber;
+use crate::spill::table_column::TableColumn;
+use crate::spill::texts_in_order::texts_in_order;
 
 #[derive(Serialize)]
 struct CopiesLine<'a> {
@@ -19,22 +23,16 @@ struct CopiesLine<'a> {
 /// Writes each set of two and more documents of equal text: the smallest id, the others, their URLs, each once, and the
 /// bytes of the text.
 pub(crate) fn write_copies(out: &mut dyn Write, collection: &OverlapDocuments) -> io::Result<()> {
-    for set in 0..collection.exact.len() as u32 {
-        let (first, others) = collection
-            .exact
-            .members(set)
-            .split_first()
-            .expect("sets are not empty");
-        if !others.is_empty() {
-            let id = |document: &u32| collection.documents.id(*document as usize);
-            let line = CopiesLine {
-                id: id(first),
-                copies: others.iter().map(id).collect(),
-                urls: urls(collection, set),
-                bytes: collection.length_of_set(set),
-            };
-            write_line(out, &line)?;
-        }
+    let id = |document: &u32| collection.documents.id(*document as usize);
+    for set in collection.exact.repeated() {
+        let members = collection.exact.members(set);
+        let line = CopiesLine {
+            id: id(&members[0]),
+            copies: members[1..].iter().map(id).collect(),
+            urls: urls(collection, set),
+            bytes: collection.length_of_set(set),
+        };
+        write_line(out, &line)?;
     }
     Ok(())
 }
@@ -79,15 +77,37 @@ pub(crate) struct SkipList<'a> {
     pub(crate) near: Option<(&'a ReplicaCounter, &'a [u32], &'a str)>,
 }
 
+/// The document for which a page is skipped.
+struct KeptCopy {
+    document: u32,
+    /// None where the texts are equal.
+    near: Option<SkippablePage>,
+}
+
 impl SkipList<'_> {
     /// Writes the list.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<SkipCounts> {
         let (listed, pages) = self.listed();
-        for &document in &listed {
-            if let Some(line) = self.line(document) {
-                write_line(out, &line)?;
-            }
-        }
+        let copies = || {
+            let copies = listed.iter().map(|&document| self.kept_copy(document));
+            copies.map(|copy| copy.expect("a page that is listed has a copy"))
+        };
+        let kept: TableColumn<u32> = copies().map(|copy| copy.document).collect();
+        let mut skipped = listed.iter().zip(copies());
+        let page = |document| self.collection.page(document as u32).as_bytes();
+        texts_in_order(&kept, page, |copy_of| {
+            let (&document, copy) = skipped.next().expect("one for each");
+            let near = copy.near.as_ref();
+            let line = SkipLine {
+                url: self.collection.page(document),
+                copy_of: str::from_utf8(copy_of).expect("names are stored from strings"),
+                why: if near.is_some() { "near" } else { "exact" },
+                chunking: near.and(self.near).map(|(.., chunking)| chunking),
+                shared: near.map(|near| near.shared),
+                containment: near.map(|near| near.containment),
+            };
+            write_line(out, &line)
+        })?;
         Ok(SkipCounts {
             pages,
             skipped: listed.len() as u64,
@@ -98,52 +118,53 @@ impl SkipList<'_> {
     ///
     /// A page that was fetched twice with different texts must be visited for the one that no other page has. So the
     /// page of a kept document is never listed, and no page is a copy of itself.
-    fn listed(&self) -> (Vec<u32>, u64) {
+    fn listed(&self) -> (TableColumn<u32>, u64) {
         let collection = self.collection;
-        let mut by_page = collection.by_id.clone();
-        // A stable sort of ids in order: the first document of a page is that of the smallest id.
-        by_page.sort_by_key(|&document| collection.page(document));
-        let (mut listed, mut pages) = (Vec::new(), 0);
-        for page in by_page.chunk_by(|&a, &b| collection.page(a) == collection.page(b)) {
-            pages += 1;
-            // A page that was read twice may have had two contents: all of them have to be elsewhere.
-            if page.iter().all(|&document| self.line(document).is_some()) {
-                listed.push(page[0]);
+        let page = |document: &u32| collection.page(*document);
+        // All that is asked of a document alone is asked here, in the order in which they lie; names are compared where hashes are equal.
+        let hashed = |document| {
+            let hash = xxh3_64(page(&document).as_bytes());
+            let is_kept = u64::from(self.kept_copy(document).is_none());
+            KeyedNumber::new(hash << 1 | is_kept, document)
+        };
+        let mut by_hash: TableColumn<_> =
+            (0..collection.documents.len() as u32).map(hashed).collect();
+        by_hash.sort_unstable_by_key(|hashed| (hashed.key(), hashed.number));
+        let (mut listed, mut pages) = (TableColumn::new(), 0);
+        let mut same_hash = Vec::new();
+        for alike in by_hash.chunk_by(|a, b| a.key() >> 1 == b.key() >> 1) {
+            same_hash.clear();
+            same_hash.extend(alike.iter().map(|hashed| (hashed.number, hashed.key() & 1)));
+            if same_hash.len() > 1 {
+                same_hash.sort_by_key(|(document, _)| (page(document), *document));
+            }
+            for same in same_hash.chunk_by(|(a, _), (b, _)| page(a) == page(b)) {
+                pages += 1;
+                // A page that was read twice may have had two contents: all of them have to be elsewhere.
+                if same.iter().all(|&(_, is_kept)| is_kept == 0) {
+                    listed.push(same[0].0);
+                }
             }
         }
-        listed.sort_unstable_by_key(|&document| collection.id_ranks[document as usize]);
+        listed.sort_unstable();
         (listed, pages)
     }
 
-    /// Document for which another is skipped, if its content is in a kept one.
-    fn line(&self, document: u32) -> Option<SkipLine<'_>> {
+    /// The document for which another is skipped, if its content is in a kept one.
+    fn kept_copy(&self, document: u32) -> Option<KeptCopy> {
         let collection = self.collection;
         let class = collection.documents.classes[document as usize]?;
         let set = collection.exact.of_class[class.position()];
-        let url = collection.page(document);
         let first = |set: u32| collection.exact.members(set)[0];
-        let near = self.near.and_then(|(replicas, sizes, chunking)| {
-            Some((replicas.skipped(set, sizes)?, chunking))
-        });
+        let near = self.near;
+        let near = near.and_then(|(replicas, sizes, _)| replicas.skipped(set, sizes));
         // Before equal texts: of a set that is skipped the first document is skipped too, and no crawler should
         // be sent there.
-        if let Some((skipped, chunking)) = near {
-            return Some(SkipLine {
-                url,
-                copy_of: collection.page(first(skipped.kept)),
-                why: "near",
-                chunking: Some(chunking),
-                shared: Some(skipped.shared),
-                containment: Some(skipped.containment),
-            });
-        }
-        (first(set) != document).then(|| SkipLine {
-            url,
-            copy_of: collection.page(first(set)),
-            why: "exact",
-            chunking: None,
-            shared: None,
-            containment: None,
+        let kept = near.as_ref().map_or(set, |near| near.kept);
+        let kept = first(kept);
+        (kept != document).then_some(KeptCopy {
+            document: kept,
+            near,
         })
     }
 }

@@ -5,8 +5,8 @@
 use std::num::NonZeroU32;
 
 use super::read::DocumentSites;
-use crate::dedup::documents::{DocumentTable, TextClasses};
-use crate::dedup::ranking::DocumentRanking;
+use crate::dedup::class_id::ClassId;
+use crate::dedup::documents::DocumentTable;
 use crate::spill::table_column::TableColumn;
 
 /// Documents of equal text: the one with the smallest id stands for all (Shivakumar and Garcia-Molina 1998, section 2).
@@ -22,24 +22,13 @@ pub(crate) struct ExactSets {
 }
 
 impl ExactSets {
-    /// Sets in the order of their smallest ids.
-    pub(crate) fn new(
-        documents: &DocumentTable,
-        classes: &TextClasses,
-        ranking: &DocumentRanking,
-    ) -> Self {
-        let mut of_class: TableColumn<u32> = (0..classes.len()).map(|_| u32::MAX).collect();
+    /// Sets in the order of their smallest ids, of so many classes and documents in the order of their ids.
+    pub(crate) fn new(classes: &[Option<ClassId>], count: usize) -> Self {
+        let mut of_class: TableColumn<u32> = (0..count).map(|_| u32::MAX).collect();
         let mut starts = TableColumn::new();
         starts.push(0);
-        let class_of =
-            |document: u32| documents.classes[document as usize].map(|class| class.position());
-        // By ids: the first document of a class is the one of the smallest id, so sets are numbered in the
-        // order of names.
-        for class in ranking
-            .by_id
-            .iter()
-            .filter_map(|&document| class_of(document))
-        {
+        // The first document of a class is the one of the smallest id, so sets are numbered in the order of names.
+        for class in classes.iter().flatten().map(|class| class.position()) {
             if of_class[class] == u32::MAX {
                 of_class[class] = starts.len() as u32 - 1;
                 starts.push(0_u32);
@@ -54,9 +43,9 @@ impl ExactSets {
         }
         let mut ends = starts.clone();
         let mut members = TableColumn::zeroed(end as usize);
-        for &document in &ranking.by_id {
-            if let Some(class) = class_of(document) {
-                let end = &mut ends[of_class[class] as usize];
+        for (document, class) in (0..).zip(classes) {
+            if let Some(class) = class {
+                let end = &mut ends[of_class[class.position()] as usize];
                 members[*end as usize] = document;
                 *end += 1;
             }
@@ -75,6 +64,15 @@ impl ExactSets {
     /// Documents of a set, by id.
     pub(crate) fn members(&self, set: u32) -> &[u32] {
         &self.members[self.starts[set as usize] as usize..self.starts[set as usize + 1] as usize]
+    }
+
+    /// Sets of two documents and more.
+    pub(crate) fn repeated(&self) -> impl Iterator<Item = u32> {
+        let sizes = self.starts.windows(2).map(|set| set[1] - set[0]);
+        (0..)
+            .zip(sizes)
+            .filter(|(_, size)| *size > 1)
+            .map(|(set, _)| set)
     }
 
     /// True if no two documents have equal texts.

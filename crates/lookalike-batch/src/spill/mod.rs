@@ -8,6 +8,7 @@ pub(crate) mod partitions;
 pub(crate) mod prefetch;
 pub(crate) mod table_column;
 pub(crate) mod table_memory;
+pub(crate) mod texts_in_order;
 
 /// Prefix of the names of folders for temporary files. Those of jobs that were killed are removed by the next job in the
 /// same output folder.
