@@ -332,6 +332,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
         #[test]
         fn given_documents_get_the_decisions_of_their_file(
             rows in rows(),

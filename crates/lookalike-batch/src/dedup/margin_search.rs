@@ -438,6 +438,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
         #[test]
         fn all_that_is_just_below_the_threshold_is_found(
             sets in feature_sets(80),

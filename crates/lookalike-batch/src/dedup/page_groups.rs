@@ -604,7 +604,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(600))]
+        #![proptest_config(ProptestConfig::with_cases(150))]
 
         #[test]
         fn page_groups_lose_no_pair_and_change_no_decision(

@@ -337,7 +337,7 @@ fn kernel(settings: JobSettings) -> DedupKernel {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn pieces_decide_as_all_pairs_do(

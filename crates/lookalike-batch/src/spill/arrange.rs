@@ -240,6 +240,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
         #[test]
         fn records_leave_in_order(
             records in prop::collection::vec((0..2_usize, 0..300_usize), 0..200),

@@ -33,13 +33,20 @@ pub(crate) fn measured(command: &mut Command, status: i32) -> (String, u64) {
 
 /// The most that a process had in memory, in bytes.
 #[derive(Default)]
-struct MostMemory {
-    all: u64,
+pub(crate) struct MostMemory {
+    pub(crate) all: u64,
     /// Without its code and mapped files. Looked at every 2 ms, while the kernel keeps the other one.
     anonymous: u64,
 }
 
 fn measured_apart(command: &mut Command, status: i32) -> (String, MostMemory) {
+    let (found, said, most) = watched(command);
+    assert_eq!(found, Some(status), "{said}");
+    (said, most)
+}
+
+/// Runs a command; its exit status, what it said and what it had in memory.
+pub(crate) fn watched(command: &mut Command) -> (Option<i32>, String, MostMemory) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let facts = format!("/proc/{}/status", child.id());
     let mut most = MostMemory::default();
@@ -57,8 +64,7 @@ fn measured_apart(command: &mut Command, status: i32) -> (String, MostMemory) {
     }
     let done = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(status), "{said}");
-    (said, most)
+    (done.status.code(), said, most)
 }
 
 /// Runs a command that keeps something of every record, which says these words and stays within a tenth of the limit.

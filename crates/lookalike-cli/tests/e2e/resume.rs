@@ -163,8 +163,8 @@ fn kill_and_resume(kills: usize, test: &str, moment: impl Fn(usize, f64, &Path, 
 #[test]
 fn killed_at_any_moment() {
     let took = reference().took;
-    kill_and_resume(16, "moment", |attempt, pace, _, _| {
-        sleep(took.mul_f64(pace * (attempt % 16) as f64 / 16.0))
+    kill_and_resume(8, "moment", |attempt, pace, _, _| {
+        sleep(took.mul_f64(pace * (attempt % 8) as f64 / 8.0))
     });
 }
 
@@ -172,9 +172,9 @@ fn killed_at_any_moment() {
 #[test]
 fn killed_while_results_are_written() {
     let left = reference().took.mul_f64(0.5);
-    kill_and_resume(12, "writing", |attempt, pace, out, child| {
+    kill_and_resume(6, "writing", |attempt, pace, out, child| {
         wait_for(&out.join(".lookalike/decided.bin"), child);
-        sleep(left.mul_f64(pace * (attempt % 12) as f64 / 12.0));
+        sleep(left.mul_f64(pace * (attempt % 6) as f64 / 6.0));
     });
 }
 
@@ -189,7 +189,7 @@ fn killed_behind_each_result_at_a_random_moment() {
         "removed.jsonl",
         "report.html",
     ];
-    kill_and_resume(18, "behind", |attempt, pace, out, child| {
+    kill_and_resume(9, "behind", |attempt, pace, out, child| {
         let new = out.join(".lookalike/new");
         wait_for(&new.join(results[attempt % results.len()]), child);
         let milliseconds = Numbers(attempt as u64).below(30) as f64;
@@ -383,11 +383,11 @@ fn an_interrupted_job_does_not_take_older_results_for_its_own() {
 fn interrupted_while_results_are_written() {
     let reference = reference();
     let left = reference.took.mul_f64(0.5);
-    for attempt in 0..24 {
+    for attempt in 0..12 {
         let out = reference.folder.path(format!("writing-{attempt}"));
         let mut child = started(job(&reference.input, &out, &[]), Stdio::piped());
         wait_for(&out.join(".lookalike/decided.bin"), &mut child);
-        sleep(left.mul_f64(f64::from(attempt) / 24.0));
+        sleep(left.mul_f64(f64::from(attempt) / 12.0));
         let (status, said) = interrupt(child);
         if status == Some(0) {
             assert_eq!(said, "", "done before it was interrupted");

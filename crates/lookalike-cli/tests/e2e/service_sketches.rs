@@ -135,7 +135,8 @@ fn neighbours_of_public_collections_are_the_pairs_of_the_batch_also_after_a_kill
     ];
     let mut service = Service::start(&data, &["--max-body", "64M"]);
     for (at, documents) in sets.into_iter().flatten().enumerate() {
-        for (number, sketch) in SKETCHES.into_iter().enumerate() {
+        // Each sketch has two collections, each collection two sketches.
+        for (number, sketch) in SKETCHES.into_iter().enumerate().skip(at % 2).step_by(2) {
             let name = format!("pages{at}-{number}");
             let (sketches, pairs) = of_batch(&folder, &documents, sketch);
             assert!(pairs.len() > 20, "{documents:?}");

@@ -66,8 +66,14 @@ fn the_best_cuts_are_the_best_of_all_cuts() {
     });
     let trues = judged.iter().filter(|pair| pair.2).count();
     let mut best: f64 = 0.0;
-    for &x in &scores[0] {
-        for &y in &scores[1] {
+    let cuts = scores.each_ref().map(|scores| {
+        let mut cuts = scores.clone();
+        cuts.sort_by(f64::total_cmp);
+        cuts.dedup();
+        cuts
+    });
+    for &x in &cuts[0] {
+        for &y in &cuts[1] {
             let passing = (0..judged.len()).filter(|&at| scores[0][at] >= x && scores[1][at] >= y);
             let (mut count, mut correct) = (0, 0);
             for at in passing {

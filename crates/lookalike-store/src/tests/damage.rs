@@ -207,7 +207,7 @@ fn after_a_crash_only_the_last_group_can_be_dropped_and_that_is_told() {
     let (path, bytes) = subject.file(".log").clone();
     let end = bytes.iter().rposition(|&byte| byte != 0).expect("frames");
     let mut dropped = 0;
-    for at in (0..=end).rev() {
+    for at in (0..=end).rev().step_by(3) {
         let fs = subject.fs.copy();
         let mut flipped = bytes.clone();
         flipped[at] ^= 0x10;
@@ -227,7 +227,7 @@ fn after_a_crash_only_the_last_group_can_be_dropped_and_that_is_told() {
             }
         }
     }
-    assert!(dropped > 0 && dropped < 4000, "{dropped}");
+    assert!(dropped > 0 && dropped < 1300, "{dropped}");
     let engine = open(&subject.fs.copy(), TUNING).expect("it opens");
     compare_all(&engine, &mut subject.model, &mut subject.random_writes);
 }

@@ -264,7 +264,7 @@ fn parts(rows: &[Row], cuts: &[prop::sample::Index]) -> Vec<Vec<Row>> {
 
 proptest! {
     // Each case is several jobs.
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    #![proptest_config(ProptestConfig::with_cases(50))]
 
     #[test]
     fn decisions_against_a_collection_are_those_against_its_documents(

@@ -140,7 +140,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(80))]
+    #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
     fn groups_on_disk_decide_and_count_as_those_in_memory(
@@ -168,7 +168,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn components_settled_by_any_number_of_threads_are_those_of_the_plain_sequence(

@@ -248,7 +248,7 @@ fn joined(file: &Path, folder: &Path, distance: u32) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn decisions_are_those_of_the_slow_definition_for_any_threads_and_memory(

@@ -320,8 +320,11 @@ fn recomputed_checks_do_no_harm(bytes: Vec<u8>) {
         "the checks are those of the description"
     );
     let mut opened_count = 0;
+    const BYTES: [u8; 4] = [0, 1, 0x7f, 0xff];
     for at in 8..1600 {
-        for byte in [0, 1, 0x7f, 0xff] {
+        // All four within the header and the tables behind it; further on one each.
+        let few = at % 4..at % 4 + 1;
+        for &byte in &BYTES[if at < 300 { 0..4 } else { few }] {
             let mut bytes = bytes.clone();
             bytes[at] = byte;
             let Ok(index) = opened(resealed(bytes)) else {
@@ -342,7 +345,7 @@ fn recomputed_checks_do_no_harm(bytes: Vec<u8>) {
             }
         }
     }
-    assert!(opened_count > 4000, "{opened_count}");
+    assert!(opened_count > 1000, "{opened_count}");
 }
 
 #[test]
