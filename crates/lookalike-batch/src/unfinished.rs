@@ -34,6 +34,13 @@ pub(crate) fn folder_beside(output: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The folder of such a job, which no other job works in meanwhile.
+pub(crate) struct EnteredFolder {
+    /// True if an earlier job had left there what it could be resumed from.
+    pub(crate) was_resumable: bool,
+    _lock: FolderLock,
+}
+
 /// Kinds of jobs that have such folders.
 pub(crate) struct UnfinishedJob<'a> {
     /// Such as `build`.
@@ -44,7 +51,7 @@ pub(crate) struct UnfinishedJob<'a> {
 
 impl UnfinishedJob<'_> {
     /// Takes the folder for this job, without what an earlier one left unless that is resumed.
-    pub(crate) fn enter(&self, folder: &Path, resume: bool) -> Result<FolderLock, BatchError> {
+    pub(crate) fn enter(&self, folder: &Path, resume: bool) -> Result<EnteredFolder, BatchError> {
         let failed = BatchError::result(folder);
         let refused = |reason: FolderRefusal| BatchError::Folder {
             path: folder.to_owned(),
@@ -64,6 +71,7 @@ impl UnfinishedJob<'_> {
                 return Err(refused(FolderRefusal::OtherFile { job, name: found }));
             }
         }
+        let was_resumable = can_resume(folder);
         if !resume {
             // The list of what is whole first. The folder stays, or its lock would be one of nothing.
             for file in self.files {
@@ -75,7 +83,10 @@ impl UnfinishedJob<'_> {
                 }
             }
         }
-        Ok(lock)
+        Ok(EnteredFolder {
+            was_resumable,
+            _lock: lock,
+        })
     }
 }
 

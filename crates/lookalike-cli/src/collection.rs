@@ -183,8 +183,8 @@ impl CollectArguments {
         let was_begun = CollectionWriter::is_begun(&self.folder);
         if let Some(build) = build {
             interrupt::remove_unfinished_build(&self.folder);
-            if build.resume && !self.run.quiet {
-                interrupt::warn_of_nothing_to_resume(was_begun);
+            if !self.run.quiet {
+                interrupt::tell_of_progress(build.resume, was_begun);
             }
         }
         let spool = self.run.spool(self.folder.clone())?;

@@ -434,7 +434,7 @@ impl DedupArguments {
         let spool = self.run.spool(self.temporary()?)?;
         // After the spool, which takes the folder: from now on a signal has something to remove.
         interrupt::remove_unfinished(&self.output);
-        if self.resume {
+        if self.resume && !self.run.quiet {
             interrupt::warn_of_nothing_in(&self.output);
         }
         let (inputs, against_sources) = self.inputs(&options, spool.path())?;

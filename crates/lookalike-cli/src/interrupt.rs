@@ -164,23 +164,29 @@ pub(crate) fn remove_results(folder: &Path, is_new: bool) {
     watch(TemporaryPath::Results { folder, is_new });
 }
 
-/// Says before a job that is to be resumed when there is nothing to go on from.
+/// Says before a job that is to be resumed when there is nothing in its folder to go on from.
 pub(crate) fn warn_of_nothing_in(folder: &Path) {
     // A folder that cannot be looked at is an error of the job, a moment later.
     let progress = JobProgress::of(folder).ok().flatten();
-    warn_of_nothing_to_resume(matches!(
+    let is_there = matches!(
         progress,
         Some(JobProgress::Resumable | JobProgress::Finished)
-    ));
+    );
+    tell_of_progress(true, is_there);
 }
 
-/// The same, where it is known.
-pub(crate) fn warn_of_nothing_to_resume(is_resumable: bool) {
-    if !is_resumable {
-        crate::console::warning(
-            "there is nothing to resume: no earlier job got far enough; this one starts from the beginning",
-        );
-    }
+/// Says before a job when it is to be resumed and there is nothing to go on from, and when there is and it is not to be resumed.
+pub(crate) fn tell_of_progress(resume: bool, is_there: bool) {
+    let told = match (resume, is_there) {
+        (true, false) => {
+            "there is nothing to resume: no earlier job got far enough; this one starts from the beginning"
+        }
+        (false, true) => {
+            "an interrupted job left its progress here, which --resume would have continued from; this one starts from the beginning"
+        }
+        (true, true) | (false, false) => return,
+    };
+    crate::console::warning(told);
 }
 
 fn watch(watched: TemporaryPath) {

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lookalike::Preset;
-use lookalike_batch::can_resume;
 use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_batch::fingerprints::sketches::LeastEqual;
 use lookalike_batch::{FingerprintJoin, FingerprintShard, JobObserver, JoinCheckpoint};
@@ -124,8 +123,8 @@ impl JoinArguments {
         };
         let enter = || JoinCheckpoint::enter(output, self.resume);
         let checkpoint = interrupt::resumable(enter, JoinCheckpoint::folder)?;
-        if self.resume && !self.run.quiet {
-            interrupt::warn_of_nothing_to_resume(can_resume(checkpoint.folder()));
+        if !self.run.quiet {
+            interrupt::tell_of_progress(self.resume, checkpoint.was_resumable());
         }
         Ok(Some(checkpoint))
     }

@@ -368,7 +368,7 @@ impl OverlapArguments {
         if let Some(output) = &self.output {
             // At Ctrl-C, unless there is something in it to go on with.
             interrupt::remove_unfinished(output);
-            if self.resume {
+            if self.resume && !self.run.quiet {
                 interrupt::warn_of_nothing_in(output);
             }
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lookalike::ParagraphRule;
 use lookalike_batch::{
     DedupJob, JobLimits, JobObserver, JobSettings, PairScope, PairsCheckpoint, PairsSummary,
-    ParagraphCounts, ParagraphRecords, ParagraphSplit, RepeatedIds, SkippedRow, can_resume,
+    ParagraphCounts, ParagraphRecords, ParagraphSplit, RepeatedIds, SkippedRow,
 };
 use lookalike_corpus::{InputOptions, Inputs};
 
@@ -146,8 +146,8 @@ impl PairsArguments {
         };
         let enter = || PairsCheckpoint::enter(output, self.resume);
         let checkpoint = interrupt::resumable(enter, PairsCheckpoint::folder)?;
-        if self.resume && !self.run.quiet {
-            interrupt::warn_of_nothing_to_resume(can_resume(checkpoint.folder()));
+        if !self.run.quiet {
+            interrupt::tell_of_progress(self.resume, checkpoint.was_resumable());
         }
         Ok(Some(checkpoint))
     }

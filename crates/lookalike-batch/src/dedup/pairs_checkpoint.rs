@@ -4,10 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::BatchError;
-use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
 use crate::output_dir::JobIdentity;
-use crate::unfinished::{SCANNED, UnfinishedJob, can_resume, folder_beside};
+use crate::unfinished::{EnteredFolder, SCANNED, UnfinishedJob, can_resume, folder_beside};
 
 /// The name of the log of what was read until a segment of it is whole.
 const BEGUN: &str = "scanned.part";
@@ -21,7 +20,7 @@ pub(crate) const FOUND: &str = "found.bin";
 /// It stands beside the output, whose name it has with the ending `.pairing`.
 pub struct PairsCheckpoint {
     folder: PathBuf,
-    _lock: FolderLock,
+    entered: EnteredFolder,
 }
 
 impl PairsCheckpoint {
@@ -37,7 +36,7 @@ impl PairsCheckpoint {
             files: &[SCANNED, BEGUN, FOUND],
         };
         Ok(Self {
-            _lock: job.enter(&folder, resume)?,
+            entered: job.enter(&folder, resume)?,
             folder,
         })
     }
@@ -45,6 +44,11 @@ impl PairsCheckpoint {
     /// Its path.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// True if an earlier job had left there what it could be resumed from.
+    pub fn was_resumable(&self) -> bool {
+        self.entered.was_resumable
     }
 
     /// Path of the log of what was read.

@@ -83,7 +83,7 @@ impl CheckpointArguments {
             }
             (false, is_resumed) => {
                 if is_resumed && !quiet {
-                    interrupt::warn_of_nothing_to_resume(false);
+                    interrupt::tell_of_progress(true, false);
                 }
                 Vec::new()
             }

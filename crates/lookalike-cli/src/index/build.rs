@@ -185,11 +185,12 @@ pub(super) fn refuse_existing(output: &Path, may_replace: bool) -> Result<(), Fa
 /// Takes the folder of a build.
 fn entered(
     resume: bool,
+    run: &RunArguments,
     enter: impl FnOnce() -> Result<BuildFolder, BatchError>,
 ) -> Result<BuildFolder, Failure> {
     let folder = interrupt::resumable(enter, BuildFolder::path)?;
-    if resume {
-        interrupt::warn_of_nothing_to_resume(can_resume(folder.path()));
+    if !run.quiet {
+        interrupt::tell_of_progress(resume, folder.was_resumable());
     }
     Ok(folder)
 }
@@ -213,7 +214,7 @@ pub(super) fn finish(
     console: &Console<'_>,
     run: &RunArguments,
 ) -> Result<IndexBuildSummary, Failure> {
-    let folder = entered(job.resume, || job.enter())?;
+    let folder = entered(job.resume, run, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_left(error, folder.path()))?;
     if run.json {
@@ -230,7 +231,7 @@ pub(super) fn finish_sketches(
     console: &Console<'_>,
     run: &RunArguments,
 ) -> Result<Vec<CodesSummary>, Failure> {
-    let folder = entered(job.resume, || job.enter())?;
+    let folder = entered(job.resume, run, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_left(error, folder.path()))?;
     if run.json {

@@ -260,6 +260,14 @@ fn a_build_that_was_to_replace_an_index_could_not_go_on() {
     let resumed = build().args(["--resume", "--json"]).succeed();
     assert_ne!(resumed.json()["tables_resumed"], 0);
     assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
+    // Who does not resume is told what that costs.
+    fs::remove_file(&path).unwrap();
+    fs::create_dir_all(path.join("occupied")).unwrap();
+    build().arg("--overwrite").fail(1);
+    fs::remove_dir_all(&path).unwrap();
+    let left = "an interrupted job left its progress";
+    build().succeed().says(&[left, "from the beginning"]);
+    assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
 }
 
 /// Ctrl-C while the input is still being read.

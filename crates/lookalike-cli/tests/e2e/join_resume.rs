@@ -222,6 +222,26 @@ fn inputs_that_changed_since_the_interruption_are_refused() {
 }
 
 #[test]
+fn a_join_that_starts_again_removed_the_progress_of_another_without_a_word() {
+    let folder = Folder::new();
+    let f = raw(&folder, "f.u64", 300_000, 7);
+    let output = folder.path("out.jsonl");
+    let join = || {
+        let mut command = lookalike("join");
+        command.arg(&f).args(["--distance", "3", "-o"]);
+        command.arg(&output);
+        command
+    };
+    fs::create_dir_all(output.join("occupied")).unwrap();
+    join().fail(1);
+    fs::remove_dir_all(&output).unwrap();
+    let left = "an interrupted job left its progress";
+    join().succeed().says(&[left, "from the beginning"]);
+    let again = join().succeed();
+    assert!(!again.err.contains(left), "{}", again.err);
+}
+
+#[test]
 fn resume_needs_an_output_and_says_when_there_is_nothing_to_go_on_from() {
     let folder = Folder::new();
     let f = raw(&folder, "f.u64", 1_000, 8);

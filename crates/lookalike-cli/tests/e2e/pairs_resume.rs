@@ -248,8 +248,11 @@ fn another_search_does_not_go_on_with_it() {
 fn without_resume_a_search_starts_again() {
     let search = KilledSearch::new(4_000, &["--threshold", "0.3"]);
     let output = search.stopped_at_its_last_step();
-    let summary = search.command(&output).arg("--json").succeed().json();
-    assert_eq!(summary["resumed"], false);
+    let mut again = lookalike("pairs");
+    again.arg(&search.input).args(&search.flags).arg("-o");
+    let done = again.arg(&output).arg("--json").succeed();
+    done.says(&["an interrupted job left its progress", "from the beginning"]);
+    assert_eq!(done.json()["resumed"], false);
     assert!(fs::read(&output).unwrap() == search.whole);
     assert!(!search.state(&output).exists());
 }

@@ -12,8 +12,7 @@ use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::folder_lock::FolderLock;
-use crate::unfinished::{DONE, JOB, UnfinishedJob, can_resume, folder_beside, save};
+use crate::unfinished::{DONE, EnteredFolder, JOB, UnfinishedJob, can_resume, folder_beside, save};
 
 /// The index so far.
 pub(super) const PART: &str = "part";
@@ -30,13 +29,18 @@ pub(super) const FIRSTS: &str = "ids.firsts";
 /// The folder of a build, which no other build works in meanwhile.
 pub struct BuildFolder {
     path: PathBuf,
-    _lock: FolderLock,
+    entered: EnteredFolder,
 }
 
 impl BuildFolder {
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// True if an earlier build had left there what it could be resumed from.
+    pub fn was_resumable(&self) -> bool {
+        self.entered.was_resumable
     }
 
     /// Folder of the build of an output.
@@ -54,8 +58,8 @@ impl BuildFolder {
                 DONE, PROGRESS, JOB, PART, CODES, SKETCHES, FIRSTS, TEXTS, ENDS,
             ],
         };
-        let lock = job.enter(&path, resume)?;
-        Ok(Self { path, _lock: lock })
+        let entered = job.enter(&path, resume)?;
+        Ok(Self { path, entered })
     }
 }
 

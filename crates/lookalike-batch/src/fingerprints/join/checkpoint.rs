@@ -16,15 +16,14 @@ use super::stream_position::StreamedPart;
 use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::folder_lock::FolderLock;
-use crate::unfinished::{JOB, UnfinishedJob, can_resume, folder_beside, save};
+use crate::unfinished::{EnteredFolder, JOB, UnfinishedJob, can_resume, folder_beside, save};
 
 const PAIRS: &str = "pairs";
 
 /// The folder in which a join keeps what it found, until its output is whole.
 pub struct JoinCheckpoint {
     folder: PathBuf,
-    _lock: FolderLock,
+    entered: EnteredFolder,
 }
 
 /// Content of `job.json`.
@@ -76,7 +75,7 @@ impl JoinCheckpoint {
             files: &[JOB, PAIRS],
         };
         Ok(Self {
-            _lock: job.enter(&folder, resume)?,
+            entered: job.enter(&folder, resume)?,
             folder,
         })
     }
@@ -84,6 +83,11 @@ impl JoinCheckpoint {
     /// Its path.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// True if an earlier join had left there what it could be resumed from.
+    pub fn was_resumable(&self) -> bool {
+        self.entered.was_resumable
     }
 
     /// Removes the folder: the output is whole.
