@@ -77,10 +77,33 @@ fn matching(
         let names = entries(path, unreadable)
             .into_iter()
             .filter(|entry| hidden || !is_hidden(entry))
-            .filter(|entry| fast_glob::glob_match(&pattern, entry.as_encoded_bytes()));
+            .filter(|entry| matches(&pattern, entry.as_encoded_bytes()));
         found.extend(names.map(|entry| path.join(entry)));
     }
     Ok(found)
+}
+
+/// Returns true if a pattern matches a name, character by character.
+pub(crate) fn matches(pattern: &str, name: &[u8]) -> bool {
+    // The library takes bytes. Of characters that have several each becomes one, in their order, so that ranges stay what they are.
+    if let Ok(text) = str::from_utf8(name)
+        && !(text.is_ascii() && pattern.is_ascii())
+    {
+        let wide = |character: &char| !character.is_ascii();
+        let mut wide: Vec<char> = pattern.chars().chain(text.chars()).filter(wide).collect();
+        wide.sort_unstable();
+        wide.dedup();
+        if wide.len() <= 0x80 {
+            let byte = |character: char| match wide.binary_search(&character) {
+                Ok(number) => 0x80 + number as u8,
+                Err(_) => character as u8,
+            };
+            let [pattern, name] =
+                [pattern, text].map(|text| text.chars().map(byte).collect::<Vec<u8>>());
+            return fast_glob::glob_match(pattern, name);
+        }
+    }
+    fast_glob::glob_match(pattern, name)
 }
 
 fn pattern_of_names(name: &OsStr) -> Result<String, String> {
@@ -148,4 +171,36 @@ fn is_nothing(error: &io::Error) -> bool {
 
 pub(crate) fn is_hidden(name: &OsStr) -> bool {
     name.as_encoded_bytes().first() == Some(&b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_question_mark_stood_for_a_byte_of_a_letter() {
+        for (pattern, name, is_match) in [
+            ("?.txt", "ä.txt", true),
+            ("??.txt", "ä.txt", false),
+            ("[äöü]*.txt", "öl.txt", true),
+            ("[!ä].txt", "ä.txt", false),
+            ("[!ä].txt", "文.txt", true),
+            ("[а-я]?.txt", "да.txt", true),
+            ("[а-я]?.txt", "Да.txt", false),
+            ("{文,書}*", "書.txt", true),
+            ("*.txt", "ä.txt", true),
+            (r"\ä?", "äa", true),
+        ] {
+            assert_eq!(
+                matches(pattern, name.as_bytes()),
+                is_match,
+                "{pattern} {name}"
+            );
+        }
+        // Bytes that are no text.
+        assert!(matches("?.txt", b"\xff.txt"));
+        // More characters than there are bytes for.
+        let long: String = ('一'..).take(300).collect();
+        assert!(matches("*.txt", format!("{long}.txt").as_bytes()));
+    }
 }

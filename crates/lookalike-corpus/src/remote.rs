@@ -122,7 +122,7 @@ mod store {
 
     impl ObjectListing {
         fn names(&self, object: &str) -> bool {
-            fast_glob::glob_match(&self.pattern, object)
+            crate::glob::matches(&self.pattern, object.as_bytes())
         }
     }
 
