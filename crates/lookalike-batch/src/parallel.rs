@@ -9,12 +9,16 @@ use lookalike_hamming::threads::{OrderedResults, in_parallel, join_all, on_each}
 
 use crate::spill::partitions::lock;
 use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::trim;
 
 /// Fewer positions are worked on by the caller's thread.
 pub(crate) const FEW: usize = 1 << 14;
 
 /// Shares of the work of each thread: where some take longer than others, whoever is done takes one more.
 const SHARES: usize = 8;
+
+/// Positions between two looks at how much of tables on disk is resident.
+const MOST_UNTRIMMED: usize = 1 << 14;
 
 /// Does some work on each item, on so many threads at most, each of which takes the next item when it is done with one. Results are in the
 /// order of the items.
@@ -66,14 +70,13 @@ pub(crate) fn column<T: Zeroable + Send>(
     threads: usize,
     value: impl Fn(usize) -> T + Sync,
 ) -> TableColumn<T> {
-    let length = share_length(positions, threads);
-    if length >= positions {
-        return (0..positions).map(value).collect();
-    }
     // Pages that the system gives cleared, when a thread first writes there.
     let mut column = TableColumn::zeroed(positions);
+    // What the values are made of may be tables on disk, of which threads together pass over gigabytes a second.
+    let length = share_length(positions, threads).min(MOST_UNTRIMMED);
     let parts = column.chunks_mut(length).enumerate();
     on_items(parts, threads, |(number, part)| {
+        trim();
         for (at, cell) in part.iter_mut().enumerate() {
             *cell = value(number * length + at);
         }

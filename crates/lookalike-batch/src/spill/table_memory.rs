@@ -7,6 +7,7 @@
 //! Columns need no reference to their job: shares and mappings are those of the process. Where several jobs run at once, each adds its
 //! share, and the files are in the folder of one of them.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -31,6 +32,9 @@ const MOST_ALIGNED: usize = 4096;
 /// Time between two looks at what is resident. A thread that does nothing but touch pages has some 8 MB more meanwhile.
 const TRIM_INTERVAL: Duration = Duration::from_micros(500);
 
+/// Looks at places in no order between two looks at what is resident: each maps sixteen pages on Linux.
+const MOST_LOOKS: u32 = 16;
+
 /// The tables of this process.
 static TABLES: TableMemory = TableMemory::new();
 
@@ -43,6 +47,8 @@ struct TableMemory {
     heap_share: AtomicU64,
     /// True once a file could not be made.
     has_failed: AtomicBool,
+    /// True while there are mappings: known without the lock.
+    is_mapped: AtomicBool,
     state: Mutex<TableState>,
 }
 
@@ -55,8 +61,8 @@ struct TableState {
     regions: BTreeMap<usize, MmapMut>,
     /// Bytes of these.
     mapped: u64,
-    /// True while a thread looks at what is resident.
-    is_trimmed: bool,
+    /// Bytes of files that were resident before anything was mapped; none while no thread looks at what is.
+    before: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -162,12 +168,13 @@ impl TableMemory {
             heap: AtomicU64::new(0),
             heap_share: AtomicU64::new(u64::MAX),
             has_failed: AtomicBool::new(false),
+            is_mapped: AtomicBool::new(false),
             state: Mutex::new(TableState {
                 shares: Vec::new(),
                 next_share: 0,
                 regions: BTreeMap::new(),
                 mapped: 0,
-                is_trimmed: false,
+                before: None,
             }),
         }
     }
@@ -253,8 +260,9 @@ impl TableMemory {
         let mapped = state.mapped;
         let share = state.shares.last_mut()?;
         share.most_mapped = share.most_mapped.max(mapped);
-        if !state.is_trimmed {
-            state.is_trimmed = trim_in_background(self).is_ok();
+        if state.before.is_none() {
+            state.before = trim_in_background(self).ok();
+            self.is_mapped.store(true, Ordering::Relaxed);
         }
         Some(bytes)
     }
@@ -315,8 +323,32 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     file.set_len(bytes)
 }
 
-/// Starts a thread that lets go of mapped pages when too many are resident. It ends when nothing is mapped any more.
-fn trim_in_background(tables: &'static TableMemory) -> io::Result<()> {
+/// Lets go of mapped pages if too many are resident. Where all processors look at tables, the thread that does it comes too late: each look
+/// takes some pages beside that which is asked for. Microseconds where something is mapped, next to nothing elsewhere.
+pub(crate) fn trim() {
+    if TABLES.is_mapped.load(Ordering::Relaxed)
+        // Who holds the lock does it, or maps something.
+        && let Ok(state) = TABLES.state.try_lock()
+    {
+        state.trim();
+    }
+}
+
+/// The same for whoever looks at one place after another, in no order: now and then.
+pub(crate) fn trim_after_looks() {
+    thread_local! {
+        static LOOKS: Cell<u32> = const { Cell::new(0) };
+    }
+    let looks = LOOKS.get().wrapping_add(1);
+    LOOKS.set(looks);
+    if looks.is_multiple_of(MOST_LOOKS) {
+        trim();
+    }
+}
+
+/// Starts a thread that lets go of mapped pages when too many are resident. It ends when nothing is mapped any more. Returns how many bytes
+/// of files are resident now.
+fn trim_in_background(tables: &'static TableMemory) -> io::Result<u64> {
     let Some(before) = resident_file_bytes() else {
         return Err(io::ErrorKind::Unsupported.into());
     };
@@ -326,17 +358,22 @@ fn trim_in_background(tables: &'static TableMemory) -> io::Result<()> {
             std::thread::sleep(TRIM_INTERVAL);
             let mut state = lock(&tables.state);
             if state.regions.is_empty() {
-                state.is_trimmed = false;
+                state.before = None;
+                tables.is_mapped.store(false, Ordering::Relaxed);
                 return;
             }
-            state.trim(before);
+            state.trim();
         }
-    })
+    })?;
+    Ok(before)
 }
 
 impl TableState {
-    /// Lets go of all pages if more are resident than `before` and the shares together.
-    fn trim(&self, before: u64) {
+    /// Lets go of all pages if more are resident than before there were mappings and the shares together.
+    fn trim(&self) {
+        let Some(before) = self.before else {
+            return;
+        };
         let shares = self.shares.iter().map(|share| share.sizes.resident);
         let most = before + shares.sum::<u64>();
         // After the last job, whoever keeps its tables decides.

@@ -1,5 +1,7 @@
 //! Texts of a table in another order than that in which they lie, perhaps on disk.
 
+use crate::spill::table_memory::trim_after_looks;
+
 /// Texts that are looked up at a time, at least.
 const LEAST: usize = 1 << 14;
 
@@ -27,6 +29,7 @@ pub(crate) fn texts_in_order<'a, E>(
         ranges.clear();
         ranges.resize(part.len(), 0..0);
         for &at in &looked_up {
+            trim_after_looks();
             let start = bytes.len();
             bytes.extend_from_slice(text(part[at as usize] as usize));
             ranges[at as usize] = start..bytes.len();

@@ -167,20 +167,55 @@ fn overlap_refused_a_table_that_does_not_fit() {
         command.arg(out);
         command
     };
+    let files = ["pairs.jsonl", "servers.jsonl", "copies.jsonl", "skip.jsonl"];
+    goes_to_disk(&folder, &files, job);
+}
+
+/// Runs a job with little memory, in which its tables do not fit, and with much. The results in these files must be the same.
+fn goes_to_disk(folder: &Folder, files: &[&str], job: impl Fn(&Path, &str) -> Command) {
     let (little, much) = (folder.path("little"), folder.path("much"));
-    for (out, memory, is_on_disk) in [(&little, "56M", true), (&much, "2G", false)] {
-        let (said, most) = measured(&mut job(out, memory), 0);
-        assert_eq!(said.contains("of tables on disk"), is_on_disk, "{said}");
-        assert!(
-            !is_on_disk || most <= 56 * MIB + CHECKED,
-            "{} MiB",
-            most / MIB
-        );
-    }
-    for file in ["pairs.jsonl", "servers.jsonl", "copies.jsonl", "skip.jsonl"] {
+    let (said, most) = measured(&mut job(&little, "56M"), 0);
+    assert!(said.contains("of tables on disk"), "{said}");
+    assert!(most <= 56 * MIB + CHECKED, "{} MiB", most / MIB);
+    let (said, _) = measured(&mut job(&much, "2G"), 0);
+    assert!(!said.contains("on disk"), "{said}");
+    for file in files {
         let [found, expected] = [&little, &much].map(|out| std::fs::read(out.join(file)).unwrap());
         assert!(!found.is_empty() && found == expected, "{file}");
     }
+}
+
+/// Results of `lookalike cluster`.
+const DECISIONS: [&str; 3] = ["kept.jsonl", "removed.jsonl", "clusters.jsonl"];
+
+/// The same of sketches of six places, an eighth of which have three in common with another.
+#[test]
+fn cluster_refused_sketches_that_do_not_fit() {
+    let folder = Folder::new();
+    let mixed = |number: u64| {
+        let mixed = (number ^ number >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
+    let lines = (0..250_000_u64).map(|number| {
+        let place = |place: u64| match number % 8 == 1 && place.is_multiple_of(2) {
+            true => mixed(6 * (number - 1) + place),
+            false => mixed(6 * number + place),
+        };
+        let digits: String = (0..6).map(|at| format!("{:016x}", place(at))).collect();
+        serde_json::json!({"id": format!("n{number}"), "super_shingles": digits}).to_string() + "\n"
+    });
+    let input = folder.add("in.jsonl", lines.collect::<String>());
+    let job = |out: &Path, memory: &str| {
+        let mut command = lookalike("cluster");
+        command.arg(&input).args(["--equal", "3", "--threads", "2"]);
+        command.args(["--memory", memory, "-o"]).arg(out);
+        command
+    };
+    goes_to_disk(&folder, &DECISIONS, job);
+    let removed = std::fs::read_to_string(folder.path("much/removed.jsonl")).unwrap();
+    assert_eq!(removed.lines().count(), 250_000 / 8);
+    let (said, _) = measured(&mut job(&folder.path("refused"), "44M"), 1);
+    assert!(said.contains("the sketches do not fit in 44 MiB"), "{said}");
 }
 
 /// The same of fingerprints, an eighth of which have a neighbour.
@@ -202,16 +237,7 @@ fn cluster_refused_fingerprints_that_do_not_fit() {
         command.args(["--memory", memory, "-o"]).arg(out);
         command
     };
-    let (little, much) = (folder.path("little"), folder.path("much"));
-    let (said, most) = measured(&mut job(&little, "56M"), 0);
-    assert!(said.contains("of tables on disk"), "{said}");
-    assert!(most <= 56 * MIB + CHECKED, "{} MiB", most / MIB);
-    let (said, _) = measured(&mut job(&much, "2G"), 0);
-    assert!(!said.contains("on disk"), "{said}");
-    for file in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
-        let [found, expected] = [&little, &much].map(|out| std::fs::read(out.join(file)).unwrap());
-        assert!(!found.is_empty() && found == expected, "{file}");
-    }
+    goes_to_disk(&folder, &DECISIONS, job);
     let (said, _) = measured(&mut job(&folder.path("refused"), "44M"), 1);
     assert!(said.contains("do not fit in 44 MiB"), "{said}");
 }

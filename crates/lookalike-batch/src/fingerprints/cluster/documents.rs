@@ -2,6 +2,7 @@
 
 use lookalike_corpus::ReadError;
 use lookalike_hamming::Word;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::error::ClusterError;
 use super::id_table::IdTable;
@@ -10,7 +11,7 @@ use crate::fingerprints::files::{
     CodeFiles, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, ListedId,
     check_losses, sum,
 };
-use crate::fingerprints::sketches::{DistinctSketches, SketchReading};
+use crate::fingerprints::sketches::{SketchPositions, SketchReading};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 use crate::spill::table_column::TableColumn;
@@ -62,7 +63,7 @@ pub(super) struct DocumentFiles<'a> {
     pub(super) digest: Option<u64>,
     /// The different sketches of the files, where these hold sketches of several places: the position of a document's among them stands
     /// for its fingerprint.
-    pub(super) sketches: Option<&'a DistinctSketches>,
+    pub(super) sketches: Option<&'a SketchPositions>,
 }
 
 /// Facts about files that have been read.
@@ -150,29 +151,36 @@ impl DocumentFiles<'_> {
         ReadError::Changed { name }.into()
     }
 
-    /// Reads all files of sketches, each of which was there before.
+    /// Reads all files of sketches, which must be those that were there before.
     fn read_sketches(
         &self,
-        sketches: &DistinctSketches,
+        sketches: &SketchPositions,
         read: &mut ReadDocuments,
         visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         let mut reading = SketchReading::new(self.observer, self.losses);
         let mut chunk = FingerprintFile::<u64>::default();
-        let shape = sketches.shape();
+        let (mut rest, mut digest) = (&sketches.of_documents[..], Xxh3::new());
+        let shape = sketches.distinct.shape();
         read.files = reading.each(self.paths, &mut |reading, name, rows| {
-            if reading.shape().is_some_and(|found| found != shape) {
+            let positions = rest.split_off(..rows.count);
+            let Some(positions) =
+                positions.filter(|_| reading.shape().is_none_or(|it| it == shape))
+            else {
                 return Err(self.changed());
-            }
+            };
+            digest.update(bytemuck::cast_slice(&rows.words));
             chunk.clear();
-            for sketch in rows.words.chunks_exact(shape.words()) {
-                let at = sketches.find(sketch).ok_or_else(|| self.changed())?;
-                chunk.codes.push(at.into());
-            }
+            chunk
+                .codes
+                .extend(positions.iter().map(|&at| u64::from(at)));
             chunk.ids.clone_from(&rows.ids);
             read.show(&chunk, name, visit)
         })?;
-        Ok(())
+        match rest.is_empty() && digest.digest() == sketches.digest {
+            true => Ok(()),
+            false => Err(self.changed()),
+        }
     }
 
     fn unchanged(&self, read: ReadDocuments) -> Result<ReadDocuments, BatchError> {

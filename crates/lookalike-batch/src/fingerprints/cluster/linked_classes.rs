@@ -161,9 +161,8 @@ impl FingerprintClustering<'_> {
     }
 
     /// The pairs of the lists.
-    pub(super) fn read_pairs(&self) -> Result<LinkedClasses, BatchError> {
+    pub(super) fn read_pairs(&self, shares: MemoryShares) -> Result<LinkedClasses, BatchError> {
         let temporary = BatchError::temporary(self.folder);
-        let shares = MemoryShares::new(self.limits);
         let mut ids = IdTable::default();
         let edges = EdgeSpool::new(self.folder, shares.list_pairs).map_err(&temporary)?;
         let mut writer = edges.writer();

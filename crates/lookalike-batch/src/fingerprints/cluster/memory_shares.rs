@@ -30,6 +30,8 @@ pub(super) struct MemoryShares {
     limit: u64,
     fixed: u64,
     left: u64,
+    /// Of tables that are there to the end, beside those of each stage.
+    held: u64,
     /// Of pairs that wait, beside fingerprints.
     pub(super) pairs: u64,
     /// The same, beside the ids of a list.
@@ -46,9 +48,18 @@ impl MemoryShares {
             limit: limits.memory,
             fixed,
             left,
+            held: 0,
             pairs: 0,
             list_pairs: (left / 8).clamp(MIB, MOST_PAIRS),
             join: 0,
+        }
+    }
+
+    /// The same beside tables of so many bytes, which are there to the end.
+    pub(super) fn holding(self, tables: u64) -> Self {
+        Self {
+            held: tables,
+            ..self
         }
     }
 
@@ -59,7 +70,8 @@ impl MemoryShares {
 
     /// Bytes that tables of so many bytes leave.
     fn beside(&self, tables: u64) -> u64 {
-        self.left.saturating_sub(tables.min(self.tables().all()))
+        let tables = (self.held + tables).min(self.tables().all());
+        self.left.saturating_sub(tables)
     }
 
     fn refusal(&self, what: &'static str, least: u64) -> ClusterError {
@@ -80,12 +92,20 @@ impl MemoryShares {
     /// # Errors
     /// If there is not enough of it for a join.
     pub(super) fn beside_fingerprints<W: Word>(self, count: u64) -> Result<Self, ClusterError> {
+        self.beside_tables(Self::fingerprint_bytes::<W>(count), "the fingerprints")
+    }
+
+    /// The same beside sketches of so many bytes, and columns of numbers while they are put in order and into bands.
+    pub(super) fn beside_sketches(self, bytes: u64, count: u64) -> Result<Self, ClusterError> {
+        self.beside_tables(2 * bytes + 40 * count, "the sketches")
+    }
+
+    fn beside_tables(self, tables: u64, what: &'static str) -> Result<Self, ClusterError> {
         const LEAST: u64 = LEAST_JOIN + MIB;
-        let tables = Self::fingerprint_bytes::<W>(count);
         let left = self.beside(tables);
         if left < LEAST {
-            let least = TableShareSizes::least_beside(LEAST).min(tables + LEAST);
-            return Err(self.refusal("the fingerprints", least));
+            let least = TableShareSizes::least_beside(LEAST).min(self.held + tables + LEAST);
+            return Err(self.refusal(what, least));
         }
         let pairs = (left / 4).clamp(MIB, MOST_PAIRS);
         Ok(Self {
@@ -110,6 +130,7 @@ impl MemoryShares {
         }
         // Pairs take a quarter of any memory, and two MiB at least.
         let in_files = TableShareSizes::least_beside(resident + 2 * MIB).max(8 * (resident + 8));
+        let tables = self.held + tables;
         let in_memory = tables + resident + ((tables + resident) / 3).max(2 * MIB) + 8;
         Err(self.refusal("the ids of the pairs", in_files.min(in_memory)))
     }
@@ -126,7 +147,8 @@ impl MemoryShares {
         match self.beside(tables).checked_sub(resident) {
             Some(left) => Ok((left / 4).clamp(MIB, MOST_PAIRS)),
             None => {
-                let least = TableShareSizes::least_beside(resident).min(tables + resident);
+                let least = self.held + tables + resident;
+                let least = TableShareSizes::least_beside(resident).min(least);
                 Err(self.refusal("the fingerprints that have a neighbour", least))
             }
         }
@@ -154,16 +176,21 @@ mod tests {
             threads in 1..65_usize,
             count in prop_oneof![0..10_000_u64, 0..4_000_000_000_u64],
             used in 0..(64_u64 << 30),
+            held in prop_oneof![Just(0), 0..(64_u64 << 30)],
         ) {
-            let shares = MemoryShares::new(&JobLimits { memory, threads });
-            let with = |memory: u64| MemoryShares::new(&JobLimits { memory, threads });
+            let with = |memory: u64| MemoryShares::new(&JobLimits { memory, threads }).holding(held);
+            let shares = with(memory);
             match shares.beside_fingerprints::<u64>(count) {
                 Ok(divided) => {
-                    let tables = MemoryShares::fingerprint_bytes::<u64>(count).min(shares.tables().all());
+                    let tables = held + MemoryShares::fingerprint_bytes::<u64>(count);
+                    let tables = tables.min(shares.tables().all());
                     let taken = shares.fixed + tables + divided.pairs + divided.join;
                     prop_assert!(taken <= memory, "{taken} of {memory}");
                 }
                 Err(error) => prop_assert!(with(asked(&error)).beside_fingerprints::<u64>(count).is_ok(), "{error}"),
+            }
+            if let Err(error) = shares.beside_sketches(used, count) {
+                prop_assert!(with(asked(&error)).beside_sketches(used, count).is_ok(), "{error}");
             }
             if let Err(error) = shares.ensure_list(used, count) {
                 prop_assert!(with(asked(&error)).ensure_list(used, count).is_ok(), "{error}");

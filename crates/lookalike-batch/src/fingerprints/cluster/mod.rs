@@ -12,8 +12,8 @@
 //! results            files once more: kept, removed, clusters
 //! ```
 //!
-//! Memory: about ten bytes a fingerprint while pairs are found, then some forty for each class that matters, in files beyond their share
-//! (eight bytes a class stay). Pairs wait on disk. Nothing depends on
+//! Memory: about ten bytes a fingerprint while pairs are found, twice a sketch of several places and forty bytes, then some forty for each
+//! class that matters; in files beyond their share (eight bytes a class stay). Pairs wait on disk. Nothing depends on
 //! the order of pairs, the threads or the memory. No text is seen unless `text_verification` is asked to hold the removals against it: a decision by
 //! fingerprints is not verified.
 
@@ -52,7 +52,7 @@ use crate::error::BatchError;
 use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::join::LARGEST_DISTANCE;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
-use crate::fingerprints::sketches::LeastEqual;
+use crate::fingerprints::sketches::{LeastEqual, SketchPositions};
 use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
 use crate::losses::LossPolicy;
@@ -182,24 +182,18 @@ impl FingerprintClustering<'_> {
     }
 
     fn write(&self, place: &OutputDir<'_>, command: &str) -> Result<ClusterSummary, BatchError> {
+        let _tables = TableShare::open(MemoryShares::new(self.limits).tables(), self.folder);
         let Some(least) = self.equal else {
             let summary = self.decided(place, command, None)?;
             return self.publish(place, &summary).map(|()| summary);
         };
         let sketches = self.read_sketches(least)?;
-        // The sketches stay beside everything else.
-        let limits = JobLimits {
-            memory: self.limits.memory.saturating_sub(sketches.bytes()),
-            ..self.limits.clone()
-        };
         let beside = FingerprintClustering {
-            limits: &limits,
             // Lists tell the number of places that differ.
             distance: Some(sketches.most_different()),
             ..*self
         };
         let mut summary = beside.decided(place, command, Some(&sketches))?;
-        summary.limits = self.limits.clone();
         summary.distance = None;
         summary.equal = Some(sketches.equal());
         self.publish(place, &summary).map(|()| summary)
@@ -212,17 +206,19 @@ impl FingerprintClustering<'_> {
         command: &str,
         sketches: Option<&SketchClasses>,
     ) -> Result<ClusterSummary, BatchError> {
-        let _tables = TableShare::open(MemoryShares::new(self.limits).tables(), self.folder);
-        let distinct = sketches.map(SketchClasses::distinct);
+        let shares = MemoryShares::new(self.limits);
+        let positions = sketches.map(|classes| &classes.sketches);
+        let shares = shares.holding(positions.map_or(0, SketchPositions::bytes));
+        let distinct = positions.map(|positions| &positions.distinct);
         let files = DocumentFiles {
             paths: self.inputs,
             losses: self.losses,
             observer: self.observer,
             digest: None,
-            sketches: distinct,
+            sketches: positions,
         };
         let linked = match (sketches, self.pairs.is_empty()) {
-            (_, false) => self.read_pairs()?,
+            (_, false) => self.read_pairs(shares)?,
             (Some(sketches), true) => self.join_sketches(sketches)?,
             (None, true) => self.join_files(&files)?,
         };
@@ -232,14 +228,14 @@ impl FingerprintClustering<'_> {
         if let ClusterDocuments::Files(files) = &mut documents {
             files.digest = ranking.digest;
         }
-        let budget = self.sorting_budget(&linked.index, &ranking)?;
+        let budget = Self::sorting_budget(shares, &linked.index, &ranking)?;
         let decisions = self.decide(&linked, &ranking, budget)?;
         let outcomes = ClusterOutcomes {
             index: &linked.index,
             ranking: &ranking,
             decisions: &decisions,
         };
-        let verify = |texts| self.verify(texts, &outcomes, &documents);
+        let verify = |texts| self.verify(texts, &outcomes, &documents, &shares);
         let verified = self.verify.map(verify).transpose()?;
         self.observer.stage(JobStage::Write, 0);
         let writer = ClusterWriter {
@@ -276,12 +272,12 @@ impl FingerprintClustering<'_> {
 
     /// Bytes for pairs that are sorted, beside all that is known of classes.
     fn sorting_budget(
-        &self,
+        shares: MemoryShares,
         index: &ClassIndex,
         ranking: &ClassRanking<'_>,
     ) -> Result<u64, ClusterError> {
         let tables = index.fingerprint_bytes() + ranking.linked_bytes;
-        MemoryShares::new(self.limits).sorting(index.len() as u64, tables, ranking.held_bytes)
+        shares.sorting(index.len() as u64, tables, ranking.held_bytes)
     }
 
     fn summary(&self, written: WrittenClusters, pairs: u64, command: &str) -> ClusterSummary {

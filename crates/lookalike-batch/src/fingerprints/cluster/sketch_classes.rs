@@ -1,24 +1,32 @@
 //! Classes of documents with equal sketches of several places, and the pairs between them.
 //!
-//! The position of a sketch among all different ones stands for the fingerprint of a class from then on.
+//! The position of a sketch among all different ones stands for the fingerprint of a class from then on. Files are read again for the ids of
+//! documents, whose positions are remembered: nothing is looked up.
+
+use bytemuck::cast_slice;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::FingerprintClustering;
 use super::edge_spool::EdgeSpool;
 use super::linked_classes::{ClassIndex, LinkedClasses};
+use super::memory_shares::MemoryShares;
 use super::sorted_fingerprints::{FingerprintMarks, SortedKeys};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesError, FingerprintSource, PlaceKind, SketchShape};
 use crate::fingerprints::join::FingerprintShard;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
-    DistinctSketches, EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchMemory,
-    SketchReading, is_sketch_index, stored_bytes,
+    EqualPlaces, GroupedSketches, LeastEqual, NearSketches, SketchPositions, SketchReading,
+    is_sketch_index, stored_bytes,
 };
 use crate::observer::{JobStage, ensure_wanted};
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::check;
 
-/// The different sketches of the files.
+/// The sketches of the files.
 pub(super) struct SketchClasses {
-    grouped: GroupedSketches,
+    /// Those of documents in the order of the files.
+    pub(super) sketches: SketchPositions,
     /// Places that are equal at least.
     least: usize,
     /// Bytes for pairs that wait.
@@ -26,24 +34,15 @@ pub(super) struct SketchClasses {
 }
 
 impl SketchClasses {
-    pub(super) fn distinct(&self) -> &DistinctSketches {
-        &self.grouped.distinct
-    }
-
-    /// Bytes of memory in use.
-    pub(super) fn bytes(&self) -> u64 {
-        self.grouped.bytes()
-    }
-
     /// Most places in which the sketches of a pair differ.
     pub(super) fn most_different(&self) -> u32 {
-        (self.distinct().shape().places - self.least) as u32
+        (self.sketches.distinct.shape().places - self.least) as u32
     }
 
     pub(super) fn equal(&self) -> EqualPlaces {
         EqualPlaces {
             least: self.least,
-            of: self.distinct().shape().to_string(),
+            of: self.sketches.distinct.shape().to_string(),
         }
     }
 }
@@ -59,14 +58,21 @@ impl FingerprintClustering<'_> {
         }
         let all = stored_bytes(self.inputs);
         self.observer.stage(JobStage::Scan, all);
-        let memory = SketchMemory::new(self.limits);
+        let shares = MemoryShares::new(self.limits);
+        // Before anything is read, what no number of sketches would leave enough for.
+        shares.beside_sketches(0, 0)?;
+        let temporary = BatchError::temporary(self.folder);
         let mut reading = SketchReading::new(self.observer, self.losses);
-        let (mut words, mut count) = (Vec::new(), 0);
-        reading.each(self.inputs, &mut |reading, _, rows| {
+        let (mut words, mut count, mut digest) = (TableColumn::new(), 0, Xxh3::new());
+        reading.each(self.inputs, &mut |_, _, rows| {
             words.extend_from_slice(&rows.words);
+            digest.update(cast_slice(&rows.words));
             count += rows.count as u64;
-            let bytes = size_of_val(words.as_slice()) as u64;
-            memory.ensure(bytes, 0, count, [reading.read_bytes(), all])
+            // Places have 32 bits, of which one number stands for nobody.
+            if count >= u64::from(u32::MAX) {
+                return Err(BatchError::TooManyFingerprints(count));
+            }
+            check(self.folder).map_err(&temporary)
         })?;
         // Without a sketch there are no pairs, whatever the shape.
         let shape = reading.shape().unwrap_or(SketchShape {
@@ -78,11 +84,15 @@ impl FingerprintClustering<'_> {
         });
         let least = least.places(shape);
         let least = least.map_err(FingerprintSettingsError::from)?;
-        let pairs = memory.pairs(size_of_val(words.as_slice()) as u64, 0, count);
+        let bytes = size_of_val(words.as_slice()) as u64;
+        let shares = shares.beside_sketches(bytes, count)?;
+        let grouped = GroupedSketches::new(shape, words, self.limits.threads, |a, b| a.cmp(&b));
+        let sketches = grouped.by_documents(digest.digest());
+        check(self.folder).map_err(&temporary)?;
         Ok(SketchClasses {
-            grouped: GroupedSketches::new(shape, words, self.limits.threads, |a, b| a.cmp(&b)),
+            sketches,
             least,
-            pairs,
+            pairs: shares.pairs,
         })
     }
 
@@ -92,11 +102,17 @@ impl FingerprintClustering<'_> {
         classes: &SketchClasses,
     ) -> Result<LinkedClasses, BatchError> {
         self.observer.stage(JobStage::Compare, 0);
-        let distinct = classes.distinct();
+        let distinct = &classes.sketches.distinct;
         let count = distinct.len();
-        let marks = FingerprintMarks::new(count);
-        let repeated = (0..count as u32).filter(|&at| classes.grouped.documents(at).len() > 1);
-        repeated.for_each(|at| marks.set(at));
+        let (seen, marks) = (FingerprintMarks::new(count), FingerprintMarks::new(count));
+        // Documents of equal sketches are a cluster even where the class has no neighbour.
+        for &at in &classes.sketches.of_documents {
+            if seen.has(at) {
+                marks.set(at);
+            }
+            seen.set(at);
+        }
+        drop(seen);
         let temporary = BatchError::temporary(self.folder);
         let edges = EdgeSpool::new(self.folder, classes.pairs).map_err(&temporary)?;
         let near = NearSketches {

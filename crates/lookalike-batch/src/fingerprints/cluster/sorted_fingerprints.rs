@@ -120,7 +120,7 @@ impl FingerprintMarks {
         }
     }
 
-    fn has(&self, at: u32) -> bool {
+    pub(super) fn has(&self, at: u32) -> bool {
         self.words[at as usize / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
     }
 

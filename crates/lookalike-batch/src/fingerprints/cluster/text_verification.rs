@@ -190,10 +190,10 @@ impl FingerprintClustering<'_> {
         texts: &TextVerification<'_>,
         outcomes: &ClusterOutcomes<'_>,
         documents: &ClusterDocuments<'_>,
+        shares: &MemoryShares,
     ) -> Result<VerifiedRemovals, BatchError> {
-        let shares = MemoryShares::new(self.limits);
-        let claimed = ClaimedRemovals::collect(outcomes, documents, &shares)?;
-        let sets = self.read_texts(texts, &claimed.ids, &shares)?;
+        let claimed = ClaimedRemovals::collect(outcomes, documents, shares)?;
+        let sets = self.read_texts(texts, &claimed.ids, shares)?;
         check(self.folder).map_err(BatchError::temporary(self.folder))?;
         self.observer.stage(JobStage::Compare, 0);
         let mut similarities: TableColumn<f64> =

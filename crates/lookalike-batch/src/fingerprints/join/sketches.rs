@@ -20,6 +20,7 @@ use crate::fingerprints::sketches::{
 };
 use crate::observer::{JobStage, ensure_wanted};
 use crate::spill::partitions::lock;
+use crate::spill::table_column::TableColumn;
 
 /// A join is kept from band to band if it has so many different sketches.
 const LEAST_KEPT: usize = if cfg!(test) { 1 } else { 1 << 14 };
@@ -139,7 +140,7 @@ impl FingerprintJoin<'_> {
         let all: u64 = inputs.map(stored_bytes).iter().sum();
         self.observer.stage(JobStage::Queries, all);
         let memory = SketchMemory::new(self.limits);
-        let (mut words, mut names) = (Vec::new(), FingerprintIds::default());
+        let (mut words, mut names) = (TableColumn::new(), FingerprintIds::default());
         let mut reading = SketchReading::new(self.observer, self.losses);
         let mut count = 0;
         let [f, q] = {

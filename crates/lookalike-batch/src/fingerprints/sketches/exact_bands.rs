@@ -16,7 +16,10 @@ use lookalike_hamming::threads::on_each;
 use super::bands::bands;
 use super::distinct_sketches::DistinctSketches;
 use crate::fingerprints::join::FingerprintShard;
-use crate::parallel_sort::sort_unequal_by;
+use crate::parallel::column;
+use crate::parallel_sort::{KeyedNumber, sort_unequal_by};
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::trim_after_looks;
 
 /// Sketches that are compared all with all, rather than cut further.
 const FEW: usize = 32;
@@ -72,14 +75,12 @@ impl NearSketches<'_> {
         band: &[u16],
         visit: &mut dyn FnMut(&[u32]) -> bool,
     ) -> bool {
-        let keyed = members.iter().map(|&at| (self.key(at, band), at));
-        let mut keyed: Vec<(u64, u32)> = keyed.collect();
-        keyed.sort_unstable();
-        let mut groups = keyed.chunk_by(|a, b| a.0 == b.0);
-        groups.all(|group| {
-            let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
-            members.len() < 2 || visit(&members)
-        })
+        let keyed = members.iter();
+        let keyed = keyed.map(|&at| KeyedNumber::new(self.key(at, band), at));
+        let mut keyed: TableColumn<KeyedNumber> = keyed.collect();
+        keyed.sort_unstable_by(by_key);
+        let mut groups = keyed.chunk_by(|a, b| a.key() == b.key());
+        groups.all(|group| group.len() < 2 || visit(&numbers(group)))
     }
 
     /// Tells whether many agree in a place.
@@ -107,8 +108,8 @@ impl NearSketches<'_> {
 
     /// Shows every pair once: the positions, the lesser first, and in how many places the two differ. Each thread has a sink of its own.
     ///
-    /// O(bands n log n) time and comparisons of what shares a band, where bands are one more than places may differ; 16 bytes of memory for
-    /// each sketch, twice with several threads.
+    /// O(bands n log n) time and comparisons of what shares a band, where bands are one more than places may differ; 12 bytes of tables for
+    /// each sketch, twice with several threads, and 8 for each group.
     pub(crate) fn each<S: FnMut(u32, u32, u32)>(&self, sink: impl Fn() -> S + Sync) {
         for number in 0..self.bands() {
             self.each_of_band(number, &sink);
@@ -129,15 +130,19 @@ impl NearSketches<'_> {
         let places: Vec<u16> = (0..self.sketches.shape().places as u16).collect();
         let bands = cut(&places, self.bands());
         let band = bands[number];
-        let count = self.sketches.len() as u32;
-        let keyed = (0..count).map(|at| (self.key(at, band), at));
-        let mut keyed: Vec<(u64, u32)> = keyed.collect();
-        sort_unequal_by(&mut keyed, self.threads, Ord::cmp);
-        let groups: Vec<&[(u64, u32)]> = keyed
-            .chunk_by(|a, b| a.0 == b.0)
+        let mut keyed = column(self.sketches.len(), self.threads, |at| {
+            KeyedNumber::new(self.key(at as u32, band), at as u32)
+        });
+        sort_unequal_by(&mut keyed, self.threads, by_key);
+        let (mut groups, mut end) = (TableColumn::<[u32; 2]>::new(), 0);
+        for group in keyed.chunk_by(|a, b| a.key() == b.key()) {
+            let start = end;
+            end += group.len() as u32;
             // A pair is shown in one band only, so a shard owns groups, not sketches: no two runs show it.
-            .filter(|group| group.len() > 1 && self.shard.has(group[0].0 ^ number as u64))
-            .collect();
+            if group.len() > 1 && self.shard.has(group[0].key() ^ number as u64) {
+                groups.push([start, end]);
+            }
+        }
         let rest = without(&places, band);
         let next = AtomicUsize::new(0);
         let work = || {
@@ -147,11 +152,12 @@ impl NearSketches<'_> {
                 earlier: bands[..number].to_vec(),
                 sink: sink(),
             };
-            while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(&[start, end]) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if (self.is_cancelled)() {
                     return;
                 }
-                let members: Vec<u32> = group.iter().map(|&(_, at)| at).collect();
+                let members = numbers(&keyed[start as usize..end as usize]);
+                trim_after_looks();
                 if self.all_agree_in_any(&members, &bands[..number]) {
                     continue;
                 }
@@ -162,6 +168,14 @@ impl NearSketches<'_> {
         };
         on_each(0..self.threads.min(groups.len()), |_| work());
     }
+}
+
+fn by_key(a: &KeyedNumber, b: &KeyedNumber) -> std::cmp::Ordering {
+    (a.key(), a.number).cmp(&(b.key(), b.number))
+}
+
+fn numbers(keyed: &[KeyedNumber]) -> TableColumn<u32> {
+    keyed.iter().map(|keyed| keyed.number).collect()
 }
 
 fn without(places: &[u16], band: &[u16]) -> Vec<u16> {
@@ -249,6 +263,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         if !(near.wanted)(a, b) {
             return;
         }
+        trim_after_looks();
         let shape = near.sketches.shape();
         let equal = shape.equal_places(near.sketches.sketch(a), near.sketches.sketch(b));
         // The count first: it rules out most, and the bands that follow are only asked of pairs.
@@ -293,8 +308,8 @@ mod tests {
                         }
                         row
                     };
-                    let all: Vec<u64> = rows.into_iter().flat_map(row).collect();
-                    GroupedSketches::new(shape, all, 1, |a, b| a.cmp(&b)).distinct
+                    let all = rows.into_iter().flat_map(row);
+                    GroupedSketches::new(shape, all.collect(), 1, |a, b| a.cmp(&b)).distinct
                 },
             )
         })

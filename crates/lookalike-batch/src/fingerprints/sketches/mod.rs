@@ -18,7 +18,7 @@ pub(super) mod least_equal;
 mod reading;
 mod sketch_index;
 
-pub(crate) use distinct_sketches::{DistinctSketches, GroupedSketches};
+pub(crate) use distinct_sketches::{DistinctSketches, GroupedSketches, SketchPositions};
 pub(crate) use exact_bands::NearSketches;
 pub use least_equal::{EqualPlaces, LeastEqual, LeastEqualError, ParseLeastEqualError};
 pub(crate) use reading::{SketchMemory, SketchReading, stored_bytes};
