@@ -144,7 +144,7 @@ fn bytes_of_address(address: &str) -> u64 {
     64 + address.len() as u64
 }
 
-/// Where the URL of a document is.
+/// Range of the URL of a document in all of them.
 fn url_range(ends: &[u64], document: usize) -> Range<usize> {
     let start = document.checked_sub(1).map_or(0, |before| ends[before]);
     start as usize..ends[document] as usize

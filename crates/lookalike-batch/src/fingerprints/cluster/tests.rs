@@ -413,3 +413,68 @@ proptest! {
         prop_assert_eq!(summary.counts.repeated, (documents.len() - distinct.len()) as u64);
     }
 }
+
+/// Changes a file when a stage begins.
+struct FileChange<'a> {
+    path: &'a Path,
+    at: JobStage,
+    content: Vec<u8>,
+}
+
+impl JobObserver for FileChange<'_> {
+    fn stage(&self, stage: JobStage, _: u64) {
+        if stage == self.at {
+            fs::write(self.path, &self.content).unwrap();
+        }
+    }
+
+    fn advance(&self, _: u64) {}
+}
+
+#[test]
+fn files_of_sketches_that_change_between_two_readings_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let content = |places: &[u64]| {
+        let line = |(at, place): (usize, &u64)| {
+            let sketch = format!("{place:016x}{:016x}", 7);
+            json!({"id": format!("d{at}"), "super_shingles": sketch})
+        };
+        lines(places.iter().enumerate().map(line))
+    };
+    for at in [JobStage::Rank, JobStage::Write] {
+        // Another sketch, two that changed places, one less, one more.
+        for changed in [&[1, 2, 4][..], &[2, 1, 3], &[1, 2], &[1, 2, 3, 3]] {
+            fs::write(&path, content(&[1, 2, 3])).unwrap();
+            let change = FileChange {
+                path: &path,
+                at,
+                content: content(changed),
+            };
+            let inputs = sources(std::slice::from_ref(&path));
+            let (out, spool) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let job = FingerprintClustering {
+                inputs: &inputs,
+                pairs: &[],
+                distance: None,
+                equal: Some(LeastEqual::Places(1)),
+                keep: None,
+                rule: FingerprintRule::Stars,
+                verify: None,
+                losses: LossPolicy::Tolerate,
+                limits: &JobLimits {
+                    threads: 1,
+                    memory: 1 << 30,
+                },
+                folder: spool.path(),
+                observer: &change,
+            };
+            let error = job.cluster(out.path(), IfExists::New, "").unwrap_err();
+            assert!(
+                error.to_string().contains("changed"),
+                "{changed:?}: {error}"
+            );
+            assert!(!out.path().join("kept.jsonl").exists());
+        }
+    }
+}
