@@ -72,7 +72,7 @@ pub enum BatchError {
     Strict(String),
     /// More was lost than the job may lose.
     #[error(
-        "{count} of {all} records and files could not be read, more than the limit of {limit}; no results were written. The \
+        "{count} of {all} records and files could not be read, more than the limit of {limit}. The \
          worst: {first}{}",
         match is_uncounted {
             true => ": it is unknown how many records are missing there",
@@ -214,8 +214,11 @@ pub enum BatchError {
         /// Least limit that would do, in MiB.
         least: u64,
     },
-    /// The memory limit does not hold the sketches of a join.
-    #[error("the sketches do not fit in {mib} MiB", mib = limit >> 20)]
+    /// The memory limit does not hold what a join of sketches needs beside those.
+    #[error(
+        "a join of sketches takes at least {least} MiB, and the memory limit is {mib}",
+        mib = limit >> 20
+    )]
     SketchMemory {
         /// The limit, in bytes.
         limit: u64,

@@ -618,13 +618,27 @@ impl JobSettings {
             Sketch::Simhash => sketch.fingerprint_bits() > 0,
             _ => is_kind(needed),
         };
-        match is_fit {
-            true => Ok(()),
-            false => Err(SettingsError::OtherSketch {
+        if !is_fit {
+            return Err(SettingsError::OtherSketch {
                 method: self.method.name(),
                 needed,
                 sketch,
+            });
+        }
+        let most = match sketch {
+            Sketch::SuperShingle { groups, .. } => groups,
+            Sketch::Buckets { buckets } => buckets,
+            Sketch::IMatch { lexicons } => lexicons,
+            _ => return Ok(()),
+        };
+        let (equal, most) = (self.least_equal(), most.into());
+        match self.equal {
+            Some(_) if equal > most => Err(SettingsError::MoreThanAll {
+                equal,
+                most,
+                sketch,
             }),
+            _ => Ok(()),
         }
     }
 

@@ -32,6 +32,16 @@ pub enum SettingsError {
         /// Bits of the fingerprints.
         bits: u32,
     },
+    /// More parts must be equal than a sketch has.
+    #[error("equal {equal} is above {most}: {sketch} has no more, so nothing would be found")]
+    MoreThanAll {
+        /// The number that was asked for.
+        equal: u32,
+        /// Parts of a sketch.
+        most: u32,
+        /// The sketch.
+        sketch: Sketch,
+    },
     /// A scheme without the sketch that the method looks at.
     #[error("the method {method} needs a scheme with a sketch such as {needed}, not {sketch}")]
     OtherSketch {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use lookalike_batch::explain::LISTED;
 use lookalike_batch::kernel::{DedupKernel, KernelError};
 use lookalike_batch::{
-    DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, IfExists, JobSettings, KeepRules,
-    Method, NoProgress, OutputOptions, PairList, RecordOrder, RepeatedIds,
+    DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, IfExists, JobProgress, JobSettings,
+    KeepRules, Method, NoProgress, OutputOptions, PairList, RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
     Compression, GivenDocument, InputOptions, Inputs, OutputFolder, OutputFormat, Source, Transfer,
@@ -23,6 +23,7 @@ use crate::explain::{ExplainedRecord, NumberedDocument, PairExplanation};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::kept_documents::kept_documents;
+use crate::output_file::files_of;
 use crate::program::DocumentJob;
 use crate::size;
 
@@ -205,14 +206,16 @@ impl DedupArguments {
     }
 
     /// Refuses to replace the results that new documents are compared with: they are never written, so they would be gone.
-    fn refuse_losing_against(&self) -> Result<(), Failure> {
+    fn refuse_losing<'p>(
+        &self,
+        mut against: impl Iterator<Item = &'p Path>,
+    ) -> Result<(), Failure> {
         // A folder that is not there has nothing to lose.
         let Ok(output) = self.output.canonicalize() else {
             return Ok(());
         };
-        let is_replaced = |path: &&OsString| {
-            let path = Path::new(path).canonicalize();
-            let below = path.ok().and_then(|path| {
+        let is_replaced = |path: &&Path| {
+            let below = path.canonicalize().ok().and_then(|path| {
                 let name = path
                     .strip_prefix(&output)
                     .ok()?
@@ -224,7 +227,7 @@ impl DedupArguments {
             });
             below.unwrap_or(false)
         };
-        match self.against.iter().find(is_replaced) {
+        match against.find(is_replaced) {
             // Without `--overwrite` results that are there are refused anyway.
             Some(path) if self.overwrite => Err(Failure::Usage(format!(
                 "--overwrite would replace {}, whose documents are only compared with and not written again: choose another directory \
@@ -265,7 +268,7 @@ impl DedupArguments {
 
     /// All inputs, those of `--against` first, and the number of the latter.
     fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
-        self.refuse_losing_against()?;
+        self.refuse_losing(self.against.iter().map(Path::new))?;
         refuse_collections(&self.input.inputs)?;
         let read = self
             .against
@@ -283,6 +286,8 @@ impl DedupArguments {
             },
             false => Inputs::discover(&against, options, spool)?,
         };
+        // Whatever led there: a wildcard, or a link.
+        self.refuse_losing(files_of(&all))?;
         let count = all.sources.len();
         let output = OutputFolder {
             path: &self.output,
@@ -425,6 +430,7 @@ impl DedupArguments {
             console::warning("--pairs all lists every pair of equal texts with --method copies");
         }
         self.refuse_results_in_collections()?;
+        self.refuse_adding_again()?;
         // Under the lock of `--into` before anything is read, so that two jobs do not compare with the same
         // state and then both add to it.
         let resumed = self.resume.then_some(&*self.output);
@@ -482,6 +488,20 @@ impl DedupArguments {
                 self.output.display()
             ))),
             false => Ok(()),
+        }
+    }
+
+    /// Refuses to resume a finished job whose documents are in a collection: repeated, it would find all of them there.
+    fn refuse_adding_again(&self) -> Result<(), Failure> {
+        let progress = JobProgress::of(&self.output).ok().flatten();
+        let is_finished = self.resume && progress == Some(JobProgress::Finished);
+        match &self.into {
+            Some(into) if is_finished => Err(Failure::Failed(format!(
+                "{}: the job in this directory is finished, and what it kept is in {}: nothing is left to do",
+                self.output.display(),
+                into.display()
+            ))),
+            _ => Ok(()),
         }
     }
 

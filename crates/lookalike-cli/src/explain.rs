@@ -16,8 +16,8 @@ use lookalike_corpus::{
 };
 
 use crate::arguments::{
-    ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments, TestArguments,
-    command_line,
+    ConvertArguments, HtmlArguments, MethodArguments, RecordArguments, RunArguments,
+    SchemeArguments, TestArguments, command_line,
 };
 use crate::console::ColorOption;
 use crate::failure::Failure;
@@ -61,6 +61,9 @@ pub(crate) struct ExplainArguments {
         help_heading = "Running"
     )]
     color: ColorOption,
+
+    #[command(flatten)]
+    records: RecordArguments,
 
     #[command(flatten)]
     convert: ConvertArguments,
@@ -107,7 +110,7 @@ impl ExplainedRecord {
     fn new(name: &str, record: &Record<'_>, options: &InputOptions) -> Result<Self, Failure> {
         let lack = match record.text_state {
             TextState::Missing if record.fields.is_empty() => {
-                "it has no text: its field text is missing or null".to_owned()
+                "it has no text: name the field of the text with --text".to_owned()
             }
             TextState::TooLong => format!(
                 "it is longer than {}, and was not read: explain a part of it",
@@ -202,7 +205,9 @@ impl ExplainedRecord {
 impl ExplainArguments {
     fn documents(&self) -> Result<[ExplainedRecord; 2], Failure> {
         let spool = self.run.spool(std::env::temp_dir())?;
-        let mut options = InputOptions::default()
+        let mut options = self
+            .records
+            .options()
             .html(self.html.extraction())
             .fields(self.scheme.fields)
             // The site is read for `--distance-for site` alone: scope options are not among those of a pair
@@ -210,7 +215,8 @@ impl ExplainArguments {
             .category(self.method.category());
         self.convert.apply(&mut options);
         if self.inputs.is_empty() {
-            refuse_input(self.output.as_deref(), [&self.a, &self.b].map(Path::new))?;
+            let read = [&self.a, &self.b].map(Path::new).into_iter();
+            refuse_input(self.output.as_deref(), read.chain(self.scheme.files()))?;
             // Each with inputs of its own: a folder or an archive in the place of a file is then told by its
             // name.
             let file = |path| file(path, &options, spool.path());
@@ -223,19 +229,17 @@ impl ExplainArguments {
             self.a.to_string_lossy().into_owned(),
             self.b.to_string_lossy().into_owned(),
         ];
-        let mut found = [None, None];
+        let mut found = wanted.each_ref().map(|id| WantedRecord::new(id));
         let inputs = Inputs::discover(&self.inputs, &options, spool.path())?;
-        refuse_input(self.output.as_deref(), files_of(&inputs))?;
+        let read = files_of(&inputs).chain(self.scheme.files());
+        refuse_input(self.output.as_deref(), read)?;
         let visited = visit(&inputs, &options, |record| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
-                // The first record of an id, as elsewhere. Both sides may be the same record.
-                if *wanted == record.id && found.is_none() {
-                    *found = Some(ExplainedRecord::new(wanted, record, &options));
-                }
+                found.look_at(wanted, record, &options);
             }
         })?;
         self.html.warn_of_unused(visited.has_html, self.run.quiet);
-        let [a, b] = found;
+        let [a, b] = found.map(WantedRecord::found);
         let missing = |id: &String| {
             let unread = visited.lost.as_ref().map_or(String::new(), |first| {
                 format!("; some records could not be read, for example {first}")
@@ -248,6 +252,48 @@ impl ExplainArguments {
             a.ok_or_else(|| missing(&wanted[0]))??,
             b.ok_or_else(|| missing(&wanted[1]))??,
         ])
+    }
+}
+
+/// A record that is looked for by an id: the first that has it, else that to which jobs give it.
+struct WantedRecord<'a> {
+    /// The id that several records have, and the number of the wanted one among them, if the id may be one that jobs made.
+    repeated: Option<(&'a str, u64)>,
+    named: Option<Result<ExplainedRecord, Failure>>,
+    numbered: Option<Result<ExplainedRecord, Failure>>,
+    /// Records with the repeated id so far.
+    met: u64,
+}
+
+impl<'a> WantedRecord<'a> {
+    fn new(id: &'a str) -> Self {
+        // The second record with an id is called `ID#2`.
+        let parts = id.rsplit_once('#');
+        let repeated = parts.and_then(|(id, number)| Some((id, number.parse().ok()?)));
+        Self {
+            repeated: repeated.filter(|(_, number)| *number > 1),
+            named: None,
+            numbered: None,
+            met: 0,
+        }
+    }
+
+    fn look_at(&mut self, wanted: &str, record: &Record<'_>, options: &InputOptions) {
+        let new = || Some(ExplainedRecord::new(wanted, record, options));
+        // Both sides may be the same record.
+        if *wanted == record.id && self.named.is_none() {
+            self.named = new();
+        }
+        if let Some((_, number)) = self.repeated.filter(|(id, _)| *id == record.id) {
+            self.met += 1;
+            if self.met == number {
+                self.numbered = new();
+            }
+        }
+    }
+
+    fn found(self) -> Option<Result<ExplainedRecord, Failure>> {
+        self.named.or(self.numbered)
     }
 }
 

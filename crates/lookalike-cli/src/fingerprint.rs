@@ -143,7 +143,8 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let inputs = arguments
         .input
         .discover(&options, spool.path(), None, arguments.run.quiet)?;
-    refuse_input(arguments.output.as_deref(), files_of(&inputs))?;
+    let read = files_of(&inputs).chain(arguments.scheme.files());
+    refuse_input(arguments.output.as_deref(), read)?;
     let console = Console::new(arguments.run.quiet);
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let (scheme, terms) = match early {

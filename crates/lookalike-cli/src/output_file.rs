@@ -1,5 +1,7 @@
 //! Output of a command that is one stream: a file, which is there whole or not at all, or standard output.
 
+use std::borrow::Cow;
+use std::fs::File;
 use std::io::{self, BufWriter, Write, stdout};
 use std::path::Path;
 
@@ -60,7 +62,11 @@ pub(crate) fn write_output<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
     match path {
-        Some(path) => write_created(path, || AtomicFile::create(path, compression(path)), write),
+        Some(path) => {
+            let target = behind_links(path);
+            let create = || AtomicFile::create(&target, compression(path));
+            write_created(&target, create, write)
+        }
         None => Ok(write_standard_output(write)?),
     }
 }
@@ -82,7 +88,12 @@ pub(crate) fn write_rows<T>(
     match path.filter(|path| is_table(path)) {
         Some(path) => {
             let table = output_format("parquet").map_err(Failure::Usage)?;
-            write_created(path, || AtomicFile::lines(path, table, example), write)
+            let target = behind_links(path);
+            write_created(
+                &target,
+                || AtomicFile::lines(&target, table, example),
+                write,
+            )
         }
         None => write_output(path, write),
     }
@@ -98,12 +109,44 @@ fn begin(
     interrupt::unfinished_file(create).map_err(unwritable(path))
 }
 
+/// A stream to a pipe or a device, if that has this name: a file in its place would reach nobody.
+fn special_file(path: &Path) -> Result<Option<BufWriter<File>>, Failure> {
+    let is_special = path
+        .metadata()
+        .is_ok_and(|found| !found.is_file() && !found.is_dir());
+    if !is_special {
+        return Ok(None);
+    }
+    if is_table(path) {
+        return Err(Failure::Usage(format!(
+            "{}: is a pipe or a device, which takes no Parquet: choose a file",
+            path.display()
+        )));
+    }
+    let file = File::options().write(true).open(path);
+    let file = file.map_err(unwritable(path))?;
+    Ok(Some(BufWriter::with_capacity(BUFFER, file)))
+}
+
+/// Where a path leads to: a link stays, and the file behind it is replaced.
+pub(crate) fn behind_links(path: &Path) -> Cow<'_, Path> {
+    match path.is_symlink().then(|| path.canonicalize()) {
+        Some(Ok(target)) => Cow::Owned(target),
+        _ => Cow::Borrowed(path),
+    }
+}
+
 /// Writes to a file that `create` begins; it vanishes when the command is interrupted.
 pub(crate) fn write_created<T>(
     path: &Path,
     create: impl FnOnce() -> io::Result<AtomicFile>,
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
+    if let Some(mut stream) = special_file(path)? {
+        let written = write(&mut stream)?;
+        stream.flush().map_err(unwritable(path))?;
+        return Ok(written);
+    }
     let mut file = begin(path, create)?;
     // An error drops the file, which vanishes: what was there before stays.
     let written = write(&mut file)?;
@@ -129,8 +172,13 @@ pub(crate) fn write_standard_output<T>(
 
 /// Writes bytes to a file as they are.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let create = || AtomicFile::create(path, Compression::None);
-    let mut file = begin(path, create)?;
+    if let Some(mut stream) = special_file(path)? {
+        let written = stream.write_all(bytes).and_then(|()| stream.flush());
+        return written.map_err(unwritable(path));
+    }
+    let target = behind_links(path);
+    let create = || AtomicFile::create(&target, Compression::None);
+    let mut file = begin(&target, create)?;
     file.write_all(bytes).map_err(unwritable(path))?;
     file.commit().map_err(unwritable(path))
 }

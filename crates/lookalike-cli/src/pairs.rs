@@ -195,7 +195,8 @@ impl PairsArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
-        refuse_input(self.output.as_deref(), files_of(&inputs))?;
+        let read = files_of(&inputs).chain(self.similarity.scheme.files());
+        refuse_input(self.output.as_deref(), read)?;
         let checkpoint = self.checkpoint()?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;

@@ -149,7 +149,7 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
             name("shard")
         ),
         BatchError::SketchMemory { least, .. } => {
-            format!("raise {memory} to about {least}M, or make shorter ones")
+            format!("raise {memory} to at least {least}M")
         }
         BatchError::IndexMemory { least, .. } => {
             format!("raise {memory} to at least {least}M, or split the input")
@@ -229,6 +229,7 @@ fn of_settings(error: &SettingsError, style: OptionStyle) -> Option<String> {
         SettingsError::Overlap(error) => return of_overlap(error, style),
         SettingsError::Fingerprints(error) => return of_fingerprints(error, style),
         SettingsError::HardlyRelated { .. }
+        | SettingsError::MoreThanAll { .. }
         | SettingsError::OtherSketch { .. }
         | SettingsError::TestNeedsTerms { .. }
         | SettingsError::Sketcher(_)

@@ -285,7 +285,8 @@ impl ReadingArguments {
         let inputs = self
             .input
             .discover(&options, spool.path(), None, self.run.quiet)?;
-        refuse_input(Some(output), files_of(&inputs))?;
+        let read = files_of(&inputs).chain(self.scheme.files());
+        refuse_input(Some(output), read)?;
         boilerplate.learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let scheme = match early {
             Some(scheme) => scheme,

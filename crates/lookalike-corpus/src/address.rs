@@ -8,7 +8,10 @@
 
 use std::fmt::Write as _;
 
-/// The address of a page that is known by this URL or path; none for other URLs, such as `urn:`.
+/// Longest address, in bytes: all links of a page are resolved against its own, and with a longer one would take the square of its length.
+const LONGEST: usize = 4096;
+
+/// The address of a page that is known by this URL or path; none for other URLs, such as `urn:`, and for more than 4,096 bytes.
 ///
 /// ```
 /// use lookalike_corpus::page_address;
@@ -19,17 +22,19 @@ use std::fmt::Write as _;
 pub fn page_address(name: &str) -> Option<String> {
     match scheme(name.trim_start()) {
         Some(_) => linked_address("", name),
+        None if name.len() > LONGEST => None,
         None => {
             let mut path = String::new();
             // The name of a file is no URL: a `%`, `#` or `?` in it is a character of the name, and must not be
             // taken for an escape, a fragment or a query when a link to it is compared.
             encode(name, |c| " \"#%<>?`{}".contains(c), &mut path);
-            without_dots(&path)
+            Some(without_dots(&path))
         }
     }
 }
 
-/// The address that a link leads to on the page of an address; none where no page can be meant, such as `mailto:`.
+/// The address that a link leads to on the page of an address; none where no page can be meant, such as `mailto:`, and for more than 4,096
+/// bytes.
 ///
 /// ```
 /// use lookalike_corpus::linked_address;
@@ -39,6 +44,13 @@ pub fn page_address(name: &str) -> Option<String> {
 /// assert_eq!(linked_address(page, "mailto:a@example.org"), None);
 /// ```
 pub fn linked_address(page: &str, link: &str) -> Option<String> {
+    if link.len() > LONGEST || page.len() > LONGEST {
+        return None;
+    }
+    resolved(page, link).filter(|address| address.len() <= LONGEST)
+}
+
+fn resolved(page: &str, link: &str) -> Option<String> {
     // As browsers do: blanks around a URL, and tabs and line ends within, are no part of it (WHATWG URL, basic
     // URL parser).
     let link = link.trim_matches(|c: char| c <= ' ');
@@ -91,7 +103,7 @@ fn linked_file(page: &str, path: &str, query: Option<&str>) -> Option<String> {
     };
     let mut encoded = String::new();
     encode(&whole, is_foreign, &mut encoded);
-    let mut address = without_dots(&encoded)?;
+    let mut address = without_dots(&encoded);
     if let Some(query) = query {
         address.push('?');
         encode(query, is_foreign_in_query, &mut address);
@@ -137,7 +149,7 @@ fn url(scheme: &str, place: &str, query: Option<&str>) -> Option<String> {
     encode(path, is_foreign, &mut encoded);
     let path = match encoded.as_str() {
         "" => "/".to_owned(),
-        path => without_dots(path)?,
+        path => without_dots(path),
     };
     let mut address = format!("{scheme}://{host}{path}");
     if let Some(query) = query {
@@ -147,18 +159,21 @@ fn url(scheme: &str, place: &str, query: Option<&str>) -> Option<String> {
     Some(address)
 }
 
-/// Path without `.` and `..`; none if it leads out of where a relative path begins.
-fn without_dots(path: &str) -> Option<String> {
+/// Path without `.` and `..`, but for those that lead out of where a relative path begins.
+fn without_dots(path: &str) -> String {
     let is_rooted = path.starts_with('/');
     let relative = path.strip_prefix('/').unwrap_or(path);
-    // RFC 3986, section 5.2.4, save that what leads out of a relative path has no address.
+    // RFC 3986, section 5.2.4, save that what leads out of a relative path stays.
     let mut kept: Vec<&str> = Vec::new();
     let mut parts = relative.split('/').peekable();
     while let Some(part) = parts.next() {
         match part {
             "." => {}
-            ".." if kept.pop().is_none() && !is_rooted => return None,
-            ".." => {}
+            ".." if !is_rooted && kept.last().is_none_or(|last| *last == "..") => {
+                kept.push("..");
+                continue;
+            }
+            ".." => drop(kept.pop()),
             part => {
                 kept.push(part);
                 continue;
@@ -170,7 +185,7 @@ fn without_dots(path: &str) -> Option<String> {
         }
     }
     let root = if is_rooted { "/" } else { "" };
-    Some(format!("{root}{}", kept.join("/")))
+    format!("{root}{}", kept.join("/"))
 }
 
 fn is_foreign(c: char) -> bool {
@@ -255,7 +270,9 @@ mod tests {
                 Some("http://e.org/%C3%A9%20x%20"),
             ),
             ("./a/../b.html", Some("b.html")),
-            ("../b.html", None),
+            ("../b.html", Some("../b.html")),
+            ("../a/../../b.html", Some("../../b.html")),
+            ("/../b.html", Some("/b.html")),
             ("/srv/50% x?.html", Some("/srv/50%25%20x%3F.html")),
             ("http:///a", None),
             ("http:a", None),
@@ -272,7 +289,7 @@ mod tests {
             ("c.html#x", Some("a/b/c.html")),
             ("../c.html", Some("a/c.html")),
             ("../../c.html", Some("c.html")),
-            ("../../../c.html", None),
+            ("../../../c.html", Some("../c.html")),
             ("//e.org/", None),
             ("c%20d.html", Some("a/b/c%20d.html")),
             ("c d.html", Some("a/b/c%20d.html")),

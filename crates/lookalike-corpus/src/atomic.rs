@@ -341,7 +341,7 @@ pub fn remove_leftovers(directory: &Path, is_ours: impl Fn(&OsStr) -> bool) -> i
 /// See [`remove_leftovers`].
 pub fn remove_leftovers_of(path: &Path) -> io::Result<usize> {
     remove_temporary(parent_directory(path), |entry, name| {
-        path.file_name().filter(|ours| *ours == name)?;
+        path.file_name().filter(|ours| shortened(ours) == name)?;
         let file = File::options().write(true).open(entry.path()).ok()?;
         // Held until the file is removed, so that nobody begins to write it meanwhile.
         file.try_lock().ok().map(|()| file)
@@ -386,7 +386,22 @@ pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Returns `NAME` of `NAME.tmp-` with six letters or digits behind it.
+/// As much of a name as leaves room for what temporary files have behind it.
+fn shortened(name: &OsStr) -> &OsStr {
+    /// Bytes of a name that file systems take.
+    const LONGEST_NAME: usize = 255;
+    let bytes = name.as_bytes();
+    let mut end = bytes
+        .len()
+        .min(LONGEST_NAME - TEMPORARY.len() - RANDOM_BYTES);
+    // Some file systems take whole characters only.
+    while end < bytes.len() && bytes[end] & 0xc0 == 0x80 {
+        end -= 1;
+    }
+    OsStr::from_bytes(&bytes[..end])
+}
+
+/// Returns `NAME`, [`shortened`], of `NAME.tmp-` with six letters or digits behind it.
 fn final_name(temporary: &OsStr) -> Option<&OsStr> {
     let (rest, end) = temporary.as_bytes().split_last_chunk::<RANDOM_BYTES>()?;
     let is_random = end.iter().all(u8::is_ascii_alphanumeric);
@@ -396,10 +411,10 @@ fn final_name(temporary: &OsStr) -> Option<&OsStr> {
 
 /// A new file in the directory of `path`, open to whom the umask allows, and locked while it is open.
 pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut prefix = path
+    let name = path
         .file_name()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?
-        .to_owned();
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
+    let mut prefix = shortened(name).to_owned();
     prefix.push(TEMPORARY);
     let mut builder = Builder::new();
     builder.prefix(&prefix).rand_bytes(RANDOM_BYTES);

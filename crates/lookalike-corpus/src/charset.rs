@@ -83,23 +83,30 @@ fn is_wrong(declared: &'static Encoding, bytes: &[u8]) -> bool {
     if declared == UTF_8 {
         return simdutf8::basic::from_utf8(bytes).is_err() && !is_nearly_utf8(bytes);
     }
-    // ISO-2022-JP is ASCII with escapes.
+    if declared == encoding_rs::ISO_2022_JP {
+        // It is ASCII with escapes, and decoding makes nothing of other bytes.
+        return memchr(0x1b, bytes).is_none() && !bytes.is_ascii();
+    }
+    if declared == UTF_16LE || declared == UTF_16BE {
+        // A page has tags, or blanks.
+        return memchr(0, bytes).is_none() && simdutf8::basic::from_utf8(bytes).is_ok();
+    }
     // Four sequences: one or two may be a word of another set that is UTF-8 by chance.
-    declared != encoding_rs::ISO_2022_JP
-        && bytes
-            .iter()
-            // Bytes from 0xC0 on begin a sequence; the rest of it is below. So sequences are counted, not
-            // bytes. The count comes first: it ends soon, or leaves nothing to validate.
-            .filter(|byte| **byte >= 0xc0)
-            .take(UTF8_BENEFIT)
-            .count()
-            == UTF8_BENEFIT
+    bytes
+        .iter()
+        // Bytes from 0xC0 on begin a sequence; the rest of it is below. So sequences are counted, not
+        // bytes. The count comes first: it ends soon, or leaves nothing to validate.
+        .filter(|byte| **byte >= 0xc0)
+        .take(UTF8_BENEFIT)
+        .count()
+        == UTF8_BENEFIT
         && simdutf8::basic::from_utf8(bytes).is_ok()
 }
 
 /// The character set that the value of a `Content-Type` header names.
 pub fn in_content_type(value: &str) -> Option<&'static Encoding> {
-    charset_in(value.as_bytes())
+    // A header stands beside the bytes, and may well say UTF-16.
+    charset_in(value.as_bytes(), decodable)
 }
 
 fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> DecodedText<'a> {
@@ -139,7 +146,7 @@ fn guess(bytes: &[u8], html: bool) -> &'static Encoding {
 /// The character set that a page declares of itself in its first 1024 bytes.
 ///
 /// The WHATWG prescan: comments are passed over; in the first `meta` that has one, `charset` or,
-/// with `http-equiv=content-type`, the charset within `content` counts. UTF-16 means UTF-8 there.
+/// with `http-equiv=content-type`, the charset within `content` counts, else that of an XML declaration. UTF-16 means UTF-8 there.
 pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
     let head = &html[..html.len().min(PRESCAN_BYTES)];
     let mut at = 0;
@@ -161,7 +168,18 @@ pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
             at += 1;
         }
     }
-    None
+    in_xml_declaration(head)
+}
+
+/// The character set of an XML declaration (XML 1.0, section 4.3.3) at the start.
+fn in_xml_declaration(head: &[u8]) -> Option<&'static Encoding> {
+    let declaration = head.strip_prefix(b"<?xml")?;
+    let end = memchr(b'>', declaration)?;
+    let after = memchr::memmem::find(&declaration[..end], b"encoding")? + b"encoding".len();
+    let rest = declaration[after..end].trim_ascii_start();
+    let rest = rest.strip_prefix(b"=")?.trim_ascii_start();
+    let quote = rest.first().filter(|byte| matches!(byte, b'"' | b'\''))?;
+    label(rest[1..].split(|byte| byte == quote).next()?)
 }
 
 fn starts_with_word(bytes: &[u8], word: &[u8]) -> bool {
@@ -184,7 +202,7 @@ fn meta(tag: &[u8]) -> (Option<&'static Encoding>, usize) {
         } else if name.eq_ignore_ascii_case(b"http-equiv") {
             pragma |= value.eq_ignore_ascii_case(b"content-type");
         } else if name.eq_ignore_ascii_case(b"content") {
-            content = content.or_else(|| charset_in(value));
+            content = content.or_else(|| charset_in(value, label));
         }
     }
     // `charset` wins over the pragma, whatever their order in the tag.
@@ -192,15 +210,23 @@ fn meta(tag: &[u8]) -> (Option<&'static Encoding>, usize) {
     (encoding, attributes.at)
 }
 
+/// The character set of a label, but for those of which decoders make one replacement character, whatever the text.
+fn decodable(label: &[u8]) -> Option<&'static Encoding> {
+    Encoding::for_label(label).filter(|encoding| *encoding != encoding_rs::REPLACEMENT)
+}
+
 fn label(name: &[u8]) -> Option<&'static Encoding> {
-    let encoding = Encoding::for_label(name)?;
+    let encoding = decodable(name)?;
     // A declaration that could be read byte by byte is not in UTF-16 (WHATWG HTML, "prescan a byte stream").
     let is_utf16 = encoding == UTF_16LE || encoding == UTF_16BE;
     Some(if is_utf16 { UTF_8 } else { encoding })
 }
 
-/// The label after `charset=` in the value of a `content` attribute.
-fn charset_in(content: &[u8]) -> Option<&'static Encoding> {
+/// The character set of the label after `charset=` in the value of a `content` attribute.
+fn charset_in(
+    content: &[u8],
+    of_label: fn(&[u8]) -> Option<&'static Encoding>,
+) -> Option<&'static Encoding> {
     let lower = content.to_ascii_lowercase();
     let after = memchr::memmem::find(&lower, b"charset")? + b"charset".len();
     let rest = lower[after..]
@@ -213,7 +239,7 @@ fn charset_in(content: &[u8]) -> Option<&'static Encoding> {
             .split(|byte| byte.is_ascii_whitespace() || *byte == b';')
             .next()?,
     };
-    label(name)
+    of_label(name)
 }
 
 /// Attributes of a tag up to its `>`.

@@ -46,6 +46,12 @@ pub(crate) fn expand(
             other => paths.iter().map(|path| path.join(other)).collect(),
         };
     }
+    // `**` begins where it stands.
+    for path in &mut paths {
+        if path.as_os_str().is_empty() {
+            *path = PathBuf::from(".");
+        }
+    }
     // Literal components were joined unseen. Not `metadata`: a link to nothing is a match, of which it is told
     // that it cannot be read.
     paths.retain(|path| match path.symlink_metadata() {

@@ -2,8 +2,35 @@
 
 use std::borrow::Cow;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
 use crate::field_value_error::FieldValueError;
 use crate::surrogate;
+
+/// An id that stands in JSON: a string's content, or a number with the digits that it is written with, however many. Read from text that is
+/// in memory.
+///
+/// ```
+/// use lookalike_corpus::JsonId;
+///
+/// let ids: Vec<JsonId<'_>> = serde_json::from_str(r#"["a", 18446744073709551617, 1e3]"#)?;
+/// let ids: Vec<_> = ids.iter().map(|JsonId(id)| id.as_ref()).collect();
+/// assert_eq!(ids, ["a", "18446744073709551617", "1e3"]);
+/// assert!(serde_json::from_str::<JsonId<'_>>("true").is_err());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonId<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for JsonId<'a> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let written = <&RawValue>::deserialize(json)?;
+        let (id, _) = id_text(written.get()).map_err(D::Error::custom)?;
+        Ok(Self(id))
+    }
+}
 
 /// An id as text: a string's content, a number as it is written.
 pub(crate) fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), FieldValueError> {

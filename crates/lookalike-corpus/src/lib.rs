@@ -111,6 +111,7 @@ pub use format::{Compression, Format};
 pub use given::{DocumentBatch, GivenDocument, given_fields, given_id};
 pub use guard::panic_is_handled;
 pub use html::{Fallback, HtmlLink, HtmlLinks, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
+pub use id_text::JsonId;
 pub use named_files::{NamedFile, named_files, object_urls};
 pub use options::{Category, InputOptions};
 pub use order_key::{OrderField, OrderKey, OrderNumber, UnusableOrderKey};

@@ -262,7 +262,8 @@ fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
         )
     {
         return Some(FormatRefusal {
-            kind: SkipKind::Unsupported,
+            // Its name says that there are records in it, and all of them are missing.
+            kind: SkipKind::Unreadable,
             reason: "records in UTF-16 are not supported".to_owned(),
             remedy: "convert the file to UTF-8 first",
         });
@@ -363,7 +364,7 @@ mod tests {
             ("a.parquet", &b"\x1f\x8b\x08"[..], SkipKind::Unsupported),
             ("a.tar.gz", b"", SkipKind::Unsupported),
             ("a.png", b"\x89PNG\r\n\x1a\n\0\0", SkipKind::Binary),
-            ("a.jsonl", b"\xff\xfe{\0", SkipKind::Unsupported),
+            ("a.jsonl", b"\xff\xfe{\0", SkipKind::Unreadable),
         ] {
             let SniffedFormat::Refuse(refusal) = read(name, head) else {
                 panic!("{name} was taken");

@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::document_set::DocumentSet;
@@ -86,12 +88,54 @@ pub enum LabelError {
     Empty,
 }
 
-/// A line's text of an id: strings as they are, numbers as written.
-fn id_of(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
+/// The text of an id: strings as they are, numbers with the digits that they are written with.
+struct LabelledId(String);
+
+impl<'de> Deserialize<'de> for LabelledId {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let written = Box::<RawValue>::deserialize(json)?;
+        match written.get().as_bytes().first() {
+            Some(b'"') => serde_json::from_str(written.get())
+                .map(Self)
+                .map_err(D::Error::custom),
+            Some(b'-' | b'0'..=b'9') => Ok(Self(written.get().to_owned())),
+            _ => Err(D::Error::custom("an id is neither a string nor a number")),
+        }
+    }
+}
+
+/// A line of any kind.
+#[derive(Deserialize)]
+struct LabelLine {
+    a: Option<LabelledId>,
+    b: Option<LabelledId>,
+    id: Option<LabelledId>,
+    core_id: Option<LabelledId>,
+    cluster: Option<LabelledId>,
+    labelled_duplicates: Option<Vec<LabelledId>>,
+    #[serde(default, deserialize_with = "given")]
+    label: Option<Value>,
+    stratum: Option<Value>,
+}
+
+/// A field that is there, `null` or not.
+fn given<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(field).map(Some)
+}
+
+impl LabelLine {
+    fn read(line: &str) -> Result<Self, String> {
+        // An array would be taken for the fields in their order.
+        if !line.trim_start().starts_with('{') {
+            return Err("not a JSON object".to_owned());
+        }
+        serde_json::from_str(line).map_err(|error| {
+            let text = error.to_string();
+            text.split(" at line ")
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        })
     }
 }
 
@@ -103,15 +147,19 @@ struct LabelReader<'a> {
 }
 
 impl LabelReader<'_> {
-    fn position(&mut self, line: usize, value: Option<&Value>) -> Result<Option<u32>, LabelError> {
-        let id = value.and_then(id_of).ok_or_else(|| LabelError::Line {
+    fn position(
+        &mut self,
+        line: usize,
+        id: Option<&LabelledId>,
+    ) -> Result<Option<u32>, LabelError> {
+        let LabelledId(id) = id.ok_or_else(|| LabelError::Line {
             line,
             reason: "an id is missing".to_owned(),
         })?;
-        let position = self.collection.position(&id);
+        let position = self.collection.position(id);
         if position.is_none() {
             self.unknown_count += 1;
-            self.unknown.get_or_insert((line, id));
+            self.unknown.get_or_insert_with(|| (line, id.clone()));
         }
         Ok(position)
     }
@@ -134,22 +182,23 @@ impl LabelSet {
     /// # Errors
     /// [`LabelError`], with the line.
     pub fn parse(text: &str, collection: &DocumentSet) -> Result<Self, LabelError> {
-        let lines: Vec<(usize, Value)> = text
+        let lines: Vec<(usize, LabelLine)> = text
             .lines()
             .enumerate()
             .filter(|(_, line)| !line.trim().is_empty())
-            .map(|(at, line)| match serde_json::from_str(line) {
-                Ok(value @ Value::Object(_)) => Ok((at + 1, value)),
-                _ => Err(LabelError::Line {
-                    line: at + 1,
-                    reason: "not a JSON object".to_owned(),
-                }),
+            .map(|(at, line)| {
+                let line_number = at + 1;
+                let read = LabelLine::read(line).map_err(|reason| LabelError::Line {
+                    line: line_number,
+                    reason,
+                });
+                Ok::<_, LabelError>((line_number, read?))
             })
             .collect::<Result<_, _>>()?;
         let (_, first) = lines.first().ok_or(LabelError::Empty)?;
-        if first.get("a").is_some() {
+        if first.a.is_some() {
             pairs(&lines, collection)
-        } else if first.get("labelled_duplicates").is_some() {
+        } else if first.labelled_duplicates.is_some() {
             duplicates(&lines, collection)
         } else {
             clusters(&lines, collection)
@@ -176,20 +225,18 @@ pub fn stratified_labels(
     let mut labels: BTreeMap<[String; 2], StratumLabel> = BTreeMap::new();
     let mut without = None;
     for (at, text) in text.lines().enumerate() {
-        let Ok(value) = serde_json::from_str::<Value>(text) else {
+        let Ok(read) = LabelLine::read(text) else {
             continue;
         };
         let line = at + 1;
-        let stratum = value.get("stratum").map(PairStratum::deserialize);
-        let (Some(Ok(stratum)), Some(a), Some(b)) = (
-            stratum,
-            value.get("a").and_then(id_of),
-            value.get("b").and_then(id_of),
-        ) else {
+        let stratum = read.stratum.map(PairStratum::deserialize);
+        let (Some(Ok(stratum)), Some(LabelledId(a)), Some(LabelledId(b))) =
+            (stratum, read.a, read.b)
+        else {
             without.get_or_insert(line);
             continue;
         };
-        let grade = match value.get("label") {
+        let grade = match &read.label {
             Some(Value::Number(number)) => number.as_f64(),
             Some(Value::Bool(is_true)) => Some(f64::from(u8::from(*is_true))),
             _ => None,
@@ -229,11 +276,11 @@ fn reader(collection: &DocumentSet) -> LabelReader<'_> {
     }
 }
 
-fn pairs(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {
+fn pairs(lines: &[(usize, LabelLine)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {
     let mut reader = reader(collection);
     let mut grades: BTreeMap<(u32, u32), (usize, Option<f64>)> = BTreeMap::new();
-    for (line, value) in lines {
-        let grade = match value.get("label") {
+    for (line, labelled) in lines {
+        let grade = match &labelled.label {
             Some(Value::Number(number)) => number.as_f64(),
             Some(Value::Bool(is_true)) => Some(f64::from(u8::from(*is_true))),
             Some(Value::Null) => None,
@@ -245,8 +292,8 @@ fn pairs(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet,
                 });
             }
         };
-        let a = reader.position(*line, value.get("a"))?;
-        let b = reader.position(*line, value.get("b"))?;
+        let a = reader.position(*line, labelled.a.as_ref())?;
+        let b = reader.position(*line, labelled.b.as_ref())?;
         let Some((a, b)) = a.zip(b) else { continue };
         if a == b {
             return Err(LabelError::Line {
@@ -287,23 +334,23 @@ fn refuse_another_grade(
     })
 }
 
-fn clusters(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {
+fn clusters(
+    lines: &[(usize, LabelLine)],
+    collection: &DocumentSet,
+) -> Result<LabelSet, LabelError> {
     let mut reader = reader(collection);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
     let mut named: BTreeMap<u32, (usize, String)> = BTreeMap::new();
-    for (line, value) in lines {
-        let name = value
-            .get("cluster")
-            .and_then(id_of)
-            .ok_or_else(|| LabelError::Line {
-                line: *line,
-                reason: "neither a pair nor a document with a cluster".to_owned(),
-            })?;
-        let Some(position) = reader.position(*line, value.get("id"))? else {
+    for (line, labelled) in lines {
+        let LabelledId(name) = labelled.cluster.as_ref().ok_or_else(|| LabelError::Line {
+            line: *line,
+            reason: "neither a pair nor a document with a cluster".to_owned(),
+        })?;
+        let Some(position) = reader.position(*line, labelled.id.as_ref())? else {
             continue;
         };
         let before = named.insert(position, (*line, name.clone()));
-        if let Some((first, other)) = before.filter(|before| before.1 != name) {
+        if let Some((first, other)) = before.filter(|before| before.1 != *name) {
             return Err(LabelError::Contradiction {
                 first,
                 second: *line,
@@ -319,13 +366,16 @@ fn clusters(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelS
     Ok(LabelSet::Clusters(clusters))
 }
 
-fn duplicates(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {
+fn duplicates(
+    lines: &[(usize, LabelLine)],
+    collection: &DocumentSet,
+) -> Result<LabelSet, LabelError> {
     let mut reader = reader(collection);
     let mut all: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-    for (line, value) in lines {
-        let own = value.get("id").or_else(|| value.get("core_id"));
+    for (line, labelled) in lines {
+        let own = labelled.id.as_ref().or(labelled.core_id.as_ref());
         let own = reader.position(*line, own)?;
-        let listed = value.get("labelled_duplicates").and_then(Value::as_array);
+        let listed = labelled.labelled_duplicates.as_ref();
         let listed = listed.ok_or_else(|| LabelError::Line {
             line: *line,
             reason: "labelled_duplicates is not a list".to_owned(),

@@ -113,7 +113,7 @@ impl DedupDecisions {
         })
     }
 
-    /// Shows pairs in the order of ids: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All),
+    /// Shows pairs in the order of the numbers of documents, those to compare with first: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All),
     /// all pairs at or above the threshold. All pairs are in temporary files and can be shown once: the second time there are none.
     ///
     /// # Errors

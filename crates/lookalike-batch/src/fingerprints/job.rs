@@ -188,6 +188,15 @@ impl RecordWorker for FingerprintWorker {
     }
 }
 
+/// Bytes of records in a chunk whose sketches, of so many words each, take no more than a usual chunk and some, however short its records
+/// are.
+fn most_of_chunk(words: usize) -> usize {
+    const SKETCHES: usize = 2 << 20;
+    /// Bytes of a record in JSON, at least; a sketch has two digits a byte there.
+    const SHORTEST: usize = 16;
+    (SKETCHES * SHORTEST / (2 * size_of::<u64>() * words)).max(1)
+}
+
 impl FingerprintJob<'_> {
     /// Writes `{"id":..,"fingerprint":..}` for each document, or `super_shingles` or a `signature`.
     ///
@@ -246,7 +255,13 @@ impl FingerprintJob<'_> {
             None => FeatureExtractor::new(&self.scheme),
         };
         let (mut without_features, mut text_bytes) = (0, 0);
-        let read = self.scan.run(
+        let mut options = self.scan.options.clone();
+        options.chunk_bytes = options.chunk_bytes.min(most_of_chunk(maker.words()));
+        let scan = RecordScan {
+            options: &options,
+            ..self.scan
+        };
+        let read = scan.run(
             DocumentUse::Features(&self.scheme),
             || FingerprintWorker {
                 lines,

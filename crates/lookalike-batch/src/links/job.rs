@@ -96,6 +96,8 @@ struct PageLinks {
     frames: LinkFrames,
     links: u64,
     to_pages: u64,
+    /// The record whose fields of links hold something else, and how.
+    wrong: Option<String>,
 }
 
 /// Strings of links, each with its length before it.
@@ -226,11 +228,12 @@ impl LinkInversion<'_> {
         rows: &mut SkippedRows,
     ) -> Result<SortedLinks, BatchError> {
         let (mut sums_of_links, mut known_rows) = (None, SkippedRows::default());
-        let (sums, rows) = match self.from {
-            Some(_) => (&mut sums_of_links, rows),
+        let (sums, read_rows) = match self.from {
+            Some(_) => (&mut sums_of_links, &mut *rows),
             // Records of the pages were counted when they were read first.
             None => (sums, &mut known_rows),
         };
+        let mut wrong = Vec::new();
         let source = self.from.unwrap_or(self.pages);
         let temporary = BatchError::temporary(self.folder);
         // A sort takes half as much again while its buffers grow, and chunks of links wait in front of it.
@@ -244,16 +247,26 @@ impl LinkInversion<'_> {
         self.pages
             .observer
             .stage(JobStage::Links, source.inputs.total_bytes());
-        self.each_record(source, &visit, sums, rows, |found: Vec<PageLinks>, _| {
-            for found in found {
-                summary.links += found.links;
-                summary.links_to_pages += found.to_pages;
-                push_frames(&found.frames.single, &mut single)
-                    .and_then(|()| push_frames(&found.frames.repeated, &mut repeated))
-                    .map_err(&temporary)?;
-            }
-            Ok(())
-        })?;
+        self.each_record(
+            source,
+            &visit,
+            sums,
+            read_rows,
+            |found: Vec<PageLinks>, _| {
+                for found in found {
+                    wrong.extend(found.wrong);
+                    summary.links += found.links;
+                    summary.links_to_pages += found.to_pages;
+                    push_frames(&found.frames.single, &mut single)
+                        .and_then(|()| push_frames(&found.frames.repeated, &mut repeated))
+                        .map_err(&temporary)?;
+                }
+                Ok(())
+            },
+        )?;
+        for place in wrong {
+            rows.add("wrong-type", place);
+        }
         summary.temporary_bytes = single.temporary_bytes() + repeated.temporary_bytes();
         let repeated = repeated.finish().map_err(&temporary)?;
         let fields = FrameSort::new(budget / 4, self.folder);
@@ -295,22 +308,29 @@ impl LinkInversion<'_> {
         };
         let hash = address_hash(&address);
         let own = table.find(hash);
-        for link in page::links(record, format, &address, self.window) {
-            found.links += 1;
+        let PageLinks {
+            frames,
+            links,
+            to_pages,
+            ..
+        } = &mut found;
+        let wrong = page::each_link(record, format, &address, self.window, &mut |link| {
+            *links += 1;
             let target = address_hash(&link.address);
             if let Some(to) = table.find(target) {
-                found.to_pages += 1;
-                found.frames.push(to, |number, frame| {
+                *to_pages += 1;
+                frames.push(to, |number, frame| {
                     frame::write_in_link(number, (&address, hash), link.anchor.as_ref(), frame);
                 });
             }
             // A page that was fetched twice has its links twice, and the sort drops what is equal.
             if let Some(own) = own {
-                found.frames.push(own, |number, frame| {
+                frames.push(own, |number, frame| {
                     frame::write_out_link(number, (&link.address, target), frame);
                 });
             }
-        }
+        });
+        found.wrong = wrong.map(|wrong| format!("{}: {wrong}", record.id));
         found
     }
 

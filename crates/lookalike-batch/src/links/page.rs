@@ -59,77 +59,116 @@ fn is_file(format: Format) -> bool {
     )
 }
 
-impl<'r> RecordFields<'r> {
-    fn read(line: &'r str) -> Self {
-        Self(serde_json::from_str(line).unwrap_or_default())
+/// Shows the JSON of a record and its fields.
+fn with_fields<R>(record: &Record<'_>, show: impl FnOnce(&str, RecordFields<'_>) -> R) -> R {
+    let line = String::from_utf8_lossy(record.raw);
+    match serde_json::from_str(&line) {
+        Ok(fields) => show(&line, RecordFields(fields)),
+        Err(_) => {
+            // Lone surrogates are no JSON to everybody, not even in the name of a field that nobody looks at.
+            let line = replace_lone(&line);
+            let fields = serde_json::from_str(&line).unwrap_or_default();
+            show(&line, RecordFields(fields))
+        }
     }
+}
 
+/// A text in JSON, lone surrogates replaced.
+fn json_text(json: &str) -> Option<String> {
+    let mended = || serde_json::from_str(&replace_lone(json)).ok();
+    serde_json::from_str(json).ok().or_else(mended)
+}
+
+impl RecordFields<'_> {
     fn text(&self, name: &str) -> Option<String> {
-        let json = self.0.get(name)?.get();
-        // Lone surrogates are no JSON to everybody.
-        let mended = || serde_json::from_str(&replace_lone(json)).ok();
-        serde_json::from_str(json).ok().or_else(mended)
+        json_text(self.0.get(name)?.get())
     }
 
-    fn texts(&self, name: &str) -> Vec<String> {
-        let json = self.0.get(name).map_or("[]", |value| value.get());
-        serde_json::from_str(json).unwrap_or_default()
+    /// The texts of a field, or its only one; none where one is `null`.
+    fn texts(&self, name: &'static str, wrong: &mut Option<String>) -> Vec<Option<String>> {
+        let json = self.0.get(name).map_or("null", |value| value.get());
+        if json == "null" {
+            return Vec::new();
+        }
+        if json.starts_with('"') {
+            return vec![json_text(json)];
+        }
+        let Ok(values) = serde_json::from_str::<Vec<&RawValue>>(json) else {
+            *wrong = Some(format!("the field {name} must hold texts"));
+            return Vec::new();
+        };
+        let texts = values.into_iter().map(|value| {
+            let text = json_text(value.get());
+            if text.is_none() && value.get() != "null" {
+                *wrong = Some(format!("the field {name} must hold texts"));
+            }
+            text
+        });
+        texts.collect()
     }
 
     /// Links of HTML, else those that the fields tell: of page metadata.
-    fn links(&self, window: usize) -> HtmlLinks {
+    fn links(&self, window: usize, wrong: &mut Option<String>) -> HtmlLinks {
         if let Some(html) = self.text("html") {
             return HtmlLinks::read(&html, window);
         }
-        let texts = self.texts("link_texts");
-        let targets = self.texts("out_links");
+        let mut texts = self.texts("link_texts", wrong);
+        let targets = self.texts("out_links", wrong);
         let are_paired = texts.len() == targets.len();
-        let link = |(at, target): (usize, String)| lookalike_corpus::HtmlLink {
-            target,
-            anchor: (are_paired && !texts[at].is_empty()).then(|| Anchor {
-                text: texts[at].clone(),
-                ..Anchor::default()
-            }),
+        let link = |(at, target): (usize, Option<String>)| {
+            let text = are_paired.then(|| texts[at].take()).flatten();
+            let text = text.filter(|text| !text.is_empty());
+            Some(lookalike_corpus::HtmlLink {
+                target: target?,
+                anchor: text.map(|text| Anchor {
+                    text,
+                    ..Anchor::default()
+                }),
+            })
         };
         HtmlLinks {
             base: self.text("base"),
-            links: targets.into_iter().enumerate().map(link).collect(),
+            links: targets.into_iter().enumerate().filter_map(link).collect(),
         }
     }
 }
 
 /// The address of a record: of its URL, else of its id, which for a file is its path.
 pub(super) fn address(record: &Record<'_>, format: Format) -> Option<String> {
-    let line = String::from_utf8_lossy(record.raw);
     let url = match is_file(format) {
         true => None,
-        false => RecordFields::read(&line).text("url"),
+        false => with_fields(record, |_, fields| fields.text("url")),
     };
     page_address(url.as_deref().unwrap_or(&record.id))
 }
 
-/// The links of a page to other pages.
-pub(super) fn links(
+/// Shows the links of a page to other pages. Returns what is wrong with the fields that tell them, if anything is.
+pub(super) fn each_link(
     record: &Record<'_>,
     format: Format,
     address: &str,
     window: usize,
-) -> Vec<ResolvedLink> {
+    show: &mut dyn FnMut(ResolvedLink),
+) -> Option<String> {
+    let mut wrong = None;
     let written = match format {
         Format::Html => HtmlLinks::read(&charset::decode(record.raw, true).text, window),
         _ if is_file(format) => HtmlLinks::default(),
-        _ => RecordFields::read(&String::from_utf8_lossy(record.raw)).links(window),
+        _ => with_fields(record, |_, fields| fields.links(window, &mut wrong)),
     };
     let base = written.base.and_then(|base| linked_address(address, &base));
     let base = base.as_deref().unwrap_or(address);
-    let links = written.links.into_iter();
-    let resolved = links.filter_map(|link| {
-        Some(ResolvedLink {
-            address: linked_address(base, &link.target)?,
-            anchor: link.anchor,
-        })
-    });
-    resolved.filter(|link| link.address != address).collect()
+    // One by one: all of them with a long base would take the square of the page.
+    for link in written.links {
+        if let Some(target) = linked_address(base, &link.target).filter(|target| target != address)
+        {
+            show(ResolvedLink {
+                address: target,
+                anchor: link.anchor,
+            });
+        }
+    }
+    wrong
 }
 
 /// The JSON object of a record, without its closing brace and without fields that results have.
@@ -147,19 +186,19 @@ pub(super) fn begin_line(record: &Record<'_>, format: Format) -> Vec<u8> {
         }
         return line;
     }
-    let raw = String::from_utf8_lossy(record.raw);
-    let fields = RecordFields::read(&raw);
-    match REPLACED.iter().any(|name| fields.0.contains_key(*name)) {
-        true => line = without_replaced(&fields),
-        false => {
-            let object = raw.trim_end();
-            line.extend(object.strip_suffix('}').unwrap_or(object).as_bytes());
+    let has_text = with_fields(record, |raw, fields| {
+        match REPLACED.iter().any(|name| fields.0.contains_key(*name)) {
+            true => line = without_replaced(&fields),
+            false => {
+                let object = raw.trim_end();
+                line.extend(object.strip_suffix('}').unwrap_or(object).as_bytes());
+            }
         }
-    }
+        ["text", "html"]
+            .iter()
+            .any(|name| fields.0.contains_key(*name))
+    });
     // The text of a PDF in an archive stands in no field.
-    let has_text = ["text", "html"]
-        .iter()
-        .any(|name| fields.0.contains_key(*name));
     if !has_text && record.text_state == TextState::Present {
         write_text(record, &mut line);
     }

@@ -16,8 +16,13 @@ use super::postings::Postings;
 use crate::error::BatchError;
 use crate::spill::prefetch::prefetch;
 
-/// Units whose rows are made at once.
+/// Units whose rows one thread makes before the next.
 const BLOCK: u32 = 128;
+
+/// Rows that are handed over at once: a chunk that all documents have makes as many for each of them.
+const PIECE: usize = if cfg!(test) { 3 } else { 1 << 13 };
+/// Pieces of a thread that are there at once: one that is made, two that wait, and one that is written.
+const PIECES: usize = 4;
 
 /// Number of lists by which memory is prefetched ahead.
 const AHEAD: usize = 16;
@@ -47,7 +52,9 @@ pub(crate) fn needed(postings: &Postings, deferral: &Deferral, threads: usize) -
     let held: u64 = deferral.held().map(u64::from).sum();
     let lists: u64 = postings.histogram.values().sum();
     let units = postings.sizes.len() as u64;
-    words * 8 + lists * interned_lists::BYTES + held * 4 + units * (48 + 8 * threads as u64)
+    let rows = (threads * PIECES * PIECE * size_of::<SharedCount>()) as u64;
+    let index = words * 8 + lists * interned_lists::BYTES + held * 4;
+    index + units * (48 + 8 * threads as u64) + rows
 }
 
 impl<'a> SharedLists<'a> {
@@ -107,23 +114,34 @@ impl<'a> SharedLists<'a> {
         if threads == 1 {
             let (mut counter, mut rows) = (self.counter(), Vec::new());
             for block in first..blocks {
-                self.block(block, from, &mut counter, &mut rows);
+                self.block(block, from, &mut counter, &mut rows, &mut |rows| {
+                    rows.drain(..).try_for_each(&mut *emit)
+                })?;
                 rows.drain(..).try_for_each(&mut *emit)?;
                 done(u64::from(block * BLOCK))?;
             }
             return Ok(());
         }
         std::thread::scope(|scope| {
-            // Workers take blocks in turn and are heard in turn, so rows come in order; two blocks each bound
-            // what waits.
+            // Workers take blocks in turn and are heard in turn, so rows come in order; two pieces each bound
+            // what waits. A piece that is not full ends a block.
             let workers = (0..threads as u32).map(|worker| {
                 let (sender, rows) = mpsc::sync_channel(2);
                 let counting = scope.spawn(move || {
                     let mut counter = self.counter();
+                    // Nobody listens any more: the job has ended.
+                    let send = |rows: Vec<SharedCount>| {
+                        let sent = sender.send(rows);
+                        sent.map_err(|_| BatchError::Cancelled)
+                    };
                     for block in (first + worker..blocks).step_by(threads) {
                         let mut rows = Vec::new();
-                        self.block(block, from, &mut counter, &mut rows);
-                        if sender.send(rows).is_err() {
+                        let ended = self
+                            .block(block, from, &mut counter, &mut rows, &mut |rows| {
+                                send(std::mem::take(rows))
+                            })
+                            .and_then(|()| send(rows));
+                        if ended.is_err() {
                             break;
                         }
                     }
@@ -132,10 +150,15 @@ impl<'a> SharedLists<'a> {
             });
             let (counting, received): (Vec<_>, Vec<_>) = workers.unzip();
             let emitted = (first..blocks).try_for_each(|block| {
-                let rows = received[(block - first) as usize % threads].recv();
-                let rows: Vec<SharedCount> = rows.expect("workers do not panic");
-                rows.into_iter().try_for_each(&mut *emit)?;
-                done(u64::from(block * BLOCK))
+                loop {
+                    let rows = received[(block - first) as usize % threads].recv();
+                    let rows: Vec<SharedCount> = rows.expect("workers do not panic");
+                    let is_last = rows.len() < PIECE;
+                    rows.into_iter().try_for_each(&mut *emit)?;
+                    if is_last {
+                        return done(u64::from(block * BLOCK));
+                    }
+                }
             });
             // Workers that have more to send end when nobody listens.
             drop(received);
@@ -144,42 +167,91 @@ impl<'a> SharedLists<'a> {
         })
     }
 
-    fn block(&self, block: u32, from: u32, counter: &mut UnitCounter, rows: &mut Vec<SharedCount>) {
+    /// Makes the rows of a block; full pieces are handed over, and the rest stays in `rows`, which is empty at the beginning.
+    fn block(
+        &self,
+        block: u32,
+        from: u32,
+        counter: &mut UnitCounter,
+        rows: &mut Vec<SharedCount>,
+        hand: &mut dyn FnMut(&mut Vec<SharedCount>) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
         let end = self.units.min((block + 1) * BLOCK);
-        (from.max(block * BLOCK)..end).for_each(|unit| self.unit(unit, counter, rows));
+        let mut units = from.max(block * BLOCK)..end;
+        units.try_for_each(|unit| {
+            self.unit(unit, counter, &mut |row| {
+                rows.push(row);
+                match rows.len() == PIECE {
+                    true => hand(rows),
+                    false => Ok(()),
+                }
+            })
+        })
     }
 
-    /// Appends the rows of a unit with later ones.
-    fn unit(&self, unit: u32, counter: &mut UnitCounter, rows: &mut Vec<SharedCount>) {
+    /// Shows the rows of a unit with later ones, in their order.
+    fn unit(
+        &self,
+        unit: u32,
+        counter: &mut UnitCounter,
+        show: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
         let met = self.meet(unit, counter);
-        let start = rows.len();
-        for &other in &counter.met[..met] {
-            // Counters are cleared as they are read: a unit costs what it met, not the number of units.
-            let counted = std::mem::take(&mut counter.counts[other as usize]);
+        let UnitCounter {
+            counts,
+            met: others,
+            ..
+        } = &mut *counter;
+        let mut kept = 0;
+        for at in 0..met {
+            let other = others[at];
+            let count = &mut counts[other as usize];
             // What cannot reach the threshold with its deferred chunks is left without a look at them.
-            if counted + self.deferral.most(unit, other) >= self.min_shared {
-                rows.push(SharedCount {
+            match *count + self.deferral.most(unit, other) >= self.min_shared {
+                true => {
+                    others[kept] = other;
+                    kept += 1;
+                }
+                // Counters are cleared as they are read: a unit costs what it met, not the number of units.
+                false => *count = 0,
+            }
+        }
+        others[..kept].sort_unstable();
+        // Once a unit, for all its rows: then each row costs a look at the other one's chunks only.
+        let common = self.common.as_ref().filter(|_| kept > 0);
+        if let Some(common) = common {
+            counter.mark(common.of(unit));
+        }
+        let shown = self.show_kept(unit, kept, counter, show);
+        if let Some(common) = common {
+            counter.unmark(common.of(unit));
+        }
+        shown
+    }
+
+    /// Shows those of the units that were met first that reach the threshold.
+    fn show_kept(
+        &self,
+        unit: u32,
+        kept: usize,
+        counter: &mut UnitCounter,
+        show: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        for at in 0..kept {
+            let other = counter.met[at];
+            let mut shared = std::mem::take(&mut counter.counts[other as usize]);
+            if let Some(common) = &self.common {
+                shared += common.uncounted_by(&counter.marks, self.deferral, unit, other);
+            }
+            if shared >= self.min_shared {
+                show(SharedCount {
                     a: unit,
                     b: other,
-                    shared: counted,
-                });
+                    shared,
+                })?;
             }
         }
-        if let Some(common) = self.common.as_ref().filter(|_| rows.len() > start) {
-            // Once a unit, for all its rows: then each row costs a look at the other one's chunks only.
-            counter.mark(common.of(unit));
-            for row in &mut rows[start..] {
-                row.shared += common.uncounted_by(&counter.marks, self.deferral, unit, row.b);
-            }
-            counter.unmark(common.of(unit));
-            let mut keep = start;
-            for at in start..rows.len() {
-                rows[keep] = rows[at];
-                keep += usize::from(rows[at].shared >= self.min_shared);
-            }
-            rows.truncate(keep);
-        }
-        rows[start..].sort_unstable_by_key(|row| row.b);
+        Ok(())
     }
 
     /// Counts the chunks that later units share with `unit`; how many units were met.

@@ -34,6 +34,22 @@ pub(crate) struct InputArguments {
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<OsString>,
 
+    #[command(flatten)]
+    records: RecordArguments,
+
+    #[command(flatten)]
+    pub(crate) convert: ConvertArguments,
+
+    #[command(flatten)]
+    pub(crate) html: HtmlArguments,
+
+    #[command(flatten)]
+    pub(crate) losses: LossArguments,
+}
+
+/// Format of sources, and where their records have what.
+#[derive(Args)]
+pub(crate) struct RecordArguments {
     /// Format of all inputs [default: by name and content]
     ///
     /// One of jsonl, json (an array of objects), text, html, pdf, warc, wat (metadata as documents), arc, csv, tsv, parquet and arrow.
@@ -61,15 +77,19 @@ pub(crate) struct InputArguments {
     /// Size limit of a document; longer ones are counted, and dedup and pairs compare only their bytes for equality
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
     max_document: u64,
+}
 
-    #[command(flatten)]
-    pub(crate) convert: ConvertArguments,
-
-    #[command(flatten)]
-    pub(crate) html: HtmlArguments,
-
-    #[command(flatten)]
-    pub(crate) losses: LossArguments,
+impl RecordArguments {
+    /// Options by which records are read so.
+    pub(crate) fn options(&self) -> InputOptions {
+        InputOptions::default()
+            .format(self.format)
+            .delimiter(self.delimiter)
+            .no_header(self.no_header)
+            .id_field(self.id.clone())
+            .text_field(self.text.clone())
+            .max_document_bytes(self.max_document)
+    }
 }
 
 /// Policy for records and files that cannot be read.
@@ -81,8 +101,8 @@ pub(crate) struct LossArguments {
 
     /// Fail if more than N records and files, or more than P% of the records, are unreadable
     ///
-    /// Up to the limit, the exit status is 0. Beyond it, the command fails and writes no results. By default, any number is
-    /// tolerated and listed, and exit status 3 reports it.
+    /// Up to the limit, the exit status is 0. Beyond it, the command fails and writes no files of results; what it printed or sent
+    /// before stays. By default, any number is tolerated and listed, and exit status 3 reports it.
     #[arg(
         long,
         value_name = "N|P%",
@@ -128,15 +148,11 @@ pub(crate) fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failur
 impl InputArguments {
     /// Options for reading sources, with the field that ranks survivors.
     pub(crate) fn options(&self, order_field: Option<OrderField>) -> InputOptions {
-        let mut options = InputOptions::default()
-            .format(self.format)
-            .delimiter(self.delimiter)
-            .no_header(self.no_header)
-            .id_field(self.id.clone())
-            .text_field(self.text.clone())
+        let mut options = self
+            .records
+            .options()
             .order_field(order_field)
-            .html(self.html.extraction())
-            .max_document_bytes(self.max_document);
+            .html(self.html.extraction());
         self.convert.apply(&mut options);
         options
     }
@@ -188,7 +204,7 @@ impl InputArguments {
             None => Inputs::discover(paths, options, spool)?,
         };
         let is_table = |source: &Source| matches!(source.format, Format::Csv | Format::Tsv);
-        let speaks_of_tables = self.delimiter.is_some() || self.no_header;
+        let speaks_of_tables = self.records.delimiter.is_some() || self.records.no_header;
         // An option without effect is an error of whoever gave it, and this is the first moment at which it is
         // known.
         if speaks_of_tables && !inputs.sources.iter().any(is_table) {
@@ -491,6 +507,11 @@ impl HtmlArguments {
                 names.join(", ")
             ));
         }
+    }
+
+    /// True if any of these options is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.html.is_some() || self.html_title || self.html_alt || self.html_links
     }
 
     pub(crate) fn extraction(&self) -> Extraction {

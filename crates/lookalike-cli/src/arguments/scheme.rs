@@ -316,6 +316,12 @@ impl SchemeArguments {
         Ok(())
     }
 
+    /// The files that are read for it.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let files = [&self.hash_key, &self.terms].into_iter();
+        files.filter_map(|file| file.as_deref())
+    }
+
     /// The secret key of the token hash, if one is named.
     pub(crate) fn key(&self) -> Result<Option<SipKey>, Failure> {
         hash_key(self.hash_key.as_deref())

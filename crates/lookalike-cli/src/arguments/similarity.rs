@@ -257,7 +257,7 @@ pub(crate) struct SimilarityArguments {
     pub(crate) scope: ScopeArguments,
 
     #[command(flatten)]
-    scheme: SchemeArguments,
+    pub(crate) scheme: SchemeArguments,
 }
 
 impl SimilarityArguments {

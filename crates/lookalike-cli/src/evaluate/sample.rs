@@ -188,7 +188,8 @@ impl SampleArguments {
             &self.boilerplate,
             console,
         )?;
-        refuse_input(Some(&self.output), files_of(&reading.inputs))?;
+        let read = files_of(&reading.inputs).chain(self.scheme.files());
+        refuse_input(Some(&self.output), read)?;
         let scheme = self
             .scheme
             .measured(self.weight, self.sketch, &reading.options)?;

@@ -62,7 +62,8 @@ impl SweepArguments {
             &self.boilerplate,
             console,
         )?;
-        refuse_input(self.page.as_deref(), files_of(&reading.inputs))?;
+        let read = files_of(&reading.inputs).chain(self.scheme.files());
+        refuse_input(self.page.as_deref(), read.chain(self.labels.as_deref()))?;
         let base = self
             .scheme
             .measured(Weight::Set, Sketch::None, &reading.options)?;

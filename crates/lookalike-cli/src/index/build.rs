@@ -7,9 +7,9 @@ use lookalike::Preset;
 use lookalike_batch::can_resume;
 use lookalike_batch::fingerprints::files::{CodesSummary, FingerprintSource};
 use lookalike_batch::fingerprints::index::{
-    BuildFolder, IndexBuild, IndexBuildSummary, SketchIndexBuild,
+    BuildFolder, IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index,
 };
-use lookalike_batch::fingerprints::sketches::LeastEqual;
+use lookalike_batch::fingerprints::sketches::{LeastEqual, is_sketch_index};
 use lookalike_batch::{BatchError, JobObserver};
 use lookalike_hamming::Layout;
 
@@ -21,6 +21,7 @@ use crate::console::{self, Console};
 use crate::design::design_of_name;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output_file::refuse_input;
 use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
@@ -114,6 +115,10 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     // one of the same file system.
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.inputs, spool.path())?;
+    // An index may take the place of one that it was made of.
+    let lost = inputs.iter().map(FingerprintSource::path);
+    let lost = lost.filter(|path| !is_index(path) && !is_sketch_index(path));
+    refuse_input(Some(&arguments.output), lost)?;
     if let Some(equal) = arguments.equal {
         let job = SketchIndexBuild {
             inputs: &inputs,

@@ -289,7 +289,9 @@ fn a_record_without_a_text_was_explained_as_an_empty_one() {
     };
     for id in ["b", "c"] {
         let why = format!("{id}: it has no text");
-        explained(id).fail(1).says(&[&why, "field text"]);
+        explained(id)
+            .fail(1)
+            .says(&[&why, "name the field of the text with --text"]);
     }
     explained("d").succeed();
 }
@@ -305,4 +307,32 @@ fn empty_texts_were_explained_as_copies() {
         assert_eq!(told.pointer(field), Some(&Value::Bool(false)), "{field}");
     }
     assert_eq!(folder.dedup(&input, &[]).kept_ids(), ["a", "b"]);
+}
+
+/// Records are read as the job read them, and found by the ids that it gave.
+#[test]
+fn a_pair_that_was_listed_could_not_be_explained() {
+    let folder = Folder::new();
+    let line = |text: &str| format!("{{\"key\":\"p\",\"body\":\"{text}\"}}\n");
+    let other = line("words of another page").replace("\"p\"", "\"q\"");
+    let input = folder.add("in.jsonl", line(STORY) + &other + &line(STORY));
+    let read = ["--id", "key", "--text", "body"];
+    let mut pairs = lookalike("pairs");
+    let found = pairs.arg(&input).args(read).succeed().lines();
+    assert_eq!(
+        (&found[0]["a"], &found[0]["b"]),
+        (&"p".into(), &"p#2".into())
+    );
+    let explained = |b: &str| {
+        let mut command = lookalike("explain");
+        command
+            .args(["p", b, "--json", "--in"])
+            .arg(&input)
+            .args(read);
+        command
+    };
+    assert_eq!(explained("p#2").succeed().json()["resemblance"], 1.0);
+    explained("p#3")
+        .fail(1)
+        .says(&["no record of --in has the id \"p#3\""]);
 }

@@ -252,3 +252,79 @@ fn each_field_that_is_named_must_be_somewhere() {
     let mut fine = lookalike("pairs");
     fine.arg(&input).args(["--fields", "anchors:2"]).succeed();
 }
+
+/// One of them that was no text took all links of its record with it, without a word.
+#[test]
+fn a_link_that_is_no_text_took_all_links_of_its_record_with_it() {
+    let folder = Folder::new();
+    let to = "http://a.example/x";
+    let lines = [
+        format!(r#"{{"id":"1","url":"{to}"}}"#),
+        format!(
+            r#"{{"id":"2","url":"http://b.example/","out_links":["{to}","http://c.example/\ud800"]}}"#
+        ),
+        format!(
+            r#"{{"id":"3","url":"http://c.example/","out_links":["{to}",null],"link_texts":["three",null]}}"#
+        ),
+        format!(
+            r#"{{"id":"4","url":"http://d.example/","out_links":["{to}"],"link_texts":["lone \ud800"]}}"#
+        ),
+        format!(
+            r#"{{"id":"5","url":"http://e.example/","\ud800":1,"out_links":["{to}"],"link_texts":["five"]}}"#
+        ),
+        format!(r#"{{"id":"6","url":"http://f.example/","out_links":"{to}"}}"#),
+        format!(r#"{{"id":"7","url":"http://g.example/","out_links":["{to}",7]}}"#),
+    ];
+    let input = folder.add("in.jsonl", lines.join("\n") + "\n");
+    let mut command = lookalike("links");
+    let done = command.arg(&input).lose();
+    done.says(&["7: the field out_links must hold texts"]);
+    let lines = done.lines();
+    assert_eq!(lines[0]["in_links"].as_array().unwrap().len(), 6);
+    let texts: Vec<_> = lines[0]["anchors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|anchor| &anchor["text"])
+        .collect();
+    for text in ["three", "lone \u{fffd}", "five"] {
+        assert!(texts.contains(&&json!(text)), "{texts:?}");
+    }
+    assert!(lines[4].get("link_texts").is_none());
+}
+
+#[test]
+fn pages_that_were_named_from_beside_their_folder_had_no_links() {
+    let folder = Folder::new();
+    folder.add("site/a.html", "<p>To <a href='b/c.html'>c</a>");
+    folder.add("site/b/c.html", "<p>Back to <a href='../a.html'>a</a>");
+    folder.add("other/x.html", "<p>x");
+    let mut command = lookalike("links");
+    command.current_dir(folder.path("other")).arg("../site");
+    let lines = command.succeed().lines();
+    assert_eq!(lines[0]["in_links"], json!(["../site/b/c.html"]));
+    assert_eq!(lines[1]["in_links"], json!(["../site/a.html"]));
+}
+
+/// All links were held with their whole addresses: 50 seconds and a gigabyte for 200 KB.
+#[test]
+fn a_long_base_took_the_square_of_its_length() {
+    let folder = Folder::new();
+    let base = "a/".repeat(60_000);
+    let links: String = (0..10_000)
+        .map(|at| format!("<a href={at}>y</a>"))
+        .collect();
+    let html = format!("<base href='http://a.example/{base}'>{links}<a href=/x>x</a>");
+    let input = folder.add(
+        "in.jsonl",
+        page("http://a.example/y", &html) + &page("http://a.example/x", "x"),
+    );
+    let mut command = lookalike("links");
+    command
+        .arg(&input)
+        .args(["--memory", "64M", "--threads", "1"]);
+    assert_eq!(
+        command.succeed().lines()[1]["in_links"],
+        json!(["http://a.example/y"])
+    );
+}

@@ -26,6 +26,9 @@ const ID: &str = "id";
 /// Rows that are decoded, or written, together.
 const ROWS: usize = 1 << 13;
 const ROW_GROUP: usize = 1 << 20;
+/// Bytes of texts that are written together, and of a row group, at most: a sketch of many places has kilobytes.
+const BATCH_BYTES: usize = 1 << 20;
+const GROUP_BYTES: usize = 16 << 20;
 
 fn invalid(reason: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason.into())
@@ -205,6 +208,8 @@ pub struct CodeTableWriter<W: Write + Send> {
     column: &'static str,
     ids: Vec<Option<String>>,
     codes: WrittenCodes,
+    /// Bytes of ids and texts that wait.
+    bytes: usize,
 }
 
 /// Cells that wait.
@@ -292,6 +297,7 @@ impl<W: Write + Send> CodeTableWriter<W> {
             column,
             ids: Vec::new(),
             codes,
+            bytes: 0,
         })
     }
 
@@ -317,16 +323,20 @@ impl<W: Write + Send> CodeTableWriter<W> {
             WrittenCodes::Numbers(_) | WrittenCodes::ShortNumbers(_) => {
                 return Err(invalid("a text in a table of numbers"));
             }
-            WrittenCodes::Texts(texts) => texts.push(text),
+            WrittenCodes::Texts(texts) => {
+                self.bytes += text.as_ref().map_or(0, String::len);
+                texts.push(text);
+            }
         }
         self.end_row(id)
     }
 
     fn end_row(&mut self, id: Option<&str>) -> io::Result<()> {
         if self.with_ids {
+            self.bytes += id.map_or(0, str::len);
             self.ids.push(id.map(str::to_owned));
         }
-        if self.codes.len() == ROWS {
+        if self.codes.len() == ROWS || self.bytes >= BATCH_BYTES {
             self.write()
         } else {
             Ok(())
@@ -341,7 +351,12 @@ impl<W: Write + Send> CodeTableWriter<W> {
         });
         let columns = ids.into_iter().chain([(self.column, codes, true)]);
         let batch = RecordBatch::try_from_iter_with_nullable(columns).map_err(io::Error::other)?;
-        self.out.write(&batch).map_err(io::Error::other)
+        self.bytes = 0;
+        self.out.write(&batch).map_err(io::Error::other)?;
+        match self.out.memory_size() >= GROUP_BYTES {
+            true => self.out.flush().map_err(io::Error::other),
+            false => Ok(()),
+        }
     }
 
     /// Ends the table and gives the output back.

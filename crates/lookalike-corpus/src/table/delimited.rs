@@ -49,6 +49,8 @@ struct DelimitedRow {
     columns: usize,
     /// The hash of one that is too long, whose fields are not there.
     long_hash: Option<u128>,
+    /// True if the input ends within its quotes.
+    is_quoted: bool,
 }
 
 /// The hash of the fields of a row that is too long: of their bytes, and of where each ends.
@@ -114,10 +116,13 @@ impl<'a> DelimitedTable<'a> {
     fn row(&mut self, sink: &mut RowSink<'_>) -> Result<Option<DelimitedRow>, ReadError> {
         let (mut filled, mut columns) = (0, 0);
         let mut long: Option<LongRow> = None;
+        let mut is_quoted = false;
         loop {
             if self.at == self.input.len() && !self.ended {
                 self.read(sink)?;
             }
+            // Told before the reader hears of the end, which it takes for the end of quotes, too.
+            is_quoted |= self.at == self.input.len() && is_within_quotes(&self.reader);
             // An empty input is the word for the end (csv-core), so after the last read the reader gets one,
             // and gives out a row without a line feed.
             let (result, read, wrote, ended) = self.reader.read_record(
@@ -153,7 +158,11 @@ impl<'a> DelimitedTable<'a> {
                         long.add(&self.fields[..filled], &self.ends[..columns]);
                         long.finish()
                     });
-                    return Ok(Some(DelimitedRow { columns, long_hash }));
+                    return Ok(Some(DelimitedRow {
+                        columns,
+                        long_hash,
+                        is_quoted,
+                    }));
                 }
                 ReadRecordResult::End => return Ok(None),
             }
@@ -256,6 +265,7 @@ impl RowReader for DelimitedTable<'_> {
             let cut_off = self.is_damaged && self.at == self.input.len();
             match self.names.take() {
                 _ if cut_off => sink.bad(offset, BadKind::Broken, CUT_OFF.to_owned()),
+                _ if row.is_quoted => sink.bad(offset, BadKind::Broken, OPEN_QUOTE.to_owned()),
                 // The fields of a row that is too long are not there.
                 None if self.has_header && row.long_hash.is_some() => {
                     sink.bad(offset, BadKind::Fields, LONG_HEADER.to_owned());
@@ -285,6 +295,15 @@ impl RowReader for DelimitedTable<'_> {
 const LONG_HEADER: &str = "the first row is too long to name the columns";
 
 const CUT_OFF: &str = "the data ends within this row";
+
+const OPEN_QUOTE: &str = "a quote that begins a field of this row is never closed, so all rows behind it are missing: close the quote, or \
+                          double it";
+
+/// True if the data so far ends within a quoted field: a line feed is a part of it then.
+fn is_within_quotes(reader: &Reader) -> bool {
+    let (_, _, wrote, _) = reader.clone().read_record(b"\n", &mut [0; 4], &mut [0; 4]);
+    wrote > 0
+}
 
 /// The name of a path that is one name.
 fn only_name(path: &FieldPath) -> Option<String> {

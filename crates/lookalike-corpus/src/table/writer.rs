@@ -4,6 +4,7 @@
 //! becomes of them. The same lines give the same bytes.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 
@@ -13,9 +14,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+use serde_json::value::RawValue;
 
 use super::column_builders::{StructBuilder, arrow_fields};
-use super::schema_inference::InferredColumns;
+use super::schema_inference::{InferredColumns, InferredFields, InferredType};
 use crate::surrogate;
 
 /// Rows are handed on when this many bytes of lines are in them, or this many rows.
@@ -50,16 +52,57 @@ pub(crate) fn write_parquet<W: Write + Send>(
     let mut rows = TableRowWriter::new(columns, out)?;
     each_line(lines, |line| {
         let line = if columns.repeats {
-            // Of two fields of one name the last counts, which is how this type reads them. The order of its
-            // names does not matter: columns are found by name.
-            let value: serde_json::Value = serde_json::from_str(line)?;
-            Cow::Owned(serde_json::to_string(&value)?)
+            let mut once = String::with_capacity(line.len());
+            write_fields_once(&columns.fields, line, &mut once)?;
+            Cow::Owned(once)
         } else {
             Cow::Borrowed(line)
         };
         rows.add(&line)
     })?;
     rows.finish()
+}
+
+/// Writes an object with each field once, the last of those of one name. The order of names does not matter: columns are found by name.
+fn write_fields_once(
+    fields: &InferredFields,
+    json: &str,
+    out: &mut String,
+) -> serde_json::Result<()> {
+    let values: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json)?;
+    out.push('{');
+    for (number, (name, value)) in values.into_iter().enumerate() {
+        out.extend((number > 0).then_some(','));
+        out.push_str(&serde_json::to_string(&name)?);
+        out.push(':');
+        let kind = fields.find(&name, number).map(|at| &fields.0[at].1);
+        write_once(kind, value.get(), out)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+/// The same of a value, where columns look into it. All else keeps its text, to the last digit.
+fn write_once(kind: Option<&InferredType>, json: &str, out: &mut String) -> serde_json::Result<()> {
+    match kind {
+        Some(InferredType::Struct(fields)) if json.starts_with('{') => {
+            write_fields_once(fields, json, out)
+        }
+        Some(InferredType::List(items)) if json.starts_with('[') => {
+            let values: Vec<&RawValue> = serde_json::from_str(json)?;
+            out.push('[');
+            for (number, value) in values.into_iter().enumerate() {
+                out.extend((number > 0).then_some(','));
+                write_once(Some(items), value.get(), out)?;
+            }
+            out.push(']');
+            Ok(())
+        }
+        _ => {
+            out.push_str(json);
+            Ok(())
+        }
+    }
 }
 
 /// Hands over every line, as valid UTF-8 without lone surrogates.

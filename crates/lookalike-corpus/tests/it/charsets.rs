@@ -178,3 +178,76 @@ fn two_characters_that_are_utf8_by_chance_do_not_refute_a_declaration() {
     assert_eq!(decoded.charset, "GBK");
     assert_eq!(decoded.text, "<p>\u{8054}\u{901a}");
 }
+
+/// Decoders make one replacement character of any text under these labels: all such pages were copies of each other.
+#[test]
+fn pages_of_a_set_that_cannot_be_decoded_were_copies_of_each_other() {
+    for label in ["iso-2022-kr", "hz-gb-2312", "replacement"] {
+        let page = |text: &str| format!("<meta charset={label}><p>{text}");
+        let text = |page: &str, header| {
+            charset::decode_declared(page.as_bytes(), true, header)
+                .text
+                .into_owned()
+        };
+        let header = charset::in_content_type(&format!("text/html; charset={label}"));
+        assert_eq!(header, None);
+        assert_eq!(text(&page("Ferry"), header), page("Ferry"));
+    }
+}
+
+#[test]
+fn utf8_that_is_declared_as_ascii_with_escapes_was_lost() {
+    let page = "<meta charset=iso-2022-jp><p>\u{65e5}\u{672c}";
+    let decoded = charset::decode(page.as_bytes(), true);
+    assert_eq!((&*decoded.text, decoded.wrong_declaration), (page, true));
+    // What it really is stays, with one byte that is broken.
+    let page = b"<meta charset=iso-2022-jp><p>\x1b$B$3\x1b(B \xff";
+    let decoded = charset::decode(page, true);
+    assert_eq!(decoded.charset, "ISO-2022-JP");
+    assert!(decoded.text.contains('\u{3053}'));
+}
+
+#[test]
+fn a_header_that_says_utf16_was_not_believed() {
+    let header = charset::in_content_type("text/html; charset=utf-16le");
+    let page = "<p>caf\u{e9}";
+    let bytes: Vec<u8> = page.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(charset::decode_declared(&bytes, true, header).text, page);
+    let decoded = charset::decode_declared(b"<p>plain", true, header);
+    assert_eq!(
+        (&*decoded.text, decoded.wrong_declaration),
+        ("<p>plain", true)
+    );
+    // A page that can be read byte by byte is in no such set, whatever it says.
+    let page = b"<meta charset=utf-16><p>plain";
+    assert_eq!(charset::decode(page, true).charset, "UTF-8");
+}
+
+#[test]
+fn xml_declares_its_character_set() {
+    for (declaration, expected) in [
+        (
+            "<?xml version=\"1.0\" encoding=\"iso-8859-15\"?><p>5 \u{a4}",
+            "ISO-8859-15",
+        ),
+        (
+            "<?xml version='1.0' encoding = 'windows-1257' ?><p>",
+            "windows-1257",
+        ),
+        (
+            "<?xml version=\"1.0\"?><meta charset=koi8-r><p>encoding=\"gbk\"",
+            "KOI8-R",
+        ),
+        (
+            "<?xml version=\"1.0\" encoding=\"gbk\"?><meta charset=koi8-r>",
+            "KOI8-R",
+        ),
+    ] {
+        let found = charset::declared(declaration.as_bytes()).map(Encoding::name);
+        assert_eq!(found, Some(expected), "{declaration}");
+    }
+    assert_eq!(
+        charset::declared(b"<?xml version=\"1.0\"?><p>encoding=\"gbk\""),
+        None
+    );
+}

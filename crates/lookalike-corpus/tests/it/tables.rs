@@ -136,3 +136,34 @@ fn bzip2_and_xz_of_several_streams() {
         assert_eq!(cut.texts()[0], "one", "{name}");
     }
 }
+
+/// All rows behind it became part of one text, without a word.
+#[test]
+fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
+    for ending in ["", "\n", "\n5\tfive"] {
+        let table = format!("id\ttext\n1\tone\n2\t\"two\n3\tthree\n4\tfour{ending}");
+        let reading = read_table("a.tsv", table.as_bytes());
+        let bad = reading.records[1].as_ref().unwrap_err();
+        assert_eq!(bad.kind, BadKind::Broken);
+        assert!(bad.reason.contains("never closed"), "{}", bad.reason);
+        assert_eq!((reading.records.len(), reading.texts()), (2, vec!["one"]));
+    }
+    // A quote within a field begins nothing, and one that is closed at the very end is closed.
+    for table in [
+        "id,text\n1,5\" pipe",
+        "id,text\n1,\"5\"\" pipe\"",
+        "id,text\n1,\"one\"\n",
+    ] {
+        assert_eq!(
+            read_table("a.csv", table.as_bytes()).texts().len(),
+            1,
+            "{table}"
+        );
+    }
+    // In the first row, too, which names the columns.
+    let reading = read_table("a.csv", b"id,\"text\n1,one\n");
+    assert_eq!(
+        reading.records[0].as_ref().unwrap_err().kind,
+        BadKind::Broken
+    );
+}

@@ -230,3 +230,26 @@ fn the_same_lines_give_the_same_bytes_in_several_row_groups() {
     assert!(first == second);
     assert_eq!(rows(&corpus, "a.parquet").len(), 40_000);
 }
+
+/// All rows went through floating-point numbers when one of them named a field twice.
+#[test]
+fn a_repeated_name_in_one_row_rounded_the_numbers_of_others() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let lines = [
+        r#"{"id":"1","n":12345678901234567890123,"m":{"z":1,"a":0.10000000000000000555},"s":{"x":1}}"#.to_owned(),
+        r#"{"id":"2","n":"x","m":5,"s":{"x":1,"x":2}}"#.to_owned(),
+        format!(r#"{{"id":"3","f":1e400,"d":{deep},"id":"z"}}"#),
+    ];
+    let rows = round_trip(&(lines.join("\n") + "\n"));
+    assert_eq!(rows[0]["n"], "12345678901234567890123");
+    assert_eq!(rows[0]["m"], r#"{"z":1,"a":0.10000000000000000555}"#);
+    assert_eq!(
+        (&rows[0]["s"]["x"], &rows[1]["s"]["x"]),
+        (&json!(1), &json!(2))
+    );
+    assert_eq!(
+        (&rows[2]["id"], &rows[2]["f"]),
+        (&json!("z"), &json!("1e400"))
+    );
+    assert_eq!(rows[2]["d"].to_string().replace('"', ""), deep);
+}

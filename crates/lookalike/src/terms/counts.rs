@@ -1,5 +1,7 @@
 //! Counting the documents of features, in batches that are sorted and merged.
 
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
 use super::Terms;
 use crate::scheme::{Scheme, SchemeMismatch};
 
@@ -96,18 +98,38 @@ impl TermCounts {
         Ok(())
     }
 
-    /// Multiplies all counts by `factor`, above 0 and at most 1, and rounds them to the nearest
-    /// integer; what falls to zero is dropped. Documents that are added later count in full, so old
-    /// ones fade.
+    /// Multiplies all counts by `factor`, above 0 and at most 1, and rounds them, those of documents and occurrences down; what falls to zero is dropped. Documents that are added
+    /// later count in full, so old ones fade.
+    ///
+    /// The count of a feature is rounded up in as many cases of a hundred as its fraction has hundredths, by a hash of the feature and of all counts: to
+    /// the nearest number, 5 times 0.9 would be 5 for ever. The same counts always become the same.
     pub fn decay(&mut self, factor: f64) {
-        let scaled = |count: u64| (count as f64 * factor).round() as u64;
         self.merge_batch();
+        let seed = self.digest();
+        // Both become less each time, and with them the hash another one.
+        let scaled = |sum: u64| (sum as f64 * factor) as u64;
         self.documents = scaled(self.documents);
         self.occurrences = scaled(self.occurrences);
-        for entry in &mut self.counts {
-            entry.1 = scaled(entry.1.into()) as u32;
+        let most = u32::try_from(self.documents).unwrap_or(u32::MAX);
+        for (feature, count) in &mut self.counts {
+            let mixed = xxh3_64_with_seed(&feature.to_le_bytes(), seed);
+            // 53 bits: a number from 0 up to, but not including, 1.
+            let chance = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
+            *count = ((f64::from(*count) * factor + chance) as u32).min(most);
         }
         self.counts.retain(|entry| entry.1 > 0);
+    }
+
+    /// A number that is another one after each change of the counts.
+    fn digest(&self) -> u64 {
+        let mut hasher = Xxh3::new();
+        hasher.update(&self.documents.to_le_bytes());
+        hasher.update(&self.occurrences.to_le_bytes());
+        for (feature, count) in &self.counts {
+            hasher.update(&feature.to_le_bytes());
+            hasher.update(&count.to_le_bytes());
+        }
+        hasher.digest()
     }
 
     /// Takes the counts of all features out, in ascending order of the features, to be merged elsewhere:

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
+use lookalike_corpus::JsonId;
 use lookalike_hamming::Word;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use super::FingerprintFile;
 use super::open::FingerprintStream;
@@ -37,7 +40,7 @@ pub(super) enum StopReason {
 #[derive(Deserialize)]
 struct FingerprintLine<'a> {
     #[serde(borrow)]
-    id: Option<LineId<'a>>,
+    id: Option<JsonId<'a>>,
     /// None when there is no such field, none inside when it is null.
     #[serde(borrow, default, deserialize_with = "present")]
     fingerprint: Option<Option<Cow<'a, str>>>,
@@ -47,21 +50,15 @@ struct FingerprintLine<'a> {
 pub(super) fn present<'de, D: Deserializer<'de>>(
     field: D,
 ) -> Result<Option<Option<Cow<'de, str>>>, D::Error> {
-    Option::<LineId<'de>>::deserialize(field).map(|value| {
-        Some(value.map(|value| match value {
-            LineId::Text(text) => text,
-            // Its digits are decimal, and sixteen of them would be read as hexadecimal ones.
-            LineId::Number(number) => Cow::Owned(format!("{number} (a number)")),
-        }))
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum LineId<'a> {
-    #[serde(borrow)]
-    Text(Cow<'a, str>),
-    Number(serde_json::Number),
+    let Some(value) = Option::<&RawValue>::deserialize(field)? else {
+        return Ok(Some(None));
+    };
+    let JsonId(text) = JsonId::deserialize(value).map_err(D::Error::custom)?;
+    Ok(Some(Some(match value.get().starts_with('"') {
+        true => text,
+        // Its digits are decimal, and sixteen of them would be read as hexadecimal ones.
+        false => Cow::Owned(format!("{text} (a number)")),
+    })))
 }
 
 impl JsonLines {
@@ -183,8 +180,7 @@ fn take<W: Word>(line: &[u8], out: &mut FingerprintFile<W>) -> Result<bool, Stri
     };
     let code = parse_code(&digits)?;
     match parsed.id {
-        Some(LineId::Text(text)) => out.ids.push_text(&text, &out.codes),
-        Some(LineId::Number(number)) => out.ids.push_text(&number.to_string(), &out.codes),
+        Some(JsonId(id)) => out.ids.push_text(&id, &out.codes),
         None => out.ids.push_none(code),
     }
     out.codes.push(code);

@@ -5,7 +5,10 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use serde::{Deserialize, Serialize};
+use lookalike_corpus::JsonId;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use super::error::CodesError;
 use super::ids::FingerprintName;
@@ -16,14 +19,24 @@ use super::source::FingerprintSource;
 const LONGEST: u64 = 1 << 20;
 
 /// The id of a document in a line: ascending, numbers come before texts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ListedId<'a> {
     /// A number of a fingerprint file.
     Number(u64),
-    /// Any other id.
-    #[serde(borrow)]
+    /// Any other id, numbers that are no integers of 64 bits among them.
     Text(Cow<'a, str>),
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for ListedId<'a> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let written = <&RawValue>::deserialize(json)?;
+        if let Ok(number) = written.get().parse() {
+            return Ok(Self::Number(number));
+        }
+        let id = JsonId::deserialize(written).map_err(D::Error::custom)?;
+        Ok(Self::Text(id.0))
+    }
 }
 
 impl ListedId<'_> {
@@ -212,6 +225,11 @@ mod tests {
             read(r#"{"f":12,"q":"12","distance":0}"#),
             owned("12", "\"12\"", 0)
         );
+        // Digits as they are written, where no number of 64 bits has them.
+        assert_eq!(
+            read(r#"{"a":18446744073709551616,"b":1e3,"distance":0}"#),
+            owned("\"18446744073709551616\"", "\"1e3\"", 0)
+        );
     }
 
     #[test]
@@ -222,7 +240,10 @@ mod tests {
             (r#"{"a":"x","b":"y","similarity":0.9}"#, "no distance"),
             (r#"{"a":"x","b":"y","distance":129}"#, "distance 129"),
             (r#"{"a":"x","b":"y","distance":-1}"#, "invalid value"),
-            (r#"{"a":1.5,"b":"y","distance":1}"#, "did not match"),
+            (
+                r#"{"a":{},"b":"y","distance":1}"#,
+                "the id field holds an object",
+            ),
             ("a\tb\t1", "expected value"),
         ] {
             let found = read(line).unwrap_err();

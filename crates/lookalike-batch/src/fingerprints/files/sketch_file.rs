@@ -15,13 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use lookalike::scheme::SchemeId;
+use lookalike_corpus::JsonId;
 use lookalike_corpus::{CodeCell, CodeTable};
 use lookalike_hamming::{FileError, FingerprintReader};
 use serde::Deserialize;
 
 use super::error::CodesError;
 use super::ids::{FingerprintIds, FingerprintName};
-use super::json_lines::{JsonLines, LineId, StopReason, malformed, present};
+use super::json_lines::{JsonLines, StopReason, malformed, present};
 use super::open::{self, FingerprintStream, OpenedFile};
 use super::sized_fingerprint::bits_of_header;
 use super::sketch_shape::{PlaceKind, SketchShape};
@@ -344,7 +345,7 @@ fn next_raw(
 #[derive(Deserialize)]
 struct SketchLine<'a> {
     #[serde(borrow)]
-    id: Option<LineId<'a>>,
+    id: Option<JsonId<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     super_shingles: Option<Option<Cow<'a, str>>>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -370,15 +371,7 @@ fn take(
     let Some(digits) = digits else {
         return Ok(false);
     };
-    let number;
-    let id = match &read.id {
-        Some(LineId::Text(text)) => Some(text.as_ref()),
-        Some(LineId::Number(value)) => {
-            number = value.to_string();
-            Some(number.as_str())
-        }
-        None => None,
-    };
+    let id = read.id.as_ref().map(|JsonId(id)| id.as_ref());
     add(kind, &digits, id, shape, out).map(|()| true)
 }
 

@@ -34,7 +34,8 @@ impl SweepArguments {
                 "standard input is read once, as one setting: give the sketches of the others in files".to_owned(),
             ));
         }
-        refuse_input(self.page.as_deref(), inputs.iter().map(Path::new))?;
+        let read = inputs.iter().map(Path::new).chain([labels.as_path()]);
+        refuse_input(self.page.as_deref(), read)?;
         let (mut all, mut taken) = (Vec::new(), 0);
         for input in inputs {
             let one = std::slice::from_ref(input);
